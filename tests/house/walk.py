@@ -19,6 +19,9 @@ import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from db.interchange.read.formats import Format
+from tests.db.interchange.tiny_files import TINY
+from tests.db.interchange.trace_logs import whole_log, whole_recording
 from tests.house.shell_blocks import Typed, blocks
 from tests.house.tracked import ROOT
 
@@ -30,7 +33,7 @@ EXCUSED = {
     r"(docker|kubectl|sbatch|rsync) .*": "needs Docker, Kubernetes, Slurm or a second host",
     r"echo \"POSTGRES_PASSWORD=.*": "is for Docker",
     r"(pip|pipx) install .*|uvx .*": "`make install` installs the extra, or tests/house/test_release.py does",
-    r"TORCH_TRACE=\S+ python train\.py": "stands for a job of the reader's own",
+    r"TORCH_TRACE=\S+ python train\.py|vllm bench .*": "stands for a job of the reader's own",
     r"compilewatch builds create .*|compilewatch run .*--build .*": "downloads another release of torch",
     r"compilewatch run (--suite standard|--workload (hf|timm):.*)": "needs a GPU or the extras of models",
     r"compilewatch (attribute|bisect) .*": "downloads other releases of torch",
@@ -45,7 +48,7 @@ EXCUSED = {
     r"(COMPILEWATCH_BENCH\S*=\S+ )?\.venv/bin/python .*": "a measurement of hours on a quiet machine",
 }
 # What a verdict, a failed trial or a warning ends with is a result; anything else has to end with 0.
-RESULTS = {r"compilewatch (compare|gate|run)\b": {0, 1, 2}, r"compilewatch doctor\b": {0, 1}}
+RESULTS = {r"compilewatch (compare|gate|history|run)\b": {0, 1, 2}, r"compilewatch doctor\b": {0, 1}}
 SERVES = re.compile(r"make (up|demo)|compilewatch (dashboard|schedule)\b(?! (list|pause|resume))")
 MEASURES = re.compile(r"compilewatch (run|doctor|reproduce)\b|make up")
 MADE = {
@@ -61,6 +64,12 @@ BRIEFLY = {
     "COMPILEWATCH_RUN__WARMUP_CALLS": "3",
     "COMPILEWATCH_RUN__WARMUP_MAX_CALLS": "5",
 }
+JOBS = {
+    "compilewatch-jobs/compilewatch_job_1.jsonl": whole_recording(job="ranker-train"),
+    "ranker-train/dedicated_log_torch_trace_x1.log": whole_log(),
+    "llama-8b.json": TINY[Format.VLLM_STARTUP]["startup.json"],
+}
+"""What jobs of the reader's own left behind."""
 DEFECT = re.compile(r"Traceback|defect of compilewatch|Try `compilewatch|command not found")
 PATIENCE_S = 900
 
@@ -93,6 +102,10 @@ class Walk:
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
         models = [body for body in blocks(text + readme, "python") if "def build(" in body]
         (self.folder / "my_models.py").write_text(models[0], encoding="utf-8")
+        for name, content in JOBS.items():
+            if name.partition("/")[0] in text:
+                (self.folder / name).parent.mkdir(exist_ok=True)
+                (self.folder / name).write_text(content, encoding="utf-8")
         if "[auth]" not in text:
             settings = "\n".join(blocks(text, "toml"))
             (self.folder / "compilewatch.toml").write_text(settings, encoding="utf-8")

@@ -26,6 +26,7 @@ from db.interchange.read import (
     torch_trace,
     torchbench,
     transformers_ci,
+    vllm_startup,
 )
 from db.interchange.read.timm_csv import column_prefix
 from db.records.ids import identity
@@ -85,6 +86,7 @@ class Format(StrEnum):
     TRANSFORMERS_CI = "transformers-ci"
     TORCH_TRACE = "torch-trace"
     JOB_RECORDING = "job-recording"
+    VLLM_STARTUP = "vllm-startup"
     CSV = "csv"
 
 
@@ -118,6 +120,7 @@ READERS: dict[Format, Reader] = {
     Format.OPTIMUM: _with_repeats(optimum.read),
     Format.TIMM_CSV: _with_repeats(timm_csv.read),
     Format.TRANSFORMERS_CI: _with_repeats(transformers_ci.read),
+    Format.VLLM_STARTUP: _with_repeats(vllm_startup.read),
     Format.CSV: _with_repeats(generic_csv.read),
 }
 
@@ -128,6 +131,7 @@ READERS: dict[Format, Reader] = {
 _JSON_MARKS: tuple[tuple[Format, tuple[str, ...]], ...] = (
     (Format.TRIAL, ("schema", "trial_id")),
     (Format.JOB_RECORDING, ("schema", "job", "recording_began_ns")),
+    (Format.VLLM_STARTUP, ("cold_startup_times", "warm_startup_times")),
     (Format.PYTEST_BENCHMARK, ("machine_info", "commit_info")),
     (Format.TORCHBENCH, ("environ", "metrics")),
     (Format.OPTIMUM, ("scenario", "launcher")),

@@ -96,7 +96,7 @@ def _result(process: JobProcess, began: datetime | None, ranks: int) -> Result:
     return Result(
         place=process.place,
         workload=process.name,
-        strategy=_strategy(log),
+        strategy=job_strategy(log.cache) if log.compiled else EAGER,
         raw=process.raw,
         stated=_facts(process) | {"measured_at": began},
         named={"device_name": UNKNOWN, "dtype": UNKNOWN, "task": Task.FUNCTION},
@@ -110,10 +110,8 @@ def _result(process: JobProcess, began: datetime | None, ranks: int) -> Result:
     )
 
 
-def _strategy(log: CompileLog) -> Strategy:
-    if not log.compiled:
-        return EAGER
-    cache = log.cache
+def job_strategy(cache: CacheState) -> Strategy:
+    """How a job was compiled: nothing is known but the state of its caches."""
     name = "compiled" if cache is CacheState.UNKNOWN else f"compiled+{cache.value}"
     return Strategy(name=name, kind=StrategyKind.COMPILE, cache=cache)
 

@@ -38,7 +38,7 @@ FOREIGN = [format for format in Format if format is not Format.TRIAL]
 
 def source_of(format: Format) -> str:
     """The name under which a format's results are known: that of the format, and one name for all jobs."""
-    return "job" if format in JOB_READERS else str(format)
+    return "job" if format in {*JOB_READERS, Format.VLLM_STARTUP} else str(format)
 
 
 @pytest.fixture(params=FOREIGN)

@@ -1,0 +1,104 @@
+"""`vllm bench startup`: every start is a cold start of a job, cold and warm ones apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from db.engine.session import Database
+from db.errors import RecordError
+from db.interchange.files.options import ImportOptions
+from db.interchange.read.formats import Format
+from db.interchange.read.importing import import_paths
+from db.queries.cold_start import newest_job_trials
+from db.records.trial import CacheState, SourceKind, StrategyKind, Task
+from tests.db.interchange.reading import MEASURED_AT, read
+from tests.db.interchange.tiny_files import vllm_startup
+
+FACTS = {"torch": "2.11.0", "device": "cuda", "device_name": "NVIDIA H200", "measured_at": MEASURED_AT}
+S = 1_000_000_000
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "llama-8b.json"
+    path.write_text(text)
+    return path
+
+
+def test_each_start_is_a_trial_with_its_time_and_compile_cost(tmp_path: Path) -> None:
+    trials = read(written(tmp_path, vllm_startup()), **FACTS)
+    starts = [
+        (each.strategy.name, each.cold_start.total_ns / S, each.cold_start.until_steady_ns / S)
+        for each in trials
+        if each.cold_start and each.cold_start.total_ns and each.cold_start.until_steady_ns
+    ]
+    assert starts == [
+        ("compiled+cold", 31.5, 12.5),
+        ("compiled+cold", 30.25, 12.25),
+        ("compiled+cold", 32.0, 13.0),
+        ("compiled+warm", 14.0, 1.75),
+        ("compiled+warm", 13.5, 1.5),
+    ]
+    first, *_, last = trials
+    assert (first.source.kind, first.source.name) == (SourceKind.IMPORTED, "job")
+    assert (first.workload.name, first.workload.task, first.workload.dtype) == (
+        "llama-8b",
+        Task.INFERENCE,
+        "unknown",
+    )
+    assert (first.strategy.kind, first.strategy.cache, last.strategy.cache) == (
+        StrategyKind.COMPILE,
+        CacheState.COLD,
+        CacheState.WARM,
+    )
+    assert len({each.run_id for each in trials}) == 1
+    assert len({each.trial_id for each in trials}) == 5
+    named = read(tmp_path / "llama-8b.json", job="chat", dtype="bfloat16", **FACTS)
+    assert {(each.workload.name, each.workload.dtype) for each in named} == {("chat", "bfloat16")}
+
+
+def test_compiling_the_encoder_is_part_of_the_cost_and_a_start_without_any_has_none(tmp_path: Path) -> None:
+    text = vllm_startup(
+        cold_encoder_compilation=[2.0, 2.0, 2.0],
+        warm_compilation=[0.0, 0.0],
+        warm_encoder_compilation=[0.5, 0.0],
+    )
+    costs = [
+        each.cold_start.until_steady_ns for each in read(written(tmp_path, text), **FACTS) if each.cold_start
+    ]
+    assert costs == [14_500_000_000, 14_250_000_000, 15_000_000_000, 500_000_000, None]
+
+
+@pytest.mark.parametrize(
+    ("times", "sentence"),
+    [
+        ({"cold_compilation": [0.0] * 3, "warm_compilation": [0.0] * 2}, "holds no compilation"),
+        ({"cold_startup": [30.0]}, "cold_startup_times: must have as many entries as cold_compilation_times"),
+        ({"warm_encoder_compilation": [1.0]}, "warm_encoder_compilation_times: must have as many entries"),
+        ({"warm_startup": [0.0, 1.0]}, "must be more than 0"),
+        ({"cold_compilation": [-1.0, 1.0, 1.0]}, "cold_compilation_times"),
+    ],
+)
+def test_what_vllm_does_not_write_is_refused(
+    tmp_path: Path, times: dict[str, list[float]], sentence: str
+) -> None:
+    with pytest.raises(RecordError, match=sentence):
+        read(written(tmp_path, vllm_startup(**times)), **FACTS)
+
+
+def test_it_names_what_the_file_does_not_say(tmp_path: Path) -> None:
+    with pytest.raises(RecordError) as refused:
+        read(written(tmp_path, vllm_startup()))
+    assert "--torch" in refused.value.next_step
+    assert "--measured-at" in refused.value.next_step
+
+
+def test_a_second_import_adds_nothing_and_the_starts_are_in_production(
+    sqlite_database: Database, tmp_path: Path
+) -> None:
+    path = written(tmp_path, vllm_startup(cold_startup=[30.0] * 3, cold_compilation=[12.0] * 3))
+    (report,) = import_paths(sqlite_database, [path], options=ImportOptions(**FACTS)).files
+    assert (report.formats, report.new, report.error) == ((Format.VLLM_STARTUP,), 5, None), "equal starts too"
+    assert import_paths(sqlite_database, [path], options=ImportOptions(**FACTS)).known == 5
+    assert len(newest_job_trials(sqlite_database, 10)) == 5
