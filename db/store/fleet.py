@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, text, update
 
 from db.engine.session import Database
 from db.queries.fleet import launches_of, queue_is_there, waiting_jobs, workers_of
-from db.records.fleet import OUTPUT_CHARACTERS, STORED_LAUNCHES, Launch
+from db.records.fleet import OUTPUT_CHARACTERS, STORED_LAUNCHES, Launch, LaunchState
 from db.tables.service import FLEET_LAUNCH
 
 # Procrastinate's own function: what waits is cancelled, what runs is asked to end.
@@ -55,10 +55,22 @@ def claim_launch(
         waiting = waiting_jobs(connection, launch.queue, stalled_s)
         if not is_due(waiting, workers_of(connection, launch.queue, alive_after), so_far):
             return False
-        old = [each.launch_id for each in so_far[STORED_LAUNCHES - 1 :]]
+        old = [each.launch_id for each in outdated(so_far, launch.launched_at)]
         connection.execute(delete(FLEET_LAUNCH).where(FLEET_LAUNCH.c.launch_id.in_(old)))
         connection.execute(insert(FLEET_LAUNCH).values(launch.model_dump()))
         return True
+
+
+def outdated(launches: Sequence[Launch], now: datetime) -> list[Launch]:
+    """Those of a queue that are forgotten before the next one, of `launches`, newest first.
+
+    One whose worker may still come stays, however many there are: it counts.
+    """
+    return [
+        each
+        for each in launches[STORED_LAUNCHES - 1 :]
+        if each.state(now) not in (LaunchState.RUNNING, LaunchState.PENDING)
+    ]
 
 
 def end_launch(db: Database, launch_id: str, *, at: datetime, exit_code: int | None, output: str) -> None:

@@ -187,6 +187,24 @@ def test_launches_are_stored_and_the_oldest_forgotten(sqlite_database: Database)
     assert {each.state(NOW + timedelta(days=1)) for each in stored} == {LaunchState.NO_WORKER}
 
 
+def test_more_launches_than_are_stored_still_count_while_their_workers_may_come(
+    sqlite_database: Database,
+) -> None:
+    """A hundred jobs in the queue of a scheduler are not forgotten, or each would be launched anew."""
+    rules = RULES.model_copy(update={"at_most": STORED_LAUNCHES + 20})
+    claimed = [
+        claim_launch(
+            sqlite_database,
+            launch(5 - n / 100),
+            lambda _waiting, workers, so_far: is_due(rules, NOW, 1_000, workers, so_far),
+            stalled_s=30,
+            alive_after=NOW,
+        )
+        for n in range(STORED_LAUNCHES + 40)
+    ]
+    assert sum(claimed) == rules.at_most
+
+
 def test_launches_and_workers_are_listed(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'team.db'}"
     with open_database(url, migrate=True) as database:
