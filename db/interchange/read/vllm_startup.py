@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePath
+from typing import Any
 
 from db.errors import RecordError
 from db.interchange.files.fields import NS_PER_S, Fields, json_document
@@ -40,7 +41,9 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
         if len(totals_ns) != len(compiled[phase]):
             document.fail(key, f"must have as many entries as {phase}_compilation_times")
         for total_ns, compile_ns in zip(totals_ns, compiled[phase], strict=True):
-            cost = {"until_steady_ns": compile_ns, "calls_until_steady": 0} if compile_ns else {}
+            cost: dict[str, Any] = (
+                {"until_steady_ns": compile_ns, "calls_until_steady": 0} if compile_ns else {}
+            )
             result = Result(
                 place=document.place,
                 workload=options.job or PurePath(file.name).stem,

@@ -32,7 +32,8 @@ _TEXT = (
 _MOMENTS = ("started_at", "ended_at")
 _INTEGERS = (
     "threads", "batch_size", "samples", "control_samples", "time_to_first_result_ns", "first_call_ns",
-    "until_steady_ns", "calls_until_steady", "process_tree_cpu_ns", "peak_bytes", "peak_reserved_bytes",
+    "until_steady_ns", "calls_until_steady", "process_tree_cpu_ns", "first_call_cpu_ns",
+    "first_call_instructions", "peak_bytes", "peak_reserved_bytes",
     "peak_with_compile_bytes", "peak_rss_bytes", "control_peak_bytes", "graphs", "graph_breaks", "recompiles",
     "record_version",
 )  # fmt: skip
