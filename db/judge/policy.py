@@ -201,6 +201,8 @@ def _default_thresholds() -> dict[Metric, Thresholds]:
         Metric.WALL_PIPELINED_SPEEDUP: fine,
         Metric.TIME_TO_FIRST_RESULT: coarse,
         Metric.COLD_START_CPU: coarse,
+        Metric.COMPILE_CPU: fine,
+        Metric.COMPILE_INSTRUCTIONS: fine,
     }
 
 

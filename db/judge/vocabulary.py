@@ -29,6 +29,8 @@ class Metric(StrEnum):
     BREAK_EVEN = "break_even"
     TIME_TO_FIRST_RESULT = "time_to_first_result"
     COLD_START_CPU = "cold_start_cpu"
+    COMPILE_CPU = "compile_cpu"
+    COMPILE_INSTRUCTIONS = "compile_instructions"
     GRAPH_BREAKS = "graph_breaks"
     RECOMPILES = "recompiles"
     NUMERICS = "numerics"

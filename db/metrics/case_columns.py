@@ -84,6 +84,8 @@ CASE_COLUMNS: dict[str, str] = {
     "break_even_time_ns": "Float64",  # run time at break-even, compile cost included
     "time_to_first_result_ns": "Float64",
     "process_tree_cpu_ns": "Float64",
+    "first_call_cpu_ns": "Float64",
+    "first_call_instructions": "Float64",
     "throughput_per_s": "Float64",
     "peak_bytes": "Float64",
     "control_peak_bytes": "Float64",

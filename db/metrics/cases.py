@@ -250,6 +250,7 @@ def _time_columns(
         ),
         "time_to_first_result_ns": groups.median(times.time_to_first_result_ns),
         "process_tree_cpu_ns": groups.median(times.process_tree_cpu_ns),
+        **{name: groups.median(values) for name, values in times.first_call.items()},
     }
 
 

@@ -16,12 +16,13 @@ from db.metrics.cases import summary_columns
 from db.metrics.eligibility import passed_mask, positive, suspect_mask, without_cancelled
 from db.metrics.groups import Bools, Floats, Groups
 from db.metrics.intervals import RESAMPLES
-from db.metrics.trial_times import TrialTimes, trial_times
+from db.metrics.trial_times import FIRST_CALL, TrialTimes, trial_times
 from db.records.trial import DEVICE_TIMES, SPEEDUP_COLUMNS
 
 BANDED = (
     *("latency_ns", "speedup", "compile_cost_ns", "peak_bytes"),
     *("time_to_first_result_ns", "process_tree_cpu_ns"),
+    *FIRST_CALL,
     *(*DEVICE_TIMES, *SPEEDUP_COLUMNS),
 )
 
@@ -80,6 +81,7 @@ def _bands(trials: DataFrame, groups: Groups, times: TrialTimes, passed: Bools) 
         "peak_bytes": np.where(passed, positive(trials["peak_bytes"]), np.nan),
         "time_to_first_result_ns": times.time_to_first_result_ns,
         "process_tree_cpu_ns": times.process_tree_cpu_ns,
+        **times.first_call,
         **times.device,
     }
     bands: dict[str, Floats] = {}

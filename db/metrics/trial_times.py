@@ -12,6 +12,9 @@ from db.metrics.device_times import trial_device_times, without_mixing
 from db.metrics.eligibility import passed_mask, positive, suspect_mask
 from db.metrics.groups import Bools, Floats, Groups, floats
 
+FIRST_CALL = ("first_call_cpu_ns", "first_call_instructions")
+"""Units of compile cost that other processes on the machine disturb less than seconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class TrialTimes:
@@ -22,6 +25,8 @@ class TrialTimes:
     compile_cost_ns: Floats
     time_to_first_result_ns: Floats
     process_tree_cpu_ns: Floats
+    first_call: dict[str, Floats]
+    """What the first compiled call cost, by the names of `FIRST_CALL`."""
     control: list[Control]
     device: dict[str, Floats]
     """The columns of `db.metrics.device_times.trial_device_times`."""
@@ -46,6 +51,7 @@ def trial_times(trials: DataFrame, groups: Groups) -> TrialTimes:
         compile_cost_ns=np.where(timed & ~is_eager(trials), floats(trials["trial_compile_cost_ns"]), np.nan),
         time_to_first_result_ns=np.where(timed, positive(trials["time_to_first_result_ns"]), np.nan),
         process_tree_cpu_ns=np.where(timed, positive(trials["process_tree_cpu_ns"]), np.nan),
+        first_call={name: np.where(timed, positive(trials[name]), np.nan) for name in FIRST_CALL},
         control=origin,
         device=trial_device_times(trials, groups, timed),
         timed=timed & ~np.isnan(latency),

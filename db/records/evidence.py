@@ -134,6 +134,11 @@ class ColdStart(Record):
     process_tree_cpu_ns: Nanoseconds | None = None
     """CPU time of the process and its children up to the first result, in nanoseconds; null where there was
     none."""
+    first_call_cpu_ns: Nanoseconds | None = None
+    """CPU time of the process and its children in `torch.compile` and the first compiled iteration, in
+    nanoseconds; null for eager and where not measured."""
+    first_call_instructions: Count | None = None
+    """Instructions that they executed in user mode then; null where the kernel does not count them."""
     phase_source: Name | None = None
     """How `phases_ns` was measured: `dynamo_timed_events`, `calculate_time_spent` or `wall` (not at all);
     null for eager."""

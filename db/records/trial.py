@@ -90,6 +90,7 @@ __all__ = [
     "TimingSide",
     "Trial",
     "Workload",
+    "foreign_parts",
     "headline_of",
     "parse_trial",
     "timing_method_of",
@@ -113,6 +114,7 @@ _OWN_FIELDS = {1: _HOST_TIMES, 2: ("timing", *DEVICE_TIMES, *CONTROL_TIMES)}
 _OWN_PARTS = {
     2: {
         "numerics": {"rms_exact", "dtype"},
+        "cold_start": {"first_call_cpu_ns", "first_call_instructions"},
         "compiler": {"generated", "autotuned"},
         "trace": {"sources"},
         "host_state": {

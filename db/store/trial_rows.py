@@ -70,7 +70,10 @@ _SUMMED_UP = frozenset(("samples_ns", "control_samples_ns", *DEVICE_TIMES, *CONT
 _TOGETHER = 100
 # How many combinations of shared objects are remembered before they are let go.
 _RECENT = 10_000
-_COLD_START = ("first_call_ns", "until_steady_ns", "calls_until_steady", "process_tree_cpu_ns")
+_COLD_START = (
+    *("first_call_ns", "until_steady_ns", "calls_until_steady", "process_tree_cpu_ns"),
+    *("first_call_cpu_ns", "first_call_instructions"),
+)
 _MEMORY = (
     "peak_bytes",
     "peak_reserved_bytes",

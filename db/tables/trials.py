@@ -194,6 +194,8 @@ class TrialRow(Row, table=True):
     until_steady_ns: int | None = Field(sa_type=BigInteger)
     calls_until_steady: int | None = Field(sa_type=BigInteger)
     process_tree_cpu_ns: int | None = Field(sa_type=BigInteger)
+    first_call_cpu_ns: int | None = Field(sa_type=BigInteger)
+    first_call_instructions: int | None = Field(sa_type=BigInteger)
     peak_bytes: int | None = Field(sa_type=BigInteger)
     peak_reserved_bytes: int | None = Field(sa_type=BigInteger)
     peak_with_compile_bytes: int | None = Field(sa_type=BigInteger)

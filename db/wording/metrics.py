@@ -174,6 +174,20 @@ _ENTRIES = (
         band=_across("process_tree_cpu_ns"),
     ),
     MetricEntry(
+        *("compile_cpu", "Compile CPU time", "ns", duration, "first_call_cpu_ns"),
+        "CPU time of the process and its children in the first compiled call.",
+        axis=(1e9, "s"),
+        band=_across("first_call_cpu_ns"),
+        eager_too=False,
+    ),
+    MetricEntry(
+        *("compile_instructions", "Compile instructions", "count", units.count, "first_call_instructions"),
+        "Instructions of the first compiled call in user mode, where the kernel counts them.",
+        axis=(1e9, "billion"),
+        band=_across("first_call_instructions"),
+        eager_too=False,
+    ),
+    MetricEntry(
         *("latency_p95", "p95 latency", "ns", duration, "latency_p95_ns"),
         "The latency that 95 % of a process's steps do not exceed.",
     ),

@@ -11,7 +11,7 @@ from db.records.strategies import BUILTIN, not_applicable_reason
 from db.wording.units import percent, plural, size
 from runner.device.setup import DeviceSetup, device_setup
 from runner.doctor.findings import Finding, ok, warn
-from runner.worker.evidence import MAX_STALL_FRACTION, cpu_stall_ns
+from runner.worker.evidence import MAX_STALL_FRACTION, InstructionCounter, cpu_stall_ns
 from runner.worker.host import cpu_name
 
 _ROOT = Path("/")
@@ -89,6 +89,16 @@ def memory_finding() -> Finding:
     if memory.available < _MIN_RAM_BYTES:
         return warn("memory", fact, "A compiling process needs up to 2 GiB; end what uses the rest.")
     return ok("memory", fact)
+
+
+def instructions_finding() -> Finding:
+    """Whether the kernel counts instructions, the calmest unit of what compiling costs."""
+    try:
+        InstructionCounter().close()
+    except OSError as error:
+        why = f"not counted here ({error.strerror or error}); compile CPU time is the calmer unit"
+        return ok("instructions", why)
+    return ok("instructions", "counted")
 
 
 def gpu_findings(setup: DeviceSetup | None, torch_sees: int | None) -> list[Finding]:
@@ -183,6 +193,7 @@ def hardware_findings(torch_sees: int | None) -> list[Finding]:
         governor_finding(),
         load_finding(),
         memory_finding(),
+        instructions_finding(),
         *gpu_findings(device_setup("cuda:0"), torch_sees),
     ]
 

@@ -20,6 +20,7 @@ from db.records.trial import (
     SourceKind,
     Status,
     Trial,
+    foreign_parts,
 )
 from db.records.validation import first_problem
 from runner.device.state import DeviceFacts, DeviceWatch
@@ -201,8 +202,9 @@ def _measured(base: dict[str, Any], record: Record, outcome: ProcessOutcome, lis
     parts = {name: value for name, value in sent.items() if name in Trial.model_fields}
     parts["cold_start"] = _cold_start(record, outcome)
     parts["device_state"] = listening.watch.state()
-    # A worker that says how it timed its steps writes the second version.
-    parts["schema"] = SCHEMAS[2 if "timing" in parts else 1]
+    # A worker that says how it timed its steps, or its first call more closely, writes the second version.
+    is_second = "timing" in parts or parts["cold_start"].keys() & foreign_parts(1)["cold_start"]
+    parts["schema"] = SCHEMAS[2 if is_second else 1]
     if "timing" in parts:
         parts["timing"] = _timing(parts["timing"], listening.watch)
     parts["status"] = Status.OK

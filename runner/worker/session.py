@@ -27,7 +27,7 @@ from runner.worker import (
     streams,
 )
 from runner.worker.clock import Timers, headline_of
-from runner.worker.evidence import host_state
+from runner.worker.evidence import InstructionCounter, host_state
 from runner.worker.failures import WrongResultError
 from runner.worker.loading import UnsupportedCaseError
 from runner.worker.messages import Channel, Record, Specification, Strategy
@@ -116,11 +116,18 @@ def configure(spec: Specification) -> None:
 class Session:
     """One case in this process: `record` is filled as its parts become known."""
 
-    def __init__(self, spec: Specification, channel: Channel, record: Record) -> None:
+    def __init__(
+        self,
+        spec: Specification,
+        channel: Channel,
+        record: Record,
+        counter: InstructionCounter | None = None,
+    ) -> None:
         self._spec = spec
         self._channel = channel
         self._record = record
         self._cold = record.cold_start
+        self._counter = counter
         self._strategy = spec.strategy
         self._is_eager = spec.strategy.kind == "eager"
         self._device = torch.device(spec.device)
@@ -164,7 +171,9 @@ class Session:
             self._first(self._control, self._control_first)
         self._subject = self._control if self._is_eager else self._compile()
         self._record.first_result_ns = time.monotonic_ns()
-        self._cold["process_tree_cpu_ns"] = tree_cpu_ns()
+        self._cold["process_tree_cpu_ns"] = cpu_ns = tree_cpu_ns()
+        if not self._is_eager:
+            self._cold["first_call_cpu_ns"] = cpu_ns - self._cpu_before_ns
 
     def _first(self, variant: Variant, first: streams.FirstIteration) -> None:
         first.run(variant)
@@ -181,6 +190,8 @@ class Session:
         self._rss_before = memory.peak_rss_bytes()
         self._compile_peak.begin()
         begin, end = phases.both(clock.begin, first.begin), phases.both(clock.end, first.end)
+        self._cpu_before_ns = tree_cpu_ns()
+        instructions = self._counter.read() if self._counter else None
         with self._phase("first_call"), internals.listen_to_events(begin, end) as is_reported:
             first.is_reported = is_reported
             started = time.monotonic_ns()
@@ -194,9 +205,18 @@ class Session:
                 self._first(variant, first)
             elapsed_ns = time.monotonic_ns() - started
         self._cold["first_call_ns"] = elapsed_ns
+        self._cold["first_call_instructions"] = self._instructions_since(instructions)
         self._cold |= self._split(clock, elapsed_ns, is_reported=is_reported)
         self._peak_with_compile = self._compile_peak.end(variant)
         return variant
+
+    def _instructions_since(self, before: int | None) -> int | None:
+        """What the first compiled call executed; nothing is counted from then on."""
+        if self._counter is None:
+            return None
+        after = self._counter.read()
+        self._counter.close()
+        return None if before is None or after is None else after - before
 
     @staticmethod
     def _split(clock: phases.PhaseClock, elapsed_ns: int, *, is_reported: bool) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import sys
 import time
 import traceback
 
 from runner.worker import affinity
+from runner.worker.evidence import InstructionCounter
 from runner.worker.failures import WrongResultError, describe, kind_of
 from runner.worker.messages import Channel, Facts, Failure, Record, Specification
 
@@ -27,7 +29,15 @@ def run(spec: Specification, channel: Channel, *, entered_ns: int) -> None:
     channel.send(record)
 
 
+def _counter() -> InstructionCounter | None:
+    with contextlib.suppress(OSError):
+        return InstructionCounter()
+    return None
+
+
 def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: int) -> None:
+    # Before torch starts threads, which it then counts too.
+    counter = _counter() if spec.purpose == "measure" and spec.strategy.kind != "eager" else None
     channel.enter("import_torch")
     started = time.monotonic_ns()
     import torch
@@ -52,7 +62,7 @@ def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: 
         channel.enter("sampling")
         record.probes = probes.measure(torch.device(spec.device), spec.workloads)
         return
-    trial = session.Session(spec, channel, record)
+    trial = session.Session(spec, channel, record, counter)
     record.cold_start["harness_ns"] = started - entered_ns + time.monotonic_ns() - imported
     trial.start_cold()
     if spec.purpose == "trace":

@@ -56,7 +56,7 @@ POOL = 32
 _PERCENTILES = {"latency_ns": 1.0, "latency_p05_ns": 0.99, "latency_p95_ns": 1.02, "latency_p99_ns": 1.05}
 _OF_A_CALL = (
     *("first_call_ns", "until_steady_ns", "calls_until_steady"),
-    *("time_to_first_result_ns", "process_tree_cpu_ns"),
+    *("time_to_first_result_ns", "process_tree_cpu_ns", "first_call_cpu_ns", "first_call_instructions"),
 )
 
 

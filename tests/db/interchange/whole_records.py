@@ -138,6 +138,8 @@ def _cost(trial: Trial, latency_ns: float | None) -> dict[str, Any]:
         "calls_until_steady": cold.calls_until_steady,
         "trial_compile_cost_ns": cost,
         "process_tree_cpu_ns": cold.process_tree_cpu_ns,
+        "first_call_cpu_ns": cold.first_call_cpu_ns,
+        "first_call_instructions": cold.first_call_instructions,
         **(trial.memory or Memory()).model_dump(),
         "graphs": compiler.graphs,
         "graph_breaks": _events(compiler.graph_breaks),

@@ -41,6 +41,7 @@ def test_a_case_by_hand() -> None:
             control_peak_bytes=20,
             time_to_first_result_ns=7000,
             process_tree_cpu_ns=20,
+            first_call_cpu_ns=12,
         ),
         compiled(
             40.0,
@@ -50,6 +51,7 @@ def test_a_case_by_hand() -> None:
             control_peak_bytes=10,
             time_to_first_result_ns=5000,
             process_tree_cpu_ns=10,
+            first_call_cpu_ns=5,
         ),
         compiled(
             60.0,
@@ -59,6 +61,7 @@ def test_a_case_by_hand() -> None:
             control_peak_bytes=30,
             time_to_first_result_ns=6000,
             process_tree_cpu_ns=30,
+            first_call_cpu_ns=19,
         ),
     )
     assert (row["status"], row["trials"], row["counted_trials"], row["failed_trials"]) == ("ok", 3, 3, 0)
@@ -84,6 +87,8 @@ def test_a_case_by_hand() -> None:
     assert (row["peak_bytes"], row["control_peak_bytes"], row["memory_ratio"]) == (10, 20, 2)
     assert row["time_to_first_result_ns"] == 6000
     assert row["process_tree_cpu_ns"] == 20
+    assert row["first_call_cpu_ns"] == 12
+    assert pd.isna(row["first_call_instructions"])
 
 
 def test_intervals_take_as_many_resamples_as_are_asked_for() -> None:

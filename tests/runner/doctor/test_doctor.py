@@ -48,6 +48,16 @@ IDLE = DeviceSetup(
 UNKNOWN = DeviceSetup(*[None] * 12)
 
 
+def test_a_kernel_that_counts_no_instructions_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_self: object) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(hardware.InstructionCounter, "__init__", refused)
+    finding = hardware.instructions_finding()
+    assert finding.standing is Standing.OK, "nothing keeps this machine from measuring"
+    assert "not counted here (Operation not permitted)" in finding.fact
+
+
 def _gpu(**changes: object) -> dict[str, Standing]:
     setup = DeviceSetup(**{**vars(IDLE), **changes})  # type: ignore[arg-type]
     return {finding.subject: finding.standing for finding in hardware.gpu_findings(setup, 1)}

@@ -148,3 +148,26 @@ def places(content: Any) -> list[tuple[Any, Any]]:
 
 def test_the_record_that_is_bent_is_one() -> None:
     assert isinstance(parse_trial(RECORD.to_json(), where="here"), Trial)
+
+
+def test_what_the_first_call_cost_is_kept_where_a_trial_fails_after_it() -> None:
+    """Before it has sampled, a worker does not say how it timed its steps."""
+    listening = Listening(lambda _phase: None, DeviceWatch("cpu"))
+    failure = {"kind": "out_of_memory", "phase": "warmup", "message": "no room"}
+    cold = {"first_call_ns": 2_000, "first_call_cpu_ns": 1_900, "first_call_instructions": None}
+    line = json.dumps({"mark": "record", "status": "failed", "failure": failure, "cold_start": cold}).encode()
+    listening.receive(line)
+    now = datetime.now(UTC)
+    trial = assemble(
+        SPEC,
+        ProcessOutcome(exit_code=0, lines=[line]),
+        listening,
+        started_at=now,
+        ended_at=now,
+        oom_killed=False,
+        device=DEVICE,
+        compiler=None,
+    )
+    assert trial.failure is not None
+    assert trial.cold_start is not None
+    assert (trial.failure.message, trial.cold_start.first_call_cpu_ns) == ("no room", 1_900)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import struct
 
 import pytest
 
 from db.records.trial import Status, parse_trial
+from runner.worker.evidence import InstructionCounter
 from tests.runner.bare_environment import make_bare_environment
 from tests.runner.measuring import compiled, measure
 
@@ -130,7 +132,34 @@ def test_until_steady_starts_with_the_first_call(default):
 
 def test_the_compilers_processes_count_as_cpu_time(default):
     """g++ runs in children, so the process itself spends far less than the tree."""
-    assert default.cold_start.process_tree_cpu_ns > default.cold_start.phases_ns.kernel_compile // 2
+    cold = default.cold_start
+    assert cold.process_tree_cpu_ns > cold.phases_ns.kernel_compile // 2
+    assert cold.phases_ns.kernel_compile // 2 < cold.first_call_cpu_ns < cold.process_tree_cpu_ns
+
+
+def test_instructions_are_counted_where_the_kernel_does(default, eager):
+    try:
+        InstructionCounter().close()
+    except OSError:
+        assert default.cold_start.first_call_instructions is None
+    else:
+        # Any processor executes some in a nanosecond of its time, and fewer than a hundred.
+        assert 0.1 < default.cold_start.first_call_instructions / default.cold_start.first_call_cpu_ns < 100
+    assert eager[0].cold_start.first_call_instructions is None
+    assert eager[0].cold_start.first_call_cpu_ns is None
+
+
+def test_a_count_is_read_only_where_nothing_was_missed(monkeypatch):
+    """The kernel's answer is the count, and for how long it was enabled and really counted."""
+    read_end, write_end = os.pipe()
+    monkeypatch.setattr(InstructionCounter, "__init__", lambda self: setattr(self, "_descriptor", read_end))
+    counter = InstructionCounter()
+    os.write(write_end, struct.pack("<QQQ", 4711, 90, 90))
+    assert counter.read() == 4711
+    os.write(write_end, struct.pack("<QQQ", 4711, 90, 60))
+    assert counter.read() is None
+    counter.close()
+    os.close(write_end)
 
 
 def test_nothing_compiled_is_visible():
