@@ -158,12 +158,14 @@ def test_it_measures_from_an_empty_folder(installed: Path, tmp_path: Path) -> No
     assert '"schema": "compilewatch.run/1"' in measured.stdout
 
 
-def test_the_dashboard_answers_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
-    assert type_in(tmp_path, installed, "import", str(HISTORY)).returncode == 0
+@pytest.mark.parametrize("command", ["dashboard", "demo"])
+def test_it_answers_from_an_empty_folder(installed: Path, tmp_path: Path, command: str) -> None:
+    if command == "dashboard":
+        assert type_in(tmp_path, installed, "import", str(HISTORY)).returncode == 0
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    process = subprocess.Popen([str(installed), "dashboard", "--port", str(port)], cwd=tmp_path)
+    process = subprocess.Popen([str(installed), command, "--port", str(port)], cwd=tmp_path)
     try:
         for path in ("/healthz", "/", "/api/v1/builds"):
             assert _status(f"http://127.0.0.1:{port}{path}") == 200
