@@ -84,6 +84,7 @@ _PLACES = {
     "list": "runner.cli.browse:list_",
     "show": "runner.cli.browse:show",
     "reproduce": "runner.cli.reproduce:reproduce",
+    "precompile": "runner.cli.precompile:precompile",
     "break-even": "runner.cli.break_even:break_even_command",
     "geomean": "runner.cli.compare:geomean_command",
     "compare": "runner.cli.compare:compare",

@@ -1,0 +1,110 @@
+"""A workload and a strategy -> a directory that compiles them elsewhere and loads what was compiled."""
+
+from __future__ import annotations
+
+import pprint
+from pathlib import Path
+from typing import Any
+
+from db.errors import ConfigError
+from db.records.strategies import not_applicable_reason
+from db.records.trial import CacheState, Strategy, StrategyKind
+from runner.config.settings import Settings
+from runner.plan.bundle import bundle_of
+from runner.plan.plan import workload_spec
+from runner.plan.selection import select
+from runner.workloads.definition import WorkloadDefinition
+from runner.workloads.targets import split_target
+
+SCRIPT, LOADER = "precompile.py", "load_caches.py"
+CACHES, VALID_FOR = "caches.zip", "valid_for.json"
+"""What the script writes beside itself, and the loader reads there."""
+
+_LOADER = Path(__file__).parents[1] / "worker" / LOADER
+
+
+def case_of(
+    settings: Settings, workload: str, strategy: str, device: str
+) -> tuple[WorkloadDefinition, Strategy]:
+    """What is to be compiled on `device`. Raises ConfigError where it leaves no cache to carry."""
+    chosen = select(settings, workloads=(workload,), strategies=(strategy,))
+    definition, wanted = chosen.workloads[0], chosen.strategies[0]
+    if len(chosen.workloads) > 1:
+        raise ConfigError(
+            f"{workload} stands for several workloads.", f"Name one, such as {definition.name}."
+        )
+    kind, cache = wanted.kind, wanted.cache
+    if kind is not StrategyKind.COMPILE or wanted.backend != "inductor" or cache is CacheState.WARM:
+        raise ConfigError(
+            f"{wanted.name} leaves no caches of Inductor to carry.", "Name a mode of torch.compile: default."
+        )
+    reason = not_applicable_reason(wanted, device.partition(":")[0])
+    if reason is not None:
+        raise ConfigError(f"{wanted.name} means nothing on {device}: {reason}.", "Use -s default.")
+    return definition, wanted
+
+
+def directory_files(
+    definition: WorkloadDefinition, strategy: Strategy, settings: Settings, device: str
+) -> dict[str, str]:
+    """The text of each file to write, by name: the script and what a production program imports.
+
+    They import torch and what the workload itself imports from installed packages, nothing of compilewatch.
+    Raises BundleError where the workload's own modules cannot be carried.
+    """
+    bundle = bundle_of(definition.target, definition.path)
+    bundle.add("runner.worker.precompiling", "precompile")
+    script = _SCRIPT.format(
+        what=f"{definition.name}, {strategy.name}",
+        imports=bundle.imports(),
+        spec=pprint.pformat(_spec(definition, strategy, settings, device), width=100, sort_dicts=False),
+        body=bundle.body(),
+        function=split_target(definition.target)[1],
+    )
+    return {SCRIPT: script, LOADER: _LOADER.read_text(encoding="utf-8")}
+
+
+def _spec(
+    definition: WorkloadDefinition, strategy: Strategy, settings: Settings, device: str
+) -> dict[str, Any]:
+    workload = workload_spec(definition).model_dump(mode="json")
+    names = ("name", "task", "batch_size", "shape", "dtype", "kwargs", "regions")
+    return {
+        "workload": {name: workload[name] for name in names},
+        "strategy": strategy.model_dump(mode="json"),
+        "device": device,
+        "threads": settings.threads,
+        "matmul_precision": settings.run.matmul_precision,
+        "seed": settings.run.seed,
+    }
+
+
+_SCRIPT = '''"""Compile {what}, and write the caches beside this file.
+
+python precompile.py              compile here, from empty caches
+python precompile.py --warm-up    load the caches and call twice; exits 1 where something was compiled again
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+
+# Read when torch is imported. What is compiled here goes into empty caches, so that all of it is written.
+EMPTY = tempfile.TemporaryDirectory(prefix="precompile-")
+for place in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
+    if "--warm-up" not in sys.argv or place not in os.environ:
+        os.environ[place] = os.path.join(EMPTY.name, place)
+
+{imports}
+
+SPEC = {spec}
+
+
+{body}
+
+
+if __name__ == "__main__":
+    sys.exit(precompile(SPEC, {function}, Path(__file__).parent))
+'''

@@ -1,0 +1,122 @@
+"""Fills the caches of torch.compile from `caches.zip` beside this file. Needs torch and nothing else.
+
+Before anything is compiled, and with the threads and the matmul precision set that the program uses:
+
+    from load_caches import load_caches
+    load_caches()
+
+`caches.zip` holds compiled code: trust this directory as you trust code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import platform
+import zipfile
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+CACHES, VALID_FOR = "caches.zip", "valid_for.json"
+ARTIFACTS, LIBRARIES = "artifacts", "inductor/"
+
+
+class CacheRefusedError(RuntimeError):
+    """The caches are not for this process, and nothing of them was loaded; the message is one sentence."""
+
+
+def load_caches(directory: Path = Path(__file__).parent, device: str | None = None) -> None:
+    """Fill the caches of this process and `TORCHINDUCTOR_CACHE_DIR` from `directory`.
+
+    `device` is "cpu" or a GPU such as "cuda:0"; by default the first GPU if there is one. Raises
+    CacheRefusedError where the files are missing, damaged, or made for something else. Then torch.compile
+    compiles as without them.
+    """
+    content, valid_for = _read(directory)
+    here = surroundings(device or ("cuda:0" if torch.cuda.is_available() else "cpu"))
+    others = [
+        f"{name} {value} (here {here.get(name, 'none')})"
+        for name, value in sorted({**dict.fromkeys(here, "none"), **valid_for}.items())
+        if value != here.get(name, "none")
+    ]
+    if others:
+        raise CacheRefusedError(f"These caches are for {', '.join(others)}: run precompile.py here.")
+    load = getattr(torch.compiler, "load_cache_artifacts", None)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        if load is None or load(archive.read(ARTIFACTS)) is None:
+            raise CacheRefusedError(
+                f"torch {torch.__version__} cannot load {CACHES}: run precompile.py here."
+            )
+        for name in archive.namelist():
+            file = Path(cache_directory(), name.removeprefix(LIBRARIES))
+            if name.startswith(LIBRARIES) and not file.exists():
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(archive.read(name))
+
+
+def _read(directory: Path) -> tuple[bytes, dict[str, str]]:
+    """The caches of `directory`, whole, and what they are valid for."""
+    again = "run precompile.py again."
+    try:
+        content, valid_for = (
+            (directory / CACHES).read_bytes(),
+            json.loads((directory / VALID_FOR).read_bytes()),
+        )
+        expected, facts = valid_for["sha256"], dict(valid_for["surroundings"])
+    except OSError as error:
+        raise CacheRefusedError(f"{error.filename} cannot be read ({error.strerror}): {again}") from error
+    except (ValueError, TypeError, KeyError) as error:
+        raise CacheRefusedError(f"{directory / VALID_FOR} is damaged: {again}") from error
+    if hashlib.sha256(content).hexdigest() != expected:
+        raise CacheRefusedError(f"{directory / CACHES} is damaged, or not the one of {VALID_FOR}: {again}")
+    return content, facts
+
+
+def cache_directory() -> Path:
+    """Where Inductor keeps its caches in this process."""
+    from torch._inductor.codecache import cache_dir
+
+    return Path(cache_dir())
+
+
+# They change where something is written, or how fast, and not what is compiled.
+_WITHOUT_EFFECT = ("TORCHINDUCTOR_CACHE_DIR", "TORCHINDUCTOR_COMPILE_THREADS", "TRITON_CACHE_DIR")
+_COMPILER_VARIABLES = ("TORCHINDUCTOR_", "TORCHDYNAMO_", "TRITON_")
+
+
+def surroundings(device: str) -> dict[str, str]:
+    """What the compiled code of this process depends on, by name; only what is there."""
+    facts: dict[str, Any] = {
+        "torch": torch.__version__,
+        "CUDA": torch.version.cuda,
+        "ROCm": torch.version.hip,
+        "Triton": _installed("triton") or _installed("pytorch-triton"),
+        "Python": ".".join(platform.python_version_tuple()[:2]),
+        "architecture": platform.machine(),
+        "matmul precision": torch.get_float32_matmul_precision(),
+    }
+    if device == "cpu":
+        capability = getattr(torch.backends.cpu, "get_cpu_capability", None)
+        facts |= {"device": "cpu", "threads": torch.get_num_threads()}
+        facts["CPU capability"] = None if capability is None else capability()
+    else:
+        properties = torch.cuda.get_device_properties(torch.device(device))
+        facts |= {"device": properties.name, "compute capability": f"{properties.major}.{properties.minor}"}
+    facts |= {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(_COMPILER_VARIABLES) and name not in _WITHOUT_EFFECT
+    }
+    return {name: str(value) for name, value in facts.items() if value is not None}
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,81 @@
+"""A workload is compiled for production: a second process finds every graph and library in the caches."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.runner.measuring import FAST_COMPILE
+from tests.runner.terminal import compilewatch, environment, in_this_process
+
+MODEL = """
+import torch
+
+
+def build():
+    return lambda x: torch.relu(x * 2 - 0.5), (torch.randn(64, 64),)
+"""
+
+
+def test_a_second_process_compiles_nothing(tmp_path: Path):
+    (tmp_path / "my_ops.py").write_text(MODEL)
+    (tmp_path / "compilewatch.toml").write_text(
+        '[[workload]]\nname = "scaled"\ntarget = "my_ops:build"\ntask = "function"\n'
+    )
+    typed = ("precompile", "scaled", "-o", "caches", "--device", "cpu", "--json")
+    done = compilewatch(*typed, cwd=tmp_path, **FAST_COMPILE)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["all_from_cache"] is True
+    cold, loaded = document["cold"], document["loaded"]
+    assert (cold["hits"], cold["compiled"]) == (0, 1)
+    assert cold["built"] > 0
+    assert (loaded["hits"], loaded["compiled"], loaded["built"]) == (1, 0, 0)
+    directory = tmp_path / "caches"
+    assert sorted(file.name for file in directory.iterdir()) == [
+        "caches.zip",
+        "load_caches.py",
+        "precompile.py",
+        "valid_for.json",
+    ]
+    # Without the variables that they were made with, the script itself refuses them.
+    refused = _warm_up(directory)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("These caches are for TORCHINDUCTOR_")
+    assert refused.stderr.count("\n") == 1
+
+
+def _warm_up(directory: Path) -> subprocess.CompletedProcess[str]:
+    elsewhere = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
+    command = [sys.executable, str(directory / "precompile.py"), "--warm-up"]
+    return subprocess.run(command, env=elsewhere, cwd="/", capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "said"),
+    [
+        ("eager", "eager leaves no caches of Inductor to carry"),
+        ("packaged", "packaged leaves no caches of Inductor to carry"),
+        ("backend:aot_eager", "backend:aot_eager leaves no caches of Inductor to carry"),
+        ("default+warm", "default+warm leaves no caches of Inductor to carry"),
+        ("max-autotune", "max-autotune means nothing on cpu"),
+    ],
+)
+def test_a_strategy_without_caches_is_refused(tmp_path: Path, strategy: str, said: str):
+    typed = ("precompile", "mlp-train", "-s", strategy, "-o", "caches", "--device", "cpu")
+    done = in_this_process(*typed, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert not (tmp_path / "caches").exists()
+
+
+def test_a_directory_of_somebody_else_stays_as_it_is(tmp_path: Path):
+    (tmp_path / "thesis.txt").write_text("words")
+    done = in_this_process("precompile", "mlp-train", "-o", ".", "--device", "cpu", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "holds other files" in done.stderr
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
