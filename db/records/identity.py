@@ -106,15 +106,17 @@ class Strategy(Record):
     kind: StrategyKind
     """Eager, compiled, exported, or a package compiled ahead of time."""
     backend: Name | None = None
-    """Of `torch.compile`; null for eager and export, and where an imported source does not say."""
+    """Of `torch.compile`, or what executes an export; null for eager and torch's own export, and where an
+    imported source does not say."""
     mode: Name | None = None
     """Of `torch.compile`; null where none was given."""
     dynamic: Flag | None = None
     """Argument of `torch.compile`; null leaves it to torch."""
     fullgraph: Flag = False
-    """Whether a graph break is an error."""
+    """Whether a graph break is an error; of a package, that Dynamo captures it instead of `torch.export`."""
     scope: Name = "full"
-    """What is compiled: `full`, `regional` (repeated blocks one by one) or `submodule:PATH`."""
+    """What is compiled: `full`, `regional` (repeated blocks one by one), `nested` (all as one graph, repeated
+    blocks as nested compile regions) or `submodule:PATH`."""
     cache: CacheState
     """What the process found in the compiler's caches."""
     options: JsonObject = Field(default={})

@@ -52,9 +52,20 @@ BUILTIN: dict[str, Strategy] = {
         _compiled("max-autotune-no-cudagraphs"),
         # Captured by torch.export and executed operation by operation: what capture alone costs and gains.
         Strategy(name="export", kind=StrategyKind.EXPORT, cache=CacheState.COLD),
+        # Captured by torch.onnx.export, executed by ONNX Runtime on the provider of the device.
+        Strategy(name="onnxruntime", kind=StrategyKind.EXPORT, backend="onnxruntime", cache=CacheState.COLD),
         # Captured and compiled in another process (AOTInductor); the measured one loads the package.
         Strategy(
             name="packaged", kind=StrategyKind.AOT_PACKAGE, backend="inductor", cache=CacheState.PACKAGED
+        ),
+        # The same by Dynamo, as one graph (`torch.compile(fullgraph=True).aot_compile`): guards are kept, and
+        # functions and training steps can be packaged too.
+        Strategy(
+            name="aot-compile",
+            kind=StrategyKind.AOT_PACKAGE,
+            backend="inductor",
+            fullgraph=True,
+            cache=CacheState.PACKAGED,
         ),
         # Each differs from default by one decision of Inductor.
         _with_options("no-epilogue-fusion", epilogue_fusion=False),
@@ -69,11 +80,14 @@ BUILTIN: dict[str, Strategy] = {
     )
 }
 
+ONNX_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
+"""What the strategy `onnxruntime` needs: to export, and to execute."""
+
 # What may follow a name after "+", in the order of the short name. One of each group at most.
 _MODIFIERS: tuple[dict[str, dict[str, Any]], ...] = (
     {"dynamic": {"dynamic": True}, "static": {"dynamic": False}},
     {"fullgraph": {"fullgraph": True}},
-    {"regional": {"scope": "regional"}},
+    {"regional": {"scope": "regional"}, "nested": {"scope": "nested"}},
     {"warm": {"cache": CacheState.WARM}, "portable": {"cache": CacheState.PORTABLE}},
 )
 _SUBMODULE = re.compile(r"submodule:[A-Za-z_]\w*(\.\w+)*")

@@ -29,7 +29,7 @@ Positive = Annotated[int, Field(ge=1)]
 # A week: beyond what a trial takes, within what a system call can wait for.
 Timeout = Annotated[float, Field(gt=0, le=604_800)]
 Device = Annotated[str, StringConstraints(pattern=r"^(auto|cpu|cuda(:\d+)?)$")]
-Scope = Annotated[str, StringConstraints(pattern=r"^(full|regional|submodule:[\w.]+)$")]
+Scope = Annotated[str, StringConstraints(pattern=r"^(full|regional|nested|submodule:[\w.]+)$")]
 Sizes = Annotated[tuple[Positive, ...], Field(min_length=1)]
 Dtype = Literal["float32", "float16", "bfloat16", "float64"]
 

@@ -117,7 +117,7 @@ class StrategySettings(Section):
     backend: ShortName = "inductor"
     dynamic: bool | None = None
     fullgraph: bool = False
-    scope: Scope = Field(default="full", description="full, regional or submodule:PATH")
+    scope: Scope = Field(default="full", description="full, regional, nested or submodule:PATH")
     options: dict[str, Any] = Field(default={})
 
     @model_validator(mode="after")

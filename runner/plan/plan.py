@@ -7,6 +7,7 @@ and take turns in going first, and several builds alternate A B, B A.
 
 from __future__ import annotations
 
+import importlib.util
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from ulid import ULID
 
 from db.errors import ConfigError
 from db.records.fields import Identifier
-from db.records.strategies import not_applicable_reason
+from db.records.strategies import ONNX_PACKAGES, not_applicable_reason
 from db.records.trial import Strategy, StrategyKind, Task
 from runner.config.settings import BuildSettings, Settings
 from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
@@ -77,7 +78,7 @@ def plan_run(
     require_limits(settings, selection, builds=len(builds), trials=trials)
     if not builds:
         check_packages(selection.workloads)
-    cases, not_applicable = _split(selection, device)
+    cases, not_applicable = _split(selection, device, is_here=not builds)
     if not cases:
         raise ConfigError(
             f"Nothing of this can be measured on {device}: {not_applicable[0].reason}.",
@@ -145,15 +146,19 @@ def _specs(
 
 
 def _split(
-    selection: ResolvedSuite, device: str
+    selection: ResolvedSuite, device: str, *, is_here: bool
 ) -> tuple[dict[str, list[Strategy]], tuple[NotApplicable, ...]]:
-    """Strategies that mean something by workload, and the other cases with their reasons."""
+    """Strategies that mean something by workload, and the other cases with their reasons.
+
+    Where another interpreter measures, what it has installed turns out there.
+    """
     cases: dict[str, list[Strategy]] = {}
     others: list[NotApplicable] = []
     device_kind = device.split(":", maxsplit=1)[0]
     for definition in selection.workloads:
         for strategy in selection.strategies:
             reason = not_applicable_reason(strategy, device_kind) or _unfit(definition, strategy)
+            reason = reason or (_not_installed(strategy) if is_here else None)
             if reason is None:
                 cases.setdefault(definition.name, []).append(strategy)
             else:
@@ -161,15 +166,22 @@ def _split(
     return cases, tuple(others)
 
 
+def _not_installed(strategy: Strategy) -> str | None:
+    """Which package this interpreter lacks for `strategy`."""
+    needed = ONNX_PACKAGES if strategy.backend == "onnxruntime" else ()
+    missing = next((name for name in needed if importlib.util.find_spec(name) is None), None)
+    return None if missing is None else f"{missing} is not installed; the extra onnx brings it"
+
+
 def _unfit(definition: WorkloadDefinition, strategy: Strategy) -> str | None:
     """Why `strategy` can do nothing with this workload, as far as that is known before it is built."""
     if definition.task is Task.FUNCTION and strategy.scope != "full":
         return "a function has no submodules to compile one by one"
-    if strategy.scope == "regional" and not definition.has_regions:
+    if strategy.scope in ("regional", "nested") and not definition.has_regions:
         return "the model has no repeated blocks to compile one by one"
     if strategy.kind not in (StrategyKind.EXPORT, StrategyKind.AOT_PACKAGE):
         return None
-    if definition.task is not Task.INFERENCE:
+    if definition.task is not Task.INFERENCE and not strategy.fullgraph:
         return "only a model in inference is exported"
     return (
         "an exported program is for one batch, and this goes through several"

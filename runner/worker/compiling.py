@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from runner.worker.internals import mode_options
-from runner.worker.loading import UnsupportedCaseError
+from runner.worker.loading import UnsupportedCaseError, exportable
 from runner.worker.messages import Strategy
+from runner.worker.onnx_session import session_of
+from runner.worker.steps import grad_context
 from runner.workloads.built import TRAINING, Built
 
 _SUBMODULE = "submodule:"
@@ -80,20 +83,29 @@ def apply(built: Built, strategy: Strategy, artifacts: Path) -> Callable[..., An
     `torch.compile` compiles at the first call. A package is made and written to `artifacts` where there is
     none, else loaded from there. Raises UnsupportedCaseError where the strategy cannot execute the workload.
     """
-    target = built.model_or_fn
     _mark_lengths(built)
+    if strategy.kind == "compile":
+        return _compiled(built, strategy)
     if strategy.kind == "export":
-        return _exported(built)
+        return session_of(built) if strategy.backend == "onnxruntime" else _exported(built)
     if strategy.kind == "aot_package":
-        return _packaged(built, strategy, artifacts.with_suffix(".pt2"))
-    if strategy.kind != "compile":
-        raise UnsupportedCaseError(f"This worker cannot execute a strategy of kind {strategy.kind}.")
+        captured = _aot_compiled if strategy.fullgraph else _packaged
+        return captured(built, strategy, artifacts.with_suffix(".aot" if strategy.fullgraph else ".pt2"))
+    raise UnsupportedCaseError(f"This worker cannot execute a strategy of kind {strategy.kind}.")
+
+
+def _compiled(built: Built, strategy: Strategy) -> Callable[..., Any]:
+    target = built.model_or_fn
     arguments, scope = compile_arguments(strategy), strategy.scope
     if scope == "full":
         compiled: Callable[..., Any] = torch.compile(target, **arguments)
         return compiled
     if not isinstance(target, torch.nn.Module):
         raise UnsupportedCaseError(f"Scope {scope} needs an nn.Module; this workload is a function.")
+    if scope == "nested":
+        _mark_regions(repeated(target, built.regions))
+        nested: Callable[..., Any] = torch.compile(target, **arguments)
+        return nested
     for block in _scoped(target, scope, built.regions):
         block.compile(**arguments)
     return target
@@ -111,19 +123,56 @@ def _mark_lengths(built: Built) -> None:
 
 def _scoped(model: torch.nn.Module, scope: str, regions: tuple[str, ...]) -> list[torch.nn.Module]:
     if scope == "regional":
-        blocks = list(repeated_blocks(model, regions))
-        if not blocks:
-            sought = f"of class {' or '.join(regions)} " if regions else ""
-            raise UnsupportedCaseError(
-                f"The model has no repeated blocks {sought}to compile; name their classes in the workload's "
-                "`regions`."
-            )
-        return blocks
+        return repeated(model, regions)
     path = scope.removeprefix(_SUBMODULE)
     try:
         return [model.get_submodule(path)]
     except AttributeError:
         raise UnsupportedCaseError(f"The model has no submodule {path!r}.") from None
+
+
+def repeated(model: torch.nn.Module, regions: tuple[str, ...]) -> list[torch.nn.Module]:
+    """`repeated_blocks` of a model that has some. Raises UnsupportedCaseError where it has none."""
+    blocks = list(repeated_blocks(model, regions))
+    if not blocks:
+        sought = f"of class {' or '.join(regions)} " if regions else ""
+        raise UnsupportedCaseError(
+            f"The model has no repeated blocks {sought}to compile; name their classes in the workload's "
+            "`regions`."
+        )
+    return blocks
+
+
+def _mark_regions(blocks: list[torch.nn.Module]) -> None:
+    """Have the compiler compile blocks of one class once, within the graph of the whole model."""
+    mark = getattr(torch.compiler, "nested_compile_region", None)
+    if mark is None:
+        raise UnsupportedCaseError(f"torch {torch.__version__} has no torch.compiler.nested_compile_region.")
+    # For a class: what is the same function is compiled once. Set on one block after the other, torch 2.13.0
+    # compiles it once as well, and calls every block with the weights of the first.
+    kinds = {type(block) for block in blocks}
+    marked = {kind: type(kind.__name__, (kind,), {"forward": mark(kind.forward)}) for kind in kinds}
+    for block in blocks:
+        block.__class__ = marked[type(block)]
+
+
+def _aot_compiled(built: Built, strategy: Strategy, package: Path) -> Callable[..., Any]:
+    """Ahead-of-time compilation by Dynamo: made by the priming process, loaded by the measured one."""
+    load = getattr(torch.compiler, "load_compiled_function", None)
+    if load is None:
+        raise UnsupportedCaseError(f"torch {torch.__version__} has no torch.compiler.load_compiled_function.")
+    if built.stream is not None:
+        raise UnsupportedCaseError("aot_compile is for one batch, and this workload goes through several.")
+    model = built.model_or_fn
+    if not package.exists():
+        lazy: Any = torch.compile(model, **compile_arguments(strategy))
+        of_module = lazy.forward if isinstance(model, torch.nn.Module) else lazy
+        # Compiled for the mode in which it is called.
+        with grad_context(built.task):
+            of_module.aot_compile((built.inputs, {})).save_compiled_function(str(package))
+    with package.open("rb") as file:
+        loaded: Callable[..., Any] = load(file)
+    return partial(loaded, model) if isinstance(model, torch.nn.Module) else loaded
 
 
 def _exported(built: Built) -> Callable[..., Any]:
@@ -133,12 +182,7 @@ def _exported(built: Built) -> Callable[..., Any]:
 
 def _program(built: Built, what: str) -> torch.export.ExportedProgram:
     """The model as one graph of its own inputs' shapes."""
-    model = built.model_or_fn
-    if built.task == TRAINING or not isinstance(model, torch.nn.Module):
-        raise UnsupportedCaseError(f"{what} needs an nn.Module in inference.")
-    if built.stream is not None:
-        raise UnsupportedCaseError(f"{what} is for one batch, and this workload goes through several.")
-    return torch.export.export(model, built.inputs)
+    return torch.export.export(exportable(built, what), built.inputs)
 
 
 def _packaged(built: Built, strategy: Strategy, package: Path) -> Callable[..., Any]:

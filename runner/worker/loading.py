@@ -45,6 +45,16 @@ def import_builder(target: str, path: Iterable[str] = ()) -> Callable[..., Any]:
     return builder
 
 
+def exportable(built: Built, what: str) -> torch.nn.Module:
+    """The model of `built`. Raises UnsupportedCaseError where `what` is not for such a workload."""
+    model = built.model_or_fn
+    if built.task == TRAINING or not isinstance(model, torch.nn.Module):
+        raise UnsupportedCaseError(f"{what} needs an nn.Module in inference.")
+    if built.stream is not None:
+        raise UnsupportedCaseError(f"{what} is for one batch, and this workload goes through several.")
+    return model
+
+
 def build_workload(builder: Callable[..., Any], workload: Workload, device: torch.device) -> Built:
     """Call `builder` with the sizes of `workload`, and apply its dtype.
 

@@ -31,8 +31,8 @@ NOT_FROM = {
 }
 # The worker runs under any interpreter that has a torch in it: of ours, nothing else may come along.
 CARRIED_BY_WORKER = ("runner.worker", "runner.workloads")
-# Comes with torch's builds for a GPU; its one user asks whether it is there.
-OF_TORCH = ("torch", "triton")
+# Triton comes with torch for a GPU, onnxruntime with an extra; their users ask whether they are there.
+OF_TORCH = ("torch", "triton", "onnxruntime")
 MODEL_LIBRARIES = (*OF_TORCH, "transformers", "diffusers")
 
 PURE = (

@@ -23,6 +23,7 @@ def test_a_built_in_name_is_itself(name: str) -> None:
         ("default+static", {"dynamic": False}),
         ("default+fullgraph", {"fullgraph": True}),
         ("default+regional", {"scope": "regional"}),
+        ("default+nested", {"scope": "nested"}),
         ("max-autotune+submodule:encoder.layer.0", {"scope": "submodule:encoder.layer.0"}),
         ("default+warm", {"cache": CacheState.WARM}),
         ("reduce-overhead+portable", {"cache": CacheState.PORTABLE}),
@@ -76,6 +77,7 @@ def test_modifiers_of_a_named_strategy() -> None:
         ("backend:", "There is no strategy 'backend:'.", "compilewatch list strategies"),
         ("backend:aot_eager+dynamc", "unknown modifier 'dynamc'", "Did you mean dynamic?"),
         ("default+dynamic+static", "two modifiers that exclude each other", "Leave one of them out."),
+        ("default+regional+nested", "two modifiers that exclude each other", ""),
         ("default+regional+submodule:a", "two modifiers that exclude each other", ""),
         ("default+dynamic+dynamic", "two modifiers that exclude each other", ""),
     ],
@@ -91,7 +93,7 @@ def test_gpu_modes_mean_nothing_on_a_cpu() -> None:
     reasons = {name: not_applicable_reason(strategy, "cpu") for name, strategy in BUILTIN.items()}
     applicable = {name for name, reason in reasons.items() if reason is None}
     inductor = {"no-epilogue-fusion", "max-fusion-8", "fallback-random"}
-    assert applicable == {"eager", "default", "export", "packaged", *inductor}
+    assert applicable == {"eager", "default", "export", "onnxruntime", "packaged", "aot-compile", *inductor}
     assert not_applicable_reason(parse_strategy("reduce-overhead+dynamic"), "cpu") is not None
     assert all(not_applicable_reason(strategy, "cuda") is None for strategy in BUILTIN.values())
 

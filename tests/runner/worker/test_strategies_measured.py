@@ -5,17 +5,20 @@ Most with Dynamo's own backend: what a modifier means is decided before code is 
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from db.records.strategies import parse_strategy
 from db.records.trial import FailureKind, NumericsStatus, Status, Strategy, Trial
+from runner.config.settings import Settings
 from runner.config.sources import load_settings
 from runner.plan.plan import plan_run
 from runner.process.supervise import run_trial
-from runner.worker import compiling, messages
+from runner.worker import compiling, messages, onnx_session
 from runner.worker.failures import kind_of
 from runner.worker.loading import UnsupportedCaseError
 from runner.worker.messages import read
@@ -132,3 +135,67 @@ def test_a_bypassed_cache_is_neither_hit_nor_miss(freezing: Trial) -> None:
     assert cache is not None
     assert (cache.aot_autograd_hits, cache.aot_autograd_misses) == (0, 0)
     assert cache.fx_graph_hits == 0
+
+
+def test_nested_regions_are_one_region_called_three_times() -> None:
+    graphs: list[torch.fx.GraphModule] = []
+
+    def keep(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> object:
+        graphs.append(graph)
+        return graph.forward
+
+    built = workload_fixtures.three_blocks()
+    strategy = messages.Strategy(kind="compile", backend=keep, scope="nested")  # type: ignore[arg-type]
+    with torch.no_grad():
+        for number, block in enumerate(built.model_or_fn.blocks):
+            block.linear.bias += number
+        expected = built.model_or_fn(*built.inputs)
+        assert torch.equal(compiling.apply(built, strategy, Path("unused"))(*built.inputs), expected)
+    (graph,) = graphs
+    calls = [node for node in graph.graph.nodes if "invoke_subgraph" in str(node.target)]
+    assert len(calls) == 3
+    assert len({node.args[0].target for node in calls}) == 1
+
+
+def test_a_release_without_an_api_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("nested_compile_region", "load_compiled_function"):
+        monkeypatch.delattr(torch.compiler, name, raising=False)
+    blocks = workload_fixtures.three_blocks()
+    assert "no torch.compiler.nested_compile_region" in refused(blocks, parse_strategy("default+nested"))
+    assert "no torch.compiler.load_compiled_function" in refused(blocks, parse_strategy("aot-compile"))
+
+
+def test_aot_compile_of_several_batches_is_unsupported() -> None:
+    assert "goes through several" in refused(workload_fixtures.three_lengths(), parse_strategy("aot-compile"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("workload", "task"), [("three_blocks", "inference"), ("relu_function", "function")])
+def test_a_package_of_dynamo_is_loaded_without_compiling(workload: str, task: str) -> None:
+    trial = measure(workload, parse_strategy("aot-compile"), task=task)
+    assert counted(trial)[0] == 0
+    assert trial.cold_start.phases_ns.kernel_compile is None
+
+
+def test_onnx_runtime_gives_what_eager_gives() -> None:
+    pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
+    trial = measure("three_blocks", parse_strategy("onnxruntime"))
+    assert counted(trial)[0] == 0
+    assert trial.strategy.backend == "onnxruntime"
+
+
+def test_onnx_runtime_is_for_models_in_inference() -> None:
+    training = workload_fixtures.training()
+    assert "needs an nn.Module in inference" in refused(training, parse_strategy("onnxruntime"))
+
+
+def test_where_a_package_is_missing_onnx_runtime_is_not_applicable(monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in (importlib.util, onnx_session):
+        monkeypatch.setattr(place, "find_spec", lambda name: None if name == "onnxscript" else name)
+    plan = plan_run(Settings(), workloads=["encoder"], strategies=["eager", "onnxruntime"], device="cpu")
+    assert [case.reason for case in plan.not_applicable] == [
+        "onnxscript is not installed; the extra onnx brings it"
+    ]
+    assert "onnxscript is not installed" in refused(
+        workload_fixtures.three_blocks(), parse_strategy("onnxruntime")
+    )

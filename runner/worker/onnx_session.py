@@ -1,0 +1,95 @@
+"""A model exported to ONNX and executed by ONNX Runtime: the strategy `onnxruntime`."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from runner.worker.loading import UnsupportedCaseError, exportable
+from runner.worker.steps import tensors_of
+from runner.workloads.built import Built
+
+_NEEDED = ("onnx", "onnxscript", "onnxruntime")
+
+
+def session_of(built: Built) -> Callable[..., Any]:
+    """Export the model with `torch.onnx.export(dynamo=True)` and return what executes it.
+
+    As many threads as torch; on a GPU with the CUDA provider, without copies to the host. Raises
+    UnsupportedCaseError where a package, the provider, or a dtype is missing.
+    """
+    model = exportable(built, "ONNX Runtime")
+    missing = next((name for name in _NEEDED if find_spec(name) is None), None)
+    if missing is not None:
+        raise UnsupportedCaseError(f"{missing} is not installed here.")
+    device = next((tensor.device for tensor in tensors_of(built.inputs)), torch.device("cpu"))
+    session = _session(model, built.inputs, device)
+    names = [each.name for each in session.get_inputs()]
+    if len(names) != len(list(tensors_of(built.inputs))):
+        raise UnsupportedCaseError("The exported model takes other inputs than the model.")
+    return _bound(session, names, model, built) if device.type == "cuda" else _through_arrays(session, names)
+
+
+def _session(model: torch.nn.Module, inputs: tuple[Any, ...], device: torch.device) -> Any:
+    import onnxruntime
+
+    provider = "CPUExecutionProvider" if device.type == "cpu" else "CUDAExecutionProvider"
+    if provider not in onnxruntime.get_available_providers():
+        raise UnsupportedCaseError(f"This onnxruntime has no {provider}; onnxruntime-gpu has it.")
+    chosen = provider if device.type == "cpu" else (provider, {"device_id": device.index or 0})
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory, "model.onnx")
+        program = torch.onnx.export(model, inputs, dynamo=True, verbose=False)
+        assert program is not None
+        program.save(file)
+        return onnxruntime.InferenceSession(str(file), options, providers=[chosen])
+
+
+def _array(tensor: torch.Tensor) -> Any:
+    """The tensor's memory as an array of numpy, which has no bfloat16."""
+    if tensor.dtype is torch.bfloat16:
+        raise UnsupportedCaseError("ONNX Runtime takes no bfloat16 from Python.")
+    return tensor.detach().contiguous().numpy()
+
+
+def _through_arrays(session: Any, names: list[str]) -> Callable[..., Any]:
+    def call(*inputs: Any) -> Any:
+        given = dict(zip(names, map(_array, tensors_of(inputs)), strict=True))
+        return _one_or_all([torch.from_numpy(array) for array in session.run(None, given)])
+
+    return call
+
+
+def _bound(session: Any, names: list[str], model: torch.nn.Module, built: Built) -> Callable[..., Any]:
+    """Inputs and outputs stay on the GPU; every call writes the same outputs."""
+    with torch.no_grad():
+        outputs = [torch.empty_like(tensor) for tensor in tensors_of(model(*built.inputs))]
+    outputs_by_name = zip((each.name for each in session.get_outputs()), outputs, strict=True)
+    binding = session.io_binding()
+    for name, tensor in outputs_by_name:
+        binding.bind_output(*_place(name, tensor))
+
+    def call(*inputs: Any) -> Any:
+        kept = [tensor.contiguous() for tensor in tensors_of(inputs)]
+        for name, tensor in zip(names, kept, strict=True):
+            binding.bind_input(*_place(name, tensor))
+        session.run_with_iobinding(binding)
+        return _one_or_all(outputs)
+
+    return call
+
+
+def _place(name: str, tensor: torch.Tensor) -> tuple[Any, ...]:
+    kind = _array(torch.empty(0, dtype=tensor.dtype)).dtype
+    return name, "cuda", tensor.device.index or 0, kind, tuple(tensor.shape), tensor.data_ptr()
+
+
+def _one_or_all(outputs: list[torch.Tensor]) -> Any:
+    return outputs[0] if len(outputs) == 1 else tuple(outputs)
