@@ -90,7 +90,7 @@ _MODIFIERS: tuple[dict[str, dict[str, Any]], ...] = (
     {"regional": {"scope": "regional"}, "nested": {"scope": "nested"}},
     {"warm": {"cache": CacheState.WARM}, "portable": {"cache": CacheState.PORTABLE}},
 )
-_SUBMODULE = re.compile(r"submodule:[A-Za-z_]\w*(\.\w+)*")
+_SUBMODULE = re.compile(r"submodule:\w+(\.\w+)*")
 # Part of torch itself (torch._dynamo.list_backends). Any other is looked up among the entry points of what is
 # installed, and runs its code.
 TORCH_BACKENDS = frozenset({"aot_eager", "aot_eager_decomp_partition", "cudagraphs", "eager", "inductor"})

@@ -15,13 +15,15 @@ import typer
 from pandas import DataFrame
 
 from db.engine.session import Database
+from db.errors import ConfigError
 from db.judge.targets import check_targets
 from db.judge.vocabulary import Verdict
 from db.log_lines import OneLine
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import without_canaries
 from db.queries.filters import Filters
-from db.queries.trials import trials_frame
+from db.queries.trials import trial_records, trials_frame
+from db.records.trial import StrategyKind
 from db.wording.units import plural, words
 from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
 from runner.cli.judging import ComparisonReport, print_logged
@@ -45,6 +47,7 @@ from runner.cli.output.comparison_text import target_lines
 from runner.cli.output.documents import print_document, run_document
 from runner.cli.output.progress import measure
 from runner.cli.output.run_verdicts import judge_and_log, worst_verdicts
+from runner.cli.output.submodules import submodule_rows, submodule_table
 from runner.cli.output.tables import console, reasons, result_table
 from runner.config.settings import BuildSettings, Settings
 from runner.device.host import require_space
@@ -56,6 +59,7 @@ from runner.plan.plan import Plan, plan_run
 from runner.plan.selection import resolve_device, select
 from runner.plan.time_budget import by_value, require_fit
 from runner.process.execution import RunOutcome
+from runner.process.supervise import run_submodules
 
 
 def run(
@@ -77,6 +81,13 @@ def run(
     label: LabelOption = None,
     profile: ProfileOption = False,
     trace: TraceOption = False,
+    submodules: Annotated[
+        bool,
+        typer.Option(
+            "--submodules",
+            help="Compile each direct submodule of one model by itself, too, and list what each costs.",
+        ),
+    ] = False,
     json_: JsonOption = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,
@@ -93,6 +104,8 @@ def run(
     builds = _builds(python, build, settings)
     facts = interpreter_facts(builds)
     resolved = resolve_device(settings.run.device if device == "auto" else device, facts)
+    if submodules:
+        strategies = _with_submodules(settings, suite, workloads, strategies, resolved, builds)
     plan = plan_run(
         settings,
         suite=suite,
@@ -114,9 +127,10 @@ def run(
         _print_plan(plan, resolved, facts)
         seconds = math.inf if minutes is None else 60 * minutes
         outcome, budget = measure(plan, database, settings, durations, seconds)
-        frame = trials_frame(database, Filters(runs=tuple(planned.run_id for planned in plan.runs)))
+        frame = trials_frame(database, Filters(runs=_run_ids(plan)))
         report = _judge(plan, frame, database, settings)
-    _print(plan, frame, report, settings, json_)
+        rows = submodule_rows(trial_records(database, Filters(runs=_run_ids(plan)))) if submodules else None
+    _print(plan, frame, report, settings, json_, rows)
     if settings.fleet.spool_dir:
         where = settings.fleet.spool_dir
         print(f"compilewatch: The trials are in {where}; no database has them yet.", file=sys.stderr)
@@ -124,6 +138,35 @@ def run(
     if unmeasured := budget.unmeasured_text():
         print(f"compilewatch: {unmeasured}", file=sys.stderr)
     return _exit_code(outcome, report)
+
+
+def _run_ids(plan: Plan) -> tuple[str, ...]:
+    return tuple(planned.run_id for planned in plan.runs)
+
+
+def _with_submodules(
+    settings: Settings,
+    suite: str | None,
+    workloads: Sequence[str],
+    strategies: Sequence[str],
+    device: str,
+    builds: Sequence[BuildSettings],
+) -> list[str]:
+    """The strategies, and those of `torch.compile` for each direct submodule of the one workload."""
+    chosen = select(settings, suite=suite, workloads=workloads, strategies=strategies)
+    if len(chosen.workloads) != 1:
+        raise ConfigError("--submodules is for one model.", "Name it: --workload encoder.")
+    whole = [s.name for s in chosen.strategies if s.kind is StrategyKind.COMPILE and s.scope == "full"]
+    if not whole:
+        raise ConfigError("--submodules needs a strategy that compiles.", "Add --strategy default.")
+    spec = plan_run(
+        settings, suite=suite, workloads=workloads, strategies=whole, device=device, builds=builds
+    ).trials[0]
+    paths = run_submodules(spec, interpreter=spec.interpreter or sys.executable)
+    if not paths:
+        raise ConfigError(f"{chosen.workloads[0].name} has no submodules.", "Name a model, not a function.")
+    by_part = [f"{name}+submodule:{path}" for name in whole for path in paths]
+    return [*(strategy.name for strategy in chosen.strategies), *by_part]
 
 
 @contextmanager
@@ -164,7 +207,12 @@ def _judge(plan: Plan, frame: DataFrame, database: Database, settings: Settings)
 
 
 def _print(
-    plan: Plan, frame: DataFrame, report: ComparisonReport | None, settings: Settings, as_json: bool
+    plan: Plan,
+    frame: DataFrame,
+    report: ComparisonReport | None,
+    settings: Settings,
+    as_json: bool,
+    submodules: list[dict[str, Any]] | None,
 ) -> None:
     cases = summarize_cases(without_canaries(frame))
     verdicts = worst_verdicts(report.comparison) if report else {}
@@ -176,11 +224,14 @@ def _print(
             run_ids, machine, builds, cases, plan.not_applicable, _failures(frame), verdicts
         )
         checks = [check.model_dump(mode="json") for check in targets]
-        print_document({**document, "targets": checks, "policy": settings.policy.to_json()})
+        parts = {} if submodules is None else {"submodules": submodules}
+        print_document({**document, **parts, "targets": checks, "policy": settings.policy.to_json()})
         return
     out = console()
     rows = cases.to_dict("records")
     out.print(result_table(rows, plan.not_applicable, verdicts, several_builds=len(plan.runs) > 1))
+    if submodules is not None:
+        out.print(submodule_table(submodules))
     for line in (*reasons(plan.not_applicable), *target_lines(targets)):
         out.print(line, markup=False, highlight=False)
     for (_, workload, strategy), failure in _failures(frame).items():

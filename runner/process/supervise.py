@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from db.errors import CompilewatchError, one_line
 from db.records.sampling import GeneratedSource, Profile
 from db.records.trial import CacheState, Status, StrategyKind, Trial
 from db.records.validation import first_problem
@@ -205,6 +206,29 @@ def run_probes(
         return (probes, "") if isinstance(probes, dict) else (None, "The process sent nothing.")
     failure = finished.trial(attempt, spec).failure
     return None, failure.message if failure else "The process ended without a word."
+
+
+def run_submodules(
+    spec: TrialSpec, *, interpreter: str | Path = sys.executable, lock_dir: Path | None = None
+) -> list[str]:
+    """Paths of the direct submodules of the model of `spec`, which one fresh process builds.
+
+    Raises CompilewatchError where it cannot be built, and as `run_trial` does.
+    """
+    attempt = Attempt(spec, str(interpreter), _never, device_facts(spec.device))
+    finished = _listen_apart(attempt, "submodules", (), lock_dir)
+    if finished.interrupted:
+        raise KeyboardInterrupt
+    if not finished.listening.succeeded():
+        failure = finished.trial(attempt, spec).failure
+        reason = one_line(failure.message) if failure else "no reason"
+        raise CompilewatchError(
+            f"{spec.workload.name} could not be built: {reason}",
+            f"See it with `compilewatch run -w {spec.workload.name} -s eager --trials 1`.",
+        )
+    probes = finished.listening.records[0].probes
+    found = probes.get("submodules") if isinstance(probes, dict) else None
+    return [path for path in found if isinstance(path, str)] if isinstance(found, list) else []
 
 
 def _listen_apart(

@@ -131,6 +131,21 @@ def _scoped(model: torch.nn.Module, scope: str, regions: tuple[str, ...]) -> lis
         raise UnsupportedCaseError(f"The model has no submodule {path!r}.") from None
 
 
+def direct_submodules(built: Built) -> list[str]:
+    """Paths of the parts of the model. A list of modules is never called, so its elements stand for it."""
+    if not isinstance(built.model_or_fn, torch.nn.Module):
+        return []
+
+    def paths(module: torch.nn.Module, prefix: str) -> Iterator[str]:
+        for name, child in module.named_children():
+            if isinstance(child, (torch.nn.ModuleList, torch.nn.ModuleDict)):
+                yield from paths(child, f"{prefix}{name}.")
+            else:
+                yield prefix + name
+
+    return list(paths(built.model_or_fn, ""))
+
+
 def repeated(model: torch.nn.Module, regions: tuple[str, ...]) -> list[torch.nn.Module]:
     """`repeated_blocks` of a model that has some. Raises UnsupportedCaseError where it has none."""
     blocks = list(repeated_blocks(model, regions))

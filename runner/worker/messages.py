@@ -55,9 +55,10 @@ class Strategy:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-Purpose = Literal["measure", "prime", "trace", "profile", "canaries", "probes"]
+Purpose = Literal["measure", "prime", "trace", "profile", "canaries", "probes", "submodules"]
 """What one process is for. `prime` fills a cache, `trace` compiles for the compiler's own log, `profile`
-takes a few steps under the profiler; canaries and probes are of several workloads in one process.
+takes a few steps under the profiler; canaries and probes are of several workloads in one process, and
+`submodules` only builds the model.
 """
 
 

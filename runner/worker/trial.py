@@ -62,7 +62,19 @@ def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: 
         channel.enter("sampling")
         record.probes = probes.measure(torch.device(spec.device), spec.workloads)
         return
+<<<<<<< HEAD
     trial = session.Session(spec, channel, record, counter)
+=======
+    if spec.purpose == "submodules":
+        from runner.worker import compiling, loading
+
+        channel.enter("build_model")
+        builder = loading.import_builder(spec.workload.target, spec.workload.path)
+        built = loading.build_workload(builder, spec.workload, torch.device(spec.device))
+        record.probes = {"submodules": compiling.direct_submodules(built)}
+        return
+    trial = session.Session(spec, channel, record)
+>>>>>>> 9434a5c (List what each submodule of a model costs to compile)
     record.cold_start["harness_ns"] = started - entered_ns + time.monotonic_ns() - imported
     trial.start_cold()
     if spec.purpose == "trace":

@@ -25,6 +25,7 @@ def test_a_built_in_name_is_itself(name: str) -> None:
         ("default+regional", {"scope": "regional"}),
         ("default+nested", {"scope": "nested"}),
         ("max-autotune+submodule:encoder.layer.0", {"scope": "submodule:encoder.layer.0"}),
+        ("default+submodule:0.1", {"scope": "submodule:0.1"}),
         ("default+warm", {"cache": CacheState.WARM}),
         ("reduce-overhead+portable", {"cache": CacheState.PORTABLE}),
     ],

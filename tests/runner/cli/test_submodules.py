@@ -1,0 +1,77 @@
+"""What compiling costs by submodule: which parts there are, and what is listed of their trials."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from torch import nn
+
+from db.records.strategies import parse_strategy
+from db.records.trial import ColdStart, CompilerFacts
+from runner.cli.output.submodules import submodule_rows
+from runner.worker.compiling import direct_submodules
+from runner.workloads.built import Built
+from tests.builders import START, make_trial
+from tests.runner.measuring import FAST_COMPILE, FIXTURES
+from tests.runner.terminal import compilewatch, in_this_process
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Linear(4, 4)
+        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(4, 4)) for _ in range(2))
+        self.heads = nn.ModuleDict({"score": nn.Linear(4, 1)})
+
+
+def test_elements_stand_for_a_list_of_modules() -> None:
+    parts = direct_submodules(Built(Model(), (), "inference"))
+    assert parts == ["embed", "blocks.0", "blocks.1", "heads.score"]
+    assert direct_submodules(Built(lambda x: x, (), "function")) == []
+
+
+def test_rows_are_medians_with_the_most_expensive_first() -> None:
+    def trial(path: str, first_call_ns: int, number: int):
+        return make_trial(
+            strategy=parse_strategy(f"default+submodule:{path}"),
+            cold_start=ColdStart(first_call_ns=first_call_ns),
+            compiler=CompilerFacts(graphs=number),
+            started_at=START + timedelta(minutes=number),
+        )
+
+    trials = [trial("head", 5, 1), trial("head", 9, 2), trial("head", 6, 3), trial("body", 7, 4)]
+    rows = submodule_rows([*trials, make_trial(strategy=parse_strategy("default"))])
+    assert [(row["submodule"], row["first_call_ns"], row["trials"], row["graphs"]) for row in rows] == [
+        ("body", 7, 1, 4),
+        ("head", 6, 3, 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (("-w", "encoder", "-s", "eager"), "--submodules needs a strategy that compiles."),
+        (("-w", "encoder", "-w", "cnn"), "--submodules is for one model."),
+    ],
+)
+def test_what_has_no_parts_to_compile_is_refused(tmp_path: Path, typed: tuple[str, ...], said: str) -> None:
+    done = in_this_process("run", *typed, "--submodules", "--device", "cpu", cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+@pytest.mark.slow
+def test_each_part_is_compiled_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "compilewatch.toml").write_text(
+        f'[[workload]]\nname = "stack"\ntarget = "workload_fixtures:three_blocks"\npath = ["{FIXTURES}"]\n'
+    )
+    typed = ("run", "-w", "stack", "-s", "backend:aot_eager", "--submodules", "--trials", "1", "--json")
+    done = compilewatch(*typed, cwd=tmp_path, **FAST_COMPILE)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["submodules"]
+    assert sorted(row["submodule"] for row in rows) == ["blocks.0", "blocks.1", "blocks.2"]
+    assert [row["graphs"] for row in rows] == [1, 1, 1]
+    assert all(row["first_call_ns"] > 0 for row in rows)
