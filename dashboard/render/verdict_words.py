@@ -160,8 +160,9 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _part(name: str, base: object, head: object) -> dict[str, str]:
-    return {"part": name, "base": _cell(base), "head": _cell(head)}
+    return {"part": name, "base": component_text(base), "head": component_text(head)}
 
 
-def _cell(value: object) -> str:
+def component_text(value: object) -> str:
+    """What a build has of a component; a dash where it has none, which tables of builds hold as NaN."""
     return units.MISSING if value is None or value == "" or value != value else str(value)  # noqa: PLR0124

@@ -20,7 +20,7 @@ from dashboard.read.data import filters_of, read_build_totals, read_choices_on
 from dashboard.read.shaping import BUILD_COMPONENTS
 from dashboard.read.snapshots import Snapshot
 from dashboard.render import theme
-from dashboard.render.verdict_words import environment_diff
+from dashboard.render.verdict_words import component_text, environment_diff
 from db.metrics.groups import row_dicts
 from db.wording import units
 
@@ -76,7 +76,11 @@ def components(snapshot: Snapshot, link: Link) -> tuple[Part, ...]:
 
 def _moved(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, str]:
     """Part -> both values, of the parts, packages and settings that differ."""
-    changed = [name for name in BUILD_COMPONENTS if before.get(name) != after.get(name)]
+    changed = [
+        name
+        for name in BUILD_COMPONENTS
+        if component_text(before.get(name)) != component_text(after.get(name))
+    ]
     return {row["part"]: f"{row['base']} → {row['head']}" for row in environment_diff(before, after, changed)}
 
 
@@ -122,7 +126,7 @@ def _chart(
 
 def _value(build: Mapping[str, Any], lane: str, known: Mapping[str, str]) -> str:
     if lane in known:
-        return str(build.get(known[lane]) or units.MISSING)
+        return component_text(build.get(known[lane]))
     difference = environment_diff({}, build, ())
     return next((row["head"] for row in difference if row["part"] == lane), units.MISSING)
 
