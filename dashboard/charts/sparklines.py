@@ -9,8 +9,6 @@ import pandas as pd
 
 # A history that strays less than this from its median is as good as flat.
 _FLATTEST = 0.1
-# Streamlit stretches the line of a card over its whole height: below this the line would tell of noise.
-_NOTABLE = 0.05
 
 EXPLAINED = "Against its own median; all rows are drawn to one scale."
 
@@ -25,9 +23,3 @@ def relative(histories: Iterable[Sequence[float]]) -> tuple[pd.Series, float]:
 def _of_median(history: Sequence[float]) -> list[float]:
     middle = statistics.median(history) if history else 0.0
     return [value / middle for value in history] if middle else []
-
-
-def notable(history: Sequence[float]) -> bool:
-    """Whether a line of its own is worth drawing."""
-    shares = _of_median(history)
-    return len(shares) > 1 and max(shares) - min(shares) >= _NOTABLE

@@ -73,7 +73,7 @@ class Badges:
 class Figure:
     """A figure: its title, its value as text, and what it means; `beside` stands below the value.
 
-    `name` says that the value is a name, as long as it is; `history` are its earlier values, oldest first.
+    `name` says that the value is a name, as long as it is.
     """
 
     title: str
@@ -82,7 +82,6 @@ class Figure:
     beside: str = ""
     tone: Tone = ""
     name: bool = False
-    history: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard.charts import sparklines
 from dashboard.pages.parts import (
     LEFT_OUT,
     Badges,
@@ -38,6 +37,7 @@ _BADGES: dict[str, tuple[Literal["green", "red", "orange", "gray"], str]] = {
 }
 _MOST_LINES_WHOLE, _TALLEST_LOG_PX = 18, 420
 _ICONS = {LEFT_OUT: ":material/report:"}
+_MOST_CARDS = 6
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,9 @@ def _draw(
         case Badges():
             _badges(part, above)
         case Figures():
-            with st.grid(len(part.figures), min_column_width=part.width_px):
+            # Seven cards in a row and one below it look like six and one too many.
+            rows = -(-len(part.figures) // _MOST_CARDS)
+            with st.grid(-(-len(part.figures) // rows), min_column_width=part.width_px):
                 for figure in part.figures:
                     _figure(figure)
         case Table():
@@ -175,7 +177,6 @@ def _figure(figure: Figure) -> None:
         border=True,
         height="stretch",
         help=escaped(figure.explained),
-        chart_data=list(figure.history) if sparklines.notable(figure.history) else None,
     )
 
 

@@ -24,17 +24,18 @@ FLAGS = [
 ]
 SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 PAINTED_TIMEOUT_MS = 60_000
+LOUD = ("error", "warning")
 
 
 @dataclass
 class Trouble:
-    """What a page must not do: errors on the console, foreign requests, failed requests, bad answers."""
+    """What a page must not do: say errors or warnings on the console, ask others, get bad answers."""
 
     origin: str
     found: list[str] = field(default_factory=list)
 
     def watch(self, page: Page) -> None:
-        page.on("console", lambda message: self._add(message.type == "error", f"console: {message.text}"))
+        page.on("console", lambda said: self._add(said.type in LOUD, f"console {said.type}: {said.text}"))
         page.on("pageerror", lambda error: self._add(True, f"exception: {error}"))
         page.on("request", lambda request: self._add(self._foreign(request.url), f"foreign: {request.url}"))
         page.on("requestfailed", self._failed)

@@ -137,7 +137,7 @@ def _page(snapshot: Snapshot, link: Link) -> PageContent:
         build=found.build,
         since=found.since,
     )
-    means = headline.headlines(found.now, found.before, found.points)
+    means = headline.headlines(found.now, found.before)
     floors = floors_of(snapshot, link.machine)
     workloads, reach = _workloads(found.now, found.points, floors)
     errors = _errors(snapshot, link, found.now)
@@ -282,7 +282,6 @@ def _mean(item: headline.Headline, since: str | None) -> Figure:
         f"Geometric mean over {over}, each with its fastest strategy, eager among them.{explained}",
         beside,
         "" if change is None or abs(change) < _NOTABLE else "good" if change > 0 else "bad",
-        history=item.history,
     )
 
 

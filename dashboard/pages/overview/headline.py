@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dashboard.pages import parts
@@ -14,7 +13,7 @@ from dashboard.pages.parts import Column, Part
 from dashboard.render import theme
 from db.metrics.eligibility import LeftOut
 from db.metrics.geomean import NEEDED, CaseRow, geomean, geomeans_of_rows
-from db.metrics.groups import equal_to, floats, row_dicts
+from db.metrics.groups import row_dicts
 from db.records.strategies import EAGER
 from db.records.trial import Status, Task
 from db.wording import units
@@ -23,7 +22,6 @@ CASE = ["workload_id", "strategy_id"]
 # Of the ninety columns of cases those that a mean needs.
 _OF_CASES = ["task", *CASE, *NEEDED, "speedup"]
 _OF_COVERAGE = [*CASE, "workload_label", "strategy", "speedup"]
-_LONGEST_HISTORY = 60
 
 _MEANS = {
     "task": Column("Task"),
@@ -38,8 +36,7 @@ class Headline:
     """Geometric mean speedup over the workloads of a task, each with its fastest strategy, eager among them.
 
     `change` is that of the mean over the `matched` workloads, as a share of what it was with the build
-    before, on cases that passed with both; None where there is none. `history` is a mean per run, oldest
-    first.
+    before, on cases that passed with both; None where there is none.
     """
 
     task: Task
@@ -47,7 +44,6 @@ class Headline:
     workloads: int
     change: float | None
     matched: int
-    history: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -59,8 +55,8 @@ class Coverage:
     missing: tuple[str, ...]
 
 
-def headlines(now: pd.DataFrame, before: pd.DataFrame, points: pd.DataFrame) -> list[Headline]:
-    """One per task of which a compiled case has a speedup. `points`: the runs that the history is made of."""
+def headlines(now: pd.DataFrame, before: pd.DataFrame) -> list[Headline]:
+    """One per task of which a compiled case has a speedup."""
     of_now, of_before = (_compiled(cases) for cases in (now, before))
     found = []
     for task in Task:
@@ -70,8 +66,7 @@ def headlines(now: pd.DataFrame, before: pd.DataFrame, points: pd.DataFrame) -> 
         if mean is None:
             continue
         change, matched = _change(mine, of_before)
-        history = _history(points, task.value)
-        found.append(Headline(task, mean, len(fastest), change, matched, history))
+        found.append(Headline(task, mean, len(fastest), change, matched))
     return found
 
 
@@ -104,30 +99,6 @@ def _change(now: Sequence[CaseRow], before: Sequence[CaseRow]) -> tuple[float | 
 
 def _key(case: Mapping[str, object]) -> tuple[str, str]:
     return str(case["workload_id"]), str(case["strategy_id"])
-
-
-def _history(points: pd.DataFrame, task: str) -> tuple[float, ...]:
-    """Mean per run over the cases of the newest run; runs that lack one of them are left out."""
-    speedups = floats(points["speedup"])
-    compiled = ~equal_to(points["strategy"], EAGER.name)
-    places = np.flatnonzero(~np.isnan(speedups) & equal_to(points["task"], task) & compiled)
-    names = ("run_id", "workload_id", "strategy_id")
-    ids = (points[name].array.take(places).tolist() for name in names)
-    by_run: dict[str, dict[tuple[str, str], float]] = {}
-    # In plain lists: a pivoted frame costs ten times as much.
-    for run_id, workload_id, strategy_id, speedup in zip(*ids, speedups[places].tolist(), strict=True):
-        by_run.setdefault(run_id, {})[workload_id, strategy_id] = speedup
-    *_, newest = by_run.values() or [{}]
-    whole = [run for run in by_run.values() if newest.keys() <= run.keys()]
-    means = (_mean_of(run, newest) for run in whole[-_LONGEST_HISTORY:])
-    return tuple(mean for mean in means if mean is not None)
-
-
-def _mean_of(run: Mapping[tuple[str, str], float], cases: Iterable[tuple[str, str]]) -> float | None:
-    fastest: dict[str, float] = {}
-    for workload_id, strategy_id in cases:
-        fastest[workload_id] = max(fastest.get(workload_id, 1.0), run[workload_id, strategy_id])
-    return geomean(fastest.values())
 
 
 def coverage(now: pd.DataFrame, before: pd.DataFrame) -> Coverage:

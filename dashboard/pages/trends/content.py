@@ -181,10 +181,10 @@ def _every_case(points: pd.DataFrame, link: Link, floors: Sequence[NoiseFloor]) 
             **CASE_FACTS,
             "newest": Column(f"Newest ({figure.axis_unit})", numeric=True),
             "change": Column(
-                "Change (%)",
+                "Median change (%)",
                 kind="number",
                 form="%+.1f",
-                explained=f"Of the median since the {before} before, not judged. The heading is.",
+                explained=f"Since the {before} before, not judged. The heading is.",
             ),
             "history": Column("History", kind="history", reach=reach),
             "runs": Column("Runs", kind="number", explained="How many runs the history shows."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.charts.sparklines import notable, relative
+from dashboard.charts.sparklines import relative
 
 
 def test_rows_of_different_levels_share_one_scale() -> None:
@@ -18,11 +18,3 @@ def test_rows_of_different_levels_share_one_scale() -> None:
 def test_noise_alone_does_not_fill_the_height() -> None:
     _, reach = relative([[10.0, 10.1, 9.9]])
     assert reach >= 0.1
-
-
-@pytest.mark.parametrize(
-    ("history", "drawn"),
-    [([1.0, 1.01, 0.99], False), ([1.0, 1.0, 1.2], True), ([1.0], False), ([], False), ([0.0, 0.0], False)],
-)
-def test_a_card_draws_no_line_of_noise(history: list[float], drawn: bool) -> None:
-    assert notable(history) is drawn
