@@ -1,8 +1,9 @@
 """Pictures of every page to be looked at by eye: `make look` writes them to build/screens, and those of the
 pages as they open to tests/e2e/screens, to be kept.
 
-From a database with something on every page, from the recorded history and from an empty one; wide and
-narrow, light and dark; whole pages, and contact sheets of them. What a machine can see is checked on the way.
+From a database with something on every page, from the recorded histories (a CPU, an H100, both) and from an
+empty one; wide and narrow, light and dark; whole pages, and contact sheets of them. What a machine can see is
+checked on the way.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ from tests.e2e.browser import chromium, new_page, open_at
 from tests.e2e.kept_screens import SCHEMES, WIDTHS, keep, page_name
 
 SCREENS = ROOT / "build" / "screens"
-HISTORY = ROOT / "docs" / "measured" / "cpu-history.jsonl"
+CPU = (ROOT / "docs" / "measured" / "cpu-history.jsonl",)
+H100 = tuple(sorted((ROOT / "docs" / "measured" / "h100").glob("*.jsonl")))
+RECORDED = {"cpu": CPU, "h100": H100, "both": CPU + H100}
+"""The histories that come with the code, by the name of the database that holds them."""
 _HEIGHT = {1440: 900, 390: 844}
 _TALLEST = 4_000
 _SHEET_COLUMNS = {1440: 3, 390: 6}
@@ -151,13 +155,20 @@ def sheets(folder: Path) -> None:
 
 def databases(directory: Path) -> Iterator[tuple[str, str]]:
     """The name and address of each database to photograph."""
-    addresses = {name: f"sqlite:///{directory}/{name}.db" for name in ("busy", "history", "empty")}
+    addresses = {name: f"sqlite:///{directory}/{name}.db" for name in ("busy", *RECORDED, "empty")}
     busy.fill(addresses["busy"], datetime.now(UTC))
     close_databases()
-    command = [sys.executable, "-m", "runner", "import", str(HISTORY), "--db", addresses["history"]]
-    subprocess.run(command, cwd=ROOT, check=True)
+    for name in RECORDED:
+        recorded(name, addresses[name])
     open_database(addresses["empty"], migrate=True).close()
     yield from addresses.items()
+
+
+def recorded(name: str, url: str) -> None:
+    """Import the recorded histories of `name` into the database at `url`."""
+    files = [str(path) for path in RECORDED[name]]
+    command = [sys.executable, "-m", "runner", "import", *files, "--db", url]
+    subprocess.run(command, cwd=ROOT, check=True)
 
 
 def main(arguments: list[str]) -> int:
