@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 
 from dashboard.links.links import Page, tab_title
 from dashboard.server.first_answer import FirstAnswer
@@ -21,10 +22,13 @@ DESCRIPTION = "The performance history of torch.compile on your own machines."
 _STORED = "stored-view"
 _OG_TITLE, _FIRST = '<meta property="og:title"', "<!--first-->"
 _TITLE, _ROOT = "<title>Streamlit</title>", '<div id="root">'
+_MODULE = '<script type="module" crossorigin src='
 # Twenty steps of the Tab key lie between the top and what a page shows (WCAG 2.2, 2.4.1). Streamlit draws the
 # page's place later, so the way there is looked up when it is taken. Links and folded parts have no ring of
 # their own when the focus is on them (2.4.7). What a popover holds is the end of the document: from its
-# button the Tab key leads into it and from its ends back (2.4.3).
+# button the Tab key leads into it, also while it is being filled, and from its ends back (2.4.3). Streamlit's
+# own code, some hundred milliseconds of it, begins once the first answer is painted; a tab in the background
+# paints nothing, so there it begins after 0.3 s.
 _SKIP = """<!--first--><style>
       #skip{position:fixed;left:-99em;top:8px;z-index:1000001;padding:8px 14px;border-radius:8px;
         background:#0F161F;color:#FFFFFF;font:600 15px sans-serif}
@@ -43,9 +47,14 @@ _SKIP = """<!--first--><style>
       .filter((part)=>!part.disabled&&part.tabIndex>=0&&part.getClientRects().length);
       const last=event.shiftKey?stops[0]:stops[stops.length-1];
       const opener=document.querySelector("[data-testid=stPopoverButton][aria-expanded=true]");
-      if(at===opener&&!event.shiftKey&&stops.length){event.preventDefault();stops[0].focus()}
+      if((at===opener&&!event.shiftKey)||(at===body&&!stops.length)){event.preventDefault();
+      body.tabIndex=-1;(stops[0]||body).focus()}
       else if(at===last&&opener){event.preventDefault();opener.focus()}},true)
       const first=document.getElementById("first"),began=Date.now();
+      const begin=()=>{const link=document.querySelector("link[data-begin]");if(!link)return;
+      delete link.dataset.begin;const script=document.createElement("script");
+      script.type="module";script.crossOrigin="";script.src=link.href;document.head.append(script)};
+      if(first){requestAnimationFrame(()=>setTimeout(begin));setTimeout(begin,300)}else begin();
       const height={last:0,times:0};
       const drawn=()=>{const app=document.querySelector("[data-testid=stApp]");
       const main=document.querySelector("[data-testid=stMain]");
@@ -63,7 +72,7 @@ _SKIP = """<!--first--><style>
 
 def index_pages(streamlit_html: str) -> dict[Page, str]:
     """Streamlit's `index.html` for each page, with what it lacks. Raises ValueError where it has changed."""
-    for needed in (_TITLE, _ROOT):
+    for needed in (_TITLE, _ROOT, _MODULE):
         if needed not in streamlit_html:
             raise ValueError(f"Streamlit's index.html has changed: it has no {needed}")
     return {page: _page(streamlit_html, page) for page in Page}
@@ -100,7 +109,13 @@ def _page(streamlit_html: str, page: Page) -> str:
         f'    <meta property="og:description" content="{html.escape(DESCRIPTION)}" />\n'
         f"    <script>{_base_script()}</script>"
     )
-    return streamlit_html.replace(_TITLE, head, 1).replace(_ROOT, _SKIP + _ROOT, 1)
+    begun_later = re.sub(
+        rf"{_MODULE}([^>]+)></script>",
+        r'<link rel="modulepreload" crossorigin data-begin href=\1>',
+        streamlit_html,
+        count=1,
+    )
+    return begun_later.replace(_TITLE, head, 1).replace(_ROOT, _SKIP + _ROOT, 1)
 
 
 def _base_script() -> str:
