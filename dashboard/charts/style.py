@@ -124,9 +124,13 @@ def matrix_spec_of(chart: alt.TopLevelMixin) -> Spec:
     return spec
 
 
-def top_legend(columns: int = 5) -> alt.Legend:
-    """A legend above the chart: `columns` wide, two on a phone, one where names on the left leave little."""
-    fitting = alt.ExprRef(expr=f"width < {NARROW_PX} ? 1 : width < {PHONE_PX} ? 2 : {columns}")
+def top_legend(columns: int = 5, *, narrow: int = 1) -> alt.Legend:
+    """A legend above the chart: `columns` wide, two on a phone, `narrow` where names on the left need room.
+
+    Vega makes room for a legend once, so one that gets longer as the chart is fitted loses its top: words
+    that are short and few stay at two.
+    """
+    fitting = alt.ExprRef(expr=f"width < {NARROW_PX} ? {narrow} : width < {PHONE_PX} ? 2 : {columns}")
     return alt.Legend(
         orient="top", symbolOpacity=1, symbolStrokeWidth=0, columns=fitting, labelLimit=260, offset=6
     )

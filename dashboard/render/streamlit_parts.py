@@ -38,6 +38,8 @@ _BADGES: dict[str, tuple[Literal["green", "red", "orange", "gray"], str]] = {
 _MOST_LINES_WHOLE, _TALLEST_LOG_PX = 18, 420
 _ICONS = {LEFT_OUT: ":material/report:"}
 _MOST_CARDS = 6
+# Beside two columns of words on a phone.
+_SHARE_PX = 130
 
 
 @dataclass(frozen=True)
@@ -230,6 +232,7 @@ def _configured(column: Column) -> Any:
         case "moment":
             return elements.moment_column(column.title)
         case "share":
+            shared["width"] = _SHARE_PX
             return st.column_config.ProgressColumn(
                 column.title, format=column.form, min_value=0, max_value=100, **shared
             )

@@ -41,7 +41,6 @@ from db.wording.marks import bound_word
 
 _PLAN = {
     "strategy": Column("Strategy", pinned=True),
-    **CASE_FACTS,
     **parts.numbers(
         {
             "latency": "Latency",
@@ -56,6 +55,7 @@ _PLAN = {
             "saved_money": "Money saved",
         }
     ),
+    **CASE_FACTS,
 }
 
 # Processes whose eager differs by more than this share are worth a warning.

@@ -23,19 +23,20 @@ NO_NUMBER = "no number"
 FULL_COLOUR = 1.0
 # log2 of a speedup from which the cell is dark enough for white text.
 _WHITE_TEXT = 0.62
-# What a number in a cell takes of its width.
-_NUMBER_PX = 44
+# What a number in a cell takes of its width. Below that of a small one the tooltip has it.
+_NUMBER_PX, _SMALL_NUMBER_PX = 44, 30
 # Rows of many workloads move together; numbers still fit.
 _ROW, _LOWEST_ROW, _TALLEST = 44, 26, 1000
 
 
 def cells(cases: pd.DataFrame, not_applicable: Mapping[str, str], workloads: list[str]) -> pd.DataFrame:
-    """One row per workload and compiled strategy: `state` is ok, failed, or not applicable, with its text.
+    """One row per workload and compiled strategy with a case, its `text` a speedup or why there is none.
 
-    `not_applicable` maps strategies that mean nothing on this device to the reason.
+    `not_applicable` maps strategies that mean nothing on this device to the reason. Those without a case have
+    no column: it would take the room of numbers.
     """
     by_case = {(case["workload_label"], case["strategy"]): case for case in row_dicts(cases)}
-    strategies = [name for name in theme.ordered([*cases["strategy"], *not_applicable]) if name != "eager"]
+    strategies = [name for name in theme.ordered(cases["strategy"]) if name != "eager"]
     rows = [
         _cell(workload, strategy, by_case.get((workload, strategy)), not_applicable)
         for workload in workloads
@@ -127,7 +128,8 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
         )
         .add_params(style.pick("workload", "strategy"))
     )
-    fitting = alt.ExprRef(expr=f"width < {_NUMBER_PX * len(strategies)} ? 10 : 13")
+    small, fits = (f"width < {px * len(strategies)}" for px in (_SMALL_NUMBER_PX, _NUMBER_PX))
+    fitting = alt.ExprRef(expr=f"{small} ? 0 : {fits} ? 10 : 13")
     numbers = base.mark_text(fontSize=fitting, fontWeight=600, aria=False).encode(
         x=x,
         y=y,

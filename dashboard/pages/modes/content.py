@@ -72,7 +72,7 @@ def _heat_map(cases: pd.DataFrame, link: Link) -> Chart:
             _heat_map_finding(cases),
             charts.spec(tuple(workloads), tuple(theme.ordered(cells["strategy"]))),
             {"main": cells},
-            [f"n/a: {name} is not applicable on this device. {reason}." for name, reason in reasons.items()],
+            [f"{name} is not applicable on this device. {reason}." for name, reason in reasons.items()],
         )
     return Chart(
         "modes-map",

@@ -93,7 +93,7 @@ def _chart(
     if not lanes:
         return ()
     known = {units.words(name): name for name in BUILD_COMPONENTS}
-    columns = [f"{row['since'][:10]} · {row['build']}" for row in table.to_dict("records")][first:]
+    columns = [f"{row['build']} · {row['since'][:10]}" for row in table.to_dict("records")][first:]
     cells = pd.DataFrame(
         [
             {
@@ -134,11 +134,14 @@ def _value(build: Mapping[str, Any], lane: str, known: Mapping[str, str]) -> str
 @lru_cache(maxsize=32)
 def _spec(builds: tuple[str, ...], lanes: tuple[str, ...]) -> style.Spec:
     """Cells over `main`: a column per build, a row per part."""
+    phone = f"width < {style.PHONE_PX}"
     above = alt.Axis(
         orient="top",
-        labelAngle=-25,
+        # Slanted names would take from a phone the width that the cells need.
+        labelAngle=alt.ExprRef(expr=f"{phone} ? -90 : -25"),
         labelAlign="left",
-        labelLimit=alt.ExprRef(expr=f"width < {style.PHONE_PX} ? 90 : 260"),
+        labelBaseline=alt.ExprRef(expr=f"{phone} ? 'middle' : 'alphabetic'"),
+        labelLimit=alt.ExprRef(expr=f"{phone} ? 90 : 260"),
         labelOverlap=False,
     )
     x = alt.X(
@@ -149,7 +152,8 @@ def _spec(builds: tuple[str, ...], lanes: tuple[str, ...]) -> style.Spec:
         axis=above,
     )
     narrow = f"width < {_VALUE_PX * len(builds)}"
-    axis = alt.Axis(labelLimit=_LANE_PX, labelPadding=6, labelOverlap=False)
+    names = alt.ExprRef(expr=f"{phone} ? {_LANE_PX} : {2 * _LANE_PX}")
+    axis = alt.Axis(labelLimit=names, labelPadding=6, labelOverlap=False)
     y = alt.Y("part", type="nominal", sort=list(lanes), title=None, axis=axis)
     states = alt.Scale(domain=["moved", "as before"], range=[theme.SKY, "transparent"])
     squares = (

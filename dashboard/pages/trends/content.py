@@ -178,7 +178,6 @@ def _every_case(points: pd.DataFrame, link: Link, floors: Sequence[NoiseFloor]) 
         cases,
         {
             **CASE,
-            **CASE_FACTS,
             "newest": Column(f"Newest ({figure.axis_unit})", numeric=True),
             "change": Column(
                 "Median change (%)",
@@ -186,6 +185,7 @@ def _every_case(points: pd.DataFrame, link: Link, floors: Sequence[NoiseFloor]) 
                 form="%+.1f",
                 explained=f"Since the {before} before, not judged. The heading is.",
             ),
+            **CASE_FACTS,
             "history": Column("History", kind="history", reach=reach),
             "runs": Column("Runs", kind="number", explained="How many runs the history shows."),
             "last": Column("Measured (UTC)", kind="moment"),

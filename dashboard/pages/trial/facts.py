@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from dashboard.pages.parts import Figure
-from dashboard.read.shaping import BUILD_COMPONENTS
+from dashboard.read.shaping import BUILD_COMPONENTS, flat
 from db.cause.compiler_change import autotuned_texts, generated_text
 from db.metrics.summary import SampleSummary, summarize_samples
 from db.records.strategies import names_code
@@ -197,7 +197,7 @@ def environment_pairs(trial: Trial) -> dict[str, str | None]:
     }
     pairs |= {name.replace("_", " "): getattr(build, name) for name in BUILD_COMPONENTS}
     pairs |= {f"package {name}": version for name, version in sorted(build.packages.items())}
-    pairs |= {f"setting {name}": str(value) for name, value in sorted(build.settings.items())}
+    pairs |= {f"setting {name}": str(value) for name, value in sorted(flat(build.settings).items())}
     pairs |= {
         "Workload version": trial.workload.version,
         "Batch size": units.count(trial.workload.batch_size),

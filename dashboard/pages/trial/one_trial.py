@@ -55,8 +55,9 @@ _PHASE = {
     "share": Column("Share", kind="share", form="%.1f %%"),
 }
 _LONGEST = {
+    # A kernel's name is longer than a phone is wide.
+    **parts.numbers({"time": "Self time", "share": "% of step", "calls": "Calls"}),
     "name": Column("Kernel or operator"),
-    **parts.numbers({"calls": "Calls", "time": "Self time", "share": "% of step"}),
 }
 
 

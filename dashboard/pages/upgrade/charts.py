@@ -105,14 +105,14 @@ def spec(
         type="nominal",
         title=None,
         scale=alt.Scale(domain=list(verdicts), range=[_LOOKS[each][0] for each in known]),
-        legend=style.top_legend(),
+        legend=style.top_legend(narrow=2),
     )
     shape = alt.Shape(
         "verdict",
         type="nominal",
         title=None,
         scale=alt.Scale(domain=list(verdicts), range=[_LOOKS[each][1] for each in known]),
-        legend=style.top_legend(),
+        legend=style.top_legend(narrow=2),
     )
     margins = base.mark_rect(opacity=0.16, color=theme.GREY, clip=True, aria=False).encode(
         x=alt.X("margin_low", type="quantitative", scale=scale), x2="margin_high", y=y

@@ -337,13 +337,13 @@ def _case_columns(confidence: float) -> dict[str, Column]:
     ratio = "Head over base of the latency of {}, in the same processes."
     return {
         **_CASE,
-        **_FACTS,
         "verdict": Column("Verdict"),
         **_SIDES,
         **parts.numbers({"change": "Change", "interval": interval_title(confidence), "speedup": "Speedup"}),
         "eager_ratio": Column("Eager ratio", numeric=True, explained=ratio.format("eager")),
         "compiled_ratio": Column("Compiled ratio", numeric=True, explained=ratio.format("compiled code")),
         "moved": Column("Who moved"),
+        **_FACTS,
         "reason": Column("Why", wide=True),
     }
 

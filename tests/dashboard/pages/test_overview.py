@@ -175,7 +175,7 @@ def test_components_over_time_mark_what_moved_at_each_step(
     cells = chart.chart.frames["main"]
     moved = cells[cells["state"] == "moved"]
     of_build = {
-        column.split("torch ")[1]: dict(zip(mine["part"], mine["says"], strict=True))
+        column.removeprefix("torch ").split(" · ")[0]: dict(zip(mine["part"], mine["says"], strict=True))
         for column, mine in moved.groupby("build")
     }
     assert of_build["2.12.0 (driver 570.1)"]["torch"] == "2.13.0 → 2.12.0"

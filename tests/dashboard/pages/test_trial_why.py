@@ -52,7 +52,7 @@ def test_a_compiled_trial_is_explained(page: OpenPage) -> None:
     assert "1.40 TFLOP per step (117 TFLOP/s)" in said
     tables = [list(frame.value.columns) for frame in test.dataframe]
     assert ["figure", "eager", "own"] in tables
-    assert ["name", "calls", "time", "share"] in tables
+    assert ["time", "share", "calls", "name"] in tables
 
 
 def test_a_trace_is_named_and_not_served(page: OpenPage) -> None:
