@@ -15,7 +15,7 @@ from tests.dashboard.serving import Served, served
 from tests.e2e import busy
 from tests.e2e.browser import new_page
 from tests.e2e.kept_screens import SCHEMES, WIDTHS
-from tests.e2e.look import FAULTS, SCREENS, photograph, shots
+from tests.e2e.look import FAULTS, RECORDED, SCREENS, photograph, recorded, shots
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -42,6 +42,25 @@ def test_no_page_has_a_fault_that_a_machine_can_see(
     wanted = shots(busy_url)
     assert {shot.link.page for shot in wanted} == set(Page)
     assert photograph(browser, server.origin, wanted, SCREENS / "busy", width, scheme) == {}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_no_page_over_a_recorded_history_has_a_fault_or_speaks_on_the_console(
+    browser: Browser, tmp_path: Path, name: str
+) -> None:
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    recorded(name, url)
+    with served(url, tmp_path / "log") as server:
+        assert photograph(browser, server.origin, shots(url), tmp_path, 1440, "light") == {}
+
+
+def test_a_warning_on_the_console_is_trouble(browser: Browser) -> None:
+    """As Vega says what it cannot scale."""
+    with new_page(browser, "data:") as (page, trouble):
+        page.evaluate("console.warn('WARN', 'Infinite extent for field \"x\": [Infinity, -Infinity]')")
+        page.evaluate("console.info('nothing')")
+        page.wait_for_timeout(100)
+    assert ["Infinite extent" in each for each in trouble.found] == [True]
 
 
 def test_faults_are_noticed(browser: Browser, tmp_path: Path) -> None:
