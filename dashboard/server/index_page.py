@@ -26,14 +26,15 @@ _MODULE = '<script type="module" crossorigin src='
 # Twenty steps of the Tab key lie between the top and what a page shows (WCAG 2.2, 2.4.1). Streamlit draws the
 # page's place later, so the way there is looked up when it is taken. Links and folded parts have no ring of
 # their own when the focus is on them (2.4.7). What a popover holds is the end of the document: from its
-# button the Tab key leads into it, also while it is being filled, and from its ends back (2.4.3). Streamlit's
-# own code, some hundred milliseconds of it, begins once the first answer is painted; a tab in the background
-# paints nothing, so there it begins after 0.3 s.
+# button the Tab key leads into it and from its ends back (2.4.3); one that is not placed yet takes no focus,
+# so the way in is tried frame by frame. Streamlit's own code takes some hundred milliseconds and begins once
+# the first answer is painted; a tab in the background paints nothing, so there it begins after 0.3 s.
 _SKIP = """<!--first--><style>
       #skip{position:fixed;left:-99em;top:8px;z-index:1000001;padding:8px 14px;border-radius:8px;
         background:#0F161F;color:#FFFFFF;font:600 15px sans-serif}
       #skip:focus{left:8px;outline:3px solid #56B4E9}
       [data-testid=stMain]:focus{outline:none}
+      [data-testid=stTable] td{overflow-wrap:anywhere}
       #first~#root{opacity:0}
       a:focus-visible,summary:focus-visible{outline:3px solid #2F8FD0!important;outline-offset:1px}
     </style>
@@ -41,14 +42,17 @@ _SKIP = """<!--first--><style>
     <script>document.getElementById("skip").addEventListener("click",(event)=>{event.preventDefault();
       const main=document.querySelector("[data-testid=stMain]");
       if(main){main.tabIndex=-1;main.focus()}})
-      addEventListener("keydown",(event)=>{const body=document.querySelector("[data-testid=stPopoverBody]");
-      if(event.key!=="Tab"||!body)return;const at=document.activeElement;
-      const stops=[...body.querySelectorAll("a[href],button,input,textarea,select,[tabindex='0']")]
+      const popover=()=>document.querySelector("[data-testid=stPopoverBody]");
+      const within=(body)=>[...body.querySelectorAll("a[href],button,input,textarea,select,[tabindex='0']")]
       .filter((part)=>!part.disabled&&part.tabIndex>=0&&part.getClientRects().length);
+      const enter=(frames)=>{const body=popover();if(!body||!frames)return;
+      body.tabIndex=-1;(within(body)[0]||body).focus();
+      if(!body.contains(document.activeElement))requestAnimationFrame(()=>enter(frames-1))};
+      addEventListener("keydown",(event)=>{const body=popover();
+      if(event.key!=="Tab"||!body)return;const at=document.activeElement,stops=within(body);
       const last=event.shiftKey?stops[0]:stops[stops.length-1];
       const opener=document.querySelector("[data-testid=stPopoverButton][aria-expanded=true]");
-      if((at===opener&&!event.shiftKey)||(at===body&&!stops.length)){event.preventDefault();
-      body.tabIndex=-1;(stops[0]||body).focus()}
+      if((at===opener&&!event.shiftKey)||(at===body&&!stops.length)){event.preventDefault();enter(300)}
       else if(at===last&&opener){event.preventDefault();opener.focus()}},true)
       const first=document.getElementById("first"),began=Date.now();
       const begin=()=>{const link=document.querySelector("link[data-begin]");if(!link)return;
