@@ -124,16 +124,8 @@ def test_a_popover_is_entered_and_left_by_keys(browser: Browser, regressed_serve
         page.keyboard.press("Enter")
         body = page.get_by_test_id("stPopoverBody")
         expect(body).to_be_visible()
-        inside = (
-            "() => document.querySelector('[data-testid=stPopoverBody]').contains(document.activeElement)"
-        )
         page.keyboard.press("Tab")
         expect(page.locator("[data-testid=stPopoverBody]:focus-within")).to_have_count(1)
-        expect(body.get_by_role("button").first).to_be_visible()
-        if page.evaluate(_FOCUSED)["place"] == "stPopoverBody":
-            page.keyboard.press("Tab")  # it was still being filled
-        assert page.evaluate(inside)
-        assert page.evaluate(_FOCUSED)["tag"] in ("BUTTON", "INPUT")
         page.keyboard.press("Escape")
         expect(body).to_have_count(0)
         assert "Share" in page.evaluate(_FOCUSED)["label"], "and the focus is where it was"
