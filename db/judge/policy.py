@@ -353,6 +353,13 @@ class Policy(PolicyPart):
         )
         return Policy.model_validate(self.model_dump() | {"overrides": (*self.overrides, *overrides)})
 
+    def shared_over(self, looks: int) -> Policy:
+        """The same policy where trials are judged up to `looks` times and the first change shown counts: each
+        time gets its part of the level (Bonferroni).
+        """
+        rates = ("false_discovery_rate", "few_trials_rate", "gpu_few_trials_rate")
+        return self.model_copy(update={name: getattr(self, name) / looks for name in rates})
+
     def to_json(self) -> dict[str, Any]:
         """Every threshold in force, as `compare --json` prints it and a frozen report keeps it."""
         return self.model_dump(mode="json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from db.judge import gateway
 from db.judge.attribution import CaseAttribution, Hybrid, attribute, hybrids_of
 from db.judge.bisection import has_moved
 from db.judge.compare.sides import Selection, VerdictError
+from db.judge.policy import Policy
 from db.judge.results import Row
 from db.judge.vocabulary import Metric
 from db.queries.filters import Filters
@@ -54,6 +56,11 @@ class Measurer:
     def names(self) -> list[str]:
         """Of the components."""
         return [each.name for each in self.components]
+
+    @property
+    def policy(self) -> Policy:
+        """That of the settings, its level shared out over the times that the trials may be judged."""
+        return self.settings.policy.shared_over(math.ceil(self.most_trials / self.at_once))
 
     def moved(self) -> list[Row]:
         """The cases that move between both builds, measured afresh."""
@@ -200,7 +207,7 @@ class Measurer:
             strategies=tuple({strategy for _, strategy in question.cases} | {EAGER.name}),
         )
         try:
-            found = gateway.compare(self.database, first, last, cases, policy=self.settings.policy)
+            found = gateway.compare(self.database, first, last, cases, policy=self.policy)
         except VerdictError:
             return []
         wanted = Metric(question.metric)
@@ -212,7 +219,7 @@ class Measurer:
             self._frame(batches),
             [batch.by_hybrid() for batch in batches],
             self.names,
-            self.settings.policy,
+            self.policy,
             metric,
         )
         return [each for each in found if (each.workload, each.strategy) in cases]

@@ -130,6 +130,43 @@ def test_in_twenty_comparisons_of_identical_builds_no_component_is_named():
         assert case.named == ()
 
 
+@pytest.mark.slow
+def test_judged_three_times_an_innocent_component_is_rarely_named():
+    """As the command does it: after 4, 8 and 12 rounds, until each component is decided."""
+    generator, policy, wrong = np.random.default_rng(5), Policy().shared_over(3), 0
+    recorded = recorded_latencies()
+    for number in range(200):
+        runs = {hybrid: f"run-{place}" for place, hybrid in enumerate(hybrids_of(TWO))}
+        latencies = recorded[number % len(recorded)]
+        rows = [
+            frames.trial(
+                *("bert", "eager", "one"),
+                run_id=run,
+                latency_ns=float(generator.choice(latencies)) * (1.2 if "torch" in hybrid else 1.0),
+            )
+            for _ in range(12)
+            for hybrid, run in runs.items()
+        ]
+        for rounds in (4, 8, 12):
+            frame = trials_frame(rows[: rounds * len(runs)])
+            (case,) = attribute(frame, [runs], TWO, policy, Metric.LATENCY)
+            if case.decided:
+                break
+        wrong += "transformers" in case.named
+    assert wrong <= 10
+
+
+def test_judged_several_times_each_time_has_its_part_of_the_level():
+    options = {"noise": 0.05, "rounds": 6}
+    cases = [measured(TWO, lambda _: 0.0, seed=seed, **options) for seed in range(30, 46)]
+
+    def named(policy):
+        judged = (attribute(frame, batches, TWO, policy, Metric.LATENCY) for frame, batches in cases)
+        return {number for number, (case,) in enumerate(judged) if case.named}
+
+    assert named(Policy().shared_over(3)) < named(Policy())
+
+
 def test_without_one_hybrid_the_other_ways_tell():
     missing = frozenset(["torch"])
     case = found(TWO, additive(torch=0.2), without=[missing])
