@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -33,7 +33,8 @@ for each in metadata.distributions():
     name = each.metadata["Name"]
     if name and name not in packages:
         local = json.loads(each.read_text("direct_url.json") or "{}")
-        packages[name] = [each.version, each.requires or [], bool(local)]
+        extras = each.metadata.get_all("Provides-Extra") or []
+        packages[name] = [each.version, each.requires or [], bool(local), extras]
 sys.stdout.write(json.dumps({
     "python": platform.python_version(), "base": getattr(sys, "_base_executable", sys.executable),
     "packages": packages,
@@ -47,11 +48,14 @@ class AttributionError(CompilewatchError):
 
 @dataclass(frozen=True)
 class Package:
-    """An installed package; `is_local` where it comes from a folder of this host."""
+    """An installed package; `is_local` where it comes from a folder of this host. `extras` have what each of
+    them requires besides.
+    """
 
     version: str
     requires: tuple[Requirement, ...]
     is_local: bool
+    extras: Mapping[str, tuple[Requirement, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -73,14 +77,18 @@ class Environment:
 
     def needs(self, name: str) -> set[str]:
         """Every installed package that `name` needs, itself among them."""
-        found: set[str] = set()
-        waiting = [name]
+        found: set[tuple[str, str]] = set()
+        waiting = [(name, "")]
         while waiting:
-            each = waiting.pop()
-            if each not in found and each in self.packages:
-                found.add(each)
-                waiting += [canonicalize_name(need.name) for need in self.packages[each].requires]
-        return found
+            each, extra = waiting.pop()
+            if (each, extra) in found or each not in self.packages:
+                continue
+            found.add((each, extra))
+            package = self.packages[each]
+            for need in package.extras.get(extra, ()) if extra else package.requires:
+                extras = ("", *map(canonicalize_name, need.extras))
+                waiting += [(canonicalize_name(need.name), more) for more in extras]
+        return {each for each, _ in found}
 
     def allows(self, owner: str, name: str, version: str | None) -> bool:
         """Whether `owner` as installed here works with `name` at this version, as far as it says."""
@@ -118,16 +126,21 @@ def environment_of(build: BuildSettings, settings: Settings) -> Environment:
             f"The interpreter of {build.name} does not say what is installed.", f"Check {build.python}."
         ) from error
     packages: dict[str, Package] = {
-        canonicalize_name(name): Package(version, tuple(_needs(requires, facts["python"])), is_local)
-        for name, (version, requires, is_local) in facts["packages"].items()
+        canonicalize_name(name): Package(
+            version,
+            tuple(_needs(requires, facts["python"])),
+            is_local,
+            {canonicalize_name(extra): tuple(_needs(requires, facts["python"], extra)) for extra in extras},
+        )
+        for name, (version, requires, is_local, extras) in facts["packages"].items()
     }
     made = {each.name: each.facts.requirements for each in created_builds(settings)}
     requested = frozenset(canonicalize_name(Requirement(text).name) for text in made.get(build.name, ()))
     return Environment(build, facts["python"], Path(facts["base"]), packages, requested)
 
 
-def _needs(requires: Sequence[str], python: str) -> Iterator[Requirement]:
-    marked = {"python_full_version": python, "python_version": python.rpartition(".")[0], "extra": ""}
+def _needs(requires: Sequence[str], python: str, extra: str = "") -> Iterator[Requirement]:
+    marked = {"python_full_version": python, "python_version": python.rpartition(".")[0], "extra": extra}
     for text in requires:
         try:
             need = Requirement(text)
@@ -162,12 +175,15 @@ def components_between(base: Environment, head: Environment) -> list[Component]:
 
 
 def _owner(name: str, before: Sequence[str], base: Environment, head: Environment) -> str | None:
-    """The one of `before` neither version of which works with the other version of `name`."""
+    """The one of `before` neither version of which works with the other version of `name`; where only one
+    side has `name`, the one that brought it, such as a CUDA build of torch its Triton.
+    """
     for owner in before:
         forth, back = (
             mine.allows(owner, name, other.version(name)) for mine, other in ((head, base), (base, head))
         )
-        if not forth and not back:
+        lacking = base.version(name) is None or head.version(name) is None
+        if (not forth and not back) or (lacking and not (forth and back)):
             return owner
     return None
 

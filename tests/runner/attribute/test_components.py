@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,22 @@ def test_a_pinned_triton_is_part_of_torch():
     base = environment(torch=("2.12.1", "triton==3.4"), triton="3.4")
     head = environment(torch=("2.13.0", "triton==3.5"), triton="3.5")
     assert parts(base, head) == {"torch": ("torch", "triton")}
+
+
+def test_a_triton_that_only_one_build_of_torch_brings_is_part_of_it():
+    base = environment(torch=("2.12.1", "triton==3.7.1"), triton="3.7.1")
+    assert parts(base, environment(torch="2.13.0+cpu")) == {"torch": ("torch", "triton")}
+    assert parts(environment(torch="2.13.0+cpu"), base) == {"torch": ("torch", "triton")}
+
+
+def test_what_an_extra_brings_along_moves_with_who_asked_for_it():
+    toolkit = Package("13.0", (), is_local=False, extras={"cufft": (Requirement("nvidia-cufft==12.0"),)})
+    base = environment(torch=("2.12.1", "cuda-toolkit[cufft]==13.0"), **{"nvidia-cufft": "12.0"})
+    with_toolkit = replace(base, packages={**base.packages, "cuda-toolkit": toolkit})
+    found = parts(with_toolkit, environment(torch="2.13.0+cpu"))
+    assert {name: set(packages) for name, packages in found.items()} == {
+        "torch": {"torch", "cuda-toolkit", "nvidia-cufft"}
+    }
 
 
 def test_a_triton_that_torch_leaves_open_stands_for_itself():
