@@ -73,6 +73,8 @@ class ProfileChange:
     after_rest_ns: float
     families: tuple[FamilyChange, ...]
     kernels: tuple[KernelChange, ...]
+    copied_bytes: int | None = None
+    """How many more bytes copies and casts read and write after than before; None where a side is unknown."""
 
     @property
     def threshold(self) -> Threshold:
@@ -107,7 +109,7 @@ class FindingKind(StrEnum):
 @dataclass(frozen=True)
 class Finding:
     """`before` and `after` name what ran: a kind of attention, a precision, a kernel. `calls` says how many
-    more there are in a step. Times in nanoseconds.
+    more there are in a step, `bytes` how many more they read and write. Times in nanoseconds.
     """
 
     kind: FindingKind
@@ -117,6 +119,7 @@ class Finding:
     before: str | None = None
     after: str | None = None
     calls: float | None = None
+    bytes: int | None = None
 
     @property
     def delta_ns(self) -> float:
@@ -151,6 +154,9 @@ def compare_profiles(before: ProfileSide, after: ProfileSide) -> ProfileChange |
         after_rest_ns=max(0.0, works[1] - sum(each.after_ns for each in kernels)),
         families=_families(kernels),
         kernels=tuple(kernels),
+        copied_bytes=None
+        if before.copied_bytes is None or after.copied_bytes is None
+        else after.copied_bytes - before.copied_bytes,
     )
 
 
@@ -355,4 +361,5 @@ def _of_family(change: ProfileChange, family: FamilyChange) -> Finding:
             break
     kind = FindingKind.COPIES if family.family is Family.COPY else FindingKind.FAMILY
     more = family.after_calls - family.before_calls
-    return Finding(kind, family.family, family.before_ns, family.after_ns, calls=more)
+    copied = change.copied_bytes if kind is FindingKind.COPIES else None
+    return Finding(kind, family.family, family.before_ns, family.after_ns, calls=more, bytes=copied)

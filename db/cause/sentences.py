@@ -19,7 +19,7 @@ from db.cause.profile_change import (
 from db.records.sampling import ProfileSide
 from db.records.trial import Trial
 from db.wording.trials import StepTimes, step_times, why
-from db.wording.units import count, duration, significant
+from db.wording.units import count, duration, significant, size
 
 NAMED = 3
 """So many findings stand in a sentence at most."""
@@ -203,7 +203,10 @@ def _copies(finding: Finding) -> str:
         return "copies and casts"
     number = count(abs(more)) if float(more).is_integer() else significant(abs(more))
     noun = "copy or cast" if abs(more) == 1 else "copies and casts"
-    return f"{number} {'more' if more > 0 else 'fewer'} {noun} a step"
+    # In both directions alike: fewer copies that move more have no size.
+    moved = finding.bytes or 0
+    much = f" of {size(abs(moved))}" if moved * more > 0 else ""
+    return f"{number} {'more' if more > 0 else 'fewer'} {noun}{much} a step"
 
 
 def short_name(name: str) -> str:

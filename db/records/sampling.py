@@ -143,6 +143,9 @@ class ProfileSide(Record):
     python_ns: Nanoseconds | None = None
     """Host time outside of every operator, in nanoseconds: Python, guards, and waiting for a GPU; null before
     torch 2.9 for compiled code."""
+    copied_bytes: Bytes | None = None
+    """What copies and casts of a step read and write, in bytes by their shapes and dtypes; null where
+    generated code may copy too, and where torch does not say."""
     matrix_fraction: Fraction | None = None
     """Share of matrix products and convolutions in the kernels' time, on a CPU in the operators' own time;
     null where there was none."""

@@ -6,6 +6,7 @@ pass and the host in another, so that the cost of noting every operator leaves n
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 import time
@@ -51,7 +52,7 @@ def profile_side(step: Step, device: torch.device) -> dict[str, Any]:
     """`ProfileSide` of the record for one variant's warm step."""
     for _ in range(WARMUP_STEPS):
         step()
-    facts = _host_facts(step, device)
+    facts = _host_facts(step, device) | {"copied_bytes": _copied_bytes(step, device)}
     return facts if device.type == "cpu" else facts | _device_facts(step, device)
 
 
@@ -86,6 +87,34 @@ def _host_facts(step: Step, device: torch.device) -> dict[str, Any]:
         "matrix_fraction": _share(own_us, _MATRIX_OPERATOR),
         "top": _longest(typical_us, own_us),
     }
+
+
+# What the profiler calls dtypes, by their bytes.
+_WIDTHS = {"bool": 1, "signed char": 1, "unsigned char": 1, "short int": 2, "int": 4, "long int": 8}
+_WIDTHS |= {"c10::Half": 2, "c10::BFloat16": 2, "float": 4, "double": 8}
+_WIDTHS |= {f"c10::Float8_{name}": 1 for name in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz")}
+
+
+def _copied_bytes(step: Step, device: torch.device) -> int | None:
+    """What `copy_` reads and writes in one step: every copy and cast ends there. In a pass of its own, since
+    noting shapes takes time.
+    """
+    _wait(device)
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
+        step()
+        _wait(device)
+    events = list(profiler.events() or ())
+    if any(_GENERATED_REGION.search(event.name) or event.name.startswith(_REGION) for event in events):
+        return None
+    copied = 0
+    for event in events:
+        if event.name == "aten::copy_":
+            dtypes = getattr(event, "input_dtypes", None) or []
+            sides = list(zip(event.input_shapes, dtypes, strict=False))[:2]
+            if len(sides) < 2 or any(dtype not in _WIDTHS for _, dtype in sides):
+                return None
+            copied += sum(math.prod(shape) * _WIDTHS[dtype] for shape, dtype in sides)
+    return copied
 
 
 def _step_of(event: Any, marks: list[Any]) -> int:

@@ -106,6 +106,17 @@ def test_more_copies_are_counted():
     )
 
 
+def test_more_copies_have_their_bytes_where_both_profiles_know_them():
+    before = side((GEMM, 4, 1000)).model_copy(update={"copied_bytes": 1_000})
+    after = side((GEMM, 4, 1000), (CAST, 1, 400))
+    assert "1 more copy or cast a step" in sentence(before, after)
+    after = after.model_copy(update={"copied_bytes": 1_000 + 3 * 2**30})
+    assert "1 more copy or cast of 3.00 GiB a step" in sentence(before, after)
+    assert "1 fewer copy or cast of 3.00 GiB a step" in sentence(after, before)
+    less = after.model_copy(update={"copied_bytes": 0})
+    assert "1 more copy or cast a step" in sentence(before, less)
+
+
 def test_one_kernel_is_named_where_it_makes_the_difference():
     before, after = (
         side((GEMM, 4, 1000), (GELU, 4, 200)),

@@ -56,6 +56,22 @@ def test_one_disturbed_step_changes_no_time():
     assert waits["calls"] == 1
 
 
+def test_copies_and_casts_have_their_bytes():
+    x = torch.randn(64, 32)
+    found = profile_side(lambda: (x.to(torch.bfloat16), x.t().contiguous()), CPU)
+    # 2,048 elements: read in 4 bytes and written in 2; then read and written in 4.
+    assert found["copied_bytes"] == 2048 * (4 + 2) + 2048 * (4 + 4)
+    assert profile_side(lambda: x + x, CPU)["copied_bytes"] == 0
+
+
+def test_beside_generated_code_the_bytes_of_copies_are_unknown():
+    def step():
+        with torch.profiler.record_function("## Call CompiledFxGraph abc ##"):
+            return torch.ones(8).clone()
+
+    assert profile_side(step, CPU)["copied_bytes"] is None
+
+
 def test_a_matrix_product_takes_its_share():
     a = torch.randn(400, 400)
     assert profile_side(lambda: a @ a, CPU)["matrix_fraction"] > 0.8
