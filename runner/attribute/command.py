@@ -13,18 +13,25 @@ from rich.text import Text
 from db.engine.session import Database
 from db.errors import ConfigError
 from db.judge.attribution import CaseAttribution, Effect, hybrids_of
+from db.judge.bisection import has_moved
 from db.judge.results import Row
-from db.judge.vocabulary import METRIC_NAMES, Metric
+from db.judge.vocabulary import METRIC_NAMES, Metric, Verdict
 from db.wording.sentences import change_text, range_text, whole_percent
 from db.wording.units import MISSING, count, duration, plural
 from runner.attribute.components import (
     AttributionError,
-    Component,
     components_between,
     environment_of,
 )
 from runner.attribute.measuring import Measurer
-from runner.attribute.sides import Side, fixed_differences, moved_cases, side_of
+from runner.attribute.sides import (
+    FixedShare,
+    Side,
+    fixed_differences,
+    fixed_shares,
+    moved_cases,
+    side_of,
+)
 from runner.attribute.state import Question, State, state_path
 from runner.bisect.environments import MeasuringInterruptedError, plan_interleaved
 from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
@@ -88,7 +95,9 @@ def attribute_command(
         sides = side_of(base, settings, database), side_of(head, settings, database)
         old, new = (environment_of(side.build, settings) for side in sides)
         components = components_between(old, new)
-        _require_components(sides, components)
+        if not components:
+            cases = _named_cases(settings, workload, strategy or ()) if workload else []
+            return _only_fixed(settings, database, sides, metric, cases, as_json=json_)
         settings.limits.require("builds", len(hybrids_of([each.name for each in components])))
         cases = _cases(settings, database, sides, metric, workload or (), strategy or ())
         question = Question(
@@ -120,19 +129,77 @@ def attribute_command(
     return 0 if document["cases"] and all(each["named"] for each in document["cases"]) else EXIT_CANNOT
 
 
-def _require_components(sides: tuple[Side, Side], components: Sequence[Component]) -> None:
-    if components:
-        return
+def _only_fixed(
+    settings: Settings,
+    database: Database,
+    sides: tuple[Side, Side],
+    metric: Metric,
+    cases: Sequence[Case],
+    *,
+    as_json: bool,
+) -> int:
+    """Both builds have the same packages: stored trials tell what driver, kernel and compiler carry."""
     base, head = sides
-    if fixed := fixed_differences(base, head):
+    fixed = fixed_differences(base, head)
+    if not fixed:
+        raise AttributionError(
+            f"{base.build.name} and {head.build.name} have the same versions of everything.",
+            "Name two builds that differ; see `compilewatch builds list`.",
+        )
+    shares = fixed_shares(database, base, head, metric, settings.policy, cases)
+    if not shares:
         raise AttributionError(
             f"Only what one host cannot swap differs: {', '.join(fixed)}.",
             "Measure the same build with each, on hosts that have them, and compare those runs.",
         )
-    raise AttributionError(
-        f"{base.build.name} and {head.build.name} have the same versions of everything.",
-        "Name two builds that differ; see `compilewatch builds list`.",
-    )
+    document = {
+        "base": base.name,
+        "head": head.name,
+        "metric": metric.value,
+        "components": [],
+        "cases": [],
+        "unmoved": [],
+        "skipped": [],
+        "fixed": fixed,
+        "fixed_shares": _share_rows(shares),
+        "sentences": _share_sentences(shares, fixed),
+    }
+    if as_json:
+        print_document({"schema": SCHEMA, **document})
+    else:
+        _print(document)
+    return 0 if any(has_moved(each.row) for each in shares) else EXIT_CANNOT
+
+
+def _share_rows(shares: Sequence[FixedShare]) -> list[dict[str, Any]]:
+    return [
+        {
+            "workload": each.row.workload,
+            "strategy": each.row.strategy,
+            "torch": each.build.torch,
+            "change": each.row.change,
+            "interval": each.row.interval,
+            "verdict": each.row.verdict.value,
+        }
+        for each in shares
+    ]
+
+
+def _share_sentences(shares: Sequence[FixedShare], fixed: Sequence[str]) -> list[str]:
+    """What stored trials say of parts that one host has at one version only."""
+    lines = []
+    what = " and ".join(fixed)
+    for each in shares:
+        row = each.row
+        where = f"{row.workload} / {row.strategy}, by stored trials of torch {each.build.torch}"
+        if has_moved(row) and row.change is not None:
+            size = _size(row.change, row.interval)
+            lines.append(f"{where}: {what} carries {size}.")
+        elif row.verdict is Verdict.UNCHANGED:
+            lines.append(f"{where}: {what} changes nothing.")
+        else:
+            lines.append(f"{where}: what {what} carries is undecided.")
+    return lines
 
 
 def _cases(
@@ -148,6 +215,10 @@ def _cases(
         cases = moved_cases(database, *sides, metric, settings.policy, workloads, strategies)
         refuse_code(settings, [name for name, _ in cases], [name for _, name in cases])
         return cases
+    return _named_cases(settings, workloads, strategies)
+
+
+def _named_cases(settings: Settings, workloads: Sequence[str], strategies: Sequence[str]) -> list[Case]:
     chosen = select(settings, workloads=workloads, strategies=strategies or ("default",))
     return [(each.name, strategy.name) for each in chosen.workloads for strategy in chosen.strategies]
 
@@ -209,11 +280,14 @@ def _report(measurer: Measurer, sides: tuple[Side, Side]) -> dict[str, Any]:
     if unmoved:
         which = ", ".join(f"{workload} / {strategy}" for workload, strategy in unmoved)
         lines.append(f"{name} is not shown to move in {which}: there is nothing to attribute.")
-    if fixed := fixed_differences(*sides):
-        lines.append(
-            f"Stored trials also differ in {', '.join(fixed)}, which one host cannot swap: what that "
-            "carries is unknown."
-        )
+    fixed, shares = fixed_differences(*sides), []
+    if fixed:
+        asked = measurer.state.question
+        metric, policy = Metric(asked.metric), measurer.settings.policy
+        shares = fixed_shares(measurer.database, *sides, metric, policy, asked.cases)
+        unknown = "" if shares else ": what that carries is unknown"
+        lines.append(f"Stored trials also differ in {', '.join(fixed)}, which one host cannot swap{unknown}.")
+        lines += _share_sentences(shares, fixed)
     return {
         "base": measurer.base.build.name,
         "head": measurer.head.build.name,
@@ -226,6 +300,7 @@ def _report(measurer: Measurer, sides: tuple[Side, Side]) -> dict[str, Any]:
             for each in measurer.state.skipped
         ],
         "fixed": fixed,
+        "fixed_shares": _share_rows(shares),
         "sentences": lines,
     }
 
@@ -268,8 +343,12 @@ def sentences(found: CaseAttribution, moved: Row, missing: dict[str, str], measu
 
 
 def _change(effect: Effect) -> str:
-    text = change_text(effect.change)
-    return text if effect.interval is None else f"{text} [{range_text(*effect.interval)}]"
+    return _size(effect.change, effect.interval)
+
+
+def _size(change: float, interval: tuple[float, float] | None) -> str:
+    text = change_text(change)
+    return text if interval is None else f"{text} [{range_text(*interval)}]"
 
 
 def _print(document: dict[str, Any]) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from db.engine.session import Database
 from db.judge import gateway
 from db.judge.bisection import has_moved
-from db.judge.compare.sides import Selection
+from db.judge.compare.sides import Selection, VerdictError
 from db.judge.policy import Policy
+from db.judge.results import Row
 from db.judge.vocabulary import METRIC_NAMES, Metric
 from db.queries import facets
 from db.queries.filters import Filters
@@ -77,6 +78,76 @@ def fixed_differences(base: Side, head: Side) -> list[str]:
         return []
     pairs = ((part, getattr(base.recorded, part), getattr(head.recorded, part)) for part in FIXED)
     return [f"{part} {old} to {new}" for part, old, new in pairs if old and new and old != new]
+
+
+@dataclass(frozen=True)
+class FixedShare:
+    """What changed in one case with the parts that one host cannot swap, by stored trials of `build`, the
+    rest of which both sides share.
+    """
+
+    build: Build
+    row: Row
+
+
+def fixed_shares(
+    database: Database, base: Side, head: Side, metric: Metric, policy: Policy, cases: Collection[Case] = ()
+) -> list[FixedShare]:
+    """The verdicts on stored trials of one build with the base's driver, kernel and compiler, and with the
+    head's: of the base's other parts, then of the head's. Of `cases`, all of them where none is named. Empty
+    where nobody measured either build with both, on hosts of the same hardware.
+    """
+    if base.recorded is None or head.recorded is None:
+        return []
+    stored = _stored_builds(database)
+    builds = [base.recorded, head.recorded]
+    shares: list[FixedShare] = []
+    for build in builds[: 1 if _without_fixed(builds[0]) == _without_fixed(builds[1]) else 2]:
+        ids = [[key for key, each in stored if each == _with_fixed(build, side)] for side in builds]
+        if all(ids):
+            first, last = (
+                Selection(name=side.name, build_ids=tuple(mine))
+                for side, mine in zip((base, head), ids, strict=True)
+            )
+            rows = _rows(database, first, last, metric, policy, cases)
+            shares += [FixedShare(build, row) for row in rows]
+    return shares
+
+
+def _stored_builds(database: Database) -> list[tuple[str, Build]]:
+    ids = [str(build_id) for build_id in facets.builds(database)["build_id"]]
+    found = ((build_id, recorded_builds(database, [build_id])) for build_id in ids)
+    return [(build_id, _named(builds[0])) for build_id, builds in found]
+
+
+def _named(build: Build) -> Build:
+    """Without what people call it."""
+    return build.model_copy(update={"label": None})
+
+
+def _with_fixed(build: Build, of: Build) -> Build:
+    return _named(build).model_copy(update={part: getattr(of, part) for part in FIXED})
+
+
+def _without_fixed(build: Build) -> Build:
+    return _named(build).model_copy(update=dict.fromkeys(FIXED))
+
+
+def _rows(
+    database: Database,
+    first: Selection,
+    last: Selection,
+    metric: Metric,
+    policy: Policy,
+    cases: Collection[Case],
+) -> list[Row]:
+    try:
+        comparison = gateway.compare(database, first, last, policy=policy)
+    except VerdictError:
+        # Measured on hosts of other hardware, or with no case in common.
+        return []
+    rows = [row for row in comparison.rows if row.metric is metric]
+    return [row for row in rows if not cases or (row.workload, row.strategy) in cases]
 
 
 def moved_cases(

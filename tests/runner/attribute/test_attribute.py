@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from db.engine.session import open_database
 from db.records.trial import FailureKind
 from db.store.trials import save_trials
 from runner.attribute.components import environment_of
@@ -107,9 +108,9 @@ def attribute(tmp_path, monkeypatch, capfd, builds):
     (tmp_path / ".compilewatch" / "builds").symlink_to(builds)
     case = ("-w", "elementwise", "-s", "default")
 
-    def call(host, *arguments, head="new", case=case, as_json=True):
+    def call(host, *arguments, base="old", head="new", case=case, as_json=True):
         monkeypatch.setattr(environments, "measure", host.measure)
-        line = ["attribute", "old", head, *case, "--device", "cpu", *arguments]
+        line = ["attribute", base, head, *case, "--device", "cpu", *arguments]
         code = exit_code_of(app, [*line, *(["--json"] if as_json else [])])
         captured = capfd.readouterr()
         out = captured.out
@@ -256,6 +257,55 @@ def test_what_a_record_calls_its_case_is_no_code(attribute, monkeypatch, case):
     code, _, messages = attribute(Host(slower(torch="2.12.1")), case=())
     assert code == 2
     assert "Data cannot name the" in messages
+
+
+def store_drivers(carried, *, torches=("2.6.0",)):
+    """Nights of each torch with each driver, on two hosts of one hardware: `carried` is what 580 adds."""
+    moment = datetime(2026, 11, 1, 9, 0, tzinfo=UTC)
+    database, trials = open_database("sqlite:///compilewatch.db", migrate=True), []
+    for night in range(6):
+        for torch in torches:
+            for driver, host, extra in (("570", "left", 0.0), ("580", "right", carried)):
+                for number in range(4):
+                    moment += timedelta(minutes=7)
+                    noise = 1 + 0.004 * math.sin(7.0 * number + night)
+                    trial = make_trial(
+                        run_id=f"{night}-{torch}-{driver}",
+                        workload="elementwise",
+                        strategy="default",
+                        machine=make_machine(host, device="cpu"),
+                        build=make_build(torch, driver=driver),
+                        started_at=moment + timedelta(days=night),
+                        latency_ns=8 * MS * math.exp(extra) * noise,
+                        control_latency_ns=12 * MS * noise,
+                    )
+                    trials.append(trial)
+    save_trials(database, trials)
+
+
+@pytest.fixture
+def both_drivers(monkeypatch, tmp_path):
+    """What was recorded with either driver is found among the builds of this host."""
+    builds = known_builds(Settings(data_dir=tmp_path / ".compilewatch"))
+    like = {"2.6.0": builds["old"], "2.12.1": builds["new"]}
+    monkeypatch.setattr(HostStacks, "build_like", lambda _, stack, but=(): like[stack.torch])
+
+
+def test_what_a_driver_carries_is_in_the_trials_of_two_hosts(attribute, both_drivers):
+    host = Host(lambda _: 0.0)
+    store_drivers(0.2)
+    code, document, _ = attribute(host, base="driver=570", head="driver=580", case=())
+    (share,) = document["fixed_shares"]
+    assert (code, document["fixed"], host.measured) == (0, ["driver 570 to 580"], [])
+    assert share["interval"][0] < math.expm1(0.2) < share["interval"][1]
+    assert "driver 570 to 580 carries +2" in document["sentences"][0]
+
+
+def test_a_driver_that_changes_nothing_is_not_named(attribute, both_drivers):
+    store_drivers(0.0)
+    code, document, _ = attribute(Host(lambda _: 0.0), base="driver=570", head="driver=580", case=())
+    assert code == 2
+    assert not any("carries +" in line or "carries -" in line for line in document["sentences"])
 
 
 def test_discarded_environments_are_those_that_were_made(attribute, builds):
