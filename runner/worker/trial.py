@@ -62,9 +62,6 @@ def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: 
         channel.enter("sampling")
         record.probes = probes.measure(torch.device(spec.device), spec.workloads)
         return
-<<<<<<< HEAD
-    trial = session.Session(spec, channel, record, counter)
-=======
     if spec.purpose == "submodules":
         from runner.worker import compiling, loading
 
@@ -73,8 +70,7 @@ def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: 
         built = loading.build_workload(builder, spec.workload, torch.device(spec.device))
         record.probes = {"submodules": compiling.direct_submodules(built)}
         return
-    trial = session.Session(spec, channel, record)
->>>>>>> 9434a5c (List what each submodule of a model costs to compile)
+    trial = session.Session(spec, channel, record, counter)
     record.cold_start["harness_ns"] = started - entered_ns + time.monotonic_ns() - imported
     trial.start_cold()
     if spec.purpose == "trace":

@@ -100,6 +100,8 @@ def settle(page: Page, title: str) -> None:
     )
     page.wait_for_selector(SETTLED, timeout=PAINTED_TIMEOUT_MS)
     expect(page.locator("#first")).to_have_count(0, timeout=PAINTED_TIMEOUT_MS)
+    # A browser's first visit fetches the code of each kind of element; until then a skeleton stands there.
+    expect(page.get_by_test_id("stSkeleton")).to_have_count(0, timeout=PAINTED_TIMEOUT_MS)
 
 
 def permalink(page: Page) -> str:

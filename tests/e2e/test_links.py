@@ -84,7 +84,6 @@ def _link(page: Page, chosen: dict[str, Any]) -> Link:
 
 def _seen(tab: Tab) -> list[str]:
     """All that the page says, its charts by the descriptions of their marks, once nothing more is drawn."""
-    tab.wait_for_load_state("networkidle")  # a browser's first visit fetches the code of each control
     before, same = _read(tab), 0
     for _ in range(_PATIENCE):
         tab.wait_for_timeout(400)

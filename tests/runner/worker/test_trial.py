@@ -78,7 +78,7 @@ def test_the_first_eager_result_ends_an_eager_cold_start(eager):
     cold = eager[0].cold_start
     assert cold.first_call_ns is None
     assert cold.import_compile_stack_ns is None
-    assert 0 <= cold.total_ns - parts_of(cold) < 0.01 * cold.total_ns
+    assert 0 <= cold.total_ns - parts_of(cold) < 0.05 * cold.total_ns
     assert cold.process_tree_cpu_ns > 100_000_000
 
 
@@ -121,7 +121,7 @@ def test_cold_start_phases_add_up(default):
     for name in ("dynamo", "aot_autograd", "inductor", "kernel_compile", "backward"):
         assert phases[name] > 0, name
     assert phases["other"] < 0.1 * cold.first_call_ns
-    assert 0 <= cold.total_ns - parts_of(cold) < 0.01 * cold.total_ns
+    assert 0 <= cold.total_ns - parts_of(cold) < 0.05 * cold.total_ns
 
 
 def test_until_steady_starts_with_the_first_call(default):
