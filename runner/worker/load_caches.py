@@ -79,7 +79,8 @@ def _read(directory: Path) -> tuple[bytes, dict[str, str]]:
 
 def cache_directory() -> Path:
     """Where Inductor keeps its caches in this process."""
-    from torch._inductor.codecache import cache_dir
+    # Here in every release since 2.6; where it is defined has changed.
+    from torch._inductor.codecache import cache_dir  # type: ignore[attr-defined]
 
     return Path(cache_dir())
 
