@@ -282,9 +282,9 @@ def _report(measurer: Measurer, sides: tuple[Side, Side]) -> dict[str, Any]:
         lines.append(f"{name} is not shown to move in {which}: there is nothing to attribute.")
     fixed, shares = fixed_differences(*sides), []
     if fixed:
-        asked = measurer.state.question
-        metric, policy = Metric(asked.metric), measurer.settings.policy
-        shares = fixed_shares(measurer.database, *sides, metric, policy, asked.cases)
+        question = measurer.state.question
+        metric, policy = Metric(question.metric), measurer.settings.policy
+        shares = fixed_shares(measurer.database, *sides, metric, policy, question.cases)
         unknown = "" if shares else ": what that carries is unknown"
         lines.append(f"Stored trials also differ in {', '.join(fixed)}, which one host cannot swap{unknown}.")
         lines += _share_sentences(shares, fixed)

@@ -96,7 +96,7 @@ def instructions_finding() -> Finding:
     try:
         InstructionCounter().close()
     except OSError as error:
-        why = f"not counted here ({error.strerror or error}); compile CPU time is the calmer unit"
+        why = f"not counted here ({error.strerror or error}); CPU time of the compilation is stored"
         return ok("instructions", why)
     return ok("instructions", "counted")
 

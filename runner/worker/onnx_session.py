@@ -77,8 +77,8 @@ def _bound(session: Any, names: list[str], model: torch.nn.Module, built: Built)
         binding.bind_output(*_place(name, tensor))
 
     def call(*inputs: Any) -> Any:
-        kept = [tensor.contiguous() for tensor in tensors_of(inputs)]
-        for name, tensor in zip(names, kept, strict=True):
+        dense = [tensor.contiguous() for tensor in tensors_of(inputs)]
+        for name, tensor in zip(names, dense, strict=True):
             binding.bind_input(*_place(name, tensor))
         session.run_with_iobinding(binding)
         return _one_or_all(outputs)

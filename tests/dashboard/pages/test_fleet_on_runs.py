@@ -21,8 +21,12 @@ from db.tables.service import FLEET_WORKER
 from tests.builders import make_trial
 from tests.dashboard.conftest import DATABASE, opened, texts
 
-NOW = datetime.now(UTC)
 PRINTED = "sbatch: error: invalid partition <script>alert(1)</script>\n![x](http://evil.example/a.png) *gpu*"
+
+
+def _now() -> datetime:
+    """Asked when a test runs: the file may be imported many minutes before."""
+    return datetime.now(UTC)
 
 
 def printed(test: AppTest) -> list[str]:
@@ -36,19 +40,19 @@ def _worker(owner: str, *, heard: timedelta, stopped: timedelta | None = None) -
         queue="nvidia-h200",
         host="node-7",
         served="GPU 0",
-        started_at=NOW - timedelta(days=9),
-        seen_at=NOW - heard,
-        stopped_at=None if stopped is None else NOW - stopped,
+        started_at=_now() - timedelta(days=9),
+        seen_at=_now() - heard,
+        stopped_at=None if stopped is None else _now() - stopped,
         measured=41,
     )
 
 
 def _launched(db: Database, launch_id: str, queue: str, ago: timedelta, **ended: object) -> None:
-    at = NOW - ago
+    at = _now() - ago
     launch = Launch(
         launch_id=launch_id, queue=queue, host="boss", launched_at=at, worker_due_at=at + timedelta(hours=1)
     )
-    later = {"stalled_s": 30.0, "alive_after": NOW}
+    later = {"stalled_s": 30.0, "alive_after": _now()}
     assert claim_launch(db, launch, lambda *_: True, **later)
     if ended:
         end_launch(db, launch_id, at=at + timedelta(seconds=2), **ended)
@@ -89,7 +93,7 @@ def test_workers_and_launches_are_on_the_page_and_in_its_report() -> None:
     # As it is, never as Markdown; of the other machine type the newest launch did not fail.
     assert printed(test) == [PRINTED]
 
-    page = render(freeze_link(href(Link(page=Page.RUNS)), title=None, by="ann", at=NOW))
+    page = render(freeze_link(href(Link(page=Page.RUNS)), title=None, by="ann", at=_now()))
     for text in ("node-7:1", "✗ silent for", "1 of 3 workers running.", "○ pending", "invalid partition"):
         assert text in page
     assert "<script>alert" not in page
@@ -104,11 +108,11 @@ def test_a_launch_that_is_chosen_shows_its_whole_output(monkeypatch: pytest.Monk
 
 
 def test_without_a_fleet_nothing_is_said_of_it() -> None:
-    assert fleet([], [], NOW) == ()
+    assert fleet([], [], _now()) == ()
     stopped = _worker("a", heard=timedelta(0), stopped=timedelta(0))
-    (table,) = fleet([stopped], [], NOW + timedelta(hours=1))
+    (table,) = fleet([stopped], [], _now() + timedelta(hours=1))
     assert (table.key, table.note) == (WORKERS, "0 of 1 worker running.")
-    assert fleet([stopped], [], NOW + timedelta(hours=30)) == ()
+    assert fleet([stopped], [], _now() + timedelta(hours=30)) == ()
 
 
 def test_a_launch_that_brought_no_worker_in_time_shows_its_output() -> None:
@@ -116,12 +120,12 @@ def test_a_launch_that_brought_no_worker_in_time_shows_its_output() -> None:
         launch_id="1",
         queue="h200",
         host="boss",
-        launched_at=NOW,
-        worker_due_at=NOW + timedelta(hours=1),
-        ended_at=NOW,
+        launched_at=_now(),
+        worker_due_at=_now() + timedelta(hours=1),
+        ended_at=_now(),
         exit_code=0,
         output="",
     )
-    assert len(fleet([], [launch], NOW)) == 1
-    *_, output = fleet([], [launch], NOW + timedelta(hours=1))
+    assert len(fleet([], [launch], _now())) == 1
+    *_, output = fleet([], [launch], _now() + timedelta(hours=1))
     assert (output.code, output.lines) == (True, ("It printed nothing.",))
