@@ -158,7 +158,7 @@ def _spec(builds: tuple[str, ...], lanes: tuple[str, ...]) -> style.Spec:
     states = alt.Scale(domain=["moved", "as before"], range=[theme.SKY, "transparent"])
     squares = (
         alt.Chart(style.data("main"))
-        .mark_rect(cornerRadius=4, opacity=0.4)
+        .mark_rect(cornerRadius=4, opacity=0.35)
         .encode(
             x=x,
             y=y,
