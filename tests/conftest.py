@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import Phase, settings
@@ -22,6 +23,9 @@ from db.engine.moments import latest_moment
 from db.engine.session import Database, open_database
 from db.tables.trials import METADATA
 from tests.postgres import Unavailable, postgres_server
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # a busy machine must not fail a property: speed is measured in tests/benchmarks/
 settings.register_profile("compilewatch", deadline=None, max_examples=40)
@@ -267,3 +271,14 @@ def open_again(database_url: str) -> Iterator[Callable[[], Database]]:
     """Opens the test's database once more, as another part of the program would."""
     with contextlib.ExitStack() as stack:
         yield lambda: stack.enter_context(open_database(database_url))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Ends with its file: until then Playwright has a loop running, and `asyncio.run` takes no second one."""
+    from tests.e2e.browser import CHROMIUM, INSTALL, chromium
+
+    if not CHROMIUM.exists():
+        pytest.skip(f"needs Chromium; as root: {INSTALL}")
+    with chromium() as running:
+        yield running

@@ -8,7 +8,6 @@ from enum import StrEnum
 from sqlalchemy import BigInteger, Enum, MetaData
 from sqlalchemy.orm import registry
 from sqlmodel import Field, SQLModel
-from sqlmodel._compat import SQLModelConfig
 
 METADATA = MetaData(
     naming_convention={
@@ -43,13 +42,13 @@ class Row(SQLModel, registry=registry(metadata=METADATA)):
     """Base of all tables, on a registry of their own: a reloaded module builds them anew."""
 
     # Rows are of validated records, so nothing validates them.
-    model_config = SQLModelConfig(defer_build=True)
+    model_config = {"defer_build": True}
 
 
 class Tallied(SQLModel):
     """What the facets show of every dimension, kept at write time; a cancelled trial has not failed."""
 
-    model_config = SQLModelConfig(defer_build=True)
+    model_config = {"defer_build": True}
 
     trials: int = Field(default=0, sa_type=BigInteger)
     failed_trials: int = Field(default=0, sa_type=BigInteger)

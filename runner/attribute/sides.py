@@ -17,6 +17,7 @@ from db.queries.filters import Filters
 from db.queries.records import recorded_builds
 from db.queries.run_parts import run_parts
 from db.queries.sides import resolve_side
+from db.records.ids import build_identity
 from db.records.trial import Build
 from runner.attribute.components import AttributionError
 from runner.config.settings import BuildSettings, Settings
@@ -99,14 +100,13 @@ def fixed_shares(
     """
     if base.recorded is None or head.recorded is None:
         return []
-    stored = _stored_builds(database)
     builds = [base.recorded, head.recorded]
     shares: list[FixedShare] = []
     for build in builds[: 1 if _without_fixed(builds[0]) == _without_fixed(builds[1]) else 2]:
-        ids = [[key for key, each in stored if each == _with_fixed(build, side)] for side in builds]
-        if all(ids):
+        ids = [build_identity(_with_fixed(build, side)) for side in builds]
+        if len(recorded_builds(database, ids)) == len(set(ids)):
             first, last = (
-                Selection(name=side.name, build_ids=tuple(mine))
+                Selection(name=side.name, build_ids=(mine,))
                 for side, mine in zip((base, head), ids, strict=True)
             )
             rows = _rows(database, first, last, metric, policy, cases)
@@ -114,23 +114,13 @@ def fixed_shares(
     return shares
 
 
-def _stored_builds(database: Database) -> list[tuple[str, Build]]:
-    ids = [str(build_id) for build_id in facets.builds(database)["build_id"]]
-    found = ((build_id, recorded_builds(database, [build_id])) for build_id in ids)
-    return [(build_id, _named(builds[0])) for build_id, builds in found]
-
-
-def _named(build: Build) -> Build:
-    """Without what people call it."""
-    return build.model_copy(update={"label": None})
-
-
 def _with_fixed(build: Build, of: Build) -> Build:
-    return _named(build).model_copy(update={part: getattr(of, part) for part in FIXED})
+    return build.model_copy(update={part: getattr(of, part) for part in FIXED})
 
 
 def _without_fixed(build: Build) -> Build:
-    return _named(build).model_copy(update=dict.fromkeys(FIXED))
+    """And without what people call it."""
+    return build.model_copy(update=dict.fromkeys((*FIXED, "label")))
 
 
 def _rows(

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
 
 from db.engine.session import open_database
 from db.store.regressions import record_comparison
@@ -14,7 +13,6 @@ from db.store.trials import save_trials
 from tests.builders import START
 from tests.dashboard.conftest import empty_url, filled_url, recorded_url
 from tests.dashboard.serving import Served, served
-from tests.e2e.browser import CHROMIUM, INSTALL, chromium
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 
 __all__ = ["empty_url", "filled_url", "recorded_url"]
@@ -46,13 +44,4 @@ def regressed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def regressed_server(regressed: Path) -> Iterator[Served]:
     with served(f"sqlite:///{regressed}", regressed.with_suffix(".log")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Ends with its file: until then Playwright has a loop running, and `asyncio.run` takes no second one."""
-    if not CHROMIUM.exists():
-        pytest.skip(f"needs Chromium; as root: {INSTALL}")
-    with chromium() as running:
         yield running
