@@ -20,7 +20,7 @@ SCRIPT, LOADER = "precompile.py", "load_caches.py"
 CACHES, VALID_FOR = "caches.zip", "valid_for.json"
 """What the script writes beside itself, and the loader reads there."""
 
-_LOADER = Path(__file__).parents[1] / "worker" / LOADER
+_LOADER = Path(__file__).parents[1] / "worker" / "compiler" / LOADER
 
 
 def case_of(
@@ -53,7 +53,7 @@ def directory_files(
     Raises BundleError where the workload's own modules cannot be carried.
     """
     bundle = bundle_of(definition.target, definition.path)
-    bundle.add("runner.worker.precompiling", "precompile")
+    bundle.add("runner.worker.compiler.precompiling", "precompile")
     script = _SCRIPT.format(
         what=f"{definition.name}, {strategy.name}",
         imports=bundle.imports(),

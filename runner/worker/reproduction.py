@@ -15,8 +15,13 @@ from typing import Any
 
 import torch
 
-from runner.worker.compiling import apply, needs_own_model, optimizer_compiler, uses_cudagraphs
-from runner.worker.cudagraphs import marked
+from runner.worker.compiler.compiling import (
+    apply,
+    marked,
+    needs_own_model,
+    optimizer_compiler,
+    uses_cudagraphs,
+)
 from runner.worker.loading import build_workload
 from runner.worker.messages import Strategy, Workload, read
 from runner.worker.steps import Step, grad_context, make_variant, own_copy, tensors_of

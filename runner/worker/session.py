@@ -15,18 +15,15 @@ import torch
 
 from runner.worker import (
     affinity,
-    compiler_facts,
-    compiling,
-    cudagraphs,
     internals,
     loading,
     memory,
     numerics,
-    phases,
     profiling,
     streams,
 )
 from runner.worker.clock import Timers, headline_of
+from runner.worker.compiler import compiler_facts, compiling, phases
 from runner.worker.evidence import InstructionCounter, host_state
 from runner.worker.failures import WrongResultError
 from runner.worker.loading import UnsupportedCaseError
@@ -199,7 +196,7 @@ class Session:
                 load(self._strategy, self._artifacts)
             call = compiling.apply(self._target, self._strategy, self._artifacts)
             if compiling.uses_cudagraphs(self._strategy, self._device.type):
-                call = cudagraphs.marked(call)
+                call = compiling.marked(call)
             variant = make_variant(self._target, call, compiling.optimizer_compiler(self._strategy))
             with affinity.unbound(), grad_context(variant.built.task):
                 self._first(variant, first)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from runner.worker import compiler_facts
+from runner.worker.compiler import compiler_facts
 from runner.worker.steps import Variant, tensors_of
 from runner.workloads.built import Batch, Built
 

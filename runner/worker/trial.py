@@ -63,7 +63,8 @@ def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: 
         record.probes = probes.measure(torch.device(spec.device), spec.workloads)
         return
     if spec.purpose == "submodules":
-        from runner.worker import compiling, loading
+        from runner.worker import loading
+        from runner.worker.compiler import compiling
 
         channel.enter("build_model")
         builder = loading.import_builder(spec.workload.target, spec.workload.path)

@@ -13,7 +13,7 @@ from db.records.evidence import (
     GeneratedGraph,
 )
 from db.records.sampling import GeneratedSource
-from runner.worker.compiler_facts import generated_graph, generated_source
+from runner.worker.compiler.compiler_facts import generated_graph, generated_source
 
 BREAK = CompilerEvent(reason="print", location="model.py:10", count=2)
 

@@ -18,8 +18,9 @@ from db.interchange.read.importing import import_paths, read_file
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
 from db.records.trial import CacheState, CompilerEvent, Task, Trial
-from runner.worker import phases
+from runner.worker.compiler import phases
 from tests.db.interchange.trace_logs import MISMATCH, artifact, event, metrics, whole_log
+from tests.runner.measuring import FAST_COMPILE
 
 NAME = "dedicated_log_torch_trace_{}.log"
 S = 1_000_000_000
@@ -180,6 +181,7 @@ def test_a_real_program_traced_by_this_torch(sqlite_database: Database, tmp_path
     environment = os.environ | {
         "TORCH_TRACE": str(tmp_path / "traced"),
         "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"),
+        **FAST_COMPILE,
     }
     subprocess.run([sys.executable, str(program)], env=environment, check=True, capture_output=True)
     report = import_paths(sqlite_database, [tmp_path / "traced"])

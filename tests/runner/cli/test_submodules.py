@@ -12,7 +12,7 @@ from torch import nn
 from db.records.strategies import parse_strategy
 from db.records.trial import ColdStart, CompilerFacts
 from runner.cli.output.submodules import submodule_rows
-from runner.worker.compiling import direct_submodules
+from runner.worker.compiler.compiling import direct_submodules
 from runner.workloads.built import Built
 from tests.builders import START, make_trial
 from tests.runner.measuring import FAST_COMPILE, FIXTURES

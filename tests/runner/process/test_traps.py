@@ -15,7 +15,8 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from runner.worker import compiler_facts, compiling, internals
+from runner.worker import internals
+from runner.worker.compiler import compiler_facts, compiling
 from runner.worker.loading import build_workload
 from runner.worker.messages import Strategy, Workload
 from runner.worker.sampling import Sampler, SamplingPlan, Side

@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
-from runner.worker import compiler_facts, internals
+from runner.worker import internals
+from runner.worker.compiler import compiler_facts
 from runner.worker.steps import grad_context
 from tests.runner import workload_fixtures as workloads
 

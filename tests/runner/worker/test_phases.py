@@ -7,7 +7,7 @@ import threading
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.worker.phases import PHASES, PhaseClock, from_time_spent, phase_of, with_remainder
+from runner.worker.compiler.phases import PHASES, PhaseClock, from_time_spent, phase_of, with_remainder
 
 
 class Clock:

@@ -18,7 +18,8 @@ from runner.config.settings import Settings
 from runner.config.sources import load_settings
 from runner.plan.plan import plan_run
 from runner.process.supervise import run_trial
-from runner.worker import compiling, messages, onnx_session
+from runner.worker import messages
+from runner.worker.compiler import compiling, onnx_session
 from runner.worker.failures import kind_of
 from runner.worker.loading import UnsupportedCaseError
 from runner.worker.messages import read

@@ -11,7 +11,7 @@ from db.records.trial import Status, Trial
 from runner.config.settings import Settings
 from runner.plan.plan import plan_run
 from runner.process.supervise import run_trial
-from runner.worker.compiling import compile_arguments
+from runner.worker.compiler.compiling import compile_arguments
 from runner.worker.messages import Strategy, read
 from runner.worker.sampling import SamplingPlan
 from runner.workloads.catalog import WORKLOADS
@@ -27,7 +27,9 @@ def _measured(workload: str, strategy: str) -> Trial:
 
 
 # Eager FlexAttention captures its own operator with Dynamo, which counts as a graph of the process.
-@pytest.mark.parametrize(("workload", "graphs"), [("flex-attention", 2), ("custom-op", 1)])
+@pytest.mark.parametrize(
+    ("workload", "graphs"), [pytest.param("flex-attention", 2, marks=pytest.mark.slow), ("custom-op", 1)]
+)
 def test_it_is_captured_without_a_break_and_right(workload: str, graphs: int) -> None:
     trial = _measured(workload, "default")
     assert trial.numerics.status == "pass"
@@ -48,6 +50,7 @@ def test_flex_attention_is_attention_with_a_mask_and_a_bias() -> None:
         torch.testing.assert_close(model(x), expected)
 
 
+@pytest.mark.slow
 def test_dropout_repeats_from_one_seed_and_is_compared_where_both_draw_alike() -> None:
     assert _measured("dropout-train", "default").numerics.status == "reproducible"
     alike = _measured("dropout-train", "fallback-random").numerics
@@ -59,6 +62,7 @@ def _twelve(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return tuple(torch.sin(x * number) for number in range(1, 13))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fresh_dynamo")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize(("strategy", "kernels"), [("default", 1), ("max-fusion-8", 2)])

@@ -15,7 +15,8 @@ import torch
 
 from db.records.strategies import parse_strategy
 from db.records.trial import NumericsStatus, Status, Task
-from runner.worker import compiler_facts, compiling, internals, messages, phases
+from runner.worker import internals, messages
+from runner.worker.compiler import compiler_facts, compiling, phases
 from runner.worker.numerics import check
 from runner.worker.steps import grad_context, make_variant, own_copy
 from runner.worker.streams import FirstIteration, facts

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from db.records.trial import NumericsStatus, Status, Task
-from runner.worker.compiling import optimizer_compiler
+from runner.worker.compiler.compiling import optimizer_compiler
 from runner.worker.messages import Strategy
 from runner.worker.numerics import check
 from runner.worker.steps import make_variant, own_copy
@@ -139,6 +139,7 @@ def test_a_compiled_optimizer_updates_as_the_eager_one_does():
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] >= 1
 
 
+@pytest.mark.slow
 def test_the_optimizer_is_one_more_graph_of_a_trial():
     sgd = measure("training", compiled("eager"), task=Task.TRAINING)
     more = measure("training_whole", compiled("eager"), task=Task.TRAINING)

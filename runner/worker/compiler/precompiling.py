@@ -18,9 +18,14 @@ from typing import Any
 
 import torch
 
-from runner.worker.compiling import apply, needs_own_model, optimizer_compiler, uses_cudagraphs
-from runner.worker.cudagraphs import marked
-from runner.worker.load_caches import (
+from runner.worker.compiler.compiling import (
+    apply,
+    marked,
+    needs_own_model,
+    optimizer_compiler,
+    uses_cudagraphs,
+)
+from runner.worker.compiler.load_caches import (
     ARTIFACTS,
     CACHES,
     LIBRARIES,

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from runner.worker.internals import mode_options
+from runner.worker.compiler.onnx_session import session_of
+from runner.worker.internals import mark_step, mode_options
 from runner.worker.loading import UnsupportedCaseError, exportable
 from runner.worker.messages import Strategy
-from runner.worker.onnx_session import session_of
 from runner.worker.steps import grad_context
 from runner.workloads.built import TRAINING, Built
 
@@ -219,3 +219,13 @@ def uses_cudagraphs(strategy: Strategy, device: str) -> bool:
         return False
     requested = strategy.options.get("triton.cudagraphs", False)
     return bool(requested) or strategy.mode in ("reduce-overhead", "max-autotune")
+
+
+def marked(call: Callable[..., Any]) -> Callable[..., Any]:
+    """`call` preceded by the mark that lets a CUDA graph reuse the memory of the call before."""
+
+    def marked_call(*arguments: Any) -> Any:
+        mark_step()
+        return call(*arguments)
+
+    return marked_call

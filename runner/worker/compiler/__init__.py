@@ -1,0 +1,1 @@
+"""What torch.compile makes of a model, and what it says of it."""
