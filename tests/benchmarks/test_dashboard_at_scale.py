@@ -30,7 +30,7 @@ from tests.benchmarks.large_databases import postgresql_history, sizes, sqlite_h
 from tests.benchmarks.newest_night import night_of_newest_machine
 from tests.benchmarks.websocket_reader import Ran, Reader, reading
 from tests.dashboard.serving import Served, served
-from tests.e2e.browser import CHROMIUM, INSTALL, chromium, new_page, settle
+from tests.e2e.browser import new_page, settle
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 
@@ -80,14 +80,6 @@ def history(request: pytest.FixtureRequest, server_kind: str) -> tuple[str, str]
 def running(history: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(history[1], tmp_path_factory.mktemp("scale") / "log") as server:
         yield server
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if not CHROMIUM.exists():
-        pytest.skip(f"needs Chromium; as root: {INSTALL}")
-    with chromium() as started:
-        yield started
 
 
 def _cpu_s(pid: int) -> float:

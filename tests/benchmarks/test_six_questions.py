@@ -17,7 +17,7 @@ from playwright.sync_api import Page as Tab
 
 from dashboard.links.links import TITLES, Page
 from tests.dashboard.serving import Served, served
-from tests.e2e.browser import CHROMIUM, INSTALL, chromium, new_page, settle
+from tests.e2e.browser import new_page, settle
 from tests.e2e.look import RECORDED, recorded
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.browser, pytest.mark.timeout(1200)]
@@ -63,14 +63,6 @@ def running(
     recorded(request.param, url)
     with served(url, folder / "log") as server:
         yield request.param, server
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if not CHROMIUM.exists():
-        pytest.skip(f"needs Chromium; as root: {INSTALL}")
-    with chromium() as started:
-        yield started
 
 
 def _asked(page: Tab, origin: str, question: Question) -> tuple[int, float, float]:

@@ -23,8 +23,8 @@ from tests.e2e.browser import new_page, open_at, permalink, settle
 pytestmark = pytest.mark.browser
 
 _PATIENCE = 25
-# Those with the most selectors in the default suite, the others among the slow tests.
-_ALWAYS = (Page.TRENDS, Page.UPGRADE, Page.TRIAL)
+# The page with the most selectors in the default suite, the others among the slow tests.
+_ALWAYS = (Page.TRENDS,)
 LINKED = [
     pytest.param(page, marks=() if page in _ALWAYS else pytest.mark.slow, id=page.value or "overview")
     for page in Page

@@ -179,7 +179,7 @@ def test_tables_and_charts_come_as_files(browser: Browser, desk: Desk) -> None:
         assert trouble.found == []
 
 
-@pytest.mark.parametrize("taken_off", [False, True])
+@pytest.mark.parametrize("taken_off", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_below_a_path_behind_a_proxy_everything_works(browser: Browser, desk: Desk, taken_off: bool) -> None:
     with (
         proxied(desk.served.port, "/team/cw", taken_off=taken_off) as host,

@@ -113,11 +113,11 @@ def test_make_test_runs_every_check() -> None:
         assert check in commands
 
 
-def test_tests_run_in_two_processes_unless_asked_otherwise() -> None:
+def test_tests_run_in_three_processes_unless_asked_otherwise() -> None:
     (pytest_line,) = [
         line for line in make("--dry-run", "test", "PYTEST_ARGS=-n0").stdout.splitlines() if "pytest" in line
     ]
-    assert pytest_line.endswith("-m pytest --numprocesses 2 --dist loadfile -n0")
+    assert pytest_line.endswith("-m pytest --numprocesses 3 --dist loadfile -n0")
 
 
 def test_ci_runs_what_people_run() -> None:

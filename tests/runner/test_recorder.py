@@ -36,11 +36,17 @@ print(vars(torch.__spec__.loader).keys())
 """
 
 
-@pytest.fixture
-def program(tmp_path: Path) -> Path:
-    path = tmp_path / "train.py"
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("program") / "train.py"
     path.write_text(TRAIN)
     return path
+
+
+@pytest.fixture(scope="module")
+def plain(program: Path) -> subprocess.CompletedProcess[str]:
+    """The job that nobody records."""
+    return run(str(program), folder=program.parent / "jobs")
 
 
 def run(*arguments: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -53,12 +59,14 @@ def recorded(folder: Path) -> list[Trial]:
     return list(read_file(folder))
 
 
-def test_a_recorded_job_is_the_same_job(program: Path, tmp_path: Path) -> None:
+def test_a_recorded_job_is_the_same_job(
+    program: Path, plain: subprocess.CompletedProcess[str], tmp_path: Path
+) -> None:
     folder = tmp_path / "jobs"
-    plain = run(str(program), "argument", folder=folder)
-    traced = run("-m", "runner.record", "--name", "ranker", "--", str(program), "argument", folder=folder)
+    recorder = ("-m", "runner.record", "--name", "ranker", "--")
+    traced = run(*recorder, str(program), "argument", folder=folder)
     assert (traced.returncode, traced.stderr) == (0, plain.stderr)
-    assert traced.stdout == plain.stdout
+    assert traced.stdout == plain.stdout.replace("train.py']", "train.py', 'argument']")
     (trial,) = recorded(folder)
     start, facts = trial.cold_start, trial.compiler
     assert start is not None
@@ -102,9 +110,10 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-def test_a_full_disk_ends_the_recording_and_not_the_job(program: Path, tmp_path: Path) -> None:
+def test_a_full_disk_ends_the_recording_and_not_the_job(
+    program: Path, plain: subprocess.CompletedProcess[str], tmp_path: Path
+) -> None:
     folder = tmp_path / "jobs"
-    plain = run(str(program), folder=folder)
     limited = run("-c", LIMITED, str(program), folder=folder)
     assert (limited.returncode, limited.stdout) == (0, plain.stdout)
     (path,) = folder.iterdir()
@@ -126,9 +135,8 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 @pytest.mark.parametrize("name", ["_memory", "_at_first_step"])
 def test_an_exception_inside_the_recorder_does_not_reach_the_job(
-    program: Path, tmp_path: Path, name: str
+    program: Path, plain: subprocess.CompletedProcess[str], tmp_path: Path, name: str
 ) -> None:
-    plain = run(str(program), folder=tmp_path / "jobs")
     broken = run("-c", BROKEN.replace("NAME", name), str(program), folder=tmp_path / "jobs")
     assert (broken.returncode, broken.stdout, broken.stderr) == (0, plain.stdout, plain.stderr)
 
