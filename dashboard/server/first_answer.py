@@ -121,6 +121,8 @@ class FirstAnswers:
                 lately = self._lately()
                 if lately and version != (version := drawn_version()):
                     for link in lately:
+                        if ended.is_set():
+                            return
                         # One at a time: whoever asks for another meanwhile is next.
                         wait([self._started(link)])
             except CompilewatchError as error:

@@ -328,7 +328,8 @@ def build_app(
     async def lifespan(_: st.App) -> AsyncIterator[dict[str, Any]]:
         await to_thread.run_sync(warm)
         ended = Event()
-        Thread(target=first.make_ahead, args=(ended,), daemon=True).start()
+        ahead = Thread(target=first.make_ahead, args=(ended,), daemon=True)
+        ahead.start()
         # What was imported and cached so far lives as long as the process: keep the collector away from it.
         gc.collect()
         gc.freeze()
@@ -337,6 +338,7 @@ def build_app(
             sys.stdout.flush()
         yield {}
         ended.set()
+        await to_thread.run_sync(ahead.join)
         await to_thread.run_sync(close_databases)
 
     def address_of(request: Request) -> str:

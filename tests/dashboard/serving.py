@@ -131,4 +131,5 @@ def served_with_sign_in(recorded_url: str, folder: Path, roles: Roles) -> Iterat
         )
         with served(url, log, port=port, COMPILEWATCH_SIGN_IN=sign_in.revealed()) as running:
             yield SignInServer(running, provider, url)
-        assert "Traceback" not in log.read_text()
+        written = log.read_text()
+        assert "Traceback" not in written, written[-4000:]

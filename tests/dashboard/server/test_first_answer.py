@@ -250,6 +250,22 @@ def test_pages_as_they_open_and_views_asked_for_lately_are_made_ahead(
         thread.join(10)
 
 
+def test_a_server_that_ends_makes_no_further_answer_ahead(
+    copied_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Link] = []
+    ended = Event()
+
+    def last(link: Link) -> None:
+        made.append(link)
+        ended.set()
+
+    monkeypatch.setattr(first_answer, "_LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(first_answer, "_make", last)
+    FirstAnswers().make_ahead(ended)
+    assert len(made) == 1
+
+
 def until(true: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 30
     while not true():
