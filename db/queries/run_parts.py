@@ -14,7 +14,8 @@ from sqlalchemy import ColumnElement, Connection, func, select
 
 from db.engine.session import Database
 from db.metrics.eligibility import CANARY_WORKLOADS
-from db.queries.facets import is_measured
+from db.queries import facets
+from db.queries.facets import is_imported, is_measured
 from db.queries.filters import Filters
 from db.queries.frames import MOMENT, frame_of
 from db.queries.selection import matching, matching_series, plain
@@ -223,6 +224,54 @@ def newest_runs_began(db: Database, filters: Filters, runs: int) -> datetime | N
     with db.read() as connection:
         began: list[datetime] = list(connection.scalars(newest))
     return min(began) if len(began) == runs else None
+
+
+class NewestRun(NamedTuple):
+    """A run that no other one began after, and its suite."""
+
+    run_id: str
+    suite: str | None
+    first_seen_at: datetime
+
+
+def newest_run(db: Database, *, measured: bool, of_suite: bool = False) -> NewestRun | None:
+    """The run with trials that began to store them last, measured here or imported; of those of any suite."""
+    conditions = [*_with_trials(measured), *([RUN.c.suite.is_not(None)] if of_suite else [])]
+    columns = (RUN.c.run_id, RUN.c.suite, RUN.c.first_seen_at)
+    newest = select(*columns).where(*conditions).order_by(RUN.c.first_seen_at.desc(), RUN.c.run_id.desc())
+    with db.read() as connection:
+        row = connection.execute(newest.limit(1)).first()
+    return None if row is None else NewestRun(*row)
+
+
+def newest_two(db: Database, newest: NewestRun, *, measured: bool) -> tuple[str, str | None]:
+    """The ids of `newest` and of the run before it, of its suite and on one of its machines.
+
+    Of runs that were measured together, which have trials in the time of `newest`, that of the newest release
+    is the newest, and the one before it that of the release before.
+    """
+    machines = select(RUN_PART.c.machine_id).where(RUN_PART.c.run_id == newest.run_id)
+    here = RUN_PART.c.machine_id.in_(machines)
+    suite = RUN.c.suite.is_(None) if newest.suite is None else RUN.c.suite == newest.suite
+    runs_here = select(RUN_PART.c.run_id).where(here)
+    like = [*_with_trials(measured), suite, RUN.c.run_id.in_(runs_here)]
+    together = select(RUN.c.run_id).where(*like, RUN.c.last_seen_at >= newest.first_seen_at)
+    parts = select(RUN_PART.c.run_id, RUN_PART.c.build_id).where(here, RUN_PART.c.run_id.in_(together))
+    earlier = select(RUN.c.run_id).where(*like, RUN.c.last_seen_at < newest.first_seen_at)
+    began = (RUN.c.first_seen_at, RUN.c.run_id)
+    with db.read() as connection:
+        in_order = parts.order_by(RUN_PART.c.run_id, RUN_PART.c.machine_id, RUN_PART.c.build_id)
+        build_of = {row.run_id: row.build_id for row in connection.execute(in_order)}
+        before = connection.scalar(earlier.order_by(*(column.desc() for column in began)).limit(1))
+        begun = connection.scalars(together.order_by(*began)).all()
+    known = facets.builds(db, sorted(set(build_of.values())))["build_id"]
+    rank = {build: number for number, build in enumerate(known)}
+    order = sorted(begun, key=lambda run: rank[build_of[run]])
+    return order[-1], order[-2] if len(order) > 1 else before
+
+
+def _with_trials(measured: bool) -> list[ColumnElement[bool]]:
+    return [RUN.c.trials > 0, is_measured() if measured else is_imported()]
 
 
 def runs_near(

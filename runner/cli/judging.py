@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-import pandas as pd
 import typer
-from pandas import DataFrame
 
 from db.engine.session import Database
 from db.errors import NotFoundError, printable
@@ -21,11 +19,10 @@ from db.judge.policy import Policy
 from db.judge.results import Comparison, Row
 from db.judge.targets import TargetCheck, check_targets
 from db.judge.vocabulary import CauseClass, Verdict
-from db.queries import facets
 from db.queries.causes import Case, Explanation, explanation_documents, explanations
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState, standing_regressions
-from db.queries.run_parts import run_parts
+from db.queries.run_parts import newest_run, newest_two
 from db.queries.trials import count_trials, trials_frame
 from db.records.regressions import side_keys
 from db.records.strategies import names_code
@@ -153,35 +150,18 @@ def newest_runs(database: Database, *, only_newest: bool = False) -> NewestRuns:
     of a suite, unless `only_newest`. Of runs of several builds that were measured together the
     newest is that of the newest release, and the one before it that of the release before.
     """
-    runs = facets.runs(database)
-    runs = runs[runs["trials"] > 0].sort_values("first_seen_at")
-    if runs.empty:
+    measured = True
+    newest = newest_run(database, measured=True)
+    if newest is None:
+        measured, newest = False, newest_run(database, measured=False)
+    if newest is None:
         raise NotFoundError("There is no run in this database.", "Measure with `compilewatch run`.")
-    measured = runs[runs["source"] == SourceKind.MEASURED]
-    runs = runs if measured.empty else measured
-    newest, before = _pair(database, runs, runs.iloc[-1])
-    of_suites = runs[runs["suite"].notna()]
-    if before is None and not only_newest and pd.isna(runs["suite"].iloc[-1]) and len(of_suites):
-        named, older = _pair(database, runs, of_suites.iloc[-1])
-        newest, before = (newest, None) if older is None else (named, older)
-    return NewestRuns(newest, before, imported=measured.empty)
-
-
-def _pair(database: Database, runs: DataFrame, newest: pd.Series) -> tuple[Selection, Selection | None]:
-    """`newest` of `runs`, which have the oldest first, and the one before it."""
-    suite = "" if pd.isna(newest["suite"]) else newest["suite"]
-    like = runs[runs["suite"].fillna("") == suite]
-    parts = run_parts(database, [str(run) for run in like["run_id"]])
-    machines = parts.loc[parts["run_id"] == newest["run_id"], "machine_id"]
-    parts = parts[parts["machine_id"].isin(machines)].drop_duplicates("run_id", keep="last")
-    like = like[like["run_id"].isin(parts["run_id"])]
-    together = like["last_seen_at"] >= newest["first_seen_at"]
-    rank = {build: number for number, build in enumerate(facets.builds(database)["build_id"])}
-    build = dict(zip(parts["run_id"], parts["build_id"], strict=True))
-    order = [str(run) for run in like.loc[~together, "run_id"]]
-    order += sorted((str(run) for run in like.loc[together, "run_id"]), key=lambda run: rank[build[run]])
-    before = run_side(order[-2]) if len(order) > 1 else None
-    return run_side(order[-1]), before
+    last, before = newest_two(database, newest, measured=measured)
+    if before is None and not only_newest and newest.suite is None:
+        of_suite = newest_run(database, measured=measured, of_suite=True)
+        named, older = (last, None) if of_suite is None else newest_two(database, of_suite, measured=measured)
+        last, before = (last, None) if older is None else (named, older)
+    return NewestRuns(run_side(last), None if before is None else run_side(before), imported=not measured)
 
 
 def run_side(run_id: str) -> Selection:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from sqlalchemy import select
+from sqlalchemy import insert, select
 
 from db.engine.session import Database
 from db.queries import facets
@@ -18,7 +18,9 @@ from db.queries.run_parts import (
     last_measured_at,
     measured_builds,
     newest_build,
+    newest_run,
     newest_runs_began,
+    newest_two,
     of_newest_builds,
     run_parts,
     stored_builds,
@@ -27,6 +29,7 @@ from db.queries.trials import count_trials, latest_trials_frame, newest_trials_f
 from db.records.trial import Status, Task
 from db.store.trials import save_trials
 from db.tables.run_parts import RUN_PART
+from db.tables.trials import RUN
 from tests.builders import START, make_history, make_imported
 
 SELECTIONS = [
@@ -173,3 +176,28 @@ def test_when_a_build_was_measured_last(measured: Database) -> None:
     for build, moment in last.items():
         assert last_measured_at(measured, Filters(builds=(str(build),))) == moment
     assert last_measured_at(measured, Filters(builds=("none such",))) is None
+
+
+def test_the_newest_two_of_more_runs_than_a_statement_has_parameters(database: Database) -> None:
+    """PostgreSQL takes 65,535 values in a statement; a suite run hourly has that many in seven years."""
+    save_trials(database, make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0")))
+    newest = newest_run(database, measured=True)
+    assert newest is not None
+    of_pair = newest_two(database, newest, measured=True)
+    for table in (RUN, RUN_PART):
+        with database.read() as connection:
+            found = select(table).where(table.c.run_id == newest.run_id)
+            row = dict(connection.execute(found).mappings().one())
+        with database.write() as connection:
+            for first in range(0, 66_000, 1_000):
+                earlier = [_earlier(row, number) for number in range(first, first + 1_000)]
+                connection.execute(insert(table), earlier)
+    assert newest_run(database, measured=True) == newest
+    assert newest_two(database, newest, measured=True) == of_pair
+    assert of_pair == ("run-gpu-box-3-0-0001", "run-gpu-box-3-0-0000")
+
+
+def _earlier(row: dict[str, Any], number: int) -> dict[str, Any]:
+    """The run of `row`, `number` hours before the whole history."""
+    times = {name: START - timedelta(hours=number + 1) for name in ("first_seen_at", "last_seen_at")}
+    return row | times | {"run_id": f"{number:026}"}
