@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -12,23 +11,18 @@ import typer
 
 from db.engine.session import Database
 from db.errors import ConfigError, DatabaseError, NotFoundError, printable
-from db.judge import gateway
-from db.judge.compare.confirmation import Confirmation, decide
-from db.judge.compare.sides import Selection, VerdictError
 from db.judge.compare.whole import counts_as_regression, overall_verdict, sentences
-from db.judge.policy import Policy
-from db.judge.results import Comparison, Row
+from db.judge.results import Row
 from db.judge.vocabulary import Verdict
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState
 from db.queries.sides import require_stored, resolve_side
 from db.records.regressions import ACCEPTED, row_subject
-from db.wording.metrics import METRICS
-from db.wording.units import plural
 from runner.cli.front import EXIT_INTERRUPTED
 from runner.cli.judging import (
     IMPORT_AGAIN,
     ComparisonReport,
+    Decided,
     States,
     exit_code,
     judge,
@@ -49,17 +43,8 @@ from runner.cli.options import (
     settings_of,
 )
 from runner.cli.output.comparison_text import regression_line, target_lines
-from runner.cli.output.progress import measure
 from runner.config.settings import Settings
-from runner.device.host import require_space
-from runner.plan.durations import Durations
-from runner.plan.host_stacks import HostStacks, MissingBuildError
-from runner.plan.plan import Plan
-from runner.plan.requests import plan_request
-from runner.regressions.confirmation import PlannedConfirmation, confirmation_plan, request_confirmation
-from runner.regressions.log import log_builds, log_run
-
-# `compilewatch gate --confirm`: what looks slower is measured again, now or by the service.
+from runner.regressions.log import log_run
 
 
 class Confirm(StrEnum):
@@ -68,88 +53,6 @@ class Confirm(StrEnum):
     NO = "no"
     QUEUE = "queue"
     RUN = "run"
-
-
-@dataclass(frozen=True)
-class Decided:
-    """What a second look made of each suspicion; empty where none was taken."""
-
-    confirmations: tuple[Confirmation, ...] = ()
-    interrupted: bool = False
-
-
-def confirm_suspicions(
-    database: Database, comparison: Comparison, settings: Settings, how: Confirm, budget: int | None
-) -> Decided:
-    """Measure what is suspected again, or queue that. Says on standard error what is done, or why nothing."""
-    policy = settings.policy if budget is None else _with_budget(settings.policy, budget)
-    if how is Confirm.NO:
-        return Decided()
-    if how is Confirm.QUEUE:
-        # The gate may run elsewhere: whether the builds are there, the measuring host finds out.
-        request = request_confirmation(database, comparison, policy, None, at=datetime.now(UTC))
-        if request is not None:
-            cases = plural(len(request.spec.cases), "case")
-            print(f"Confirmation of {cases} queued as {request.request_id}.", file=sys.stderr)
-        return Decided()
-    try:
-        planned = confirmation_plan(database, comparison, policy, HostStacks.read(settings))
-    except MissingBuildError as error:
-        print(f"compilewatch: {error.message}\n  {error.next_step}", file=sys.stderr)
-        return Decided()
-    return Decided() if planned is None else _measure(database, comparison, settings, planned)
-
-
-def _with_budget(policy: Policy, budget: int) -> Policy:
-    confirm = policy.confirm.model_copy(update={"budget_trials": budget})
-    return policy.model_copy(update={"confirm": confirm})
-
-
-def _measure(
-    database: Database, first: Comparison, settings: Settings, planned: PlannedConfirmation
-) -> Decided:
-    require_space(settings.data_dir)
-    plan = plan_request(settings, planned.spec)
-    print(
-        f"Measuring {plural(len(planned.plan.suspicions), 'suspected case')} again in "
-        f"{plural(len(plan.trials), 'trial')}, both builds interleaved.",
-        file=sys.stderr,
-    )
-    if planned.plan.over_budget:
-        waiting = plural(len(planned.plan.over_budget), "suspected case")
-        print(f"The budget leaves out {waiting}, the least sure ones.", file=sys.stderr)
-    if measure(plan, database, settings, Durations({}))[0].interrupted:
-        return Decided(interrupted=True)
-    fresh = _judge_fresh(database, first, plan, settings)
-    print_logged(log_builds(database, [run.run_id for run in plan.runs], settings, fresh=True))
-    decided = decide(planned.plan, fresh)
-    for confirmation in decided:
-        _print_confirmation(confirmation)
-    return Decided(decided)
-
-
-def _judge_fresh(database: Database, first: Comparison, plan: Plan, settings: Settings) -> Comparison | None:
-    """The fresh trials alone, in the order of the first look; None where they cannot meet, which is said."""
-    base, head = (
-        Selection(name=name, run_ids=(run.run_id,))
-        for name, run in zip((first.base.name, first.head.name), plan.runs, strict=True)
-    )
-    try:
-        fresh = gateway.compare(database, base, head, policy=settings.policy)
-    except VerdictError as error:
-        print(f"compilewatch: {error}", file=sys.stderr)
-        return None
-    if fresh.machine_id != first.machine_id:
-        print("compilewatch: This is another machine than the one with the suspicion.", file=sys.stderr)
-        return None
-    return fresh
-
-
-def _print_confirmation(confirmation: Confirmation) -> None:
-    case = confirmation.case
-    subject = f"{case.workload} / {case.strategy}, {METRICS[confirmation.metric].word}"
-    line = f"{confirmation.outcome.value.capitalize()}: {subject}: {confirmation.reason}"
-    print(printable(line), file=sys.stderr)
 
 
 def gate(
@@ -213,9 +116,15 @@ def _judge_newest(
 def _confirmation(
     database: Database, report: ComparisonReport, settings: Settings, how: Confirm, budget: int | None
 ) -> Decided:
+    if how is Confirm.NO:
+        return Decided()
     if not report.imported:
-        return confirm_suspicions(database, report.comparison, settings, how, budget)
-    if how is not Confirm.NO and _counted(report):
+        # Measuring takes a good part of a second to import.
+        from runner.cli import confirmation
+
+        second_look = confirmation.measure_again if how is Confirm.RUN else confirmation.queue
+        return second_look(database, report.comparison, settings, budget)
+    if _counted(report):
         print("compilewatch: Imported results cannot be measured again.", file=sys.stderr)
         print(f"  {IMPORT_AGAIN}", file=sys.stderr)
     return Decided()

@@ -13,6 +13,7 @@ import typer
 from db.engine.session import Database
 from db.errors import NotFoundError, printable
 from db.judge import gateway
+from db.judge.compare.confirmation import Confirmation
 from db.judge.compare.sides import Selection
 from db.judge.compare.whole import TIMED
 from db.judge.policy import Policy
@@ -83,6 +84,14 @@ class ComparisonReport:
     def missed_targets(self) -> tuple[TargetCheck, ...]:
         """Those that are known not to be met."""
         return tuple(check for check in self.targets if check.met is False)
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What a second look made of each suspicion; empty where none was taken."""
+
+    confirmations: tuple[Confirmation, ...] = ()
+    interrupted: bool = False
 
 
 def judge(

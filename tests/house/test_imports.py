@@ -215,6 +215,12 @@ def test_commands_start_without_streamlit() -> None:
     assert "streamlit" not in loaded_by("import runner.cli")
 
 
+def test_a_gate_that_only_judges_starts_without_what_measures() -> None:
+    loaded = loaded_by("import runner.cli.gate")
+    assert "runner.cli.gate" in loaded
+    assert not loaded & {"runner.plan.plan", "runner.process.suite", "runner.cli.output.progress"}
+
+
 def test_a_database_opens_without_frames_and_statistics() -> None:
     loaded = loaded_by("import db.engine.session")
     assert not loaded & {"numpy", "pandas", "scipy", "streamlit"}
