@@ -109,14 +109,11 @@ class Beside:
     floors: tuple[NoiseFloor, ...] = ()
 
 
-def page(snapshot: Snapshot, link: Link, signed: Sequence[SignOff] | None = None) -> PageContent:
-    """The page of the two builds that `link` names. Raises VerdictError.
-
-    `signed`: the decisions on the upgrade, where they are to be among the parts.
-    """
+@cached
+def page(snapshot: Snapshot, link: Link) -> PageContent:
+    """The page of the two builds that `link` names. Raises VerdictError."""
     comparison, labels, beside = _judged(snapshot, link)
-    focused = in_focus(snapshot, link, comparison, labels)
-    beside = replace(beside, signed=signed, in_focus=focused)
+    beside = replace(beside, in_focus=in_focus(snapshot, link, comparison, labels))
     return content_of(comparison, labels, link, beside)
 
 
