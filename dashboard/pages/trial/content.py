@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +22,7 @@ from dashboard.pages.parts import (
     PageContent,
     Part,
     Table,
+    Tone,
     noted,
 )
 from dashboard.pages.trial import facts
@@ -31,6 +33,7 @@ from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render.foreign_text import readable
 from db.metrics.device_times import bound_of
 from db.queries.filters import Filters
+from db.records.evidence import FailureKind
 from db.records.ids import build_identity, series_identity
 from db.records.trial import SourceKind, Status, StrategyKind, Trial, timing_method_of
 from db.wording import units
@@ -41,10 +44,11 @@ BADGES = "trial-badges"
 LIST = "trial-table"
 MOST_ROWS = 500
 LONGEST_WHY = 200
+_CANCELLED = "cancelled"
 _TIMES = ("timing_method", "device_ns", "wall_pipelined_ns")
 _COLUMNS = {
     "workload": Column("Workload", pinned=True),
-    **parts.texts({"strategy": "Strategy", "status": "Status", "why": "Failure"}),
+    **parts.texts({"strategy": "Strategy", "status": "Status"}),
     **parts.numbers(
         {
             "latency": "Latency",
@@ -56,6 +60,7 @@ _COLUMNS = {
     ),
     **parts.texts({"bound": "Timing", "build": "Build"}),
     "started": Column("Started (UTC)", kind="moment"),
+    "why": Column("Failure", wide=True),
     "trial": Column("Trial"),
 }
 
@@ -105,7 +110,8 @@ def _headline(trial: Trial) -> Headline:
     """The case with its latency and speedup, or with how it failed."""
     case = f"{trial.workload.name} with {trial.strategy.name}"
     if trial.failure is not None:
-        return Headline(f"{case}: {units.words(trial.failure.kind.value)}", "bad")
+        tone: Tone = "warning" if _was_cancelled(trial) else "bad"
+        return Headline(f"{case}: {units.words(trial.failure.kind.value)}", tone)
     latency_ns, eager_ns = facts.latencies(trial)
     if not latency_ns:
         return Headline(case)
@@ -115,7 +121,7 @@ def _headline(trial: Trial) -> Headline:
 
 def _badges(trial: Trial) -> Badges:
     """Status, source, suspicion and timing."""
-    badges = [Badge("ok", "good") if trial.status is Status.OK else Badge("failed", "bad")]
+    badges = [_status(trial)]
     if trial.source.kind is SourceKind.IMPORTED:
         badges.append(Badge("imported"))
     if trial.device_state and trial.device_state.suspect:
@@ -131,18 +137,30 @@ def _badges(trial: Trial) -> Badges:
     return Badges(tuple(badges), BADGES)
 
 
+def _status(trial: Trial) -> Badge:
+    if trial.status is Status.OK:
+        return Badge("ok", "good")
+    return Badge(_CANCELLED, "warning") if _was_cancelled(trial) else Badge("failed", "bad")
+
+
+def _was_cancelled(trial: Trial) -> bool:
+    return trial.failure is not None and trial.failure.kind is FailureKind.CANCELLED
+
+
 def _failure(trial: Trial) -> tuple[Part, ...]:
     """How the process ended, and the end of what it wrote."""
     failure = trial.failure
     if failure is None:
         return ()
-    where = f" in {failure.phase}" if failure.phase else ""
+    where = f" in {units.words(failure.phase)}" if failure.phase else ""
     how = [f"Exit code {failure.exit_code}."] if failure.exit_code is not None else []
     how += [f"Signal {failure.signal}."] if failure.signal is not None else []
-    title = f"Failed: {units.words(failure.kind.value)}{where}"
+    kind = units.words(failure.kind.value)
+    cancelled = _was_cancelled(trial)
+    title = f"Cancelled{where}" if cancelled else f"Failed: {kind}{where}"
     log = tuple(line for line in (failure.log_tail or "").splitlines() if line.strip())
     return (
-        Lines((failure.message, *how), title, tone="bad"),
+        Lines((failure.message, *how), title, tone="warning" if cancelled else "bad"),
         *((Lines(log, "The end of its log", code=True),) if log else ()),
     )
 
@@ -156,12 +174,11 @@ def _list(snapshot: Snapshot, link: Link) -> PageContent:
         of_run = f" of run {link.run}" if link.run else ""
         nothing = Empty(f"No trial{of_run} fits these filters.", "Widen them here or in the sidebar.")
         return PageContent((nothing,), link)
-    failed = int((frame["status"] == Status.FAILED.value).sum())
     number = units.plural(total, "trial")
     shown = f"The newest {units.count(len(frame))} of {number}" if len(frame) < total else number
     return PageContent(
         (
-            Headline(f"{shown}, {units.count(failed)} failed"),
+            Headline(f"{shown}, {', '.join(_ended(frame))}"),
             Table(
                 LIST,
                 "Trials, newest first, with status, latency, speedup and memory",
@@ -176,6 +193,23 @@ def _list(snapshot: Snapshot, link: Link) -> PageContent:
     )
 
 
+def _ended(frame: pd.DataFrame) -> list[str]:
+    """How many trials failed, and how many somebody stopped, if any: these have not failed."""
+    words = Counter(_status_words(frame))
+    cancelled = words[_CANCELLED]
+    return [
+        f"{units.count(words[Status.FAILED.value])} failed",
+        *([f"{units.count(cancelled)} {_CANCELLED}"] if cancelled else []),
+    ]
+
+
+def _status_words(frame: pd.DataFrame) -> list[str]:
+    return [
+        _CANCELLED if kind == FailureKind.CANCELLED.value else status
+        for status, kind in zip(frame["status"].tolist(), frame["failure_kind"].tolist(), strict=True)
+    ]
+
+
 def trial_rows(frame: pd.DataFrame, builds: Mapping[str, str]) -> pd.DataFrame:
     """One row of texts per trial of `frame`, which has the oldest first; here the newest. `builds`: names."""
     newest = frame.iloc[::-1]
@@ -184,7 +218,7 @@ def trial_rows(frame: pd.DataFrame, builds: Mapping[str, str]) -> pd.DataFrame:
         {
             "workload": newest["workload_label"],
             "strategy": newest["strategy"],
-            "status": newest["status"],
+            "status": _status_words(newest),
             "why": [
                 _why(*failure)
                 for failure in zip(newest["failure_kind"], newest["failure_message"], strict=True)

@@ -120,7 +120,11 @@ def _answers(hits: int | None, misses: int | None, bypasses: int | None) -> str:
     if hits is None and misses is None:
         return units.MISSING
     refused = f", {units.count(bypasses)} it cannot hold" if bypasses else ""
-    return f"{units.count(hits)} hits, {units.count(misses)} misses{refused}"
+    return f"{_plural(hits, 'hit')}, {_plural(misses, 'miss')}{refused}"
+
+
+def _plural(number: int | None, noun: str) -> str:
+    return units.plural(number, noun) if number is not None else f"{units.MISSING} {noun}"
 
 
 def memory_pairs(found: Memory) -> dict[str, str | None]:

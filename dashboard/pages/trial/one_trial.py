@@ -54,6 +54,8 @@ _PHASE = {
     "time": Column("Time", numeric=True),
     "share": Column("Share", kind="share", form="%.1f %%"),
 }
+_LONGEST_ROW = ("name", "calls", "time", "share")
+"""What each row of `longest_rows` holds, in its order."""
 _LONGEST = {
     # A kernel's name is longer than a phone is wide.
     **parts.numbers({"time": "Self time", "share": "% of step", "calls": "Calls"}),
@@ -229,7 +231,7 @@ def _profile(trial: Trial) -> tuple[Part, ...]:
     if profile is None:
         return ()
     times = step_times(trial)
-    longest = pd.DataFrame(longest_rows(profile, times), columns=list(_LONGEST))
+    longest = pd.DataFrame(longest_rows(profile, times), columns=list(_LONGEST_ROW))
     alt = f"The kernels or operators of {trial.strategy.name} that take longest"
     return (
         Group(

@@ -55,6 +55,31 @@ def test_a_compiled_trial_is_explained(page: OpenPage) -> None:
     assert ["time", "share", "calls", "name"] in tables
 
 
+def test_cells_of_the_longest_kernels_stand_under_their_titles(page: OpenPage) -> None:
+    (longest,) = (
+        frame.value for frame in page(Link(page=Page.TRIAL, trial="T1")).dataframe if "calls" in frame.value
+    )
+    profile = make_profile()
+    assert list(longest["name"]) == [each.name for each in profile.own.top[: len(longest)]]
+    assert all(share.endswith("%") for share in longest["share"])
+    assert all(time.replace("\xa0", " ").endswith((" µs", " ms")) for time in longest["time"])
+
+
+def test_a_cancelled_trial_has_not_failed(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DATABASE, sqlite_url)
+    with open_database(sqlite_url) as database:
+        stopped = make_trial(trial_id="stopped", failure="cancelled", run_id="run")
+        wrong = make_trial(trial_id="wrong", failure="crash", run_id="run")
+        save_trials(database, [make_trial(run_id="run"), stopped, wrong])
+    listed = opened(Link(page=Page.TRIAL))
+    assert "3 trials, 1 failed, 1 cancelled" in texts(listed)
+    (table,) = (frame.value for frame in listed.dataframe if "why" in frame.value)
+    assert dict(zip(table["trial"], table["status"], strict=True))["stopped"] == "cancelled"
+    one = texts(opened(Link(page=Page.TRIAL, trial="stopped")))
+    assert "Cancelled" in one
+    assert "Failed" not in one
+
+
 def test_a_trace_is_named_and_not_served(page: OpenPage) -> None:
     said = texts(page(Link(page=Page.TRIAL, trial="T1")))
     assert "traces/T1/report/index.html" in said
@@ -74,7 +99,7 @@ def test_graphs_that_a_cache_cannot_hold_are_told(page: OpenPage) -> None:
     test = page(Link(page=Page.TRIAL, trial="T3"))
     assert not test.exception
     tables = "\n".join(table.value.to_string() for table in test.table)
-    assert "0 hits, 1 misses, 2 it cannot hold" in tables.replace("\\", "").replace("\xa0", " ")
+    assert "0 hits, 1 miss, 2 it cannot hold" in tables.replace("\\", "").replace("\xa0", " ")
 
 
 def test_a_clock_that_was_limited_is_said_and_never_drawn_as_calm(
