@@ -52,6 +52,7 @@ def _source_kind() -> ColumnElement[SourceKind]:
 _TALLIES = {
     "trials": "Int64",
     "failed_trials": "Int64",
+    "cancelled_trials": "Int64",
     "first_seen_at": MOMENT,
     "last_seen_at": MOMENT,
 }
@@ -75,7 +76,6 @@ def machines(db: Database) -> pd.DataFrame:
         "cpu_count": "Int64",
         "ram_bytes": "Int64",
         "threads": "Int64",
-        "cancelled_trials": "Int64",
     }
     frame = _facet(db, MACHINE, columns).rename(columns={"name": "machine"})
     return frame.sort_values(["machine", "machine_id"], ignore_index=True)
@@ -136,6 +136,7 @@ def suites(db: Database) -> pd.DataFrame:
             func.count(),
             func.sum(RUN.c.trials),
             func.sum(RUN.c.failed_trials),
+            func.sum(RUN.c.cancelled_trials),
             func.min(RUN.c.first_seen_at),
             func.max(RUN.c.last_seen_at),
         )

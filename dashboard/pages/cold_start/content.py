@@ -130,7 +130,7 @@ def _production(snapshot: Snapshot) -> tuple[Part, ...]:
             "torch": case["torch"],
             "started": units.moment(case["last_started_at"]),
             "first": charts.seconds_text(case["time_to_first_result_ns"]),
-            "cost": units.duration(case["compile_cost_ns"]),
+            "cost": charts.seconds_text(case["compile_cost_ns"]),
             "cpu": charts.seconds_text(case["process_tree_cpu_ns"]),
             "breaks": units.count(case["graph_breaks"]),
             "recompiles": units.count(case["recompiles"]),
@@ -172,7 +172,7 @@ def _figures(cases: pd.DataFrame) -> Figures:
             ),
             Figure(
                 "Compile cost",
-                units.duration(compiled["compile_cost_ns"].median()),
+                charts.seconds_text(compiled["compile_cost_ns"].median()),
                 "Median over the compiled cases shown: calls until steady, minus as many steady calls.",
             ),
             Figure(
@@ -200,10 +200,10 @@ def _case_rows(cases: pd.DataFrame) -> pd.DataFrame:
                 "bound": bound_cell(case["bound"]),
                 "cache": units.MISSING if eager else case["cache"],
                 "first": charts.seconds_text(case["time_to_first_result_ns"]),
-                "cost": units.MISSING if eager else units.duration(case["compile_cost_ns"]),
+                "cost": units.MISSING if eager else charts.seconds_text(case["compile_cost_ns"]),
                 "interval": units.MISSING
                 if eager
-                else units.interval(*ends, units.duration, trials=case["counted_trials"]),
+                else units.interval(*ends, charts.seconds_text, trials=case["counted_trials"]),
                 "graphs": units.count(case["graphs"]),
                 "breaks": units.count(case["graph_breaks"]),
                 "recompiles": units.count(case["recompiles"]),

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import altair as alt
 import pandas as pd
 
-from dashboard.charts import style
+from dashboard.charts import point_names, style
 from dashboard.read import shaping
 from dashboard.render import theme
 from db.metrics.groups import row_dicts
@@ -143,20 +143,7 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
 
 # Compile cost against speedup, with the front of each workload: what no cheaper strategy outruns.
 
-# What a letter and a line of a label take, and the chart as it is at least where labels are drawn, in pixels.
-_LETTER_PX, _LINE_PX, _POINT_PX, _WIDTH_PX, _HEIGHT_PX = 6.2, 14, 6, 760, 380
-# Where a label may stand beside its point: offsets in pixels, and which end of it stands there.
-_PLACES: tuple[tuple[int, int, Literal["center", "left", "right"]], ...] = (
-    (0, -13, "center"),
-    (9, -11, "left"),
-    (-9, -11, "right"),
-    (0, 14, "center"),
-    (9, 11, "left"),
-    (-9, 11, "right"),
-    (10, 0, "left"),
-    (-10, 0, "right"),
-)
-Box = tuple[float, float, float, float]
+_HEIGHT_PX = 380
 # Costs that differ by less stand on a linear axis: a logarithmic one would have no marks between them.
 _LOG_FROM = 5.0
 
@@ -207,45 +194,31 @@ def ends(rows: pd.DataFrame, *, log: bool) -> Ends:
     return Ends(*(float(f"{end:.4g}") for end in (*across, max(0.0, slowest - air), fastest + air)))
 
 
-def labels(rows: pd.DataFrame, *, log: bool) -> pd.DataFrame:
-    """The names of the points of `front`, those that find a free place: its `dx` and `dy` in pixels, `align`.
-
-    The fastest choose first: above their point, right or left of it, or below, off points and intervals.
+def names(rows: pd.DataFrame, *, log: bool) -> dict[str, pd.DataFrame]:
+    """The names of the points of `front` by the frame of `pareto_spec` that draws them, off points and
+    intervals.
     """
+    return {frame: _names(rows, width_px, log=log) for frame, width_px in point_names.WIDTHS_PX.items()}
+
+
+def _names(rows: pd.DataFrame, width_px: float, *, log: bool) -> pd.DataFrame:
     range_ends = ends(rows, log=log)
     scale = math.log if log else float
     left, right = scale(range_ends.cheapest), scale(range_ends.dearest)
 
     def across(column: str) -> list[float]:
-        return [(scale(cost) - left) / (right - left) * _WIDTH_PX for cost in rows[column]]
+        return [(scale(cost) - left) / (right - left) * width_px for cost in rows[column]]
 
     def up(column: str) -> list[float]:
         height = range_ends.fastest - range_ends.slowest
         return [(range_ends.fastest - speedup) / height * _HEIGHT_PX for speedup in rows[column]]
 
     xs, ys = across("cost"), up("speedup")
-    places = list(zip(xs, ys, strict=True))
-    taken = [(x - _POINT_PX, y - _POINT_PX, x + _POINT_PX, y + _POINT_PX) for x, y in places]
     spans = zip(across("cost_low"), across("cost_high"), ys, strict=True)
-    taken += [(low, y - 1, high, y + 1) for low, high, y in spans]
-    taken += [(x - 1, high, x + 1, low) for low, high, x in zip(up("low"), up("high"), xs, strict=True)]
-    placed: list[tuple[int, str]] = []
-    for row in sorted(range(len(rows)), key=lambda row: ys[row]):
-        width = _LETTER_PX * len(rows["workload"].iloc[row])
-        begins = {"center": -width / 2, "left": 0.0, "right": -width}
-        for dx, dy, align in _PLACES:
-            x, y = xs[row] + dx + begins[align], ys[row] + dy
-            box = (x, y - _LINE_PX / 2, x + width, y + _LINE_PX / 2)
-            if box[0] >= 0 and box[2] <= _WIDTH_PX and not any(_meet(box, other) for other in taken):
-                taken.append(box)
-                placed.append((row, f"{dx} {dy} {align}"))
-                break
-    chosen = rows.iloc[[row for row, _ in placed]]
-    return chosen[["workload", "cost", "speedup"]].assign(place=[place for _, place in placed])
-
-
-def _meet(one: Box, other: Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+    marks = [(low, y - 1, high, y + 1) for low, high, y in spans]
+    marks += [(x - 1, high, x + 1, low) for low, high, x in zip(up("low"), up("high"), xs, strict=True)]
+    named = point_names.placed(rows, list(zip(xs, ys, strict=True)), marks, width_px)
+    return named[["workload", "cost", "speedup", "place"]]
 
 
 def spread_out(rows: pd.DataFrame) -> bool:
@@ -256,7 +229,7 @@ def spread_out(rows: pd.DataFrame) -> bool:
 
 @lru_cache(maxsize=64)
 def pareto_spec(strategies: tuple[str, ...], shown: Ends, *, log: bool) -> style.Spec:
-    """The Pareto chart over `main` (all cases), `front` (a line per workload) and `labels` (names)."""
+    """The Pareto chart over `main` (all cases), `front` (a line per workload) and `names`."""
     speedups = alt.Scale(domain=[shown.slowest, shown.fastest], nice=False)
     kind: Literal["log", "linear"] = "log" if log else "linear"
     x = alt.X(
@@ -278,16 +251,9 @@ def pareto_spec(strategies: tuple[str, ...], shown: Ends, *, log: bool) -> style
         .mark_line(interpolate="step-after", strokeDash=[4, 3], strokeWidth=1.2, opacity=0.55, aria=False)
         .encode(x=x, y=y, detail=alt.Detail("workload", type="nominal"), stroke=style.ink_stroke())
     )
-    # A phone has no room for them; the tooltip names the workload.
-    wide_only = alt.ExprRef(expr=f"width < {style.PHONE_PX} ? 0 : 1")
-    base = style.inked("labels")
-    names = [
-        base.transform_filter(f"datum.place == '{dx} {dy} {align}'")
-        .mark_text(align=align, baseline="middle", dx=dx, dy=dy, fontSize=11, aria=False, opacity=wide_only)
-        .encode(x=x, y=y, text=alt.Text("workload", type="nominal"), fill=style.ink_fill())
-        for dx, dy, align in _PLACES
-    ]
-    layers = alt.layer(style.level(1, speedups), fronts, *_points(x, y, strategies), *names)
+    layers = alt.layer(
+        style.level(1, speedups), fronts, *_points(x, y, strategies), *point_names.layers(x, y)
+    )
     return style.spec_of(layers.properties(height=_HEIGHT_PX + 110))
 
 

@@ -25,6 +25,7 @@ from db.metrics.groups import row_dicts
 from db.records.strategies import EAGER, sort_key
 from db.wording import units
 
+_TOOLTIP_HAS_IT = "Where a name has no room, the tooltip has it."
 GOALS = {"latency": "Latency", "steps": "A number of steps", "memory": "Memory"}
 _COLUMNS = {
     "latency": {"value": "Latency", "eager": "Eager latency", "ratio": "Speedup"},
@@ -192,14 +193,13 @@ def _front(rows: pd.DataFrame) -> tuple[Chart, ...]:
         on = f"{on_front.iloc[0]} of {units.plural(rows['workload'].nunique(), 'workload')}"
         finding = f"{on_front.index[0]} is worth its compile cost on {on}"
     log = charts.spread_out(rows)
-    labels = charts.labels(rows, log=log)
-    unnamed = len(rows) - len(labels)
-    room = f"{units.plural(unnamed, 'point')} of {len(rows)} without room for a name: the tooltip has it."
+    names = charts.names(rows, log=log)
+    named = min(map(len, names.values()))
     chart = PreparedChart(
         finding,
         charts.pareto_spec(tuple(theme.ordered(rows["strategy"])), charts.ends(rows, log=log), log=log),
-        {"main": rows, "front": best, "labels": labels},
-        [room] if unnamed else [],
+        {"main": rows, "front": best, **names},
+        [_TOOLTIP_HAS_IT] if named < len(rows) else [],
     )
     return (
         Chart(

@@ -5,13 +5,14 @@ Source: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009; the roofs a
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from functools import lru_cache
 
 import altair as alt
 import pandas as pd
 
-from dashboard.charts import style
+from dashboard.charts import point_names, style
 from dashboard.charts.style import PreparedChart
 from dashboard.pages import parts
 from dashboard.pages.parts import Chart, Column, Part
@@ -34,6 +35,10 @@ _COLUMNS = {
 }
 _PREFIXES = ((1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1e6, "MFLOP/s"))
 _AIR = 2.0
+# Of the chart without its axis and legend, in pixels.
+_HEIGHT = 300
+# "1,000", and "0.05" without zeros at its end.
+_TICK = ",~r"
 
 
 def roofline_parts(frame: pd.DataFrame, labels: dict[str, str]) -> tuple[Part, ...]:
@@ -52,7 +57,7 @@ def roofline_parts(frame: pd.DataFrame, labels: dict[str, str]) -> tuple[Part, .
     chart = PreparedChart(
         _finding(rows),
         spec(tuple(theme.ordered(rows["strategy"])), ends, unit),
-        {"main": points, "roofs": _roofs(rows, scale, ends)},
+        {"main": points, "roofs": _roofs(rows, scale, ends), **_names(points, ends)},
     )
     return (
         Chart(
@@ -110,6 +115,23 @@ def _finding(rows: pd.DataFrame) -> str:
 Ends = tuple[float, float, float, float]
 
 
+def _names(points: pd.DataFrame, ends: Ends) -> dict[str, pd.DataFrame]:
+    """The names of the points, by the frame that draws them."""
+    left, right, low, high = map(math.log, ends)
+    found = {}
+    for frame, width_px in point_names.WIDTHS_PX.items():
+        places = [
+            (
+                (math.log(across) - left) / (right - left) * width_px,
+                (high - math.log(up)) / (high - low) * _HEIGHT,
+            )
+            for across, up in zip(points["intensity"], points["rate"], strict=True)
+        ]
+        named = point_names.placed(points, places, (), width_px)
+        found[frame] = named[["workload", "intensity", "rate", "place"]]
+    return found
+
+
 def _ends(points: pd.DataFrame, scale: float) -> Ends:
     """The ends of both axes, with the ridge and every point in them."""
     peak = points["roof_operations_per_s"].astype(float)
@@ -140,14 +162,14 @@ def spec(strategies: tuple[str, ...], ends: Ends, unit: str) -> style.Spec:
         type="quantitative",
         title="Arithmetic intensity (operations per byte)",
         scale=alt.Scale(type="log", domain=[left, right], nice=False),
-        axis=alt.Axis(values=style.log_ticks(left, right), grid=True, format="~g"),
+        axis=alt.Axis(values=style.log_ticks(left, right), grid=True, format=_TICK),
     )
     y = alt.Y(
         "rate",
         type="quantitative",
         title=f"Operations per second ({unit})",
         scale=alt.Scale(type="log", domain=[low, high], nice=False),
-        axis=alt.Axis(values=style.log_ticks(low, high), format="~g"),
+        axis=alt.Axis(values=style.log_ticks(low, high), format=_TICK),
     )
     roofs = (
         style.inked("roofs")
@@ -172,4 +194,6 @@ def spec(strategies: tuple[str, ...], ends: Ends, unit: str) -> style.Spec:
             ),
         )
     )
-    return style.spec_of(alt.layer(roofs, points).properties(height=style.HEIGHT + 40))
+    return style.spec_of(
+        alt.layer(roofs, points, *point_names.layers(x, y)).properties(height=style.HEIGHT + 40)
+    )

@@ -88,9 +88,9 @@ def _opening(counts: CaseCounts, *, failing: int, regressions: int) -> tuple[str
 def basis(
     newest: datetime, now: datetime, *, noise_floor: str | None, left_out: Sequence[str], since: str | None
 ) -> tuple[str, ...]:
-    """How old the newest result is, and what the verdict cannot see."""
+    """How old the newest case is, and what the verdict cannot see."""
     age = max(now - newest, timedelta())
-    old = f"Newest result {units.moment(newest)}, {_age(age)} old."
+    old = f"Newest case measured {units.moment(newest)}, {_age(age)} ago."
     if age > STALE_AFTER:
         old = f"{old} It says nothing of today."
     floor = (

@@ -51,6 +51,15 @@ def test_the_slowest_cases_have_bars_and_the_table_has_all(many_cases: str) -> N
     assert len(table.value) == CASES + 1
 
 
+def test_every_time_is_in_seconds(many_cases: str) -> None:
+    page = opened(Link(page=Page.COLD_START))
+    (table,) = page.dataframe
+    cells = [str(cell) for name in ("first", "cost", "interval") for cell in table.value[name]]
+    said = [cell.replace("\xa0", " ") for cell in cells]
+    units_said = {word for cell in said for word in cell.split() if word.isalpha() and word != "to"}
+    assert units_said == {"s"}
+
+
 def test_few_cases_have_a_bar_each(many_cases: str) -> None:
     page = opened(Link(page=Page.COLD_START, focus=WORKLOADS[0]))
     assert not page.exception

@@ -83,10 +83,24 @@ def test_names_beside_points_never_cover_each_other_or_a_point() -> None:
     rows = rows.assign(
         cost_low=rows["cost"], cost_high=rows["cost"], low=rows["speedup"], high=rows["speedup"]
     )
-    named = charts.labels(rows, log=False)
-    assert 5 < len(named) <= len(rows)
-    few = charts.labels(rows.iloc[::10], log=False)
-    assert len(few) == 4, "where there is room every point has its name"
+    named = charts.names(rows, log=False)
+    assert 5 < len(named["names"]) <= len(rows)
+    assert 3 < len(named["names_narrow"]) < len(named["names"])
+    few = charts.names(rows.iloc[::10], log=False)
+    assert {len(names) for names in few.values()} == {4}, "where there is room every point has its name"
+
+
+def test_a_phone_has_names_of_its_own_beside_points(slower_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = _page(slower_url, monkeypatch, "latency")
+    (chart,) = (part for part in shown.parts if isinstance(part, Chart) and part.key == "modes-pareto")
+    assert chart.chart.spec is not None
+    shown_at = {
+        layer["data"]["name"]: layer["mark"]["opacity"]["expr"]
+        for layer in chart.chart.spec["layer"]
+        if layer["mark"]["type"] == "text"
+    }
+    assert shown_at == {"names": "width < 520 ? 0 : 1", "names_narrow": "width < 520 ? 1 : 0"}
+    assert set(chart.chart.frames["names_narrow"]["workload"]) == {"mlp", "vit-b16"}
 
 
 def test_the_scatter_has_a_line_at_eager_and_round_ticks(
@@ -134,6 +148,8 @@ def test_profiled_cases_have_a_roofline(sqlite_url: str, monkeypatch: pytest.Mon
     assert roof["rate"].iloc[0] == pytest.approx(roof["intensity"].iloc[0] * 2 * 268435456 / 180800e-9 / 1e12)
     points = chart.chart.frames["main"]
     assert (points["rate"] <= 874.9).all()
+    for frame in ("names", "names_narrow"):
+        assert set(chart.chart.frames[frame]["workload"]) == set(points["workload"])
     (table,) = (part for part in page.parts if part.key == "modes-work")
     cells = table.frame.set_index(["workload", "strategy"]).loc[("mlp-4096", "eager")]
     assert (cells["operations_text"], cells["bytes_text"], cells["bound"]) == (

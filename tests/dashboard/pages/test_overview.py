@@ -135,7 +135,7 @@ def test_what_cannot_be_seen_is_said() -> None:
         START, START + timedelta(days=8), noise_floor=None, left_out=["mlp with default"], since="b"
     )
     assert said == (
-        "Newest result 2026-11-20 18:00 UTC, 8 days old. It says nothing of today.",
+        "Newest case measured 2026-11-20 18:00 UTC, 8 days ago. It says nothing of today.",
         "No case has three trials in one run, so the smallest detectable change is unknown.",
         "It does not see 1 case left out of the comparison.",
     )

@@ -1,0 +1,76 @@
+"""Names beside points: each where it covers no other and no mark, for a wide chart and for a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import altair as alt
+import pandas as pd
+
+from dashboard.charts import style
+
+Box = tuple[float, float, float, float]
+WIDTHS_PX = {"names": 760, "names_narrow": 250}
+"""The width of the chart at least, by the frame that holds the names drawn there."""
+# What a letter and a line of a name take, and half a point, in pixels.
+_LETTER_PX, _LINE_PX, _POINT_PX = 6.2, 14, 6
+# Where a name may stand beside its point: offsets in pixels, and which end of it stands there.
+_PLACES: tuple[tuple[int, int, Literal["center", "left", "right"]], ...] = (
+    (0, -13, "center"),
+    (9, -11, "left"),
+    (-9, -11, "right"),
+    (0, 14, "center"),
+    (9, 11, "left"),
+    (-9, 11, "right"),
+    (10, 0, "left"),
+    (-10, 0, "right"),
+)
+
+
+def placed(
+    rows: pd.DataFrame, points: Sequence[tuple[float, float]], marks: Iterable[Box], width_px: float
+) -> pd.DataFrame:
+    """Those of `rows` whose name, `workload`, finds room in a chart of that width, with their `place`.
+
+    `points` are where they stand, from the left and from the top, and `marks` what names may not cover beside
+    them. The highest choose first: above their point, right or left of it, or below.
+    """
+    taken = [(x - _POINT_PX, y - _POINT_PX, x + _POINT_PX, y + _POINT_PX) for x, y in points]
+    taken += marks
+    found: list[tuple[int, str]] = []
+    for row in sorted(range(len(rows)), key=lambda row: points[row][1]):
+        width = _LETTER_PX * len(rows["workload"].iloc[row])
+        begins = {"center": -width / 2, "left": 0.0, "right": -width}
+        for dx, dy, align in _PLACES:
+            x, y = points[row][0] + dx + begins[align], points[row][1] + dy
+            box = (x, y - _LINE_PX / 2, x + width, y + _LINE_PX / 2)
+            if box[0] >= 0 and box[2] <= width_px and not any(_meet(box, other) for other in taken):
+                taken.append(box)
+                found.append((row, f"{dx} {dy} {align}"))
+                break
+    return rows.iloc[[row for row, _ in found]].assign(place=[place for _, place in found])
+
+
+def _meet(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def layers(x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """Texts over the frames of `WIDTHS_PX`, of which a chart shows those that its width has room for."""
+    narrow = f"width < {style.PHONE_PX}"
+    shown = {"names": f"{narrow} ? 0 : 1", "names_narrow": f"{narrow} ? 1 : 0"}
+    return [
+        _texts(name, alt.ExprRef(expr=shown[name]), place, x, y) for name in WIDTHS_PX for place in _PLACES
+    ]
+
+
+def _texts(name: str, opacity: Any, place: tuple[int, int, Any], x: alt.X, y: alt.Y) -> alt.Chart:
+    dx, dy, align = place
+    texts: alt.Chart = (
+        style.inked(name)
+        .transform_filter(f"datum.place == '{dx} {dy} {align}'")
+        .mark_text(align=align, baseline="middle", dx=dx, dy=dy, fontSize=11, aria=False, opacity=opacity)
+        .encode(x=x, y=y, text=alt.Text("workload", type="nominal"), fill=style.ink_fill())
+    )
+    return texts
