@@ -47,7 +47,7 @@ from dashboard.write import sign_offs
 from db.cause.compiler_change import SourceChange
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.whole import sentences
-from db.judge.results import CaseKey, Comparison, LatencyChange, Row
+from db.judge.results import CaseKey, Comparison, Row
 from db.judge.vocabulary import Metric, Verdict
 from db.queries.causes import Case
 from db.queries.regressions import RegressionState
@@ -208,7 +208,7 @@ def _figures(comparison: Comparison) -> Figures:
                 units.ratio(mean.head),
                 f"Over the {units.plural(mean.cases, 'case')} that passed on both sides.",
                 matched if mean.base else "",
-                _tone_of(comparison.verdict, mean.speedup),
+                tables.tone_of(comparison.verdict, mean.speedup),
             ),
             Figure(
                 "Geomean speedup, naive",
@@ -226,19 +226,6 @@ def _figures(comparison: Comparison) -> Figures:
         width_px=230,
         key="figures",
     )
-
-
-def _tone_of(verdict: Verdict, change: LatencyChange | None) -> Tone:
-    """No colour where nothing can be compared, nothing is decided, or the interval holds no change."""
-    decided = verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
-    if (
-        not decided
-        or change is None
-        or change.interval is None
-        or change.interval[0] <= 0 <= change.interval[1]
-    ):
-        return ""
-    return "good" if change.change > 0 else "bad"
 
 
 def _decisions(known: Sequence[SignOff] | None) -> tuple[Part, ...]:
@@ -291,12 +278,18 @@ def _changes(
         return (Empty(f"{name}: not compared.", key="upgrade-forest"),)
     return (
         _forest(rows, name, link),
-        *_table("upgrade-summary", f"{name} summed up by verdict", tables.summary_table(rows), _SUMMARY),
+        *_table(
+            "upgrade-summary",
+            f"{name} summed up by verdict",
+            tables.summary_table(rows),
+            _SUMMARY,
+            note=tables.summary_note(metric),
+        ),
         *_table(
             "upgrade-cases",
             f"Every compared case with its verdict on {name.lower()}, the change and who moved",
             cases,
-            _case_columns(comparison.policy.confidence),
+            _case_columns(comparison.policy.confidence, metric),
             title=f"{name} case by case",
         ),
     )
@@ -330,13 +323,16 @@ def _forest(rows: pd.DataFrame, name: str, link: Link) -> Chart:
     )
 
 
-def _case_columns(confidence: float) -> dict[str, Column]:
+def _case_columns(confidence: float, metric: Metric) -> dict[str, Column]:
+    """Without the speedup where it is the metric: base and head have it."""
+    speedup = {} if metric is Metric.SPEEDUP else parts.numbers({"speedup": "Speedup"})
     ratio = "Head over base of the latency of {}, in the same processes."
     return {
         **_CASE,
         "verdict": Column("Verdict"),
         **_SIDES,
-        **parts.numbers({"change": "Change", "interval": interval_title(confidence), "speedup": "Speedup"}),
+        **parts.numbers({"change": "Change", "interval": interval_title(confidence)}),
+        **speedup,
         "eager_ratio": Column("Eager ratio", numeric=True, explained=ratio.format("eager")),
         "compiled_ratio": Column("Compiled ratio", numeric=True, explained=ratio.format("compiled code")),
         "moved": Column("Who moved"),

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from dashboard.pages.parts import Tone
 from dashboard.render import verdict_words
 from db.judge.compare.noise_floor import NoiseFloor
-from db.judge.results import Comparison, LeftOut, Row
+from db.judge.results import Comparison, LatencyChange, LeftOut, Row
 from db.judge.vocabulary import COUNTED_METRICS, Metric, Verdict
 from db.records.strategies import sort_key
 from db.wording import units
@@ -223,3 +224,23 @@ def summary_table(rows: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(found)
+
+
+def summary_note(metric: Metric) -> str:
+    """What the mean of `summary_table` is of, beside that of the headline where both are of speedups."""
+    mean = "Mean change: geometric mean of the changes in the table below."
+    of_medians = "The geomean speedup above compares the medians of both sides."
+    return f"{mean} {of_medians}" if metric is Metric.SPEEDUP else mean
+
+
+def tone_of(verdict: Verdict, change: LatencyChange | None) -> Tone:
+    """No colour where nothing can be compared, nothing is decided, or the interval holds no change."""
+    decided = verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
+    if (
+        not decided
+        or change is None
+        or change.interval is None
+        or change.interval[0] <= 0 <= change.interval[1]
+    ):
+        return ""
+    return "good" if change.change > 0 else "bad"

@@ -136,7 +136,7 @@ def test_a_verdict_is_a_word_and_a_mark_and_not_only_a_colour(upgrade: OpenPage)
 
 
 def test_a_case_has_what_eager_and_what_compiled_did(upgrade: OpenPage) -> None:
-    row = _rows(upgrade(Link(page=Page.UPGRADE)))["bert-base", "default"]
+    row = _rows(upgrade(Link(page=Page.UPGRADE, metric="latency")))["bert-base", "default"]
     assert (row["eager_ratio"], row["compiled_ratio"]) == ("1.00x", "1.12x")
     # about 1 / 0.7, and 1 / 0.7 / 1.12
     assert row["speedup"] == "1.42x → 1.28x"
@@ -151,6 +151,19 @@ def test_the_summary_counts_what_the_table_shows(upgrade: OpenPage) -> None:
     assert {verdict: int(row["cases"]) for verdict, row in shown.items()} == counts
     slower = shown["regressed"]
     assert slower["mean"] == slower["range"] == _rows(test)["bert-base", "default"]["change"]
+
+
+@pytest.mark.parametrize(("metric", "has"), [("speedup", False), ("latency", True)])
+def test_the_speedup_stands_beside_another_metric_only(upgrade: OpenPage, metric: str, has: bool) -> None:
+    test = upgrade(Link(page=Page.UPGRADE, metric=metric))
+    (table,) = (frame.value for frame in test.dataframe if "compiled_ratio" in frame.value)
+    assert ("speedup" in table) is has
+
+
+def test_two_means_of_speedups_are_told_apart(upgrade: OpenPage) -> None:
+    said = texts(upgrade(Link(page=Page.UPGRADE, metric="speedup")))
+    assert "Mean change: geometric mean of the changes in the table below." in said
+    assert "The geomean speedup above compares the medians of both sides." in said
 
 
 def test_failing_and_missing_cases_have_a_row_and_a_reason(upgrade: OpenPage) -> None:
