@@ -92,7 +92,7 @@ def filters(view: View) -> None:
     if view.empty or view.link.page in WITHOUT_FILTERS:
         return
     choices = view.choices
-    newest_machine = choices.machines.get(choices.newest_machine or "", "none")
+    newest_machine = choices.machine_names.get(choices.newest_machine or "", "none")
     newest_build = choices.builds.get(view.newest_build or "", "none")
     no_build = "All builds" if view.link.page in ALL_BUILDS else f"Newest: {newest_build}"
     offered = [*choices.offered_builds, *filter(None, [view.requested.build])]
@@ -100,6 +100,10 @@ def filters(view: View) -> None:
     no_machine = "All machines" if view.link.page in ALL_MACHINES else f"Newest: {newest_machine}"
     keys = links.keys_of(view.link.page)
     controls.one_of("machine", "Machine", {"": no_machine, **choices.machines})
+    whole_name = choices.machines.get(view.link.machine or "")
+    if whole_name:
+        # The box has no room for a long one.
+        st.caption(escaped(whole_name))
     if "build" in keys:
         controls.one_of("build", "Build", {"": no_build, **newest_first})
     if "suite" in keys:

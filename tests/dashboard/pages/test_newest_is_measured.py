@@ -61,21 +61,32 @@ def test_an_import_of_a_later_day_is_not_the_newest(
     """On the machine that measures, and on another."""
     measured = make_history(workloads=("mlp",))
     shown = chosen(sqlite_url, [*measured, *imported(machine)], monkeypatch)
-    assert shown[0].startswith("Newest: gpu-box-3 ")
+    assert shown[0] == "Newest: gpu-box-3"
     assert shown[1] == "Newest: torch 2.13.0"
+
+
+def test_the_whole_name_of_the_machine_stands_below_its_box(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trials = make_history(workloads=("mlp",))
+    chosen(sqlite_url, trials, monkeypatch)
+    sidebar = opened(Link(page=Page.OVERVIEW)).sidebar
+    captions = [caption.value.replace("\\", "") for caption in sidebar.caption]
+    machine = trials[0].machine
+    assert f"{machine.name} ({machine.device_name})" in captions
 
 
 def test_many_later_imports_are_not_the_newest(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     later = [trial for number in range(60) for trial in imported(ANOTHER, run_id=f"later-{number}")]
     shown = chosen(sqlite_url, [*make_history(workloads=("mlp",)), *later], monkeypatch)
-    assert shown[0].startswith("Newest: gpu-box-3 ")
+    assert shown[0] == "Newest: gpu-box-3"
 
 
 def test_where_nothing_was_measured_imports_are_the_newest(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = chosen(sqlite_url, imported(ANOTHER), monkeypatch)
-    assert shown[0].startswith("Newest: gpu-box-9 ")
+    assert shown[0] == "Newest: gpu-box-9"
     assert shown[1] == "Newest: torch 2.99.0"
 
 
