@@ -22,6 +22,10 @@ _ROW_PX, _AROUND_PX = 30, 120
 # An interval that no chart could hold ends at the border.
 _BEYOND = 1.5
 _FEWEST_MARGINS = 2.5
+# The workload above the strategy: side by side they leave a phone no room for the chart.
+_TWO_LINES = "split(datum.label, ' · ')"
+# Beside names a phone has less room than the legend needs: it ends where the chart ends.
+_LEGEND_AT = {"signal": f"width < {style.NARROW_PX} ? 'end' : 'start'"}
 _LOOKS = {
     Verdict.REGRESSED: (theme.VERMILLION, "triangle-right"),
     Verdict.IMPROVED: (theme.BLUE, "diamond"),
@@ -89,7 +93,13 @@ def spec(
 ) -> style.Spec:
     """A row for each of `cases` over `main` (`frame`) and `chosen` (the one looked at, or none)."""
     base = alt.Chart(style.data("main"))
-    y = alt.Y("case", type="nominal", sort=list(cases), title=None, axis=style.names_axis(labelOverlap=False))
+    y = alt.Y(
+        "case",
+        type="nominal",
+        sort=list(cases),
+        title=None,
+        axis=style.names_axis(labelOverlap=False, labelOffset=-7, labelExpr=_TWO_LINES),
+    )
     scale = alt.Scale(domain=list(shown), nice=False)
     axis = alt.Axis(format="+.2~p", tickCount=7, grid=True)
     x = alt.X(
@@ -97,7 +107,7 @@ def spec(
         type="quantitative",
         scale=scale,
         axis=axis,
-        title=f"Change of {metric.lower()}, head against base",
+        title=f"Change of {metric.lower()}",
     )
     known = [Verdict(word) for word in verdicts]
     colour = alt.Color(
@@ -155,7 +165,9 @@ def spec(
         .encode(x=alt.X("change", type="quantitative", scale=scale), y=y, stroke=style.ink_stroke())
     )
     height = len(cases) * _ROW_PX + _AROUND_PX
-    return style.spec_of(alt.layer(margins, zero, intervals, chosen, points).properties(height=height))
+    spec = style.spec_of(alt.layer(margins, zero, intervals, chosen, points).properties(height=height))
+    spec["config"] = {"legend": {"layout": {"top": {"anchor": _LEGEND_AT}}}}
+    return spec
 
 
 def frames(rows: pd.DataFrame, focus: Sequence[str | None]) -> dict[str, pd.DataFrame]:

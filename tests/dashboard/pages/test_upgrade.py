@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
+import pandas as pd
 import pyarrow as pa
 import pytest
+import vl_convert
 from streamlit.testing.v1 import AppTest
 
 from dashboard.links.links import Link, Page
+from dashboard.pages.upgrade import charts
 from dashboard.render.verdict_words import SIDES_HELP
 from dashboard.server.first_answer import content_of
 from db.engine.session import open_database
@@ -151,6 +156,41 @@ def test_the_summary_counts_what_the_table_shows(upgrade: OpenPage) -> None:
     assert {verdict: int(row["cases"]) for verdict, row in shown.items()} == counts
     slower = shown["regressed"]
     assert slower["mean"] == slower["range"] == _rows(test)["bert-base", "default"]["change"]
+
+
+def test_names_and_legend_of_the_plot_fit_a_phone() -> None:
+    """Drawn at 316 px, as a phone does, no word of the legend reaches over the right border."""
+    verdicts = tuple(str(each) for each in (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.INCONCLUSIVE))
+    cases = tuple(f"stable-diffusion-xl-{n} · max-autotune-no-cudagraphs" for n in range(3))
+    rows = pd.DataFrame(
+        {
+            **{"case": cases, "verdict": verdicts, "workload": cases, "strategy": cases, "change": [0.1] * 3},
+            **{"low": [0.0] * 3, "high": [0.2] * 3, "margin_low": [-0.03] * 3, "margin_high": [0.03] * 3},
+        }
+    )
+    spec = charts.spec(cases, verdicts, "Compile cost", charts.domain(rows)) | {"width": 316}
+    frames = charts.frames(rows, (None, None))
+    spec["datasets"] = {name: frame.to_dict("records") for name, frame in frames.items()}
+    drawn = vl_convert.vegalite_to_svg(spec)
+    at = {word: _right_end(drawn, word) for word in (*verdicts, "max-autotune-no-cudagraphs")}
+    assert max(at.values()) <= 316
+
+
+def _right_end(drawn: str, word: str) -> float:
+    """Where `word` ends from the left in the picture, at 5.5 px a letter where it stands on its left end."""
+    found = []
+
+    def walk(node: ElementTree.Element, x: float) -> None:
+        move = re.match(r"translate\(([-\d.]+)", node.get("transform", ""))
+        x += float(move[1]) if move else 0.0
+        if node.text == word:
+            found.append(x + (0 if node.get("text-anchor") == "end" else 5.5 * len(word)))
+        for child in node:
+            walk(child, x)
+
+    walk(ElementTree.fromstring(drawn), 0.0)
+    assert found, f"{word} is not drawn whole"
+    return max(found)
 
 
 @pytest.mark.parametrize(("metric", "has"), [("speedup", False), ("latency", True)])
