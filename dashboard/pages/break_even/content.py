@@ -24,7 +24,7 @@ from dashboard.pages.cases import (
     steps_words,
 )
 from dashboard.pages.parts import CASE_FACTS, LEFT_OUT, Chart, Column, Figure, Figures, PageContent, Part
-from dashboard.read.data import filters_of, of_workload, read_cases, read_choices, read_points
+from dashboard.read.data import filters_of, of_workload, read_cases, read_choices_on, read_points
 from dashboard.read.shaping import asides, with_caches, with_strategies
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import theme
@@ -313,7 +313,7 @@ def _history(snapshot: Snapshot, link: Link, focus: str) -> tuple[Part, ...]:
     points = everything[[*_HISTORY_COLUMNS, *trend_rows.needed(_METRIC)]]
     points = points[(points["workload_label"] == focus) & (points["strategy"] != EAGER.name)]
     points = with_caches(with_strategies(points, link.strategy), link.cache)
-    names = read_choices(snapshot).builds
+    names = read_choices_on(snapshot, link.machine).builds
     with_points = set(points["build_id"])
     measured = [key for key in names if key in with_points]
     if len(measured) < 2:

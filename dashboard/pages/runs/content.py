@@ -15,6 +15,7 @@ from dashboard.pages.parts import Column, Empty, Headline, Lines, PageContent, P
 from dashboard.pages.runs.fleet import fleet, liveness
 from dashboard.read.data import (
     read_choices,
+    read_choices_on,
     read_hosts,
     read_launches,
     read_machines,
@@ -67,6 +68,9 @@ _MACHINES = {
     "devices": Column("GPUs while idle", wide=True),
     "trials": Column("Trials", kind="number"),
     "failed": Column("Failed", kind="number"),
+    "cancelled": Column(
+        "Cancelled", kind="number", explained="Trials that somebody stopped. They have not failed."
+    ),
     "device_memory": Column("Device memory", numeric=True),
     "cpu": Column("CPU"),
     "threads": Column("Threads", kind="number"),
@@ -82,6 +86,9 @@ _RUNS = {
     "trials": Column("Trials", kind="number"),
     "planned": Column("Planned", kind="number"),
     "failed": Column("Failed", kind="number"),
+    "cancelled": Column(
+        "Cancelled", kind="number", explained="Trials that somebody stopped. They have not failed."
+    ),
     **parts.texts({"label": "Label", "run_id": "Run"}),
 }
 
@@ -121,8 +128,9 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
 
 @cached
 def _rows(snapshot: Snapshot, machine: str | None, suite: str | None) -> pd.DataFrame:
-    choices = read_choices(snapshot)
-    return run_rows(*chosen(snapshot, machine, suite), choices.machines, choices.builds)
+    runs, places = chosen(snapshot, machine, suite)
+    builds = {each: read_choices_on(snapshot, each).builds for each in places["machine_id"].unique()}
+    return run_rows(runs, places, read_choices(snapshot).machines, builds)
 
 
 def _running(rows: Sequence[Mapping[str, Any]], now: datetime) -> tuple[Part, ...]:
@@ -174,9 +182,14 @@ def _every_run(rows: pd.DataFrame) -> tuple[Part, ...]:
 
 
 def run_rows(
-    runs: pd.DataFrame, places: pd.DataFrame, machines: Mapping[str, str], builds: Mapping[str, str]
+    runs: pd.DataFrame,
+    places: pd.DataFrame,
+    machines: Mapping[str, str],
+    builds: Mapping[str, Mapping[str, str]],
 ) -> pd.DataFrame:
     """One row per run, in the order given, with its machine and build by name and its progress.
+
+    `builds`: machine id -> build id -> what tells the build from others of that machine.
 
     `progress` is the share of the planned trials that are stored, in percent; missing where none was planned.
     `opens` is the run with the machine that its trials are shown on, `builds` are the ids of its builds.
@@ -191,7 +204,7 @@ def run_rows(
             "opens": (run["run_id"], mine[0]["machine_id"] if mine else None),
             "builds": tuple(dict.fromkeys(part["build_id"] for part in mine)),
             "machine": _names(machines, [part["machine_id"] for part in mine]),
-            "build": _names(builds, [part["build_id"] for part in mine]),
+            "build": joined(dict.fromkeys(_build_name(builds, part) for part in mine)) if mine else None,
         }
         rows.append(_run_row(run) | where)
     return pd.DataFrame(rows)
@@ -199,6 +212,10 @@ def run_rows(
 
 def _names(names: Mapping[str, str], ids: Sequence[str]) -> str | None:
     return joined(names.get(each, each) for each in dict.fromkeys(ids)) if ids else None
+
+
+def _build_name(builds: Mapping[str, Mapping[str, str]], part: Mapping[str, Any]) -> str:
+    return builds.get(part["machine_id"], {}).get(part["build_id"], part["build_id"])
 
 
 def _run_row(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,8 +232,14 @@ def _run_row(run: Mapping[str, Any]) -> dict[str, Any]:
         "trials": int(stored),
         "planned": None if planned is None else int(planned),
         "failed": int(run["failed_trials"]),
+        "cancelled": _some(run["cancelled_trials"]),
         "progress": min(100.0, 100 * stored / planned) if planned else None,
     }
+
+
+def _some(count: object) -> int | None:
+    """A count that is shown only where there is one."""
+    return int(found) or None if (found := number(count)) is not None else None
 
 
 def _unannounced(source: str) -> str:
@@ -233,6 +256,8 @@ def progress_words(row: Mapping[str, Any], now: datetime) -> str:
     sentence = f"{row['suite'] or 'no suite'}: {trials}"
     if row["failed"]:
         sentence += f", {units.count(row['failed'])} failed"
+    if row.get("cancelled") and not pd.isna(row["cancelled"]):
+        sentence += f", {units.count(row['cancelled'])} cancelled"
     last = row["started_at"] if pd.isna(row["last_seen_at"]) else row["last_seen_at"]
     if now - last > SILENT_AFTER:
         hours = int((now - last) / timedelta(hours=1))
@@ -285,6 +310,7 @@ def machine_rows(
             "device_memory": units.size(number(row["device_memory_bytes"])),
             "trials": int(row["trials"]),
             "failed": int(row["failed_trials"]),
+            "cancelled": _some(row["cancelled_trials"]),
             "first_seen_at": row["first_seen_at"],
             "last_seen_at": row["last_seen_at"],
             "machine_id": row["machine_id"],

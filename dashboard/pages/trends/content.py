@@ -20,7 +20,7 @@ from dashboard.pages.parts import CASE_FACTS, Chart, Column, Empty, PageContent,
 from dashboard.read.data import (
     filters_of,
     of_workload,
-    read_choices,
+    read_choices_on,
     read_comparison,
     read_interleaved,
     read_points,
@@ -87,7 +87,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
     if not labels:
         return PageContent((Empty("No trial fits these filters.", "Widen them in the sidebar."),), link)
     focus = focus_of(link, labels)
-    builds = read_choices(snapshot).builds
+    builds = read_choices_on(snapshot, link.machine).builds
     by: Literal["run", "build"] = "build" if link.axis == "torch" else "run"
     filters = filters_of(link)
 

@@ -19,7 +19,7 @@ from db.records.schedules import ScheduleSpec
 from db.store.requests import cancel_request, insert_request, new_request, save_request
 from db.store.schedules import pause_schedule, save_schedule
 from db.store.trials import end_run, save_trials, start_run
-from tests.builders import START, make_history, make_imported, make_machine, make_trial
+from tests.builders import START, make_build, make_history, make_imported, make_machine, make_trial
 from tests.dashboard.conftest import DATABASE, OpenPage, opened, texts
 
 HOSTILE = "![x](http://evil.example/a.png) *bold* :smile:"
@@ -127,6 +127,36 @@ def test_machines_come_with_trials_and_last_seen(stored: Callable[[Write], None]
     rows = _table(opened(Link(page=Page.RUNS)), "machine_id")
     assert list(zip(rows["machine"], rows["trials"], strict=True)) == [("gpu-box-3", 12), ("cpu-box", 4)]
     assert rows["last_seen_at"].is_monotonic_decreasing
+
+
+def test_cancelled_trials_are_counted_apart_from_failed_ones(stored: Callable[[Write], None]) -> None:
+    before = opened(Link(page=Page.RUNS))
+    assert all("cancelled" not in frame.value for frame in before.dataframe)
+
+    def stop(database: Database) -> None:
+        stopped = [make_trial(run_id="stopped", failure=kind) for kind in ("cancelled", "cancelled", "crash")]
+        save_trials(database, stopped)
+
+    stored(stop)
+    page = opened(Link(page=Page.RUNS))
+    runs = _table(page, "run_id").set_index("run_id")
+    assert (runs.loc["stopped", "failed"], runs.loc["stopped", "cancelled"]) == (1, 2)
+    machines = _table(page, "machine_id").set_index("machine")
+    assert machines.loc["gpu-box-3", "cancelled"] == 2
+
+
+def test_builds_are_named_by_what_differs_on_their_machine(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by what differs from the same torch on another machine."""
+    trials = [
+        make_trial(machine=make_machine(name, device_name=name), build=make_build(driver=driver), run_id=name)
+        for name, driver in (("gpu-box-3", "570.1"), ("cpu-box", "580.1"))
+    ]
+    with open_database(sqlite_url) as database:
+        save_trials(database, trials)
+    monkeypatch.setenv(DATABASE, sqlite_url)
+    assert list(_table(opened(Link(page=Page.RUNS)), "run_id")["build"]) == ["torch 2.13.0"] * 2
 
 
 def test_the_queue_shows_what_waits_and_how_requests_ended(stored: Callable[[Write], None]) -> None:
