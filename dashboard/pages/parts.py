@@ -99,7 +99,7 @@ class Column:
 
     `form` writes the cells of a column of numbers ("%+.1f"). A "share" is in percent, a bar on a screen. A
     "history" is drawn from `reach` below to `reach` above 1, on a screen only. Numbers stand on the right,
-    also where they are texts already.
+    also where they are texts already. `width_px` is the width on a screen, which else follows the first rows.
     """
 
     title: str
@@ -107,6 +107,7 @@ class Column:
     numeric: bool = False
     pinned: bool = False
     wide: bool = False
+    width_px: int = 0
     explained: str = ""
     form: str = ""
     reach: float = 0.0

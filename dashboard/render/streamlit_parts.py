@@ -224,7 +224,7 @@ def _configured(column: Column) -> Any:
     shared: dict[str, Any] = {
         "pinned": column.pinned or None,
         "help": escaped(column.explained) or None,
-        "width": "large" if column.wide else None,
+        "width": "large" if column.wide else column.width_px or None,
     }
     match column.kind:
         case "history":

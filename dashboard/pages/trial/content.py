@@ -48,7 +48,9 @@ _CANCELLED = "cancelled"
 _TIMES = ("timing_method", "device_ns", "wall_pipelined_ns")
 _COLUMNS = {
     "workload": Column("Workload", pinned=True),
-    **parts.texts({"strategy": "Strategy", "status": "Status"}),
+    "strategy": Column("Strategy"),
+    # The first rows are "ok", which is shorter than "cancelled".
+    "status": Column("Status", width_px=95),
     **parts.numbers(
         {
             "latency": "Latency",
