@@ -142,6 +142,8 @@ def test_profiled_cases_have_a_roofline(sqlite_url: str, monkeypatch: pytest.Mon
     assert chart.chart.finding == ("Eager steps of 2 profiled workloads: 1 compute-bound, 1 memory-bound")
     titles = [chart.chart.spec["layer"][1]["encoding"][axis]["title"] for axis in "xy"]
     assert titles == ["Arithmetic intensity (operations per byte)", "Operations per second (TFLOP/s)"]
+    formats = {chart.chart.spec["layer"][1]["encoding"][axis]["axis"]["format"] for axis in "xy"}
+    assert formats == {",~r"}, "1,000 and 0.05"
     roof = chart.chart.frames["roofs"]
     # By hand: 2 x 4096^3 operations in 157,088 ns are 874.9 TFLOP/s; on the slope, bytes/s x intensity.
     assert roof["rate"].max() == pytest.approx(874.9, rel=1e-3)
