@@ -6,7 +6,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, bindparam, func, select, text
+from sqlalchemy import Connection, Select, bindparam, select, text
 
 from db.engine.session import Database
 from db.records.fleet import FleetWorker, Launch
@@ -119,8 +119,14 @@ def waiting_jobs(connection: Connection, queue: str, stalled_s: float) -> int:
     return connection.scalar(statement, {"queue": queue, "stalled_s": stalled_s}) or 0
 
 
-def workers_of(connection: Connection, queue: str, after: datetime) -> int:
-    """Workers for `queue` that have not stopped and were heard of `after`."""
+def workers_of(connection: Connection, queue: str, after: datetime) -> set[str]:
+    """Owners of the workers for `queue` that have not stopped and were heard of `after`."""
     alive = (FLEET_WORKER.c.queue == queue) & FLEET_WORKER.c.stopped_at.is_(None)
-    statement = select(func.count()).select_from(FLEET_WORKER).where(alive, FLEET_WORKER.c.seen_at > after)
-    return connection.scalar(statement) or 0
+    return set(connection.scalars(select(FLEET_WORKER.c.owner).where(alive, FLEET_WORKER.c.seen_at > after)))
+
+
+def demand(db: Database, queue: str, stalled_s: float, alive_after: datetime) -> tuple[int, int]:
+    """How many jobs of `queue` wait, and how many workers live."""
+    with db.read() as connection:
+        workers = workers_of(connection, queue, alive_after)
+        return waiting_jobs(connection, queue, stalled_s), len(workers)

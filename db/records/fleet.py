@@ -35,6 +35,10 @@ class LaunchState(StrEnum):
     FAILED = "failed"
 
 
+ON_THEIR_WAY = (LaunchState.RUNNING, LaunchState.PENDING)
+"""A worker may still come of these."""
+
+
 class Launch(Record):
     """One run of a launch command. It is under way while `ended_at` is null.
 

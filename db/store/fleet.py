@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, insert, text, update
 
 from db.engine.session import Database
 from db.queries.fleet import launches_of, queue_is_there, waiting_jobs, workers_of
-from db.records.fleet import OUTPUT_CHARACTERS, STORED_LAUNCHES, Launch, LaunchState
+from db.records.fleet import ON_THEIR_WAY, OUTPUT_CHARACTERS, STORED_LAUNCHES, Launch
 from db.tables.service import FLEET_LAUNCH
 
 # Procrastinate's own function: what waits is cancelled, what runs is asked to end.
@@ -38,22 +39,46 @@ _LAUNCH_LOCK = 4_022_250_975
 """Any number, the same everywhere: services decide on launches one after the other."""
 
 IsDue = Callable[[int, int, Sequence[Launch]], bool]
-"""Whether to launch, by the jobs that wait, the workers that live, and the launches so far, newest first."""
+"""Whether to launch, by the trials that wait, the workers that live, and the launches so far, newest first.
+
+A job at the scheduler that no launch brought counts as a worker.
+"""
+
+_JUST_LAUNCHED = timedelta(seconds=5)
+"""A job launched so shortly before the listing may be missing there; clocks of services differ as well."""
+
+
+class ListedJobs(NamedTuple):
+    """How many jobs wait or run at the scheduler; a worker of one that waits is due until `due_at`."""
+
+    number: int
+    listed_at: datetime
+    due_at: datetime
 
 
 def claim_launch(
-    db: Database, launch: Launch, is_due: IsDue, *, stalled_s: float, alive_after: datetime
+    db: Database,
+    launch: Launch,
+    is_due: IsDue,
+    *,
+    stalled_s: float,
+    alive_after: datetime,
+    jobs: ListedJobs | None = None,
 ) -> bool:
     """Store that `launch` begins if it `is_due`: False where it is not. Of services, one decides at a time.
 
-    A worker lives that was heard of after `alive_after`.
+    A worker lives that was heard of after `alive_after`. Launches so far are judged by `jobs` where given.
     """
     with db.write() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LAUNCH_LOCK})
         so_far = launches_of(connection, launch.queue)
         waiting = waiting_jobs(connection, launch.queue, stalled_s)
-        if not is_due(waiting, workers_of(connection, launch.queue, alive_after), so_far):
+        workers, unlaunched = workers_of(connection, launch.queue, alive_after), 0
+        if jobs is not None:
+            before, (so_far, unlaunched) = so_far, matched(so_far, workers, jobs)
+            _save_due(connection, before, so_far)
+        if not is_due(waiting, len(workers) + unlaunched, so_far):
             return False
         old = [each.launch_id for each in outdated(so_far, launch.launched_at)]
         connection.execute(delete(FLEET_LAUNCH).where(FLEET_LAUNCH.c.launch_id.in_(old)))
@@ -61,16 +86,45 @@ def claim_launch(
         return True
 
 
+def matched(
+    launches: Sequence[Launch], workers: Collection[str], jobs: ListedJobs
+) -> tuple[list[Launch], int]:
+    """`launches`, newest first, by the jobs at the scheduler; and how many jobs came of none of them.
+
+    A job is that of a living worker, or one whose worker may still come: of the newest launch on its way.
+    Where jobs are fewer than such launches, the oldest launches are over: their jobs have ended.
+    """
+
+    def is_judged(launch: Launch) -> bool:
+        return launch.ended_at is not None and launch.ended_at <= jobs.listed_at - _JUST_LAUNCHED
+
+    on_their_way = [each for each in launches if each.state(jobs.listed_at) in ON_THEIR_WAY]
+    judged = [each for each in on_their_way if is_judged(each)]
+    of_workers = sum(each.worker in workers and is_judged(each) for each in launches)
+    left = max(0, jobs.number - of_workers)
+    due = {each.launch_id: jobs.due_at for each in judged[:left]}
+    due |= {each.launch_id: jobs.listed_at for each in judged[left:]}
+    changed = [
+        each.model_copy(update={"worker_due_at": due.get(each.launch_id, each.worker_due_at)})
+        for each in launches
+    ]
+    return changed, max(0, left - len(on_their_way))
+
+
+def _save_due(connection: Connection, before: Sequence[Launch], after: Sequence[Launch]) -> None:
+    """Store until when workers may come, where that has changed."""
+    for old, new in zip(before, after, strict=True):
+        if old.worker_due_at != new.worker_due_at:
+            of_launch = update(FLEET_LAUNCH).where(FLEET_LAUNCH.c.launch_id == new.launch_id)
+            connection.execute(of_launch.values(worker_due_at=new.worker_due_at))
+
+
 def outdated(launches: Sequence[Launch], now: datetime) -> list[Launch]:
     """Those of a queue that are forgotten before the next one, of `launches`, newest first.
 
     One whose worker may still come stays, however many there are: it counts.
     """
-    return [
-        each
-        for each in launches[STORED_LAUNCHES - 1 :]
-        if each.state(now) not in (LaunchState.RUNNING, LaunchState.PENDING)
-    ]
+    return [each for each in launches[STORED_LAUNCHES - 1 :] if each.state(now) not in ON_THEIR_WAY]
 
 
 def end_launch(db: Database, launch_id: str, *, at: datetime, exit_code: int | None, output: str) -> None:

@@ -186,10 +186,14 @@ class LaunchSettings(Section):
     command: Annotated[tuple[Word, ...], Field(min_length=1)] = Field(
         description='a list of a program and its arguments, such as ["sbatch", "worker.sh"]'
     )
+    jobs_command: Annotated[tuple[Word, ...], Field(min_length=1)] | None = Field(
+        default=None,
+        description="prints a line per job that waits or runs at the scheduler; unset: launches are counted",
+    )
     at_most: Positive = Field(default=1, description="workers that live or are on their way")
     start_s: Timeout = Field(default=3600.0, description="without its worker after this, a launch has failed")
     timeout_s: Annotated[float, Field(ge=1, le=3600)] = Field(
-        default=60.0, description="a command that takes longer is ended"
+        default=60.0, description="either command is ended if it takes longer"
     )
     backoff_s: Annotated[float, Field(ge=0, le=3600)] = Field(
         default=60.0, description="before the next launch after a failure; doubles up to an hour"

@@ -36,6 +36,7 @@ TRIALS = int(os.environ.get("COMPILEWATCH_TEST_SLURM_TRIALS", "200"))
 TRIAL_S = 0.3
 IDLE_S = 5
 FAULT_EVERY_S = 4.0
+FAULTS = 45
 OVER_WITHIN_S = 700.0
 
 # Both nodes are this host: a name and a folder of its own make each one a host.
@@ -49,6 +50,7 @@ exec unshare --uts sh -c 'hostname "$0" && exec "$@"' "$SLURMD_NODENAME" \\
 _LAUNCH = """
 [fleet.launch.cpu]
 command = {command}
+jobs_command = ["squeue", "--noheader", "--partition", "low", "--format", "%i"]
 at_most = 2
 start_s = 120
 backoff_s = 2
@@ -93,11 +95,11 @@ def preempt(cluster: Cluster, job: str) -> None:
 
 
 def faults(cluster: Cluster, done: Iterator[bool], seed: int) -> Counter[str]:
-    """Pre-empt, cancel or kill a worker every few seconds, until it is done."""
+    """Pre-empt, kill or cancel a worker every few seconds, `FAULTS` times at most, until it is done."""
     chance, injected = random.Random(seed), Counter[str]()
     kinds = itertools.cycle(("pre-empted", "killed", "cancelled"))
     while not next(done):
-        running = cluster.jobs("low", "running")
+        running = cluster.jobs("low", "running") if injected.total() < FAULTS else []
         if running:
             kind, job = next(kinds), chance.choice(running)
             with contextlib.suppress(subprocess.CalledProcessError):
