@@ -84,11 +84,22 @@ def kind_of(error: BaseException, phase: str) -> str:
 
 
 def describe(error: BaseException) -> str:
-    """One paragraph for a person: the innermost exception that says something, named by its class."""
+    """One paragraph for a person: the innermost exception that says something, named by its class.
+
+    An import that failed is followed by what caused it: transformers names the class alone.
+    """
     errors = list(chain(error))
     inner = next((each for each in errors if getattr(each, "inner_exception", None) is None), errors[0])
-    text = " ".join(str(inner).split("\n\n")[0].split()) or "no message"
-    return f"{type(inner).__name__}: {text}"[:_MESSAGE_LIMIT]
+    cause = inner
+    while isinstance(inner, ImportError) and cause.__cause__ is not None:
+        cause = cause.__cause__
+    text = _one_line(inner) if cause is inner else f"{_one_line(inner)} Caused by {_one_line(cause)}"
+    return text[:_MESSAGE_LIMIT]
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split("\n\n")[0].split()) or "no message"
+    return f"{type(error).__name__}: {text}"
 
 
 class WrongResultError(Exception):

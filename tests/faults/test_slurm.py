@@ -37,6 +37,7 @@ TRIAL_S = 0.3
 IDLE_S = 5
 FAULT_EVERY_S = 4.0
 FAULTS = 45
+AT_MOST = 2
 OVER_WITHIN_S = 700.0
 
 # Both nodes are this host: a name and a folder of its own make each one a host.
@@ -51,7 +52,7 @@ _LAUNCH = """
 [fleet.launch.cpu]
 command = {command}
 jobs_command = ["squeue", "--noheader", "--partition", "low", "--format", "%i"]
-at_most = 2
+at_most = {at_most}
 start_s = 120
 backoff_s = 2
 
@@ -99,6 +100,7 @@ def faults(cluster: Cluster, done: Iterator[bool], seed: int) -> Counter[str]:
     chance, injected = random.Random(seed), Counter[str]()
     kinds = itertools.cycle(("pre-empted", "killed", "cancelled"))
     while not next(done):
+        assert len(cluster.jobs("low", "pending,configuring,running")) <= AT_MOST
         running = cluster.jobs("low", "running") if injected.total() < FAULTS else []
         if running:
             kind, job = next(kinds), chance.choice(running)
@@ -127,7 +129,8 @@ def test_no_trial_is_lost_or_doubled_whatever_slurm_does_to_its_job(
             save_request(database, request)
         boss = boss_of(cluster, tmp_path, url, seconds=TRIAL_S)
         with boss.config.open("a", encoding="utf-8") as file:
-            file.write(_LAUNCH.format(command=json.dumps(batch_of(tmp_path, "--no-requeue"))))
+            batch = json.dumps(batch_of(tmp_path, "--no-requeue"))
+            file.write(_LAUNCH.format(command=batch, at_most=AT_MOST))
         boss.start()
         began = time.monotonic()
 

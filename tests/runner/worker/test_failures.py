@@ -67,3 +67,14 @@ def test_a_description_is_one_line_of_the_innermost_exception():
     error = named("BackendCompilerFailed", inner_exception=ValueError("bad\n  shape"))
     assert describe(error) == "ValueError: bad shape"
     assert describe(named("Unsupported")) == "Unsupported: what happened"
+
+
+def test_a_failed_import_names_its_cause():
+    """As transformers does it where a package beside it is of another torch."""
+    error = ModuleNotFoundError("Could not import module 'BertModel'.")
+    error.__cause__ = RuntimeError("operator torchvision::nms does not exist")
+    assert describe(error) == (
+        "ModuleNotFoundError: Could not import module 'BertModel'. "
+        "Caused by RuntimeError: operator torchvision::nms does not exist"
+    )
+    assert describe(ModuleNotFoundError("No module named 'x'")) == "ModuleNotFoundError: No module named 'x'"

@@ -228,7 +228,30 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", refuse)
 
 
+def _torchvision_for_this_torch() -> None:
+    """torchvision as a build of its own for this torch would be; its C++ operators are not called here."""
+    for operator in ("nms", "qnms"):
+        if not hasattr(torch.ops.torchvision, operator):
+            torch.library.define(f"torchvision::{operator}", "(Tensor a, Tensor b, float c) -> Tensor")
+
+
+@pytest.fixture
+def transformers() -> None:
+    """transformers, which imports torchvision where that is installed."""
+    _torchvision_for_this_torch()
+    pytest.importorskip("transformers")
+
+
+@pytest.fixture
+def torchvision() -> None:
+    """timm and torchvision, which timm imports."""
+    if importlib.util.find_spec("timm") is None or importlib.util.find_spec("torchvision") is None:
+        pytest.skip("timm or torchvision is not installed")
+    _torchvision_for_this_torch()
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.usefixtures("transformers")
 @pytest.mark.parametrize(
     ("kind", "architecture", "made"),
     [
@@ -241,7 +264,6 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_model_is_made_of_its_configuration(
     kind: str, architecture: str | None, made: str, tmp_path: Path, no_network: None
 ) -> None:
-    pytest.importorskip("transformers")
     content = {
         "model_type": kind,
         "architectures": architecture and [architecture],
@@ -257,21 +279,11 @@ def test_a_model_is_made_of_its_configuration(
     assert _spread(ready) > 1e-2
 
 
+@pytest.mark.usefixtures("transformers")
 def test_the_published_bert_is_that_of_the_catalogue(no_network: None, tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
     ready = build(library_workload("hf:bert-base-uncased@b1-s8", tmp_path))
     # https://huggingface.co/google-bert/bert-base-uncased: 110 million parameters, without the head.
     assert sum(p.numel() for p in ready.model_or_fn.parameters()) == 109_482_240
-
-
-@pytest.fixture
-def torchvision() -> None:
-    """torchvision as a build of its own for this torch would be; its C++ operators are not called here."""
-    if importlib.util.find_spec("timm") is None:
-        pytest.skip("timm is not installed")
-    for operator in ("nms", "qnms"):
-        if not hasattr(torch.ops.torchvision, operator):
-            torch.library.define(f"torchvision::{operator}", "(Tensor a, Tensor b, float c) -> Tensor")
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
@@ -305,6 +317,10 @@ def test_naming_a_model_imports_no_library(tmp_path: Path) -> None:
 
 def test_a_model_of_a_library_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("transformers")
+    if importlib.util.find_spec("torchvision") is not None:
+        beside = [sys.executable, "-c", "import torchvision"]
+        if subprocess.run(beside, capture_output=True, check=False).returncode != 0:
+            pytest.skip("torchvision is of another torch, and transformers imports it")
     monkeypatch.chdir(tmp_path)
     content = {"model_type": "bert", **TINY["bert"], **SIZES["bert"]}
     Path("config.json").write_text(json.dumps(content))
