@@ -82,7 +82,7 @@ def precompile(
             }
         )
     else:
-        _print(output, cold, loaded, valid_for)
+        _print(output, cold, loaded, valid_for, task=definition.task)
     return 0 if hit else 1
 
 
@@ -133,7 +133,9 @@ def _compiler_variables() -> dict[str, str]:
     }
 
 
-def _print(directory: Path, cold: dict[str, Any], loaded: dict[str, Any], valid_for: dict[str, str]) -> None:
+def _print(
+    directory: Path, cold: dict[str, Any], loaded: dict[str, Any], valid_for: dict[str, str], *, task: str
+) -> None:
     print(f"From empty caches: first step {cold['first_step_s']:.3g} s, {_compiled(cold)}.")
     print(
         f"A second process, caches loaded: first step {loaded['first_step_s']:.3g} s, "
@@ -144,6 +146,8 @@ def _print(directory: Path, cold: dict[str, Any], loaded: dict[str, Any], valid_
         print(f"  {name}: {value}")
     print(f"In production, with {directory} on the path ({LOADER}), before anything is compiled:")
     print("  from load_caches import load_caches\n  load_caches()")
+    if task != "training":
+        print("Call the model under torch.no_grad(), as here: with gradients it is another graph.")
 
 
 def _compiled(found: dict[str, Any]) -> str:

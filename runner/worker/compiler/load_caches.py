@@ -72,9 +72,17 @@ def _read(directory: Path) -> tuple[bytes, dict[str, str]]:
         raise CacheRefusedError(f"{error.filename} cannot be read ({error.strerror}): {again}") from error
     except (ValueError, TypeError, KeyError) as error:
         raise CacheRefusedError(f"{directory / VALID_FOR} is damaged: {again}") from error
-    if hashlib.sha256(content).hexdigest() != expected:
+    if hashlib.sha256(content).hexdigest() != expected or not _is_archive(content):
         raise CacheRefusedError(f"{directory / CACHES} is damaged, or not the one of {VALID_FOR}: {again}")
     return content, facts
+
+
+def _is_archive(content: bytes) -> bool:
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            return ARTIFACTS in archive.namelist()
+    except zipfile.BadZipFile:
+        return False
 
 
 def cache_directory() -> Path:

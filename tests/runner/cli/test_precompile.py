@@ -17,15 +17,32 @@ import torch
 
 
 def build():
-    return lambda x: torch.relu(x * 2 - 0.5), (torch.randn(64, 64),)
+    return torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU()), (torch.randn(64, 64),)
+"""
+
+# The lines of docs/precompile.md.
+PRODUCTION = """
+import sys
+sys.path[:0] = ["caches", "."]
+import torch
+from load_caches import load_caches
+import my_ops
+
+torch.set_float32_matmul_precision("high")
+torch.set_num_threads(int(sys.argv[1]))
+load_caches(device="cpu")
+model, inputs = my_ops.build()
+model = torch.compile(model)
+with torch.no_grad():
+    model(*inputs)
+from torch._dynamo.utils import counters
+print(counters["inductor"]["fxgraph_cache_hit"], counters["inductor"]["fxgraph_cache_miss"])
 """
 
 
 def test_a_second_process_compiles_nothing(tmp_path: Path):
     (tmp_path / "my_ops.py").write_text(MODEL)
-    (tmp_path / "compilewatch.toml").write_text(
-        '[[workload]]\nname = "scaled"\ntarget = "my_ops:build"\ntask = "function"\n'
-    )
+    (tmp_path / "compilewatch.toml").write_text('[[workload]]\nname = "scaled"\ntarget = "my_ops:build"\n')
     typed = ("precompile", "scaled", "-o", "caches", "--device", "cpu", "--json")
     done = compilewatch(*typed, cwd=tmp_path, **FAST_COMPILE)
     assert done.returncode == 0, done.stderr
@@ -42,6 +59,17 @@ def test_a_second_process_compiles_nothing(tmp_path: Path):
         "precompile.py",
         "valid_for.json",
     ]
+    (tmp_path / "production.py").write_text(PRODUCTION)
+    threads = document["valid_for"]["threads"]
+    program = subprocess.run(
+        [sys.executable, "production.py", threads],
+        env=environment(**FAST_COMPILE, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "own")),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert program.stdout == "1 0\n", program.stderr
     # Without the variables that they were made with, the script itself refuses them.
     refused = _warm_up(directory)
     assert refused.returncode == 2

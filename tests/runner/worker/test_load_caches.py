@@ -105,6 +105,22 @@ def test_one_changed_byte_is_damage_and_nothing_is_loaded(directory: Path, loade
     assert loaded == []
 
 
+@pytest.mark.parametrize("is_archive", [False, True])
+def test_a_file_of_something_else_is_a_sentence_whatever_its_hash(
+    directory: Path, loaded: list[bytes], is_archive: bool
+):
+    caches = directory / "caches.zip"
+    if is_archive:
+        with zipfile.ZipFile(caches, "w") as archive:
+            archive.writestr("other", b"file")
+    else:
+        caches.write_bytes(b"")
+    digest = hashlib.sha256(caches.read_bytes()).hexdigest()
+    _say(directory, {"sha256": digest, "surroundings": surroundings("cpu")})
+    assert "caches.zip is damaged" in _refusal(directory)
+    assert loaded == []
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"sha256": "0", "surroundings": 3}'])
 def test_a_damaged_description_is_a_sentence(directory: Path, loaded: list[bytes], text: str):
     (directory / "valid_for.json").write_text(text)
