@@ -102,7 +102,9 @@ def matched(
     judged = [each for each in on_their_way if is_judged(each)]
     of_workers = sum(each.worker in workers and is_judged(each) for each in launches)
     left = max(0, jobs.number - of_workers)
-    due = {each.launch_id: jobs.due_at for each in judged[:left]}
+    # Seldom, for a worker that comes passes over the row of a launch while it is written.
+    half_way = jobs.listed_at + (jobs.due_at - jobs.listed_at) / 2
+    due = {each.launch_id: jobs.due_at for each in judged[:left] if each.worker_due_at < half_way}
     due |= {each.launch_id: jobs.listed_at for each in judged[left:]}
     changed = [
         each.model_copy(update={"worker_due_at": due.get(each.launch_id, each.worker_due_at)})
