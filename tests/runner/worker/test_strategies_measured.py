@@ -172,10 +172,12 @@ def test_aot_compile_of_several_batches_is_unsupported() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("workload", "task"), [("three_blocks", "inference"), ("relu_function", "function")])
-def test_a_package_of_dynamo_is_loaded_without_compiling(workload: str, task: str) -> None:
+def test_a_package_of_dynamo_is_loaded_without_tracing(workload: str, task: str) -> None:
+    """On a CPU g++ builds its libraries once more: the package has their sources, and no machine code."""
     trial = measure(workload, parse_strategy("aot-compile"), task=task)
     assert counted(trial)[0] == 0
-    assert trial.cold_start.phases_ns.kernel_compile is None
+    phases = trial.cold_start.phases_ns
+    assert (phases.dynamo, phases.aot_autograd, phases.inductor) == (None, None, None)
 
 
 def test_onnx_runtime_gives_what_eager_gives() -> None:
