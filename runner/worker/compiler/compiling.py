@@ -107,8 +107,20 @@ def _compiled(built: Built, strategy: Strategy) -> Callable[..., Any]:
         nested: Callable[..., Any] = torch.compile(target, **arguments)
         return nested
     for block in _scoped(target, scope, built.regions):
-        block.compile(**arguments)
+        if type(block).__module__.startswith("torch."):
+            block.forward = torch.compile(_inlined(block.forward), **arguments)
+        else:
+            block.compile(**arguments)
     return target
+
+
+def _inlined(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """`forward` of one of torch's own modules, called from here: Dynamo passes over it otherwise."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return forward(*args, **kwargs)
+
+    return call
 
 
 def _mark_lengths(built: Built) -> None:

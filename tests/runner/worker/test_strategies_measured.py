@@ -138,6 +138,23 @@ def test_a_bypassed_cache_is_neither_hit_nor_miss(freezing: Trial) -> None:
     assert cache.fx_graph_hits == 0
 
 
+@pytest.mark.parametrize(("path", "graphs"), [("blocks.0.linear", 1), ("blocks.0", 1)])
+def test_a_part_is_compiled_whether_its_class_is_torchs_or_not(path: str, graphs: int) -> None:
+    """`Module.compile` of a plain `nn.Linear` compiles nothing: Dynamo passes over torch's own files."""
+    torch._dynamo.reset()
+    built, compiled_graphs = workload_fixtures.three_blocks(), []
+
+    def keep(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> object:
+        compiled_graphs.append(graph)
+        return graph.forward
+
+    strategy = messages.Strategy(kind="compile", backend=keep, scope=f"submodule:{path}")  # type: ignore[arg-type]
+    with torch.no_grad():
+        expected = built.model_or_fn(*built.inputs)
+        assert torch.equal(compiling.apply(built, strategy, Path("unused"))(*built.inputs), expected)
+    assert len(compiled_graphs) == graphs
+
+
 def test_nested_regions_are_one_region_called_three_times() -> None:
     graphs: list[torch.fx.GraphModule] = []
 
