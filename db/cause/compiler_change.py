@@ -4,7 +4,7 @@ out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 
@@ -16,6 +16,8 @@ NAMED = 2
 """So many reasons are named where something is new."""
 
 _LISTED = 5
+_UNKNOWN_SKIP = "no reason given"
+"""What the worker writes where torch only counted a skipped CUDA graph."""
 MOST_LINES = 120
 """As long as the difference of one graph's code is at most."""
 LONGEST_LINE = 160
@@ -33,7 +35,7 @@ def compiler_changes(base: CompilerFacts, head: CompilerFacts) -> list[str]:
         *_reasons("skipped frame", base.skipped_frames, head.skipped_frames),
         *_limit(base, head),
         *_counts("CUDA graph", base.cudagraph_launches, head.cudagraph_launches, " a step"),
-        *_reasons("skipped CUDA graph", base.cudagraph_skips, head.cudagraph_skips),
+        *_skips(base.cudagraph_skips, head.cudagraph_skips),
         *_code(base, head),
         *_autotuning(base, head),
         *_caches(base, head),
@@ -64,6 +66,25 @@ def _reasons(noun: str, base: Sequence[str] | None, head: Sequence[str] | None) 
     if len(base) != len(head):
         new = "; ".join([reason for reason in head if reason not in base][:NAMED])
         yield f"{plural(len(base), noun)} became {count(len(head))}{f' ({new})' if new else ''}"
+
+
+def _skips(base: Sequence[str] | None, head: Sequence[str] | None) -> Iterator[str]:
+    """Skipped CUDA graphs: how many, else which reasons came and went. What follows a reason in brackets
+    names a node of that trace.
+    """
+    if base is None or head is None:
+        return
+    if len(base) != len(head):
+        yield from _reasons("skipped CUDA graph", base, head)
+        return
+    before, after = ({reason.split(" (")[0]: reason for reason in reasons} for reasons in (base, head))
+    gone, new = ("; ".join(_only(one, other)) for one, other in ((before, after), (after, before)))
+    if new and not new.startswith(_UNKNOWN_SKIP) and not gone.startswith(_UNKNOWN_SKIP):
+        yield f"CUDA graphs are skipped for another reason ({new}{f' instead of {gone}' if gone else ''})"
+
+
+def _only(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    return [reason for kind, reason in one.items() if kind not in other][:NAMED]
 
 
 def _limit(base: CompilerFacts, head: CompilerFacts) -> Iterator[str]:

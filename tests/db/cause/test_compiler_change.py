@@ -42,6 +42,16 @@ def code(*graphs):
             {"cudagraph_skips": ["cpu device"]},
             ["0 skipped CUDA graphs became 1 (cpu device)"],
         ),
+        (
+            {"cudagraph_skips": ["cpu device (add_1)"]},
+            {"cudagraph_skips": ["mutated inputs (1 instances)"]},
+            [
+                "CUDA graphs are skipped for another reason "
+                "(mutated inputs (1 instances) instead of cpu device (add_1))"
+            ],
+        ),
+        ({"cudagraph_skips": ["cpu device (add_1)"]}, {"cudagraph_skips": ["cpu device (arg0_1)"]}, []),
+        ({"cudagraph_skips": ["no reason given (2 times)"]}, {"cudagraph_skips": ["cpu device"]}, []),
         ({"cudagraph_launches": 1}, {"cudagraph_launches": 0}, ["1 CUDA graph a step became 0"]),
         (
             {"recompile_limit_hit": False},
