@@ -160,13 +160,13 @@ _OPERATORS: tuple[tuple[str, Kernel], ...] = (
     (r"^(copy|clone|contiguous|cat|stack|fill|zero|zeros|ones|full|new_\w+|\w+_like|reshape|empty\w*"
      r"|as_strided|view\w*|t|transpose|permute|movedim|expand\w*|slice\w*|select\w*|unsqueeze|squeeze|resize\w*"
      r"|detach|alias|unsafe_view|reshape_alias|split\w*|chunk|narrow|unbind|resolve_\w+|constant_pad_nd|pad"
-     r"|pin_memory|lift_fresh|flatten|unflatten|unfold|flip|roll|repeat\w*|numpy_T|item|local_scalar_dense"
+     r"|pin_memory|lift_fresh|flatten|unflatten|unfold|flip|roll|repeat\w*|numpy_T|item|scalar_tensor|local_scalar_dense"
      r"|reorder_\w+|to_dense|to_mkldnn|set)_?$", Kernel(Family.COPY, "ATen")),
     (r"^(add|sub|rsub|mul|div|neg|abs|exp|exp2|expm1|log|log2|log1p|pow|sqrt|rsqrt|reciprocal|square|sin|cos|tan"
      r"|tanh|sigmoid|relu|relu6|gelu|silu|mish|elu|selu|leaky_relu|hardtanh|hardswish|hardsigmoid|softplus"
      r"|log_sigmoid|erf|erfc|clamp|clamp_min|clamp_max|where|masked_fill|maximum|minimum|threshold|addcmul"
      r"|addcdiv|lerp|eq|ne|lt|le|gt|ge|logical_\w+|bitwise_\w+|floor|ceil|round|trunc|sign|remainder|fmod|fma"
-     r"|floor_divide|atan2?|asin|acos|sinh|cosh|isnan|isinf|isfinite|nan_to_num|dropout|native_dropout"
+     r"|floor_divide|atan2?|asin|acos|sinh|cosh|isnan|isinf|isfinite|is(neg|pos)inf|nan_to_num|dropout|native_dropout"
      r"|bernoulli|uniform|normal|rand\w*|arange|tril|triu|glu|foreach_\w+|fused_adamw?|fused_sgd)"
      r"(_backward)?_?$", Kernel(Family.POINTWISE, "ATen")),
     (r"embedding|index|gather|scatter|sort|topk|nonzero|take|masked_select|unique|upsample|interpolate|im2col"

@@ -224,15 +224,28 @@ def _counts(change: ProfileChange, finding: Finding) -> bool:
     hidden = change.before_rest_ns if finding.delta_ns > 0 else change.after_rest_ns
     size = abs(finding.delta_ns)
     less, more = sorted((finding.before_ns, finding.after_ns))
-    return size >= change.smallest_ns and size > hidden and more >= change.threshold.ratio * less
+    # Another kind of attention is none by chance, however little its time differs.
+    ratio = 1.0 if finding.kind in _OTHER_KINDS else change.threshold.ratio
+    return size >= change.smallest_ns and size > hidden and more >= ratio * less
+
+
+_OTHER_KINDS = (
+    FindingKind.LOST_FUSED_ATTENTION,
+    FindingKind.GAINED_FUSED_ATTENTION,
+    FindingKind.OTHER_ATTENTION,
+)
+
+
+_DISPATCH = 0.01
+"""An operator with a smaller share of attention's time only chose the way that it runs."""
 
 
 def _attention(change: ProfileChange) -> Finding | None:
     """How attention runs, where that is another way than before; None without evidence of both sides."""
     kernels = [each for each in change.kernels if each.kernel.family is Family.ATTENTION]
     ns = sum(each.before_ns for each in kernels), sum(each.after_ns for each in kernels)
-    before = {each.kernel.variant for each in kernels if each.before_ns}
-    after = {each.kernel.variant for each in kernels if each.after_ns}
+    before = {each.kernel.variant for each in kernels if each.before_ns > _DISPATCH * ns[0]}
+    after = {each.kernel.variant for each in kernels if each.after_ns > _DISPATCH * ns[1]}
     if len(before) != 1 or len(after) != 1 or before == after or None in before | after:
         return None
     (old,), (new,) = before, after
@@ -244,11 +257,17 @@ def _attention(change: ProfileChange) -> Finding | None:
     return Finding(FindingKind.OTHER_ATTENTION, Family.ATTENTION, *ns, before=old, after=new)
 
 
+# What ATen's own unfused attention calls besides products and softmax, on a CPU by name: it scales both
+# operands and empties the rows that are masked as a whole (`_safe_softmax`).
+# Source: aten/src/ATen/native/transformers/attention.cpp.
+_MATH_PIECES = frozenset(f"aten::{name}" for name in ("mul", "eq", "isneginf", "all", "where"))
+
+
 def _with_unfused(kernels: list[KernelChange]) -> list[KernelChange]:
     """The kernels with the pieces of unfused attention counted to it, where one side has it in one kernel.
 
     The pieces are what only the other side has and runs as often as that kernel: softmax, and with one the
-    matrix products around it.
+    matrix products around it; where a name says that attention ran unfused, the rest of it too.
     """
     fused = [each for each in kernels if each.kernel.fused_attention]
     layers = sum(each.before_calls for each in fused), sum(each.after_calls for each in fused)
@@ -269,6 +288,8 @@ def _with_unfused(kernels: list[KernelChange]) -> list[KernelChange]:
         if _precision(products) == "float32":
             # In float32 what goes in is cast first; in its own dtype nothing is.
             pieces |= {each.name for each in own if each.kernel.casts}
+        if any(each.kernel.variant == UNFUSED for each in own):
+            pieces |= {each.name for each in own if each.name in _MATH_PIECES}
     return [
         replace(each, kernel=replace(each.kernel, family=Family.ATTENTION, variant=UNFUSED))
         if each.name in pieces

@@ -67,6 +67,64 @@ def test_attention_found_again_and_another_kind_of_it():
     )
 
 
+# Operators of two attention layers on a CPU as torch 2.13.0 names them, without those that move nothing.
+ON_A_CPU = (
+    ("aten::_scaled_dot_product_flash_attention_for_cpu", 2, 162_200_000),
+    ("aten::addmm", 4, 64_500_000),
+    ("aten::copy_", 4, 5_840_000),
+    ("aten::add", 2, 3_000_000),
+    ("aten::scaled_dot_product_attention", 2, 38_000),
+)
+APART = (
+    ("aten::bmm", 4, 168_100_000),
+    ("aten::_softmax", 2, 65_800_000),
+    ("aten::addmm", 4, 56_900_000),
+    ("aten::all", 2, 50_700_000),
+    ("aten::where", 2, 46_100_000),
+    ("aten::isneginf", 2, 23_600_000),
+    ("aten::copy_", 16, 8_540_000),
+    ("aten::mul", 4, 5_460_000),
+    ("aten::add", 2, 592_000),
+    ("aten::_safe_softmax", 2, 230_000),
+    ("aten::_scaled_dot_product_attention_math", 2, 115_000),
+    ("aten::scaled_dot_product_attention", 2, 33_000),
+)
+
+
+def test_an_eager_cpu_names_its_lost_attention():
+    fused, apart = side(*ON_A_CPU, busy=None), side(*APART, busy=None)
+    assert sentence(fused, apart) == (
+        "Slower (236 ms became 426 ms a step): attention lost its fused kernel (flash, 162 ms) "
+        "and runs unfused (360 ms)."
+    )
+    assert sentence(apart, fused) == (
+        "Faster (426 ms became 236 ms a step): attention runs in a fused kernel (flash, 162 ms) "
+        "where it ran unfused (360 ms)."
+    )
+
+
+def test_a_compiled_cpu_names_its_lost_attention():
+    same = (("aten::addmm", 4, 75_000_000), ("graph_0_cpp_fused_add_view_0", 1, 165_000))
+    softmax = "graph_0_cpp_fused__safe_softmax_view_1"
+    fused = side(*ON_A_CPU[:1], *same, busy=None)
+    apart = side(("aten::bmm", 4, 236_600_000), (softmax, 2, 82_200_000), *same, busy=None)
+    assert sentence(fused, apart) == (
+        "Slower (237 ms became 394 ms a step): attention lost its fused kernel (flash, 162 ms) "
+        "and runs unfused (319 ms)."
+    )
+
+
+def test_pointwise_work_that_no_attention_explains_stays_pointwise():
+    """Without a name that says unfused, a product and a softmax of one side are all that is counted."""
+    others = [each for each in APART if "attention" not in each[0] and "_safe_softmax" not in each[0]]
+    (found,) = [
+        each
+        for each in findings(compare_profiles(side(*ON_A_CPU, busy=None), side(*others, busy=None)))
+        if each.family is Family.ATTENTION
+    ]
+    assert found.after_ns == 168_100_000 + 65_800_000
+
+
 def test_without_softmax_nobody_says_unfused():
     before = side((GEMM, 4, 1000), (FLASH, 2, 500))
     after = side((GEMM, 4, 1000), (SGEMM, 2, 3000))
