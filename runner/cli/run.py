@@ -24,7 +24,7 @@ from db.metrics.eligibility import without_canaries
 from db.queries.filters import Filters
 from db.queries.trials import trial_records, trials_frame
 from db.records.trial import StrategyKind
-from db.wording.units import plural, words
+from db.wording.units import MISSING, plural, words
 from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
 from runner.cli.judging import ComparisonReport, print_logged
 from runner.cli.options import (
@@ -229,7 +229,7 @@ def _print(
         return
     out = console()
     rows = cases.to_dict("records")
-    out.print(result_table(rows, plan.not_applicable, verdicts, several_builds=len(plan.runs) > 1))
+    out.print(result_table(rows, plan.not_applicable, verdicts, builds=_build_names(plan, frame)))
     if submodules is not None:
         out.print(submodule_table(submodules))
     for line in (*reasons(plan.not_applicable), *target_lines(targets)):
@@ -240,6 +240,17 @@ def _print(
             markup=False,
             highlight=False,
         )
+
+
+def _build_names(plan: Plan, frame: DataFrame) -> dict[str, str]:
+    """What the builds of a plan are called here, by id; none where it measures one."""
+    if len(plan.runs) == 1:
+        return {}
+    called = {planned.run_id: planned.build for planned in plan.runs}
+    names: dict[str, list[str]] = {}
+    for run_id, build_id in frame[["run_id", "build_id"]].drop_duplicates().itertuples(index=False):
+        names.setdefault(str(build_id), []).append(called[run_id] or MISSING)
+    return {build_id: ", ".join(some) for build_id, some in names.items()}
 
 
 def _identities(frame: DataFrame) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:

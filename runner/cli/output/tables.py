@@ -49,9 +49,10 @@ def result_table(
     not_applicable: Sequence[NotApplicable],
     verdicts: Mapping[tuple[str, str], str],
     *,
-    several_builds: bool,
+    builds: Mapping[str, str],
 ) -> Table:
-    """One row per case. `cases` are rows of a frame of cases; `verdicts` by workload and strategy.
+    """One row per case. `cases` are rows of a frame of cases; `verdicts` by workload and strategy. `builds`
+    has the names of several builds by id; they stand where torch does not tell them apart.
 
     Column eager is what speedup is taken against: the median of eager in the compiled case's own processes.
     """
@@ -60,11 +61,13 @@ def result_table(
         for row in cases
         if row["strategy_kind"] == StrategyKind.EAGER
     }
+    named = len({row["torch"] for row in cases}) < len(builds)
+    of_build = [*(["build"] if named else []), *(["torch"] if builds else [])]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading, justify in (
         ("workload", "left"),
         ("strategy", "left"),
-        *([("torch", "left")] if several_builds else []),
+        *((heading, "left") for heading in of_build),
         ("trials", "right"),
         ("latency", "right"),
         ("eager", "right"),
@@ -78,12 +81,13 @@ def result_table(
     ):
         table.add_column(heading, justify=justify)  # type: ignore[arg-type]
     for row in cases:
-        torch = [Text(str(row["torch"]))] if several_builds else []
+        sides = {"build": builds.get(row["build_id"], MISSING), "torch": str(row["torch"])}
         verdict_cells = [verdicts.get((row["workload"], row["strategy"]), MISSING)] if verdicts else []
         names = [Text(row["workload"]), Text(row["strategy"])]
-        table.add_row(*names, *torch, *_figures(row), *verdict_cells, Text(_notes(row, apart)))
+        names += [Text(sides[heading]) for heading in of_build]
+        table.add_row(*names, *_figures(row), *verdict_cells, Text(_notes(row, apart)))
     for case in not_applicable:
-        blanks = [MISSING] * (8 + several_builds + bool(verdicts))
+        blanks = [MISSING] * (8 + len(of_build) + bool(verdicts))
         table.add_row(Text(case.workload), Text(case.strategy), *blanks, Text("not applicable"), style="dim")
     return table
 

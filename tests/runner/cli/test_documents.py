@@ -117,7 +117,7 @@ def test_the_table_shows_cases_failures_and_what_is_not_applicable(sqlite_databa
     save_trials(sqlite_database, history)
     rows = summarize_cases(trials_frame(sqlite_database, Filters())).to_dict("records")
     out = io.StringIO()
-    table = result_table(rows, [UNUSED], {("bert-base", "default"): "unchanged"}, several_builds=False)
+    table = result_table(rows, [UNUSED], {("bert-base", "default"): "unchanged"}, builds={})
     Console(file=out, width=200, color_system=None).print(table)
     text = out.getvalue()
     assert "3 of 3 failed: out of memory" in text
@@ -125,6 +125,19 @@ def test_the_table_shows_cases_failures_and_what_is_not_applicable(sqlite_databa
     assert "unchanged" in text
     assert "nan" not in text.lower()
     assert "None" not in text
+
+
+@pytest.mark.parametrize(
+    ("releases", "named"), [(("2.13.0", "2.13.0"), True), (("2.12.0", "2.13.0"), False)]
+)
+def test_builds_of_one_torch_are_told_apart_by_name(releases: tuple[str, str], named: bool) -> None:
+    (eager, _) = _eager_at(2.0)
+    rows = [eager | {"build_id": each, "torch": torch} for each, torch in zip("ab", releases, strict=True)]
+    out = io.StringIO()
+    table = result_table(rows, [UNUSED], {}, builds={"a": "old", "b": "new"})
+    Console(file=out, width=200, color_system=None).print(table)
+    cells = [line.split()[2:4] for line in out.getvalue().splitlines() if " mlp " in line]
+    assert cells == ([["old", "2.13.0"], ["new", "2.13.0"]] if named else [["2.12.0", "5"], ["2.13.0", "5"]])
 
 
 def test_the_table_says_when_it_may_never_pay() -> None:
@@ -155,7 +168,7 @@ def _eager_at(milliseconds: float, spread: float = 0.01) -> list[dict[str, Any]]
 
 def _lines(rows: list[dict[str, Any]]) -> tuple[str, str]:
     out = io.StringIO()
-    Console(file=out, width=200, color_system=None).print(result_table(rows, [], {}, several_builds=False))
+    Console(file=out, width=200, color_system=None).print(result_table(rows, [], {}, builds={}))
     eager, compiled = (line for line in out.getvalue().splitlines() if " mlp " in line)
     return eager, compiled
 
