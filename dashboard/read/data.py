@@ -29,7 +29,7 @@ from db.metrics.eligibility import passed_mask, without_canaries
 from db.metrics.trend import series_points
 from db.queries import facets, fleet, records, schedules
 from db.queries import run_parts as parts
-from db.queries.causes import explained_case
+from db.queries.causes import explained_case, explanation_lines, explanations
 from db.queries.cold_start import cold_starts, newest_job_trials
 from db.queries.data_version import data_version
 from db.queries.facets import measured_workloads
@@ -47,6 +47,7 @@ from db.records.trial import SourceKind, Status, Task, Trial
 RECENT_RUNS = 30
 """How many runs a small history shows: as many points as a sparkline has room for."""
 _PROFILES_AMONG = 200
+_MOST_EXPLAINED = 10
 
 
 @lru_cache(maxsize=4)
@@ -199,6 +200,12 @@ def read_explanation(
 ) -> list[str]:
     """Why one case changed between base and head, in sentences, by the verdicts `rows` on it."""
     return explained_case(opened(snapshot.url), *sides, machine_id, rows)
+
+
+def read_explanations(snapshot: Snapshot, comparison: Comparison) -> list[str]:
+    """Why the cases of a comparison changed, a sentence a line."""
+    found = explanations(opened(snapshot.url), comparison)
+    return explanation_lines(comparison, found, most=_MOST_EXPLAINED, rest_in="the evidence of each")
 
 
 @cached

@@ -28,6 +28,7 @@ from dashboard.read.data import (
     newest_build,
     read_choices,
     read_choices_on,
+    read_explanations,
     read_regressions,
     read_ungated,
     read_workloads,
@@ -159,7 +160,8 @@ def _compared(
     before, after = built.values()
     differs = pd.DataFrame(verdict_words.environment_diff(before, after, judged.changed_components))
     floors = floors_of(snapshot, judged.machine_id)
-    beside = upgrade.Beside(differs, code=traced_changes(reader(), judged), floors=floors)
+    why, code = read_explanations(snapshot, judged), traced_changes(reader(), judged)
+    beside = upgrade.Beside(differs, why=why, code=code, floors=floors)
     if link is not None:
         beside = replace(
             beside,

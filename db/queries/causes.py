@@ -20,12 +20,14 @@ from db.records.regressions import Regression
 from db.records.sampling import Profile, Trace
 from db.tables.trials import SERIES, TRIAL, TRIAL_DETAIL
 from db.wording.trials import host_sentence
+from db.wording.units import plural
 
 Case = tuple[str, str]
 """Workload and strategy, by id."""
 _NEWEST = 5
 """So many profiles of a case are looked through for one that nothing disturbed."""
-_TIMED = (Metric.LATENCY, Metric.DEVICE_TIME, Metric.SPEEDUP, Metric.DEVICE_SPEEDUP)
+OF_A_STEP = (Metric.LATENCY, Metric.DEVICE_TIME, Metric.SPEEDUP, Metric.DEVICE_SPEEDUP)
+"""What profiles explain."""
 
 
 @dataclass(frozen=True)
@@ -134,11 +136,33 @@ def causes(database: Database, comparison: Comparison) -> dict[Case, Cause]:
     return causes_between(database, base, head, comparison.machine_id, moved)
 
 
+def explanation_lines(
+    comparison: Comparison, by_case: Mapping[Case, Explanation], *, most: int, rest_in: str
+) -> list[str]:
+    """The explanations of a comparison, a sentence a line with its case; of many cases the first `most`, and
+    where the others are.
+    """
+    names = _named_cases(comparison)
+    shown = list(by_case.items())[:most]
+    lines = [
+        f"{names[case].workload} / {names[case].strategy}: {sentence}"
+        for case, explanation in shown
+        for sentence in explanation.sentences
+    ]
+    if rest := len(by_case) - len(shown):
+        lines.append(f"Why {plural(rest, 'more case')} changed: see {rest_in}.")
+    return lines
+
+
+def _named_cases(comparison: Comparison) -> dict[Case, Judged]:
+    return {(row.case.workload_id, row.case.strategy_id): row for row in comparison.rows}
+
+
 def explanation_documents(
     comparison: Comparison, by_case: Mapping[Case, Explanation]
 ) -> list[dict[str, Any]]:
     """The explanations of a comparison as documents have them, with the names of their cases."""
-    names = {(row.case.workload_id, row.case.strategy_id): row for row in comparison.rows}
+    names = _named_cases(comparison)
     return [
         {
             "workload": names[case].workload,
@@ -196,7 +220,7 @@ def _newest_of_sides(
 
 def moved_of(row: Judged) -> Moved | None:
     """What a row says of the time of a step; None where it says nothing of it."""
-    if row.metric not in _TIMED:
+    if row.metric not in OF_A_STEP:
         return None
     eager = row.who_moved is WhoMoved.EAGER
     change = row.eager_change if eager else row.compiled_change

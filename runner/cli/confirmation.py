@@ -6,15 +6,16 @@ Apart from the gate, which imports it only when it is asked for: measuring takes
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from db.engine.session import Database
-from db.errors import printable
 from db.judge import gateway
-from db.judge.compare.confirmation import Confirmation, decide
+from db.judge.compare.confirmation import Confirmation, Suspicion, decide
 from db.judge.compare.sides import Selection, VerdictError
+from db.judge.compare.whole import counts_as_regression
 from db.judge.policy import Policy
-from db.judge.results import Comparison
+from db.judge.results import CaseKey, Comparison, Row
 from db.wording.metrics import METRICS
 from db.wording.units import plural
 from runner.cli.judging import Decided, print_logged
@@ -72,17 +73,19 @@ def _measure(
         f"{plural(len(plan.trials), 'trial')}, both builds interleaved.",
         file=sys.stderr,
     )
-    if planned.plan.over_budget:
-        waiting = plural(len(planned.plan.over_budget), "suspected case")
-        print(f"The budget leaves out {waiting}, the least sure ones.", file=sys.stderr)
     if measure(plan, database, settings, Durations({}))[0].interrupted:
         return Decided(interrupted=True)
     fresh = _judge_fresh(database, first, plan, settings)
     print_logged(log_builds(database, [run.run_id for run in plan.runs], settings, fresh=True))
     decided = decide(planned.plan, fresh)
-    for confirmation in decided:
-        _print_confirmation(confirmation)
-    return Decided(decided)
+    return Decided(decided, _lines(decided, planned.plan.over_budget), _standing(decided, fresh))
+
+
+def _standing(decided: Sequence[Confirmation], fresh: Comparison | None) -> tuple[Row, ...]:
+    """The fresh verdicts on what was suspected, and those of what regressed besides."""
+    suspected = [each.row for each in decided if each.row is not None]
+    others = [] if fresh is None else [row for row in fresh.rows if counts_as_regression(row)]
+    return (*suspected, *(row for row in others if row not in suspected))
 
 
 def _judge_fresh(database: Database, first: Comparison, plan: Plan, settings: Settings) -> Comparison | None:
@@ -102,8 +105,16 @@ def _judge_fresh(database: Database, first: Comparison, plan: Plan, settings: Se
     return fresh
 
 
-def _print_confirmation(confirmation: Confirmation) -> None:
-    case = confirmation.case
-    subject = f"{case.workload} / {case.strategy}, {METRICS[confirmation.metric].word}"
-    line = f"{confirmation.outcome.value.capitalize()}: {subject}: {confirmation.reason}"
-    print(printable(line), file=sys.stderr)
+def _lines(decided: Sequence[Confirmation], over_budget: Sequence[Suspicion]) -> tuple[str, ...]:
+    """Each decision, and each suspicion that the budget left out."""
+    waiting = (f"Not measured again, beyond the budget: {_case(each.case)}." for each in over_budget)
+    return (*map(_line, decided), *waiting)
+
+
+def _line(decided: Confirmation) -> str:
+    subject = f"{_case(decided.case)}, {METRICS[decided.metric].word}"
+    return f"{decided.outcome.value.capitalize()}: {subject}: {decided.reason}"
+
+
+def _case(case: CaseKey) -> str:
+    return f"{case.workload} / {case.strategy}"

@@ -14,6 +14,7 @@ from db.errors import ConfigError, DatabaseError, NotFoundError, printable
 from db.judge.compare.whole import counts_as_regression, overall_verdict, sentences
 from db.judge.results import Row
 from db.judge.vocabulary import Verdict
+from db.queries.causes import explanations
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState
 from db.queries.sides import require_stored, resolve_side
@@ -90,8 +91,10 @@ def gate(
         report = _judge_newest(database, settings, since, against, machine)
         _record(database, report, settings)
         decided = _confirmation(database, report, settings, confirm, budget)
-        report = replace(_after(report, decided), states=recorded_states(database, report.comparison))
+        report = _after(database, report, decided)
     if json_ or markdown_:
+        for line in decided.lines:
+            print(printable(line), file=sys.stderr)
         print_comparison(report, as_json=json_, as_markdown=markdown_, more=_more(report, decided))
     else:
         _print(report)
@@ -130,16 +133,27 @@ def _confirmation(
     return Decided()
 
 
-def _after(report: ComparisonReport, decided: Decided) -> ComparisonReport:
-    """With the verdicts of a second look in the place of those that were suspected."""
-    fresh = {row_subject(each.row): each.row for each in decided.confirmations if each.row is not None}
-    rows = tuple(fresh.get(row_subject(row), row) for row in report.comparison.rows)
-    if not fresh:
-        return report
-    comparison = report.comparison.model_copy(
-        update={"rows": rows, "verdict": overall_verdict(rows, report.comparison.policy)}
+def _after(database: Database, report: ComparisonReport, decided: Decided) -> ComparisonReport:
+    """With the verdicts of a second look in the place of those of the first, what it decided in words, why
+    cases changed by its profiles too, and what is recorded now.
+    """
+    comparison = report.comparison
+    if decided.rows:
+        fresh = {row_subject(row): row for row in decided.rows}
+        known = {row_subject(row) for row in comparison.rows}
+        rows = tuple(fresh.get(row_subject(row), row) for row in comparison.rows)
+        rows += tuple(row for subject, row in fresh.items() if subject not in known)
+        comparison = comparison.model_copy(
+            update={"rows": rows, "verdict": overall_verdict(rows, comparison.policy)}
+        )
+        comparison = comparison.model_copy(update={"sentences": sentences(comparison)})
+    return replace(
+        report,
+        comparison=comparison,
+        states=recorded_states(database, comparison),
+        explanations=explanations(database, comparison),
+        decided=decided.lines,
     )
-    return replace(report, comparison=comparison.model_copy(update={"sentences": sentences(comparison)}))
 
 
 def _record(database: Database, report: ComparisonReport, settings: Settings) -> None:

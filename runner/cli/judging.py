@@ -20,7 +20,13 @@ from db.judge.policy import Policy
 from db.judge.results import Comparison, Row
 from db.judge.targets import TargetCheck, check_targets
 from db.judge.vocabulary import CauseClass, Verdict
-from db.queries.causes import Case, Explanation, explanation_documents, explanations
+from db.queries.causes import (
+    Case,
+    Explanation,
+    explanation_documents,
+    explanation_lines,
+    explanations,
+)
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.run_parts import newest_run, newest_two
@@ -65,7 +71,8 @@ class NewestRuns(NamedTuple):
 @dataclass(frozen=True)
 class ComparisonReport:
     """A comparison, the head's targets, what is recorded about the comparison's cases, by case and metric,
-    whether both sides are imported, which nothing here can measure again, and why cases changed.
+    whether both sides are imported, which nothing here can measure again, why cases changed, and what a
+    second look `decided`.
     """
 
     comparison: Comparison
@@ -73,12 +80,15 @@ class ComparisonReport:
     states: States
     imported: bool
     explanations: Mapping[Case, Explanation]
+    decided: tuple[str, ...] = ()
 
     @property
     def sentences(self) -> list[str]:
         """The comparison in sentences, with what became of its regressions so far."""
         first, *others = summary_lines(self.comparison)
-        return [first, *recorded_lines(self.states.values()), *explanation_lines(self), *others]
+        recorded = recorded_lines(self.states.values())
+        why = explanation_lines(self.comparison, self.explanations, most=_EXPLAINED_CASES, rest_in="--json")
+        return [first, *recorded, *self.decided, *why, *others]
 
     @property
     def missed_targets(self) -> tuple[TargetCheck, ...]:
@@ -88,9 +98,13 @@ class ComparisonReport:
 
 @dataclass(frozen=True)
 class Decided:
-    """What a second look made of each suspicion; empty where none was taken."""
+    """What a second look made of each suspicion; empty where none was taken. `lines` say it, and what was not
+    looked at; `rows` are the verdicts on its fresh trials that stand.
+    """
 
     confirmations: tuple[Confirmation, ...] = ()
+    lines: tuple[str, ...] = ()
+    rows: tuple[Row, ...] = ()
     interrupted: bool = False
 
 
@@ -121,20 +135,6 @@ def judge(
     )
     states = recorded_states(database, comparison)
     return ComparisonReport(comparison, targets, states, imported, explanations(database, comparison))
-
-
-def explanation_lines(report: ComparisonReport) -> list[str]:
-    """Why cases changed, of many the first ones."""
-    names = {(row.case.workload_id, row.case.strategy_id): row for row in report.comparison.rows}
-    shown = list(report.explanations.items())[:_EXPLAINED_CASES]
-    lines = [
-        f"{names[case].workload} / {names[case].strategy}: {sentence}"
-        for case, explanation in shown
-        for sentence in explanation.sentences
-    ]
-    if rest := len(report.explanations) - len(shown):
-        lines.append(f"Why {plural(rest, 'more case')} changed: see --json.")
-    return lines
 
 
 def _filters_of(side: Selection, filters: Filters, machine_id: str | None) -> Filters:

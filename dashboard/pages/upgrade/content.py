@@ -36,6 +36,7 @@ from dashboard.read.data import (
     read_choices,
     read_comparison,
     read_explanation,
+    read_explanations,
     read_regressions,
     read_trials,
     read_workloads,
@@ -97,7 +98,7 @@ _EMPTY: tuple[Part, ...] = ()
 @dataclass(frozen=True)
 class Beside:
     """What stands with a comparison: in what the builds differ (`part`, `base`, `head`), what is recorded of
-    it, the decisions on the upgrade, oldest first, the parts on the case in focus, how its generated code
+    it, the decisions on the upgrade, oldest first, the case in focus, why cases changed, how generated code
     differs, the machine's noise floors. None where it is of no two builds, for which nobody decides.
     """
 
@@ -105,6 +106,7 @@ class Beside:
     recorded: Sequence[RegressionState] | None = None
     signed: Sequence[SignOff] | None = None
     in_focus: tuple[Part, ...] = ()
+    why: Sequence[str] = ()
     code: Mapping[Case, Sequence[SourceChange]] = field(default_factory=dict)
     floors: tuple[NoiseFloor, ...] = ()
 
@@ -131,8 +133,9 @@ def _judged(snapshot: Snapshot, link: Link) -> tuple[Comparison, dict[str, str],
     )
     differs = verdict_words.environment_diff(base, head, comparison.changed_components)
     recorded = inbox.chosen(read_regressions(snapshot), inbox_link(link))
-    floors = floors_of(snapshot, comparison.machine_id)
-    return comparison, labels, Beside(pd.DataFrame(differs, columns=list(_DIFFERS)), recorded, floors=floors)
+    floors, why = floors_of(snapshot, comparison.machine_id), read_explanations(snapshot, comparison)
+    table = pd.DataFrame(differs, columns=list(_DIFFERS))
+    return comparison, labels, Beside(table, recorded, why=why, floors=floors)
 
 
 def inbox_link(link: Link) -> Link:
@@ -148,6 +151,7 @@ def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, be
             *_verdict(comparison, beside.recorded),
             *_decisions(beside.signed),
             *_changes(comparison, metric, labels, link, beside.floors),
+            *parts.listed("Why cases changed", beside.why, key="why"),
             *beside.in_focus,
             *_shift(comparison, labels),
             *_counts(comparison, labels),

@@ -48,6 +48,21 @@ def test_a_page_and_its_report_carry_the_sentence(links: list[Link], number: int
     assert SENTENCE in [line for part in frozen.sections if part.kind == "lines" for line in part.lines]
 
 
+def test_a_comparison_of_no_case_in_focus_says_why_cases_changed(links: list[Link]) -> None:
+    upgrade, _ = links
+    whole = Link(page=Page.UPGRADE, base=upgrade.base, head=upgrade.head)
+    why = f"mlp / default: {SENTENCE}"
+    test = opened(whole)
+    assert not test.exception
+    assert why in texts(test).replace("\\", "")
+    for frozen in (
+        freeze_link(href(whole), title=None, by="ann", at=START),
+        freeze_comparison("torch=2.12.0", "torch=2.13.0", title=None, by="ann", at=START),
+    ):
+        said = [part for part in frozen.sections if part.kind == "lines"]
+        assert [why in part.lines for part in said if part.title == "Why cases changed"] == [True]
+
+
 def test_a_report_has_the_code_of_both_builds_escaped_and_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

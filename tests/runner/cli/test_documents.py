@@ -127,9 +127,7 @@ def test_the_table_shows_cases_failures_and_what_is_not_applicable(sqlite_databa
     assert "None" not in text
 
 
-@pytest.mark.parametrize(
-    ("releases", "named"), [(("2.13.0", "2.13.0"), True), (("2.12.0", "2.13.0"), False)]
-)
+@pytest.mark.parametrize(("releases", "named"), [(("2.13.0", "2.13.0"), True), (("2.12.0", "2.13.0"), False)])
 def test_builds_of_one_torch_are_told_apart_by_name(releases: tuple[str, str], named: bool) -> None:
     (eager, _) = _eager_at(2.0)
     rows = [eager | {"build_id": each, "torch": torch} for each, torch in zip("ab", releases, strict=True)]
