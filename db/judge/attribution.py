@@ -95,9 +95,14 @@ class CaseAttribution(Result):
         return tuple(each.components[0] for each in real)
 
     @property
+    def undecided(self) -> tuple[str, ...]:
+        """The components that may carry a change, or none."""
+        return tuple(each.components[0] for each in self.carried if not each.real and not each.none)
+
+    @property
     def decided(self) -> bool:
         """Whether more rounds would tell nothing new."""
-        return bool(self.carried) and all(each.real or each.none for each in self.carried)
+        return bool(self.carried) and not self.undecided
 
 
 def _log(effect: Effect) -> float:

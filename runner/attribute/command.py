@@ -312,7 +312,8 @@ def _case(measurer: Measurer, found: CaseAttribution, moved: Row) -> dict[str, A
     lines = sentences(
         found, moved, {measurer.title(hybrid): reason for hybrid, reason in missing.items()}, measurer
     )
-    return {**found.model_dump(mode="json"), "named": list(found.named), "sentences": lines}
+    named, undecided = list(found.named), list(found.undecided)
+    return {**found.model_dump(mode="json"), "named": named, "undecided": undecided, "sentences": lines}
 
 
 def sentences(found: CaseAttribution, moved: Row, missing: dict[str, str], measurer: Measurer) -> list[str]:
@@ -323,7 +324,13 @@ def sentences(found: CaseAttribution, moved: Row, missing: dict[str, str], measu
     change = f" by {_change(effect)}" if effect else ""
     lines = [f"{case}: {name} changed{change} from {measurer.base.build.name} to {measurer.head.build.name}."]
     carried = {each.components[0]: each for each in found.carried}
-    lines += [f"{each} carries {_change(carried[each])}." for each in found.named]
+    titles = {each.name: each.title(measurer.base, measurer.head) for each in measurer.components}
+    lines += [f"{titles[each]} carries {_change(carried[each])}." for each in found.named]
+    lines += [
+        f"What {titles[each]} carries is undecided after {plural(found.rounds, 'round')}: "
+        f"{_change(carried[each])}."
+        for each in found.undecided
+    ]
     if not found.named:
         limit = measurer.settings.policy.for_case(found.workload, found.strategy, moved.metric).minimum_effect
         lines.append(f"No component is shown to carry {whole_percent(limit)} or more.")
@@ -336,7 +343,7 @@ def sentences(found: CaseAttribution, moved: Row, missing: dict[str, str], measu
             lines.append(f"{each.components[0]} adds {_change(each)} more where the others changed too.")
     lines += [f"{hybrid} cannot be measured: {reason.rstrip('.')}." for hybrid, reason in missing.items()]
     if found.unknown:
-        lines.append(f"What {' and '.join(found.unknown)} carries is unknown.")
+        lines.append(f"What {' and '.join(titles[each] for each in found.unknown)} carries is unknown.")
     elif missing:
         lines.append("What components do together is unknown without it.")
     return lines

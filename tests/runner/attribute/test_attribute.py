@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import shutil
 from datetime import UTC, datetime, timedelta
 
@@ -221,7 +222,19 @@ def test_the_text_names_the_component_and_both_builds(attribute):
     assert code == 0
     assert lines[0].startswith("elementwise / default: Latency changed by +3")
     assert lines[0].endswith("from old to new.")
-    assert lines[1].startswith("torch carries +3")
+    assert lines[1].startswith("torch 2.6.0 to 2.12.1 carries +3")
+    assert not any("undecided" in line for line in lines)
+
+
+def test_a_component_that_stays_undecided_is_named_with_its_versions(attribute):
+    """torch's part is certain; that of transformers is smaller than four noisy rounds can tell."""
+    rng, planted = random.Random(0), slower(torch="2.12.1")
+    host = Host(lambda mine: planted(mine) + rng.gauss(0, 0.05))
+    _, document, _ = attribute(host, "--trials", "4", "--max-trials", "4")
+    (case,) = document["cases"]
+    assert (case["named"], case["undecided"]) == (["torch"], ["transformers"])
+    (line,) = (line for line in case["sentences"] if "undecided" in line)
+    assert line.startswith("What transformers 1.0 to 2.0 carries is undecided after 4 rounds: ")
 
 
 def test_a_build_against_itself_has_no_component(attribute):
