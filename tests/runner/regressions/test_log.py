@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import threading
 import uuid
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +17,7 @@ from runner.cli.app import app
 from runner.cli.front import exit_code_of
 from tests.builders import make_history
 from tests.regression_cases import RUN_2, stepping_history
+from tests.runner.webhook import webhook
 
 BUILDS = ("2.12.0", "2.13.0", "2.13.0", "2.13.0")
 TOKEN = "s3cr3t-t0ken"
@@ -28,30 +26,14 @@ TOKEN = "s3cr3t-t0ken"
 @pytest.fixture
 def inbox(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[dict[str, Any]]]:
     """What a webhook on loopback was sent; the configuration names it."""
-    messages: list[dict[str, Any]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            messages.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Nothing on standard error."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.chdir(tmp_path)
-    Path("compilewatch.toml").write_text(
-        '[notify]\nbase_url = "https://watch.example.com"\n'
-        f'[[channel]]\nname = "team"\nwebhook = "http://127.0.0.1:{server.server_address[1]}/{TOKEN}"\n'
-    )
-    yield messages
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with webhook(f"/{TOKEN}") as receiving:
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        monkeypatch.chdir(tmp_path)
+        Path("compilewatch.toml").write_text(
+            '[notify]\nbase_url = "https://watch.example.com"\n'
+            f'[[channel]]\nname = "team"\nwebhook = "{receiving.address}"\n'
+        )
+        yield receiving.messages
 
 
 def measured(url: str, *factors: float) -> None:
