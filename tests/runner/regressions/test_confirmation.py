@@ -10,6 +10,7 @@ import pytest
 from db.engine.session import Database
 from db.judge.policy import Policy
 from db.judge.results import Comparison
+from db.judge.vocabulary import Metric
 from db.queries.regressions import regressions_frame, standing_regressions
 from db.queries.schedules import queue
 from db.records.regressions import TriageEvent, TriageState
@@ -20,7 +21,7 @@ from db.store.requests import note_runs, take_request
 from db.store.trials import save_trials
 from runner.config.settings import BuildSettings, Settings
 from runner.plan.host_stacks import HostStacks, MissingBuildError
-from runner.regressions.confirmation import request_confirmation
+from runner.regressions.confirmation import confirmation_plan, request_confirmation
 from runner.regressions.log import log_builds
 from tests.builders import make_build
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
@@ -123,6 +124,22 @@ def test_a_second_look_names_both_builds_and_is_asked_for_once(suspected: Databa
     assert request.spec.machine == "gpu-box-3"
     assert request_confirmation(suspected, compared(suspected), Policy(), host, at=NOW) is None
     assert len(queue(suspected)) == 1
+
+
+@pytest.mark.parametrize(
+    ("metric", "profiled"),
+    [(Metric.LATENCY, True), (Metric.DEVICE_TIME, True), (Metric.COMPILE_COST, False)],
+)
+def test_a_second_look_takes_profiles_of_what_they_explain(
+    sqlite_database: Database, metric: Metric, profiled: bool
+) -> None:
+    save_trials(sqlite_database, stepping_history(1.0, 1.1, builds=("2.12.0", "2.13.0")))
+    found = compared(sqlite_database)
+    rows = [row.model_copy(update={"metric": metric}) for row in found.rows if row.metric is Metric.LATENCY]
+    found = found.model_copy(update={"rows": tuple(rows)})
+    planned = confirmation_plan(sqlite_database, found, Policy(), on_this_host("2.12.0", "2.13.0"))
+    assert planned is not None
+    assert planned.spec.profile is profiled
 
 
 def test_where_a_build_is_gone_nothing_is_asked_and_the_regressions_stay_suspected(
