@@ -9,14 +9,19 @@ from typing import Any
 
 import pytest
 
-from db.engine.session import open_database
+from db.engine.session import Database, open_database
+from db.judge.results import Comparison
+from db.judge.vocabulary import Metric, Verdict
 from db.queries.regressions import regressions_frame, standing_regressions
 from db.queries.schedules import queue
 from db.records.regressions import TriageState
 from db.records.trial import Trial
 from db.store.trials import save_trials
+from runner.cli import confirmation
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
+from runner.cli.judging import Decided
+from tests.db.queries.test_causes import AFTER, BEFORE, SENTENCE, explained_history
 from tests.regression_cases import RUN_0, RUN_1, stepping_history
 
 BUILDS = ("2.12.0", "2.13.0", "2.13.0")
@@ -226,6 +231,48 @@ def test_a_confirmation_that_nobody_here_can_run_says_so_once(
     assert gate(sqlite_url, "--confirm", "run") == 1
     assert "torch 2.12.0 (cu130) cannot be measured again on this host" in capsys.readouterr().err
     assert set(states(sqlite_url).values()) == {TriageState.NEW}
+
+
+def test_a_comment_has_what_the_second_look_decided_and_why_by_its_profiles(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second look is made up: its profiles are stored, and compile cost regressed in it besides."""
+    said = ("decided: mlp", "waits: bert-base")
+    with open_database(sqlite_url) as database:
+        save_trials(database, [_of_look(trial, "first") for trial in explained_history(None, None)])
+
+    def measure_again(database: Database, comparison: Comparison, *_: object) -> Decided:
+        save_trials(database, [_of_look(trial, "again") for trial in explained_history(BEFORE, AFTER)])
+        (cost,) = (
+            row
+            for row in comparison.rows
+            if (row.workload, row.strategy, row.metric) == ("mlp", "default", Metric.COMPILE_COST)
+        )
+        return Decided((), said, (cost.model_copy(update={"verdict": Verdict.REGRESSED}),))
+
+    monkeypatch.setattr(confirmation, "measure_again", measure_again)
+    assert gate(sqlite_url, "--confirm", "run", "--markdown") == 1
+    captured = capsys.readouterr()
+    for line in said:
+        assert f"- {line}" in captured.out
+        assert line in captured.err
+    assert SENTENCE in captured.out
+    (cost,) = (
+        line for line in captured.out.splitlines() if "| mlp" in line and "| default | Compile cost" in line
+    )
+    assert "regressed" in cost
+
+
+def _of_look(trial: Trial, look: str) -> Trial:
+    later = timedelta(days=2 * (look == "again"))
+    return trial.model_copy(
+        update={
+            "trial_id": f"{look}-{trial.trial_id}",
+            "run_id": f"{look}-{trial.run_id}" if later else trial.run_id,
+            "started_at": trial.started_at + later,
+            "ended_at": trial.ended_at and trial.ended_at + later,
+        }
+    )
 
 
 def test_a_queued_confirmation_names_both_builds_within_the_budget(
