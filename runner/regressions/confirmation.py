@@ -6,6 +6,7 @@ import glob
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from db.engine.session import Database
 from db.judge import gateway
@@ -23,7 +24,9 @@ from db.records.ids import identity
 from db.records.regressions import BY_THE_JUDGE, Regression, TriageState, row_subject, side_keys
 from db.records.requests import RequestKind, RequestSpec, RequestState, RunRequest
 from db.store.requests import new_request, save_request
-from runner.plan.host_stacks import HostStacks
+
+if TYPE_CHECKING:
+    from runner.plan.host_stacks import HostStacks
 
 _Confirmation = tuple[str | None, Selection, Selection]
 

@@ -17,7 +17,6 @@ from db.queries import facets
 from db.queries.run_parts import run_parts
 from db.store.regressions import Recorded, record_comparison, record_confirmation
 from runner.config.settings import Settings
-from runner.plan.host_stacks import HostStacks, MissingBuildError
 from runner.regressions.confirmation import are_confirmation, fresh_comparisons, request_confirmation
 from runner.regressions.notify import Notified, notify
 
@@ -122,6 +121,9 @@ def _request_confirmations(database: Database, comparisons: Sequence[Comparison]
 
     In a fleet the builds are on the workers' hosts, which look themselves.
     """
+    # Builds are looked after by what measures, which a gate that only judges does not import.
+    from runner.plan.host_stacks import HostStacks, MissingBuildError
+
     suspicious = [each for each in comparisons if plan_confirmation(each, settings.policy)]
     host = HostStacks.read(settings) if suspicious and not settings.fleet.queues else None
     for comparison in suspicious:

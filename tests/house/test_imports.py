@@ -218,7 +218,7 @@ def test_commands_start_without_streamlit() -> None:
 def test_a_gate_that_only_judges_starts_without_what_measures() -> None:
     loaded = loaded_by("import runner.cli.gate")
     assert "runner.cli.gate" in loaded
-    assert not loaded & {"runner.plan.plan", "runner.process.supervise", "runner.cli.output.progress"}
+    assert not loaded & {"runner.plan", "runner.process.supervise", "runner.cli.output.progress"}
 
 
 def test_a_database_opens_without_frames_and_statistics() -> None:
