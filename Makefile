@@ -109,7 +109,7 @@ test: dev browser ## all checks: ruff, mypy, unit tests, real subprocesses, brow
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-slow: dev ## the exhaustive tests, minutes long
 	$(BIN)/python -m pytest -m 'slow and not gpu' $(PYTEST_ARGS)
