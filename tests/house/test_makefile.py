@@ -117,7 +117,7 @@ def test_tests_run_in_three_processes_unless_asked_otherwise() -> None:
     (pytest_line,) = [
         line for line in make("--dry-run", "test", "PYTEST_ARGS=-n0").stdout.splitlines() if "pytest" in line
     ]
-    assert pytest_line.endswith("-m pytest --numprocesses 3 --dist loadfile -n0")
+    assert pytest_line.endswith("-m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder -n0")
 
 
 def test_ci_runs_what_people_run() -> None:
