@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(1800)]
 
 ROUNDS = 30
-STEPS = 20
+STEPS = 400
 CALLS = 50_000
 
 
