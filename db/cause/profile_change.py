@@ -225,11 +225,11 @@ def _counts(change: ProfileChange, finding: Finding) -> bool:
     size = abs(finding.delta_ns)
     less, more = sorted((finding.before_ns, finding.after_ns))
     # Another kind of attention is none by chance, however little its time differs.
-    ratio = 1.0 if finding.kind in _OTHER_KINDS else change.threshold.ratio
+    ratio = 1.0 if finding.kind in _ATTENTION_CHANGES else change.threshold.ratio
     return size >= change.smallest_ns and size > hidden and more >= ratio * less
 
 
-_OTHER_KINDS = (
+_ATTENTION_CHANGES = (
     FindingKind.LOST_FUSED_ATTENTION,
     FindingKind.GAINED_FUSED_ATTENTION,
     FindingKind.OTHER_ATTENTION,

@@ -26,7 +26,7 @@ Case = tuple[str, str]
 """Workload and strategy, by id."""
 _NEWEST = 5
 """So many profiles of a case are looked through for one that nothing disturbed."""
-OF_A_STEP = (Metric.LATENCY, Metric.DEVICE_TIME, Metric.SPEEDUP, Metric.DEVICE_SPEEDUP)
+STEP_METRICS = (Metric.LATENCY, Metric.DEVICE_TIME, Metric.SPEEDUP, Metric.DEVICE_SPEEDUP)
 """What profiles explain."""
 
 
@@ -220,7 +220,7 @@ def _newest_of_sides(
 
 def moved_of(row: Judged) -> Moved | None:
     """What a row says of the time of a step; None where it says nothing of it."""
-    if row.metric not in OF_A_STEP:
+    if row.metric not in STEP_METRICS:
         return None
     eager = row.who_moved is WhoMoved.EAGER
     change = row.eager_change if eager else row.compiled_change

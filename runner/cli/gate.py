@@ -125,8 +125,8 @@ def _confirmation(
         # Measuring takes a good part of a second to import.
         from runner.cli import confirmation
 
-        second_look = confirmation.measure_again if how is Confirm.RUN else confirmation.queue
-        return second_look(database, report.comparison, settings, budget)
+        confirm = confirmation.measure_again if how is Confirm.RUN else confirmation.queue
+        return confirm(database, report.comparison, settings, budget)
     if _counted(report):
         print("compilewatch: Imported results cannot be measured again.", file=sys.stderr)
         print(f"  {IMPORT_AGAIN}", file=sys.stderr)
@@ -134,10 +134,12 @@ def _confirmation(
 
 
 def _after(database: Database, report: ComparisonReport, decided: Decided) -> ComparisonReport:
-    """With the verdicts of a second look in the place of those of the first, what it decided in words, why
-    cases changed by its profiles too, and what is recorded now.
+    """With what is recorded now. Where cases were measured again: with those verdicts in the place of the
+    first, what was decided in words, and why cases changed by the new profiles too.
     """
     comparison = report.comparison
+    if not decided.lines:
+        return replace(report, states=recorded_states(database, comparison))
     if decided.rows:
         fresh = {row_subject(row): row for row in decided.rows}
         known = {row_subject(row) for row in comparison.rows}

@@ -72,7 +72,7 @@ class NewestRuns(NamedTuple):
 class ComparisonReport:
     """A comparison, the head's targets, what is recorded about the comparison's cases, by case and metric,
     whether both sides are imported, which nothing here can measure again, why cases changed, and what a
-    second look `decided`.
+    confirmation `decided`.
     """
 
     comparison: Comparison
@@ -98,8 +98,8 @@ class ComparisonReport:
 
 @dataclass(frozen=True)
 class Decided:
-    """What a second look made of each suspicion; empty where none was taken. `lines` say it, and what was not
-    looked at; `rows` are the verdicts on its fresh trials that stand.
+    """What a confirmation made of each suspicion; empty where there was none. `lines` say it, and what was
+    left out; `rows` are the verdicts on its fresh trials that stand.
     """
 
     confirmations: tuple[Confirmation, ...] = ()

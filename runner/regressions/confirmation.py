@@ -14,7 +14,7 @@ from db.judge.compare.confirmation import ConfirmationPlan, plan_confirmation
 from db.judge.compare.sides import Selection, VerdictError
 from db.judge.policy import Policy
 from db.judge.results import BuildSide, Comparison, Row
-from db.queries.causes import OF_A_STEP
+from db.queries.causes import STEP_METRICS
 from db.queries.filters import Filters
 from db.queries.records import recorded_builds
 from db.queries.regressions import standing_regressions
@@ -58,7 +58,7 @@ def confirmation_plan(
         machine=glob.escape(comparison.machine) if comparison.machine else None,
         trials=plan.trials_per_side,
         budget_trials=policy.confirm.budget_trials,
-        profile=any(metric in OF_A_STEP for each in plan.suspicions for metric in each.metrics),
+        profile=any(metric in STEP_METRICS for each in plan.suspicions for metric in each.metrics),
     )
     return PlannedConfirmation(plan, spec)
 

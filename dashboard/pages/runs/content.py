@@ -58,6 +58,12 @@ _SCHEDULES = {
     "last_fired_at": Column("Last firing (UTC)", kind="moment"),
     **parts.texts({"outcome": "Its outcome", "changed_by": "Last paused or resumed by"}),
 }
+_FAILED_AND_CANCELLED = {
+    "failed": Column("Failed", kind="number"),
+    "cancelled": Column(
+        "Cancelled", kind="number", explained="Trials that somebody stopped. They have not failed."
+    ),
+}
 _MACHINES = {
     "machine": Column("Machine", pinned=True),
     **parts.texts({"device": "Device", "service": "Service"}),
@@ -67,10 +73,7 @@ _MACHINES = {
     "disk": Column("Disk"),
     "devices": Column("GPUs while idle", wide=True),
     "trials": Column("Trials", kind="number"),
-    "failed": Column("Failed", kind="number"),
-    "cancelled": Column(
-        "Cancelled", kind="number", explained="Trials that somebody stopped. They have not failed."
-    ),
+    **_FAILED_AND_CANCELLED,
     "device_memory": Column("Device memory", numeric=True),
     "cpu": Column("CPU"),
     "threads": Column("Threads", kind="number"),
@@ -85,10 +88,7 @@ _RUNS = {
     "progress": Column("Stored of planned", kind="share", form="%.0f %%"),
     "trials": Column("Trials", kind="number"),
     "planned": Column("Planned", kind="number"),
-    "failed": Column("Failed", kind="number"),
-    "cancelled": Column(
-        "Cancelled", kind="number", explained="Trials that somebody stopped. They have not failed."
-    ),
+    **_FAILED_AND_CANCELLED,
     **parts.texts({"label": "Label", "run_id": "Run"}),
 }
 

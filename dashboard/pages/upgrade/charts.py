@@ -166,7 +166,7 @@ def spec(
     )
     height = len(cases) * _ROW_PX + _AROUND_PX
     spec = style.spec_of(alt.layer(margins, zero, intervals, chosen, points).properties(height=height))
-    spec["config"] = {"legend": {"layout": {"top": {"anchor": _LEGEND_AT}}}}
+    spec.setdefault("config", {})["legend"] = {"layout": {"top": {"anchor": _LEGEND_AT}}}
     return spec
 
 
