@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -45,11 +46,22 @@ def placed(
         for dx, dy, align in _PLACES:
             x, y = points[row][0] + dx + begins[align], points[row][1] + dy
             box = (x, y - _LINE_PX / 2, x + width, y + _LINE_PX / 2)
-            if box[0] >= 0 and box[2] <= width_px and not any(_meet(box, other) for other in taken):
+            fits = box[0] >= 0 and box[2] <= width_px and not any(_meet(box, other) for other in taken)
+            if fits and _is_nearest(box, points, row):
                 taken.append(box)
                 found.append((row, f"{dx} {dy} {align}"))
                 break
     return rows.iloc[[row for row, _ in found]].assign(place=[place for _, place in found])
+
+
+def _is_nearest(box: Box, points: Sequence[tuple[float, float]], row: int) -> bool:
+    """Whether no other point lies nearer to the name: it would seem to be the other's."""
+
+    def away(point: tuple[float, float]) -> float:
+        x, y = point
+        return math.hypot(max(box[0] - x, x - box[2], 0), max(box[1] - y, y - box[3], 0))
+
+    return away(points[row]) <= min(map(away, points))
 
 
 def _meet(one: Box, other: Box) -> bool:
