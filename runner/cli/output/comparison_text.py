@@ -124,7 +124,7 @@ def comparison_table(rows: Sequence[Row], policy: Policy) -> Table:
 def markdown(
     comparison: Comparison, targets: Sequence[TargetCheck] = (), sentences: Sequence[str] | None = None
 ) -> str:
-    """For a pull request: sentences (`said`, else those of the comparison), a table of what changed, the rest
+    """For a pull request: sentences (those given, else of the comparison), a table of what changed, the rest
     folded, the policy in force.
     """
     sides = f"{escaped_text(comparison.base.name)} → {escaped_text(comparison.head.name)}"
