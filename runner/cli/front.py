@@ -37,6 +37,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     code = exit_code_of(app, sys.argv[1:] if arguments is None else arguments)
     _leave_nothing_to_write()
+    # Else the interpreter goes through every object again before it ends, a sixth of a command.
+    gc.freeze()
     sys.exit(code)
 
 
