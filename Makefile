@@ -103,13 +103,16 @@ browser: ## install Debian's Chromium for the browser tests, where root and apt-
 	    echo "Chromium is not installed; the browser tests will be skipped. By hand: sudo apt-get install chromium" >&2; \
 	fi
 
+# Targets of their own run these, and each of three processes would import them.
+NOT_COLLECTED := --ignore=tests/benchmarks --ignore=tests/faults --ignore=tests/mutants
+
 # What a caller's PYTHONDONTWRITEBYTECODE would have compiled anew by every command that a test starts.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: dev browser ## all checks: ruff, mypy, unit tests, real subprocesses, browser
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(NOT_COLLECTED) $(PYTEST_ARGS)
 
 test-slow: dev ## the exhaustive tests, minutes long
 	$(BIN)/python -m pytest -m 'slow and not gpu' $(PYTEST_ARGS)

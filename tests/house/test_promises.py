@@ -2,25 +2,30 @@
 
 import ast
 import re
+from functools import cache
 
 import pytest
 
 from tests.house.tracked import ROOT, project_files, room_files
 
 DOCUMENTS = ("docs/reliability.md", "docs/security.md")
-DEFINITIONS = [
-    node
-    for path in project_files()
-    if path.parts[0] == "tests" and path.name.startswith("test_") and path.suffix == ".py"
-    for node in ast.parse((ROOT / path).read_text(encoding="utf-8")).body
-    if isinstance(node, ast.FunctionDef)
-]
-DEFINED = {node.name for node in DEFINITIONS}
 FORBIDDEN = {"eval", "exec", "compile", "__import__"}
 FORBIDDEN_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
 FORBIDDEN_CALLS = {("os", "system"), ("os", "popen"), ("yaml", "load"), ("torch", "load")}
 # The worker of a measured process compiles and runs workloads: that is what it is for.
 MEASURES = ("runner/worker/", "runner/workloads/")
+
+
+@cache
+def definitions() -> list[ast.FunctionDef]:
+    """Every test of the project."""
+    return [
+        node
+        for path in project_files()
+        if path.parts[0] == "tests" and path.name.startswith("test_") and path.suffix == ".py"
+        for node in ast.parse((ROOT / path).read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef)
+    ]
 
 
 def promises(document: str) -> list[tuple[str, list[str]]]:
@@ -44,14 +49,14 @@ def test_every_promise_names_a_test_that_exists(document: str) -> None:
     assert [sentence for sentence, tests in found if not tests] == []
     assert [sentence for sentence, _ in found if not sentence.endswith((".", "`"))] == []
     named = set(re.findall(r"`(test_\w+)`", (ROOT / document).read_text(encoding="utf-8")))
-    assert named - DEFINED == set()
+    assert named - {node.name for node in definitions()} == set()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_the_test_behind_a_promise_is_one_and_is_run(document: str) -> None:
     """Not another of the same name, and none that is left out or may fail."""
     named = set(re.findall(r"`(test_\w+)`", (ROOT / document).read_text(encoding="utf-8")))
-    behind = [node for node in DEFINITIONS if node.name in named]
+    behind = [node for node in definitions() if node.name in named]
     assert sorted(node.name for node in behind) == sorted(named)
     idle = [
         node.name

@@ -88,7 +88,9 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("uv")
 
 
-@pytest.mark.parametrize("python", [DEBIAN_12, *MINORS])
+@pytest.mark.parametrize(
+    "python", [DEBIAN_12, MINORS[-1], *(pytest.param(minor, marks=pytest.mark.slow) for minor in MINORS[:-1])]
+)
 def test_every_admitted_python_gets_every_extra_at_its_pinned_version(python: str, kept: Path) -> None:
     done = resolve(python, ROOT / "constraints.txt", kept)
     assert done.returncode == 0, done.stderr

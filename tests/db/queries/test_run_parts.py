@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import Insert, String, Table, cast, insert, literal, select, true
 
 from db.engine.session import Database
 from db.queries import facets
@@ -185,19 +185,18 @@ def test_the_newest_two_of_more_runs_than_a_statement_has_parameters(database: D
     assert newest is not None
     of_pair = newest_two(database, newest, measured=True)
     for table in (RUN, RUN_PART):
-        with database.read() as connection:
-            found = select(table).where(table.c.run_id == newest.run_id)
-            row = dict(connection.execute(found).mappings().one())
         with database.write() as connection:
-            for first in range(0, 66_000, 1_000):
-                earlier = [_earlier(row, number) for number in range(first, first + 1_000)]
-                connection.execute(insert(table), earlier)
+            connection.execute(_earlier_runs(table, newest.run_id, 66_000))
     assert newest_run(database, measured=True) == newest
     assert newest_two(database, newest, measured=True) == of_pair
     assert of_pair == ("run-gpu-box-3-0-0001", "run-gpu-box-3-0-0000")
 
 
-def _earlier(row: dict[str, Any], number: int) -> dict[str, Any]:
-    """The run of `row`, `number` hours before the whole history."""
-    times = {name: START - timedelta(hours=number + 1) for name in ("first_seen_at", "last_seen_at")}
-    return row | times | {"run_id": f"{number:026}"}
+def _earlier_runs(table: Table, run_id: str, count: int) -> Insert:
+    """Copies of a row, before the whole history."""
+    number = select(literal(1).label("number")).cte(recursive=True)
+    number = number.union_all(select(number.c.number + 1).where(number.c.number < count))
+    earlier = {name: literal(START - timedelta(hours=1)) for name in ("first_seen_at", "last_seen_at")}
+    earlier |= {"run_id": cast(number.c.number, String)}
+    rows = select(*(earlier.get(column.name, column) for column in table.c)).where(table.c.run_id == run_id)
+    return insert(table).from_select(list(table.c), rows.join_from(table, number, true()))
