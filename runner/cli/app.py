@@ -80,7 +80,7 @@ def _nothing() -> None:
 _PLACES = {
     "run": "runner.cli.run:run",
     "dashboard": "runner.cli.serve:dashboard",
-    "demo": "runner.cli.demo:demo",
+    "demo": "runner.cli.serve:demo",
     "list": "runner.cli.browse:list_",
     "show": "runner.cli.browse:show",
     "reproduce": "runner.cli.reproduce:reproduce",

@@ -1,18 +1,20 @@
-"""`compilewatch dashboard` starts the web app in this process's place; `token` says who may read its API."""
+"""`dashboard` and `demo` start the web app in this process's place; `token` says who may read its API."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
 
 from db.engine.session import open_database
-from db.errors import ConfigError, printable
+from db.errors import CompilewatchError, ConfigError, printable
 from db.queries.access import tokens
 from db.records.access import Scope, Token, new_secret, new_token_id, secret_hash
 from db.records.reports import KEEP_DAYS_VARIABLE
@@ -21,6 +23,8 @@ from db.wording.units import moment
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, author, database_of, settings_of
 from runner.cli.output.documents import print_document
 from runner.config.settings import Settings
+
+_RECORDED = Path(__file__).parents[2] / "docs" / "measured"
 
 
 def dashboard(
@@ -65,6 +69,43 @@ def dashboard_environment(settings: Settings) -> dict[str, str]:
         "COMPILEWATCH_PUBLIC_URL": settings.notify.base_url or "",
         **({} if days is None else {KEEP_DAYS_VARIABLE: str(days)}),
     }
+
+
+def demo(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8501,
+    config: ConfigOption = None,
+) -> int:
+    """Serve recorded histories: six torch releases on a CPU, two on an H100. Example: compilewatch demo
+
+    Nothing is measured. They have a database of their own, demo.db in the data directory.
+    """
+    from runner.cli.interchange import import_
+
+    settings = settings_of(config, None)
+    file = settings.data_dir.absolute() / "demo.db"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CompilewatchError(
+            f"{file.parent} cannot be made: {error.strerror}.", "Type it in a folder you may write to."
+        ) from error
+    url = f"sqlite:///{file}"
+    code = import_(_recorded(), db=url, config=config)
+    return code or dashboard(host=host, port=port, db=url, config=config)
+
+
+def _recorded() -> list[Path]:
+    """The histories of a checkout, else those that were installed with the package."""
+    found = sorted(_RECORDED.rglob("*.jsonl"))
+    if not found:
+        shipped = importlib.metadata.files("compilewatch") or []
+        found = sorted(Path(str(file.locate())).resolve() for file in shipped if file.suffix == ".jsonl")
+    if not found:
+        raise CompilewatchError(
+            "The recorded histories are not installed.", "Install the wheel of a release, or use a checkout."
+        )
+    return found
 
 
 app = typer.Typer(

@@ -114,10 +114,29 @@ def test_make_test_runs_every_check() -> None:
 
 
 def test_tests_run_in_three_processes_unless_asked_otherwise() -> None:
-    (pytest_line,) = [
-        line for line in make("--dry-run", "test", "PYTEST_ARGS=-n0").stdout.splitlines() if "pytest" in line
-    ]
-    assert pytest_line.endswith("-m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder -n0")
+    words = pytest_words()
+    assert words[words.index("--numprocesses") + 1] == "3"
+    assert words[-1] == "-n0"
+
+
+def test_folders_that_make_test_does_not_collect_hold_nothing_for_it() -> None:
+    ignored = [word.removeprefix("--ignore=") for word in pytest_words() if word.startswith("--ignore=")]
+    assert ignored
+    files = [file for folder in ignored for file in (ROOT / folder).glob("test_*.py")]
+    assert [str(file) for file in files if not _all_have_targets(file.read_text(encoding="utf-8"))] == []
+
+
+def _all_have_targets(text: str) -> bool:
+    marks = re.findall(
+        r"^(pytestmark\b.*|@)pytest\.mark\.(?:benchmark|faults|slurm|slow)\b", text, re.MULTILINE
+    )
+    return any(mark != "@" for mark in marks) or len(marks) >= text.count("\ndef test_")
+
+
+def pytest_words() -> list[str]:
+    lines = make("--dry-run", "test", "PYTEST_ARGS=-n0").stdout.splitlines()
+    (line,) = [line for line in lines if "-m pytest" in line]
+    return line.split()
 
 
 def test_ci_runs_what_people_run() -> None:
