@@ -6,6 +6,7 @@ import statistics
 
 import pytest
 
+from db.records.strategies import BUILTIN
 from db.records.trial import CacheState, FailureKind, Status, Strategy, StrategyKind, Task
 from runner.device.state import device_facts
 from tests.gpu.measuring import measure_on_gpu
@@ -59,6 +60,18 @@ def test_all_four_times_are_kept_for_both_sides(device):
     phases = trial.cold_start.phases_ns.model_dump()
     assert sum(value or 0 for value in phases.values()) == trial.cold_start.first_call_ns
     assert phases["kernel_compile"] is not None
+
+
+def test_onnx_runtime_is_timed_in_the_order_of_torchs_stream(device):
+    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime-gpu is not installed")
+    if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
+        pytest.skip("this onnxruntime has no CUDA provider")
+    trial = measure_on_gpu("mlp", BUILTIN["onnxruntime"], task=Task.INFERENCE)
+    assert trial.status is Status.OK, trial.failure
+    assert trial.timing.side.method == "gated"
+    assert trial.timing.side.synchronises is False
+    # Beside torch's stream it would take no time at all.
+    assert statistics.median(trial.device_ns) > statistics.median(trial.control_device_ns) / 5
 
 
 def test_cuda_graphs_count_only_when_they_are_launched(device):
