@@ -94,7 +94,8 @@ class Choices:
 
     def on_machine(self, builds: Collection[str]) -> Choices:
         """The same with only these `builds` of a machine offered, named by what tells them apart."""
-        mine = [key for key in self.builds if key in builds]
+        measured = set(builds)
+        mine = [key for key in self.builds if key in measured]
         names = build_names(self.build_rows[key] for key in mine)
         return replace(self, builds={**self.builds, **names}, offered_builds=mine)
 

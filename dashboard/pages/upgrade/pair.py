@@ -33,7 +33,8 @@ def with_builds(snapshot: Snapshot, link: Link) -> Link:
         return link
     pool = measured if len(measured) > 1 else builds
     named = [key for key in (link.base, link.head) if key]
-    known = [key for key in read_choices(snapshot).builds if key in {*pool, *named}]
+    wanted = {*pool, *named}
+    known = [key for key in read_choices(snapshot).builds if key in wanted]
     newest_first = [*reversed(known)]
     shown = list(dict.fromkeys([*newest_first[:_NEWEST_VERSIONS], *named]))
     matched = _matches(snapshot, filters, tuple(shown))
