@@ -21,10 +21,10 @@ from runner.worker.numerics import check
 from runner.worker.steps import grad_context, make_variant, own_copy
 from runner.worker.streams import FirstIteration, facts
 from runner.workloads.built import Built
-from runner.workloads.catalog import WORKLOADS
 from runner.workloads.decode import Decoder
+from runner.workloads.definitions.catalog import WORKLOADS
+from runner.workloads.definitions.streams import STREAMS
 from runner.workloads.lengths import Lengths, padded_length
-from runner.workloads.streams import STREAMS
 from tests.runner import workload_fixtures
 from tests.runner.measuring import build, measure
 

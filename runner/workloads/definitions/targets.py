@@ -16,7 +16,7 @@ from pathlib import Path
 from db.errors import ConfigError
 
 # An editable installation is found through an import hook, not through sys.path.
-_OWN_ROOT = Path(__file__).resolve().parents[2]
+_OWN_ROOT = Path(__file__).resolve().parents[3]
 _TARGET = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
