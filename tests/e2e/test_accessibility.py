@@ -1,17 +1,17 @@
-"""Every page for people who see little or nothing: what axe-core finds, and faint text in charts."""
+"""Every page opens without trouble, and for people who see little: axe-core, and faint text in charts."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from dashboard.links.links import TITLES, Page, href
 from tests.dashboard.serving import Served, served
 from tests.e2e.axe import axe_source, faint, serious
 from tests.e2e.browser import new_page, open_at
-from tests.e2e.look import shots
+from tests.e2e.look import FAULTS, shots
 
 pytestmark = pytest.mark.browser
 
@@ -24,20 +24,22 @@ def axe() -> str:
 @pytest.mark.parametrize(
     ("width", "scheme"),
     [
-        (1440, "light"),
+        # Wide and narrow, light, `test_hostile_text` opens every page.
+        (390, "dark"),
+        pytest.param(1440, "light", marks=pytest.mark.slow),
         pytest.param(1440, "dark", marks=pytest.mark.slow),
         pytest.param(390, "light", marks=pytest.mark.slow),
-        pytest.param(390, "dark", marks=pytest.mark.slow),
     ],
 )
-def test_nothing_serious_and_no_faint_text_on_any_page(
+def test_no_page_has_trouble_anything_serious_or_faint_text(
     browser: Browser, recorded_server: Served, recorded_url: str, axe: str, width: int, scheme: str
 ) -> None:
     found: dict[str, list[str]] = {}
     with new_page(browser, recorded_server.origin, width=width, scheme=scheme) as (page, trouble):
         for shot in shots(recorded_url):
             open_at(page, f"{recorded_server.origin}/{href(shot.link)}", shot.title)
-            if wrong := [*serious(page, axe), *faint(page)]:
+            expect(page).to_have_title(f"{shot.title} · compilewatch")
+            if wrong := [*serious(page, axe), *faint(page), *page.evaluate(FAULTS)]:
                 found[shot.name] = wrong
         assert trouble.found == []
     assert found == {}, "\n".join(line for lines in found.values() for line in lines)

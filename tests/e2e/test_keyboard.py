@@ -115,6 +115,7 @@ def test_the_skip_link_leads_past_the_menu(browser: Browser, regressed_server: S
         assert trouble.found == []
 
 
+@pytest.mark.slow
 def test_a_popover_is_entered_and_left_by_keys(browser: Browser, regressed_server: Served) -> None:
     with new_page(browser, regressed_server.origin) as (page, trouble):
         open_at(page, f"{regressed_server.origin}/modes", "Modes")

@@ -159,6 +159,7 @@ _PASSED = (
 )
 
 
+@pytest.mark.slow
 def test_back_and_forward_go_through_pages_and_filters(browser: Browser, recorded_server: Served) -> None:
     with new_page(browser, recorded_server.origin) as (tab, trouble):
         open_at(tab, f"{recorded_server.origin}/modes", "Modes")

@@ -8,8 +8,6 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from dashboard.links.links import TITLES
-from dashboard.links.links import Page as DashboardPage
 from tests.dashboard.serving import Served
 from tests.e2e.browser import new_page, open_at, settle
 
@@ -28,32 +26,6 @@ def _seen(page: Page) -> dict[str, list[str]]:
         "chosen": main.locator('[aria-checked="true"], [aria-pressed="true"]').all_inner_texts(),
         "points": [str(point.get_attribute("aria-label")) for point in main.locator(POINTS).all()],
     }
-
-
-@pytest.mark.parametrize(
-    ("width", "scheme"),
-    [
-        (390, "dark"),
-        # Wide and light, `test_accessibility` opens the same pages.
-        pytest.param(1440, "light", marks=pytest.mark.slow),
-        pytest.param(1440, "dark", marks=pytest.mark.slow),
-        pytest.param(390, "light", marks=pytest.mark.slow),
-    ],
-)
-def test_every_page_opens_without_trouble(
-    browser: Browser, dashboard_server: Served, width: int, scheme: str
-) -> None:
-    with new_page(browser, dashboard_server.origin, width=width, scheme=scheme) as (page, trouble):
-        for target in DashboardPage:
-            open_at(page, f"{dashboard_server.origin}/{target.value}", TITLES[target])
-            expect(page).to_have_title(f"{TITLES[target]} · compilewatch")
-            for alert in ("stAlertContentError", "stAlertContentWarning"):
-                expect(page.get_by_test_id(alert)).to_have_count(0)
-            overflow = page.evaluate(
-                "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
-            )
-            assert overflow <= 0, f"{target} scrolls sideways by {overflow} px"
-        assert trouble.found == []
 
 
 def test_open_filter_copy_link_and_open_it_in_a_fresh_context(
@@ -114,14 +86,15 @@ def test_back_and_forward_undo_and_redo_filters(browser: Browser, dashboard_serv
 
 def test_global_filters_follow_from_page_to_page(browser: Browser, dashboard_server: Served) -> None:
     with new_page(browser, dashboard_server.origin) as (page, trouble):
-        open_at(page, dashboard_server.origin, "Overview")
+        open_at(page, f"{dashboard_server.origin}/trends?workload=mlp&workload=bert-base", "Trends")
         sidebar = page.get_by_test_id("stSidebar")
-        sidebar.get_by_role("button", name="Training").click()
-        expect(page).to_have_url(re.compile("task=training"))
-        for title in ("Modes", "Break-even", "Cold start", "Overview"):
+        sidebar.get_by_role("button", name="Inference").click()
+        expect(page).to_have_url(re.compile("task=inference"))
+        for title in ("Modes", "Overview"):
             sidebar.get_by_role("link", name=title).click()
             settle(page, title)
-            expect(page).to_have_url(re.compile("task=training"))
+            expect(page).to_have_url(re.compile("task=inference"))
+            expect(page).to_have_url(re.compile("workload=mlp&workload=bert-base"))
         assert trouble.found == []
 
 

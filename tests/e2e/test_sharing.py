@@ -53,6 +53,7 @@ def shared_text(page: Page, containing: str) -> str:
     return code.inner_text().strip()
 
 
+@pytest.mark.slow
 def test_the_charts_of_a_page_have_addresses_to_paste(browser: Browser, desk: Desk) -> None:
     base = f"{desk.served.origin}/team/cw"
     with new_page(browser, desk.served.origin) as (page, trouble):
@@ -111,6 +112,7 @@ def test_a_short_link_opens_the_same_view_in_a_fresh_browser(browser: Browser, d
         assert trouble.found == []
 
 
+@pytest.mark.slow
 def test_back_from_a_short_link_leads_to_where_the_reader_was(browser: Browser, desk: Desk) -> None:
     with open_database(desk.url) as database:
         view_id = store_view(database, "modes?workload=mlp&goal=memory", at=START, by=None)
@@ -179,7 +181,8 @@ def test_tables_and_charts_come_as_files(browser: Browser, desk: Desk) -> None:
         assert trouble.found == []
 
 
-@pytest.mark.parametrize("taken_off", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("taken_off", [False, True])
 def test_below_a_path_behind_a_proxy_everything_works(browser: Browser, desk: Desk, taken_off: bool) -> None:
     with (
         proxied(desk.served.port, "/team/cw", taken_off=taken_off) as host,
@@ -202,13 +205,4 @@ def test_below_a_path_behind_a_proxy_everything_works(browser: Browser, desk: De
         settle(page, "Overview")
         expect(page.get_by_test_id("stAlert")).to_contain_text("There is no page “trendz”")
         assert page.url.startswith(f"{host}/team/cw/")
-        assert trouble.found == []
-
-
-def test_every_chosen_workload_follows_from_page_to_page(browser: Browser, desk: Desk) -> None:
-    with new_page(browser, desk.served.origin) as (page, trouble):
-        open_at(page, f"{desk.served.origin}/trends?workload=mlp&workload=bert-base", "Trends")
-        page.get_by_test_id("stSidebar").get_by_role("link", name="Modes").click()
-        settle(page, "Modes")
-        expect(page).to_have_url(re.compile("workload=mlp&workload=bert-base"))
         assert trouble.found == []

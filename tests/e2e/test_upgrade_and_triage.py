@@ -31,6 +31,7 @@ def test_a_click_on_a_verdict_shows_its_evidence_and_back_returns(
         assert trouble.found == []
 
 
+@pytest.mark.slow
 def test_a_regression_is_triaged_by_keyboard_and_asked_once(
     browser: Browser, regressed_server: Served, regressed: Path
 ) -> None:
