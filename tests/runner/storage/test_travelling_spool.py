@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -18,7 +19,7 @@ from db.records.trial import Trial, parse_trial
 from db.tables.trials import RUN
 from tests.runner.fleet_processes import wait_until
 from tests.runner.quick_measurement import configuration, interpreter
-from tests.runner.terminal import COMMAND, compilewatch, environment
+from tests.runner.terminal import COMMAND, compilewatch, environment, in_this_process
 
 AWAY = "postgresql://nobody@127.0.0.1:9/none"
 
@@ -43,13 +44,31 @@ def runs_of(database: Database) -> list[dict[str, object]]:
         return [dict(row) for row in rows.mappings()]
 
 
-def test_what_a_host_without_a_database_measured_comes_in_exactly(tmp_path: Path) -> None:
-    variables = node(tmp_path / "node")
-    spool = tmp_path / "node" / "spool"
-    for label in ("monday", "tuesday"):
-        ran = compilewatch("run", "--label", label, cwd=tmp_path, **variables)
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of two runs of a host without a database, for tests to read and to copy."""
+    directory = tmp_path_factory.mktemp("node")
+    variables, spool = node(directory), directory / "spool"
+    first = compilewatch("run", "--label", "monday", cwd=directory, **variables)
+    second = in_this_process("run", "--label", "tuesday", cwd=directory, **variables)
+    for ran in (first, second):
         assert ran.returncode == 0, ran.stderr
         assert f"compilewatch import {spool}" in ran.stderr
+    return spool
+
+
+@pytest.fixture
+def spool(measured: Path, tmp_path: Path) -> Path:
+    """A copy to spoil."""
+    return Path(shutil.copytree(measured, tmp_path / "spool"))
+
+
+def imported(spool: Path, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    return in_this_process("import", str(spool), "--db", f"sqlite:///{tmp_path / 'team.db'}", cwd=tmp_path)
+
+
+def test_what_a_host_without_a_database_measured_comes_in_exactly(measured: Path, tmp_path: Path) -> None:
+    spool = measured
     written = files_of(spool)
     assert len(written) == 6
     url = f"sqlite:///{tmp_path / 'team.db'}"
@@ -57,7 +76,7 @@ def test_what_a_host_without_a_database_measured_comes_in_exactly(tmp_path: Path
         f"{spool} (trial) brought 6 trials.",
         f"{spool} (trial) brought 0 trials, 6 were there already.",
     ):
-        got = compilewatch("import", str(spool), "--db", url, cwd=tmp_path)
+        got = imported(spool, tmp_path)
         assert got.returncode == 0, got.stderr
         assert got.stdout.startswith(line.partition(",")[0].rstrip(".")), got.stdout
         with open_database(url) as database:
@@ -88,19 +107,16 @@ def test_what_a_killed_run_had_measured_comes_in(tmp_path: Path) -> None:
     process.wait()
     written = files_of(spool)
     url = f"sqlite:///{tmp_path / 'team.db'}"
-    assert compilewatch("import", str(spool), "--db", url, cwd=tmp_path).returncode == 0
+    assert imported(spool, tmp_path).returncode == 0
     with open_database(url) as database:
         (run,) = runs_of(database)
         assert (run["status"], run["trials"], run["planned_trials"]) == (RunStatus.RUNNING, len(written), 50)
 
 
 @pytest.mark.parametrize("content", ["{}", "nothing", '{"run_id": "../x"}'])
-def test_a_file_that_announces_no_run_is_a_sentence(content: str, tmp_path: Path) -> None:
-    variables = node(tmp_path / "node", rounds=1)
-    spool = tmp_path / "node" / "spool"
-    compilewatch("run", cwd=tmp_path, **variables)
+def test_a_file_that_announces_no_run_is_a_sentence(content: str, spool: Path, tmp_path: Path) -> None:
     (spool / "runs" / "other.json").write_text(content, encoding="utf-8")
-    got = compilewatch("import", str(spool), "--db", f"sqlite:///{tmp_path / 'team.db'}", cwd=tmp_path)
+    got = imported(spool, tmp_path)
     assert got.returncode == 2
     assert "announces no run" in got.stderr
     assert "Traceback" not in got.stderr
@@ -118,12 +134,9 @@ END = {"ended_at": "2026-11-20T10:00:00+00:00", "status": "cancelled"}
     ],
 )
 def test_a_directory_moves_no_file_and_ends_no_other_run(
-    name: str, content: dict[str, object], said: str, tmp_path: Path
+    name: str, content: dict[str, object], said: str, spool: Path, tmp_path: Path
 ) -> None:
-    variables = node(tmp_path / "node", rounds=1)
-    spool = tmp_path / "node" / "spool"
-    compilewatch("run", cwd=tmp_path, **variables)
-    (run,) = (path.stem for path in (spool / "runs").glob("*.json"))
+    run = min(path.stem for path in (spool / "runs").glob("*.json"))
     others = tmp_path / "others"
     others.mkdir()
     (others / "config.json").write_text("theirs", encoding="utf-8")
@@ -131,25 +144,24 @@ def test_a_directory_moves_no_file_and_ends_no_other_run(
     file = spool / name.replace("RUN", run)
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps(content), encoding="utf-8")
-    url = f"sqlite:///{tmp_path / 'team.db'}"
-    got = compilewatch("import", str(spool), "--db", url, cwd=tmp_path)
+    got = imported(spool, tmp_path)
     assert got.returncode == 2
     assert said in got.stderr
     assert (others / "config.json").read_text(encoding="utf-8") == "theirs"
     assert file.exists()
-    with open_database(url) as database:
-        assert [each["status"] for each in runs_of(database)] != [RunStatus.CANCELLED]
+    with open_database(f"sqlite:///{tmp_path / 'team.db'}") as database:
+        assert RunStatus.CANCELLED not in [each["status"] for each in runs_of(database)]
 
 
 def test_a_link_announces_no_run(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "a.json").symlink_to(tmp_path / "nowhere")
-    got = compilewatch("import", str(tmp_path), "--db", f"sqlite:///{tmp_path / 'team.db'}", cwd=tmp_path)
+    got = imported(tmp_path, tmp_path)
     assert got.returncode == 2
     assert "Traceback" not in got.stderr
 
 
 def test_a_worker_needs_a_database(tmp_path: Path) -> None:
-    got = compilewatch("worker", "--gpu", "cpu", cwd=tmp_path, **node(tmp_path / "node"))
+    got = in_this_process("worker", "--gpu", "cpu", cwd=tmp_path, **node(tmp_path / "node"))
     assert got.returncode == 2
     assert "Measure with `compilewatch run`" in got.stderr
