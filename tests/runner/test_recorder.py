@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
+from db.interchange.files.options import ImportOptions
 from db.interchange.read.importing import read_file
 from db.records.trial import Trial
+from runner import compilewatch_recorder
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAIN = """
-import os, signal, sys
+import sys
 import torch
 from torch import nn
 torch.manual_seed(0)
@@ -29,8 +31,6 @@ for number in range(40):
     loss = compiled(torch.ones(4 if number < 20 else 6, 8)).square().mean()
     loss.backward()
     optimizer.step()
-    if sys.argv[1:] == ["killed", str(number)]:
-        os.kill(os.getpid(), signal.SIGKILL)
 print(repr(loss.item()), sys.argv, __name__, [type(each).__name__ for each in sys.meta_path][:1])
 print(vars(torch.__spec__.loader).keys())
 """
@@ -55,8 +55,9 @@ def run(*arguments: str, folder: Path, **variables: str) -> subprocess.Completed
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-def recorded(folder: Path) -> list[Trial]:
-    return list(read_file(folder))
+def recorded(folder: Path, *, torch: str | None = None) -> list[Trial]:
+    """The trials of a folder; of a job that imports no torch, `torch` is what it would have said."""
+    return list(read_file(folder, options=ImportOptions(torch=torch)))
 
 
 def test_a_recorded_job_is_the_same_job(
@@ -88,11 +89,22 @@ def test_a_recorded_job_is_the_same_job(
     assert trial.memory.peak_rss_bytes
 
 
-def test_a_killed_job_leaves_what_it_did_until_then(program: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "jobs"
-    done = run("-m", "runner.record", "--", str(program), "killed", "12", folder=folder)
+KILLED = """
+import os, signal
+from runner import compilewatch_recorder as recorder
+for number in range(40):
+    recorder.step()
+    if number == 12:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_job_leaves_what_it_did_until_then(tmp_path: Path) -> None:
+    folder, job = tmp_path / "jobs", tmp_path / "train.py"
+    job.write_text(KILLED)
+    done = run("-m", "runner.record", "--", str(job), folder=folder)
     assert done.returncode == -signal.SIGKILL
-    (trial,) = recorded(folder)
+    (trial,) = recorded(folder, torch="2.13.0")
     assert trial.workload.name == "train"
     assert trial.cold_start is not None
     assert trial.cold_start.total_ns
@@ -121,30 +133,31 @@ def test_a_full_disk_ends_the_recording_and_not_the_job(
     assert len(recorded(folder)) == 1
 
 
-BROKEN = """
-import runpy, sys
-from runner import compilewatch_recorder as recorder
-def fails(*arguments):
-    raise RuntimeError("inside the recorder")
-recorder.start("broken")
-setattr(recorder, "NAME", fails)
-sys.argv = sys.argv[1:]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-
-
 @pytest.mark.parametrize("name", ["_memory", "_at_first_step"])
 def test_an_exception_inside_the_recorder_does_not_reach_the_job(
-    program: Path, plain: subprocess.CompletedProcess[str], tmp_path: Path, name: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str
 ) -> None:
-    broken = run("-c", BROKEN.replace("NAME", name), str(program), folder=tmp_path / "jobs")
-    assert (broken.returncode, broken.stdout, broken.stderr) == (0, plain.stdout, plain.stderr)
+    failed = []
+
+    def fails() -> None:
+        failed.append(name)
+        raise RuntimeError("inside the recorder")
+
+    monkeypatch.setattr(compilewatch_recorder, name, fails)
+    compilewatch_recorder.start("broken", directory=tmp_path)
+    for _ in range(60):
+        compilewatch_recorder.step()
+    compilewatch_recorder.stop()
+    assert failed == [name]
+    assert capfd.readouterr() == ("", "")
+    assert len(recorded(tmp_path, torch="2.13.0")) == 1
 
 
-def test_a_folder_that_cannot_be_made_leaves_a_warning(program: Path, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_leaves_a_warning(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    done = run("-m", "runner.record", "--", str(program), folder=tmp_path / "file" / "jobs")
-    assert done.returncode == 0
+    (tmp_path / "job.py").write_text("print('done')\n")
+    done = run("-m", "runner.record", "--", str(tmp_path / "job.py"), folder=tmp_path / "file" / "jobs")
+    assert (done.returncode, done.stdout) == (0, "done\n")
     assert "The job is not recorded" in done.stderr
 
 
@@ -156,36 +169,39 @@ def test_an_exception_of_the_job_is_its_own(tmp_path: Path) -> None:
 
 COMPILED_OPTIMIZER = """
 import torch
-from runner import compilewatch_recorder as recorder
-if RECORDED:
-    recorder.start("compiled-optimizer")
-parameter = torch.nn.Parameter(torch.ones(4))
-optimizer = torch.optim.SGD([parameter], lr=0.1)
-
-@torch.compile(backend="aot_eager")
-def train(batch):
-    optimizer.step()
-    return batch.sin()
-
-for _ in range(3):
-    parameter.grad = torch.ones(4)
-    train(torch.ones(4))
 from torch._dynamo.utils import counters
-print(parameter.tolist(), dict(counters["stats"]), dict(counters["graph_break"]))
+from runner import compilewatch_recorder as recorder
+
+def job():
+    torch._dynamo.reset()
+    counters.clear()
+    parameter = torch.nn.Parameter(torch.ones(4))
+    optimizer = torch.optim.SGD([parameter], lr=0.1)
+
+    @torch.compile(backend="eager")
+    def train(batch):
+        optimizer.step()
+        return batch.sin()
+
+    for _ in range(3):
+        parameter.grad = torch.ones(4)
+        train(torch.ones(4))
+    print(parameter.tolist(), dict(counters["stats"]), dict(counters["graph_break"]))
+
+job()
+recorder.start("compiled-optimizer")
+job()
 """
 
 
 def test_a_compiled_optimizer_has_the_same_graph(tmp_path: Path) -> None:
-    printed = {
-        flag: run("-c", COMPILED_OPTIMIZER.replace("RECORDED", flag), folder=tmp_path / "jobs")
-        for flag in ("False", "True")
-    }
-    assert printed["True"].stdout == printed["False"].stdout != ""
+    printed = run("-c", COMPILED_OPTIMIZER, folder=tmp_path / "jobs").stdout.splitlines()
+    assert len(printed) == 2
+    assert printed[0] == printed[1]
 
 
 FORKED = """
 import os, sys
-import torch
 from runner import compilewatch_recorder as recorder
 recorder.start("parent")
 for _ in range(3):
@@ -213,11 +229,9 @@ def test_a_forked_process_writes_nothing(tmp_path: Path) -> None:
 def test_ranks_of_a_launch_share_a_run(tmp_path: Path) -> None:
     for rank in "01":
         variables = {"RANK": rank, "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "7"}
-        program = (
-            "import torch; from runner import compilewatch_recorder as r; r.start('ddp'); r.step(); r.stop()"
-        )
+        program = "from runner import compilewatch_recorder as r; r.start('ddp'); r.step(); r.stop()"
         assert run("-c", program, folder=tmp_path, **variables).returncode == 0
-    trials = recorded(tmp_path)
+    trials = recorded(tmp_path, torch="2.13.0")
     assert len({trial.run_id for trial in trials}) == 1
     assert [trial.summary.metrics["rank"] for trial in trials if trial.summary] == [0.0, 1.0]
     assert {trial.strategy.name for trial in trials} == {"eager"}
