@@ -30,6 +30,7 @@ machine = {{"name": socket.gethostname(), "device": "cuda", "device_name": "Fake
 build = {{"torch": release, "torch_variant": "cpu", "settings": spec["settings"]}}
 say({{"mark": "facts", "machine": machine, "build": build}})
 say({{"mark": "phase", "phase": "measure", "at_ns": time.monotonic_ns()}})
+{death}
 # A trial has children, as compilations do: they must not outlive it either.
 child = subprocess.Popen(["sleep", "3600"])
 end = time.monotonic() + {seconds}
@@ -43,11 +44,15 @@ say({{"mark": "record", **record}})
 """
 
 
-def interpreter(directory: Path, *, gpu: str = "GPU-0", seconds: float = 0.02) -> Path:
-    """The program's path; what it measures takes `seconds` on the device `gpu`."""
+def interpreter(directory: Path, *, gpu: str = "GPU-0", seconds: float = 0.02, death: str = "") -> Path:
+    """The program's path; what it measures takes `seconds` on the device `gpu`, unless the code `death` ends
+    it before.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "python"
-    path.write_text(_PROGRAM.format(python=sys.executable, gpu=gpu, seconds=seconds), encoding="utf-8")
+    path.write_text(
+        _PROGRAM.format(python=sys.executable, gpu=gpu, seconds=seconds, death=death), encoding="utf-8"
+    )
     path.chmod(0o755)
     upgrade(path, "2.13.0")
     return path

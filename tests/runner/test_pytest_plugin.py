@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -64,9 +65,9 @@ def test_attention_is_fused(compile_budget):
 }
 
 
-def run(folder: Path, *flags: str) -> str:
-    for name, body in CHECKS.items():
-        (folder / f"test_{name}.py").write_text(HEAD + body)
+def run(folder: Path, *flags: str, names: Iterable[str] = CHECKS) -> str:
+    for name in names:
+        (folder / f"test_{name}.py").write_text(HEAD + CHECKS[name])
     plugins = ["-p", "runner.pytest_plugin", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", "pytest", *plugins, "-rA", *flags]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -92,7 +93,7 @@ def test_checks_of_three_libraries(tmp_path: Path) -> None:
 
 
 def test_without_the_option_nothing_is_checked(tmp_path: Path) -> None:
-    assert f"{len(CHECKS)} passed" in run(tmp_path)
+    assert "1 passed" in run(tmp_path, names=["broken_graph"])
 
 
 def test_the_limits_that_hold_say_nothing() -> None:

@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -61,18 +60,11 @@ def segfaults():
     ctypes.string_at(0)
 
 
-def killed():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def out_of_memory():
-    return torch.empty(1 << 50, dtype=torch.uint8)
-
-
 def out_of_address_space():
     import resource
 
-    resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (256 << 20),) * 2)
     held = []
     while True:
         held.append(bytearray(64 << 20))
@@ -86,40 +78,6 @@ def prints_garbage():
         sys.stderr.buffer.write(chunk)
     sys.stderr.buffer.write(b"\nthe last words\n")
     return healthy()
-
-
-def _record_fd():
-    return int(sys.argv[1])
-
-
-def writes_garbage_record():
-    os.write(_record_fd(), b"\x00\xff not a mark\n")
-    return healthy()
-
-
-def writes_huge_record():
-    chunk = b"x" * (1 << 20)
-    for _ in range(64):
-        os.write(_record_fd(), chunk)
-    os._exit(0)
-
-
-def writes_half_record():
-    os.write(_record_fd(), b'{"mark": "record", "status": "ok", "samp')
-    os._exit(0)
-
-
-def writes_invalid_record():
-    os.write(_record_fd(), b'{"mark": "record", "status": "ok", "samples_ns": [-5]}\n')
-    os._exit(0)
-
-
-def exits_quietly():
-    os._exit(0)
-
-
-def exits_with_three():
-    os._exit(3)
 
 
 def leaves_a_daemon(pid_file):
@@ -143,10 +101,6 @@ def daemon_then_hang(pid_file):
 
 def raises():
     raise ValueError("the configuration has no layer 7, see https://example.org/secret?token=abc")
-
-
-def returns_nonsense():
-    return 42
 
 
 def breaks_graph():
@@ -272,6 +226,10 @@ def unfakeable():
     library.impl("mystery", lambda x: x.clone(), "CPU")
     unfakeable.library = library
     return Built(lambda x: torch.ops.compilewatch_test.mystery(x) + 1, (torch.ones(4),), "function")
+
+
+def wrong_when_compiled():
+    return Built(lambda x: x + torch.compiler.is_compiling(), (torch.ones(4),), "function")
 
 
 def wrong_relu():

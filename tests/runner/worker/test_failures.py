@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from runner.worker.failures import describe, kind_of
-from runner.worker.loading import UnsupportedCaseError, WorkloadError
+from runner.worker.loading import UnsupportedCaseError, WorkloadError, import_builder
+from tests.runner import workload_fixtures
 
 
 def named(name, *bases, **attributes):
@@ -55,6 +57,24 @@ TORCH_DYNAMO = type("TorchDynamoException", (RuntimeError,), {})
 )
 def test_kinds(error, phase, kind):
     assert kind_of(error, phase) == kind
+
+
+def test_what_torch_itself_raises():
+    with pytest.raises(RuntimeError, match="can't allocate memory") as caught:
+        torch.empty(1 << 50, dtype=torch.uint8)
+    assert kind_of(caught.value, "build_model") == "out_of_memory"
+    with pytest.raises(ModuleNotFoundError) as missing:
+        import_builder("no_such_module:build", [])
+    assert kind_of(missing.value, "import_libraries") == "import_error"
+
+
+@pytest.mark.usefixtures("fresh_dynamo")
+@pytest.mark.parametrize("fixture", ["unfakeable", "breaks_graph"])
+def test_what_fullgraph_cannot_trace_is_unsupported(fixture):
+    built = getattr(workload_fixtures, fixture)()
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - which one is torch's affair
+        torch.compile(built.model_or_fn, backend="eager", fullgraph=True)(*built.inputs)
+    assert kind_of(caught.value, "first_call") == "unsupported"
 
 
 def test_causes_and_wrapped_exceptions_are_looked_at():

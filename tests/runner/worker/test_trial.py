@@ -162,14 +162,6 @@ def test_a_count_is_read_only_where_nothing_was_missed(monkeypatch):
     os.close(write_end)
 
 
-def test_nothing_compiled_is_visible():
-    """An LSTM is skipped by default: no graph, and a ratio near 1 that means nothing."""
-    trial = measure("recurrent", compiled("eager"))
-    assert trial.status is Status.OK, trial.failure
-    assert trial.compiler.graphs == 0
-    assert trial.compiler.ops_captured == 0
-
-
 def test_children_of_a_compilation_may_use_every_cpu(tmp_path):
     """OMP_PROC_BIND pins the main thread; inherited, it would queue every g++ on one core."""
     out_file = tmp_path / "cpus"
@@ -188,23 +180,6 @@ def test_the_allocator_does_not_fault_pages_into_every_step(tmp_path, monkeypatc
     measure("faults_per_step", kwargs={"out_file": str(naive)}, task="function", worker_env=glibc)
     assert float(naive.read_text()) > 500
     assert float(pinned.read_text()) < 50
-
-
-def test_partial_scopes_compile_a_part():
-    """One graph serves all three blocks; whole, the model is one graph of three times the operations."""
-    regional = measure("three_blocks", compiled("eager", scope="regional"))
-    assert regional.status is Status.OK, regional.failure
-    assert (regional.compiler.graphs, regional.compiler.ops_captured) == (1, 2)
-    one = measure("three_blocks", compiled("eager", scope="submodule:blocks.1"))
-    assert (one.compiler.graphs, one.compiler.ops_captured) == (1, 2)
-    missing = measure("three_blocks", compiled("eager", scope="submodule:seven"))
-    assert missing.failure is not None
-    assert "no submodule 'seven'" in missing.failure.message
-
-
-def test_random_results_are_not_judged_and_near_zero_ones_are_told():
-    assert measure("random_output", compiled("eager"), task="function").numerics.status == "reproducible"
-    assert measure("near_zero_output", compiled("eager"), task="function").numerics.status == "degenerate"
 
 
 def test_a_foreign_interpreter_measures_its_own_torch(tmp_path):

@@ -28,10 +28,15 @@ def _measured(workload: str, strategy: str) -> Trial:
 
 # Eager FlexAttention captures its own operator with Dynamo, which counts as a graph of the process.
 @pytest.mark.parametrize(
-    ("workload", "graphs"), [pytest.param("flex-attention", 2, marks=pytest.mark.slow), ("custom-op", 1)]
+    ("workload", "strategy", "graphs"),
+    [
+        ("custom-op", "backend:aot_eager", 1),
+        pytest.param("custom-op", "default", 1, marks=pytest.mark.slow),
+        pytest.param("flex-attention", "default", 2, marks=pytest.mark.slow),
+    ],
 )
-def test_it_is_captured_without_a_break_and_right(workload: str, graphs: int) -> None:
-    trial = _measured(workload, "default")
+def test_it_is_captured_without_a_break_and_right(workload: str, strategy: str, graphs: int) -> None:
+    trial = _measured(workload, strategy)
     assert trial.numerics.status == "pass"
     assert (trial.compiler.graphs, trial.compiler.graph_breaks) == (graphs, [])
 
