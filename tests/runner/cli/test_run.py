@@ -16,11 +16,12 @@ import pytest
 from db.engine.session import open_database
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
+from tests.runner.quick_measurement import configuration, interpreter
 from tests.runner.terminal import COMMAND, compilewatch, environment, in_this_process
 
 CONFIG = """
 [run]
-trials = 2
+trials = 1
 samples = 10
 timeout_s = 120
 
@@ -36,14 +37,9 @@ target = "mine:gelu"
 [[workload]]
 name = "broken"
 target = "mine:broken"
-
-[[workload]]
-name = "patient"
-target = "mine:patient"
 """
 
 MINE = """
-import time
 import torch
 
 def gelu():
@@ -51,10 +47,6 @@ def gelu():
 
 def broken():
     raise RuntimeError("this model does not build")
-
-def patient():
-    time.sleep(30)
-    return torch.nn.functional.gelu, (torch.ones(64, 64),)
 """
 
 
@@ -87,9 +79,10 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess
 
 @pytest.fixture
 def patient_run(project: Path) -> Iterator[subprocess.Popen[str]]:
-    """A run whose only workload takes half a minute to build."""
+    """A run whose only trial takes half a minute."""
+    configuration(project, interpreter(project / "build", seconds=30))
     with subprocess.Popen(
-        [*COMMAND, "run", "-w", "patient", "-s", "eager"],
+        [*COMMAND, "run"],
         cwd=project,
         env=environment(),
         stdout=subprocess.DEVNULL,
@@ -119,9 +112,9 @@ def test_a_run_prints_one_document_and_stores_every_trial(
     assert document["schema"] == "compilewatch.run/1"
     rows = {row["strategy"]: row for row in document["rows"]}
     assert set(rows) == {"eager", "traced", "reduce-overhead"}
-    assert rows["eager"]["trials"] == rows["traced"]["trials"] == 2
+    assert rows["eager"]["trials"] == rows["traced"]["trials"] == 1
     assert rows["traced"]["speedup"] > 0
-    assert rows["traced"]["speedup_interval"] is None  # two trials leave one degree of freedom
+    assert rows["traced"]["speedup_interval"] is None  # one trial leaves no degree of freedom
     assert rows["traced"]["compile_cost_ns"] > 0
     assert rows["traced"]["break_even_steps"] == "never" or rows["traced"]["break_even_steps"] > 0
     assert rows["traced"]["numerics"] == "pass"
@@ -129,12 +122,12 @@ def test_a_run_prints_one_document_and_stores_every_trial(
     assert rows["reduce-overhead"]["latency_ns"] is None
     assert "CUDA graphs" in rows["reduce-overhead"]["reason"]
     trials = _stored(project)
-    assert [trial.status for trial in trials] == ["ok"] * 4
+    assert [trial.status for trial in trials] == ["ok"] * 2
     assert {trial.run_id for trial in trials} == {document["run_id"]}
 
 
 def test_a_failure_is_stored_and_the_suite_goes_on(project: Path) -> None:
-    result = in_this_process("run", "-w", "broken", "-w", "gelu", "-s", "eager", "--trials", "1", cwd=project)
+    result = in_this_process("run", "-w", "broken", "-w", "gelu", "-s", "eager", cwd=project)
     assert result.returncode == 1
     assert "broken / eager: workload error: " in result.stdout
     assert "this model does not build" in result.stdout
@@ -150,12 +143,12 @@ def test_export_and_import_bring_the_same_records(
     measured: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
     project, _ = measured
-    assert compilewatch("export", "--output", "out.jsonl", cwd=project).returncode == 0
+    assert in_this_process("export", "--output", "out.jsonl", cwd=project).returncode == 0
     other = ["--db", f"sqlite:///{project / 'other.db'}"]
     first = in_this_process("import", "out.jsonl", *other, cwd=project)
-    assert (first.returncode, "brought 4 trials." in first.stdout) == (0, True), first.stderr
+    assert (first.returncode, "brought 2 trials." in first.stdout) == (0, True), first.stderr
     again = in_this_process("import", "out.jsonl", "--json", *other, cwd=project)
-    assert (_document(again.stdout)["new"], _document(again.stdout)["known"]) == (0, 4)
+    assert (_document(again.stdout)["new"], _document(again.stdout)["known"]) == (0, 2)
     exported = in_this_process("export", *other, cwd=project)
     assert exported.stdout == (project / "out.jsonl").read_text(encoding="utf-8")
 
@@ -178,8 +171,9 @@ def test_a_killed_runner_leaves_no_worker_and_the_next_run_works(
     patient_run.kill()
     patient_run.wait(timeout=10)
     _wait_until(lambda: not psutil.pid_exists(worker))
-    assert in_this_process("run", "-w", "gelu", "-s", "eager", "--trials", "1", cwd=project).returncode == 0
-    assert [trial.workload.name for trial in _stored(project)] == ["gelu"]
+    interpreter(project / "build")
+    assert in_this_process("run", cwd=project).returncode == 0
+    assert [trial.status for trial in _stored(project)] == ["ok"]
 
 
 def _worker_of(runner: int) -> int:
