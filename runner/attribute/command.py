@@ -50,6 +50,7 @@ from runner.config.settings import Settings
 from runner.device.host import require_space
 from runner.plan.builds import interpreter_facts
 from runner.plan.durations import Case, Durations, stored_durations_s
+from runner.plan.host_stacks import HostStacks
 from runner.plan.selection import refuse_code, resolve_device, select
 from runner.storage.search_state import load_state
 
@@ -92,7 +93,8 @@ def attribute_command(
     if workload:
         select(settings, suite=None, workloads=workload, strategies=strategy or ())
     with database_of(settings) as database:
-        sides = side_of(base, settings, database), side_of(head, settings, database)
+        host = HostStacks.read(settings)
+        sides = side_of(base, settings, host, database), side_of(head, settings, host, database)
         old, new = (environment_of(side.build, settings) for side in sides)
         components = components_between(old, new)
         if not components:

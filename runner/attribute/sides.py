@@ -41,13 +41,13 @@ class Side:
     recorded: Build | None
 
 
-def side_of(name: str, settings: Settings, database: Database) -> Side:
-    """The build of this host that `name` stands for: one of `builds list`, else a side as `compare` names it.
+def side_of(name: str, settings: Settings, host: HostStacks, database: Database) -> Side:
+    """The build of `host` that `name` stands for: one of `builds list`, else a side as `compare` names
+    it.
 
     Raises NotFoundError for an unknown name, MissingBuildError where no build here has that software.
     """
     known = known_builds(settings)
-    host = HostStacks.read(settings)
     if name in known:
         mine = _stored_ids(known[name], host, database)
         of_build = recorded_builds(database, mine)

@@ -1,11 +1,14 @@
-"""A second Python environment that shares this one's torch, and differs in what a build is told apart by."""
+"""Other Python environments, made in a moment: with this one's torch, or with its pip alone."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import sysconfig
+import venv
 from pathlib import Path
+
+import pip
 
 
 def make_environment(directory: Path, *, timm: str, **modules: str) -> Path:
@@ -26,3 +29,10 @@ def make_environment(directory: Path, *, timm: str, **modules: str) -> Path:
     for name, source in modules.items():
         (packages / f"{name}.py").write_text(source)
     return directory / "bin" / "python"
+
+
+def make_empty_environment(base: Path, directory: Path) -> None:
+    """As `runner.plan.builds.make_environment` does for this Python, without seconds of unpacking pip."""
+    venv.create(directory, with_pip=False, symlinks=True)
+    (packages,) = (directory / "lib").glob("python*/site-packages")
+    (packages / "pip").symlink_to(Path(pip.__file__).parent)

@@ -18,11 +18,12 @@ from runner.bisect import environments
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
 from runner.config.settings import BuildSettings, Settings
-from runner.plan.builds import create_build, known_builds, make_environment
+from runner.plan.builds import create_build, known_builds
 from runner.plan.host_stacks import HostStacks
 from runner.process.execution import RunOutcome
 from tests.builders import MS, make_build, make_machine, make_trial
 from tests.runner.plan.test_builds import TORCH, _wheel
+from tests.runner.second_environment import make_empty_environment
 
 OLD = ["torch==2.6.0", "transformers==1.0", "numpy==2.0.0"]
 NEW = ["torch==2.12.1", "transformers==2.0", "numpy==2.0.0"]
@@ -37,24 +38,19 @@ def builds(tmp_path_factory):
     _wheel(wheels, "numpy", "2.0.0", "")
     for version, needs in (("1.0", ""), ("2.0", ""), ("3.0", "Requires-Dist: torch>=2.12\n")):
         _wheel(wheels, "transformers", version, "", more=needs)
-    empty = tmp_path_factory.mktemp("empty") / "environment"
-
-    def make_or_copy(base, directory):
-        if not empty.exists():
-            make_environment(base, directory)
-            shutil.copytree(directory, empty, symlinks=True)
-        else:
-            shutil.copytree(empty, directory, symlinks=True)
-
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("NO_INDEX", "1"), ("FIND_LINKS", str(wheels)), ("CONFIG_FILE", "/dev/null")):
             patch.setenv(f"PIP_{name}", value)
-        patch.setattr("runner.plan.builds.make_environment", make_or_copy)
+        patch.setattr("runner.plan.builds.make_environment", make_empty_environment)
         settings = Settings(data_dir=data)
         create_build(OLD, settings, name="old", look_up=False)
         create_build(NEW, settings, name="new", look_up=False)
         create_build([NEW[0], "transformers==3.0", NEW[2]], settings, name="clash", look_up=False)
         yield data / "builds"
+
+
+# By interpreter, each asked once: what is in an environment stays as it was made.
+INSTALLED = {}
 
 
 class Host:
@@ -92,8 +88,12 @@ class Host:
 
     @staticmethod
     def _versions(run, settings):
-        made = environment_of(BuildSettings(name=run.build, python=run.interpreter), settings)
-        return {name: made.version(name) for name in ("torch", "transformers")}
+        versions = INSTALLED.get(run.interpreter)
+        if versions is None:
+            made = environment_of(BuildSettings(name=run.build, python=run.interpreter), settings)
+            versions = {name: made.version(name) for name in ("torch", "transformers")}
+            INSTALLED[run.interpreter] = versions
+        return versions
 
 
 def slower(**versions):

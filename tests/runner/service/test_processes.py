@@ -121,8 +121,8 @@ def document(project: Path, *arguments: str, type_: Typed = in_this_process) -> 
     return json.loads(result.stdout)
 
 
-def state_of(project: Path, request_id: str, type_: Typed = in_this_process) -> str:
-    rows = document(project, "request", "list", "--all", type_=type_)["rows"]
+def state_of(project: Path, request_id: str) -> str:
+    rows = document(project, "request", "list", "--all")["rows"]
     return str(next(row["state"] for row in rows if row["request_id"] == request_id))
 
 
@@ -161,7 +161,7 @@ def test_a_service_measures_what_is_asked_and_stops_within_ten_seconds(project: 
     assert process.returncode == 0, log
     assert "Traceback" not in log
     assert [worker for worker in measuring if worker.is_running()] == []
-    assert state_of(project, slow, compilewatch) == "queued"
+    assert state_of(project, slow) == "queued"
     with open_database(database, read_only=True) as opened:
         trials = {trial.workload.name: trial for trial in trial_records(opened, Filters())}
         known = measured_stacks(opened, trials["gelu"].machine.name)

@@ -6,12 +6,23 @@ import pytest
 
 from db.records.trial import CacheState, FailureKind, Status, Strategy, StrategyKind
 from tests.runner.measuring import measure
+from tests.runner.quick_measurement import interpreter
 
 
 def strategy(cache: CacheState, kind: StrategyKind = StrategyKind.COMPILE) -> Strategy:
     return Strategy(name=f"default+{cache}", kind=kind, backend="inductor", mode="default", cache=cache)
 
 
+def test_a_warm_process_has_the_caches_of_the_one_before(tmp_path):
+    note = "open({!r}, 'a').write(spec['purpose'] + ' ' + os.environ['TORCHINDUCTOR_CACHE_DIR'] + '\\n')"
+    python = interpreter(tmp_path / "build", death=note.format(str(tmp_path / "log")))
+    trial = measure("three_blocks", strategy(CacheState.WARM), interpreter=str(python))
+    assert trial.status is Status.OK, trial.failure
+    (first, its_caches), (second, caches) = map(str.split, (tmp_path / "log").read_text().splitlines())
+    assert (first, second, caches) == ("prime", "measure", its_caches)
+
+
+@pytest.mark.slow
 def test_a_warm_process_finds_what_the_first_one_compiled():
     phases = []
     trial = measure("three_blocks", strategy(CacheState.WARM), on_phase=phases.append)
@@ -38,7 +49,8 @@ def test_a_package_is_loaded_without_compiling():
     assert trial.numerics.status == "pass"
 
 
-def test_a_failure_while_priming_is_the_trials_failure():
-    trial = measure("segfaults", strategy(CacheState.WARM))
+def test_a_failure_while_priming_is_the_trials_failure(tmp_path):
+    python = interpreter(tmp_path / "build", death="os.kill(os.getpid(), 11)")
+    trial = measure("three_blocks", strategy(CacheState.WARM), interpreter=str(python))
     assert trial.failure is not None
     assert trial.failure.kind is FailureKind.CRASH
