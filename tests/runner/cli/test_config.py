@@ -134,14 +134,18 @@ def test_commands_answer_without_the_secret_of_the_dashboard_as_with_it(
 
 
 @pytest.mark.parametrize("secret", [{}, {_SECRET_VARIABLE: ""}], ids=["absent", "empty"])
-def test_serving_names_the_variable_of_the_secret_that_it_lacks(
+def test_a_check_names_the_variable_of_the_secret_that_serving_lacks(
     tmp_path: Path, secret: dict[str, str]
 ) -> None:
     _write(tmp_path, _SIGN_IN)
     checked = in_this_process("config", "check", cwd=tmp_path, **secret)
     assert checked.returncode == 0
     assert f"`compilewatch dashboard` needs {_SECRET_VARIABLE}." in checked.stderr
-    served = compilewatch("dashboard", "--port", "1", cwd=tmp_path, **secret)
+
+
+def test_without_the_secret_nothing_is_served(tmp_path: Path) -> None:
+    _write(tmp_path, _SIGN_IN)
+    served = compilewatch("dashboard", "--port", "1", cwd=tmp_path, **{_SECRET_VARIABLE: ""})
     assert served.returncode == 2
     assert served.stderr.splitlines() == [
         "compilewatch: Signing in at https://login.example needs a client secret.",
