@@ -70,7 +70,7 @@ def run(folder: Path, *flags: str, names: Iterable[str] = CHECKS) -> str:
         (folder / f"test_{name}.py").write_text(HEAD + CHECKS[name])
     plugins = ["-p", "runner.pytest_plugin", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", "pytest", *plugins, "-rA", *flags]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=280
     )

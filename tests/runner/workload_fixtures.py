@@ -70,13 +70,15 @@ def out_of_address_space():
         held.append(bytearray(64 << 20))
 
 
-def prints_garbage():
+def prints_garbage(fails=False):
     """100 MB on stdout and stderr, a good part of it no text."""
     chunk = os.urandom(1 << 20)
     for _ in range(50):
         sys.stdout.buffer.write(chunk)
         sys.stderr.buffer.write(chunk)
     sys.stderr.buffer.write(b"\nthe last words\n")
+    if fails:
+        raise RuntimeError("after the last words")
     return healthy()
 
 

@@ -64,8 +64,10 @@ class Host:
     def measure(self, plan, database, settings, durations):
         versions = {run.run_id: self._versions(run, settings) for run in plan.runs}
         self.measured.append([tuple(each.values()) for each in versions.values()])
+        trials = []
         for number, spec in enumerate(plan.trials):
             if self.killed_after == number:
+                save_trials(database, trials)
                 raise SystemExit("killed")
             mine = versions[spec.run_id]
             self.moment += timedelta(minutes=2)
@@ -83,7 +85,8 @@ class Host:
                 failure=FailureKind.CRASH if self.failing(mine) else None,
                 seed=number,
             )
-            save_trials(database, [trial])
+            trials.append(trial)
+        save_trials(database, trials)
         return RunOutcome(len(plan.trials), 0, 0, False), None
 
     @staticmethod

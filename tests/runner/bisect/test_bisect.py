@@ -46,9 +46,10 @@ class Host:
     def measure(self, plan, database, settings, durations):
         builds = {run.run_id: run.build.removeprefix("torch-") for run in plan.runs}
         self.measured.append(tuple(builds.values()))
-        failed = 0
+        failed, trials = 0, []
         for number, spec in enumerate(plan.trials):
             if self.killed_after == number:
+                save_trials(database, trials)
                 raise SystemExit("killed")
             release = builds[spec.run_id]
             self.moment += timedelta(minutes=1)
@@ -68,7 +69,8 @@ class Host:
                 failure=failure,
                 seed=number,
             )
-            save_trials(database, [trial])
+            trials.append(trial)
+        save_trials(database, trials)
         return RunOutcome(len(plan.trials), failed, 0, False), None
 
 

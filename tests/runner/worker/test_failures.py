@@ -63,6 +63,9 @@ def test_what_torch_itself_raises():
     with pytest.raises(RuntimeError, match="can't allocate memory") as caught:
         torch.empty(1 << 50, dtype=torch.uint8)
     assert kind_of(caught.value, "build_model") == "out_of_memory"
+    with pytest.raises(Exception, match="no_such_backend") as unknown:
+        torch.compile(torch.relu, backend="no_such_backend")
+    assert kind_of(unknown.value, "first_call") == "compile_error"
     with pytest.raises(ModuleNotFoundError) as missing:
         import_builder("no_such_module:build", [])
     assert kind_of(missing.value, "import_libraries") == "import_error"
