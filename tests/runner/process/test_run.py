@@ -15,20 +15,22 @@ from runner.device.lock import device_lock
 from runner.process import measured_process, supervise
 from runner.process.supervise import TrialInterrupted, run_trial
 from tests.runner.measuring import make_spec
+from tests.runner.quick_measurement import interpreter
 
 
-def test_cancelling_ends_the_trial_as_cancelled():
+def test_cancelling_ends_the_trial_as_cancelled(tmp_path):
     cancelled = threading.Event()
     phases = []
 
     def hear(phase):
         phases.append(phase)
-        if phase == "build_model":
+        if phase == "measure":
             cancelled.set()
 
-    trial = run_trial(make_spec("hangs"), on_phase=hear, is_cancelled=cancelled.is_set)
+    python = str(interpreter(tmp_path / "build", seconds=60))
+    trial = run_trial(make_spec("healthy"), interpreter=python, on_phase=hear, is_cancelled=cancelled.is_set)
     assert trial.failure.kind is FailureKind.CANCELLED
-    assert trial.failure.phase == "build_model"
+    assert trial.failure.phase == "measure"
 
 
 @pytest.fixture
