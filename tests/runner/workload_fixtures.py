@@ -42,10 +42,6 @@ def batched_product(size=64):
     return Built(torch.bmm, (torch.randn(4, size, size), torch.randn(4, size, size)), "function")
 
 
-def slow_step(seconds=0.05):
-    return Built(lambda x: (time.sleep(seconds), x + 1)[1], (torch.ones(4),), "function")
-
-
 def hangs():
     while True:
         time.sleep(3600)

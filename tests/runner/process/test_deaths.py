@@ -14,7 +14,6 @@ from runner.process.supervise import run_trial
 from tests.runner.measuring import compiled, make_spec, measure
 from tests.runner.quick_measurement import interpreter
 
-PATH_WITHOUT_COMPILER = "/nonexistent"
 died = cache(measure)
 
 
@@ -146,7 +145,7 @@ def test_a_full_disk_is_named_as_such(tmp_path):
 
 
 def test_a_missing_compiler_is_named_as_such():
-    spec_env = {"CXX": "/nonexistent/g++", "PATH": PATH_WITHOUT_COMPILER}
+    spec_env = {"CXX": "/nonexistent/g++", "PATH": "/nonexistent"}
     trial = measure("relu_function", compiled("inductor"), task="function", worker_env=spec_env)
     assert trial.failure is not None
     assert trial.failure.kind is FailureKind.MISSING_COMPILER, trial.failure.message

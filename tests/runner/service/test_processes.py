@@ -27,10 +27,9 @@ from db.records.schedules import ScheduleSpec
 from db.store.schedules import save_schedule
 from runner.config.settings import Settings
 from runner.service.fingerprint import fingerprints
-from tests.runner.terminal import COMMAND, ROOT, compilewatch, environment, in_this_process
+from tests.runner.terminal import COMMAND, ROOT, environment, in_this_process
 
 SECONDS = 6
-Typed = Callable[..., subprocess.CompletedProcess[str]]
 CONFIG = """
 [run]
 trials = 1
@@ -115,8 +114,8 @@ def service(project: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def document(project: Path, *arguments: str, type_: Typed = in_this_process) -> Any:
-    result = type_(*arguments, "--json", cwd=project)
+def document(project: Path, *arguments: str) -> Any:
+    result = in_this_process(*arguments, "--json", cwd=project)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 
@@ -176,7 +175,7 @@ def test_a_service_measures_what_is_asked_and_stops_within_ten_seconds(project: 
 
 
 def test_schedules_are_listed_paused_and_resumed(project: Path) -> None:
-    (row,) = document(project, "schedule", "list", type_=compilewatch)["rows"]
+    (row,) = document(project, "schedule", "list")["rows"]
     assert (row["name"], row["state"], row["suite"]) == ("nightly", "active", "quick")
     following = [datetime.fromisoformat(at) for at in row["next_firings_at"]]
     assert len(following) == 5

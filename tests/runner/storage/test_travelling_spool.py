@@ -67,8 +67,7 @@ def imported(spool: Path, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     return in_this_process("import", str(spool), "--db", f"sqlite:///{tmp_path / 'team.db'}", cwd=tmp_path)
 
 
-def test_what_a_host_without_a_database_measured_comes_in_exactly(measured: Path, tmp_path: Path) -> None:
-    spool = measured
+def test_what_a_host_without_a_database_measured_comes_in_exactly(spool: Path, tmp_path: Path) -> None:
     written = files_of(spool)
     assert len(written) == 6
     url = f"sqlite:///{tmp_path / 'team.db'}"
