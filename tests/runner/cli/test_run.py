@@ -23,6 +23,8 @@ CONFIG = """
 [run]
 trials = 1
 samples = 10
+relative_interval = 0.99
+warmup_s = 0
 timeout_s = 120
 
 [[strategy]]

@@ -24,7 +24,7 @@ from runner.plan.builds import (
 )
 from runner.plan.interpreter import InterpreterError
 from tests.runner.second_environment import make_empty_environment
-from tests.runner.terminal import compilewatch, in_this_process
+from tests.runner.terminal import FEW_SAMPLES, compilewatch, in_this_process
 
 TORCH = """
 from types import SimpleNamespace
@@ -218,6 +218,7 @@ def test_a_build_is_measured_by_its_name(tmp_path: Path):
     ran = in_this_process(
         *("run", "-w", "elementwise", "-s", "eager", "--trials", "1", "--build", "torch-2.0"),
         cwd=tmp_path,
+        **FEW_SAMPLES,
         TMPDIR=str(tmp_path / "tmp"),
     )
     assert ran.returncode == 0, ran.stderr

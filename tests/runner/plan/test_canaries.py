@@ -20,7 +20,7 @@ from runner.config.settings import Settings
 from runner.plan.canaries import TRIALS_PER_RUN, canary_specs, canary_workloads
 from runner.plan.plan import plan_run
 from runner.process.supervise import run_canaries
-from tests.runner.terminal import in_this_process
+from tests.runner.terminal import FEW_SAMPLES, in_this_process
 
 NAMES = ["canary-gemm", "canary-copy", "canary-launch"]
 
@@ -30,7 +30,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with one finished run of one case."""
     path = tmp_path_factory.mktemp("project")
     (path / "tmp").mkdir()
-    wanted = {"TMPDIR": str(path / "tmp"), "COMPILEWATCH_RUN__CANARIES": "true"}
+    wanted = FEW_SAMPLES | {"TMPDIR": str(path / "tmp"), "COMPILEWATCH_RUN__CANARIES": "true"}
     case = ("-w", "elementwise", "-s", "eager", "--trials", "1")
     result = in_this_process("run", *case, "--json", cwd=path, **wanted)
     assert result.returncode == 0, result.stderr

@@ -27,7 +27,7 @@ from runner.worker.host import torch_variant
 from runner.workloads.definitions.catalog import WORKLOADS
 from tests.builders import make_build, make_imported, make_machine, make_trial
 from tests.runner.bare_environment import make_bare_environment
-from tests.runner.terminal import compilewatch, in_this_process
+from tests.runner.terminal import FEW_SAMPLES, compilewatch, in_this_process
 
 SMOKE = {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 PINNED: dict[str, object] = {"matmul_precision": "high", "environment": recorded_environment(SMOKE)}
@@ -290,7 +290,7 @@ def test_a_script_carries_the_modules_of_a_project_whole(tmp_path: Path):
         "    def __init__(self):\n        super().__init__(4, 4)\n"
     )
     (tmp_path / "tmp").mkdir()
-    places = {"TMPDIR": str(tmp_path / "tmp")}
+    places = FEW_SAMPLES | {"TMPDIR": str(tmp_path / "tmp")}
     ran = in_this_process("run", "-w", "mine", "-s", "eager", "--trials", "1", cwd=tmp_path, **places)
     assert ran.returncode == 0, ran.stderr
     (trial,) = _stored(tmp_path)

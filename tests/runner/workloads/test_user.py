@@ -53,7 +53,7 @@ def test_the_documented_example_is_ten_lines_and_is_measured() -> None:
     write("compilewatch.toml", block("toml"))
     assert len(block("python").strip().splitlines()) <= 10
     plan = plan_run(
-        load_settings(options={"run": {"samples": 5, "timeout_s": 120}}),
+        load_settings(options={"run": {"samples": 5, "relative_interval": 0.99, "timeout_s": 120}}),
         workloads=["ranker"],
         strategies=["eager"],
         trials=1,
