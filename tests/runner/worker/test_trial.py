@@ -22,6 +22,7 @@ PARTS = (
     "eager_first_ns",
     "first_call_ns",
 )
+FIFTY = {"samples": 50, "relative_interval": 0.99, "warmup_ns": 0}
 
 
 def parts_of(cold) -> int:
@@ -31,14 +32,12 @@ def parts_of(cold) -> int:
 @pytest.fixture(scope="module")
 def eager():
     heard = []
-    return measure("healthy", sampling={"samples": 50}, on_phase=heard.append), heard
+    return measure("healthy", sampling=FIFTY, on_phase=heard.append), heard
 
 
 @pytest.fixture(scope="module")
 def default():
-    return measure(
-        "training", compiled("inductor", mode="default"), task="training", sampling={"samples": 50}
-    )
+    return measure("training", compiled("inductor", mode="default"), task="training", sampling=FIFTY)
 
 
 def fewest(trial):
