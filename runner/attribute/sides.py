@@ -42,8 +42,7 @@ class Side:
 
 
 def side_of(name: str, settings: Settings, host: HostStacks, database: Database) -> Side:
-    """The build of `host` that `name` stands for: one of `builds list`, else a side as `compare` names
-    it.
+    """The build of `host` that `name` stands for: one of `builds list`, else a side of `compare`.
 
     Raises NotFoundError for an unknown name, MissingBuildError where no build here has that software.
     """

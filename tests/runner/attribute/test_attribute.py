@@ -91,12 +91,10 @@ class Host:
 
     @staticmethod
     def _versions(run, settings):
-        versions = INSTALLED.get(run.interpreter)
-        if versions is None:
+        if run.interpreter not in INSTALLED:
             made = environment_of(BuildSettings(name=run.build, python=run.interpreter), settings)
-            versions = {name: made.version(name) for name in ("torch", "transformers")}
-            INSTALLED[run.interpreter] = versions
-        return versions
+            INSTALLED[run.interpreter] = {name: made.version(name) for name in ("torch", "transformers")}
+        return INSTALLED[run.interpreter]
 
 
 def slower(**versions):

@@ -70,8 +70,10 @@ def refused(built: Built, strategy: Strategy) -> str:
 
 def test_what_cannot_be_executed_is_unsupported() -> None:
     stream, training = workload_fixtures.three_lengths(), workload_fixtures.training()
-    assert "goes through several" in refused(stream, parse_strategy("export"))
-    assert "needs an nn.Module in inference" in refused(training, parse_strategy("packaged"))
+    for name in ("export", "aot-compile"):
+        assert "goes through several" in refused(stream, parse_strategy(name))
+    for name in ("packaged", "onnxruntime"):
+        assert "needs an nn.Module in inference" in refused(training, parse_strategy(name))
     regional = compiled("eager", scope="regional")
     blok = replace(workload_fixtures.three_blocks(), regions=("Blok",))
     assert "no repeated blocks of class Blok" in refused(blok, regional)
@@ -114,24 +116,15 @@ def test_options_reach_inductor_as_a_dictionary() -> None:
         apply(freezes=True)
 
 
-@pytest.fixture(scope="module")
-def freezing() -> Trial:
-    options = {"freezing": True, "max_fusion_size": 8, "coordinate_descent_tuning": True}
-    strategy: Strategy = compiled("inductor", options=options, mode=None)
-    return measure("three_blocks", strategy)
-
-
 @pytest.mark.slow
-def test_options_of_inductor_are_measured(freezing: Trial) -> None:
-    assert counted(freezing)[0] == 1
-    assert freezing.strategy.options["freezing"] is True
-
-
-@pytest.mark.slow
-def test_a_bypassed_cache_is_neither_hit_nor_miss(freezing: Trial) -> None:
+def test_a_bypassed_cache_is_neither_hit_nor_miss() -> None:
     """Freezing bakes the weights into the graph, so AOTAutograd does not cache it: no miss, and cold."""
-    assert freezing.compiler is not None
-    cache = freezing.compiler.cache
+    options = {"freezing": True, "max_fusion_size": 8, "coordinate_descent_tuning": True}
+    trial = measure("three_blocks", compiled("inductor", options=options, mode=None))
+    assert counted(trial)[0] == 1
+    assert trial.strategy.options["freezing"] is True
+    assert trial.compiler is not None
+    cache = trial.compiler.cache
     assert cache is not None
     assert (cache.aot_autograd_hits, cache.aot_autograd_misses) == (0, 0)
     assert cache.fx_graph_hits == 0
@@ -183,10 +176,6 @@ def test_a_release_without_an_api_says_which(monkeypatch: pytest.MonkeyPatch) ->
     assert "no torch.compiler.load_compiled_function" in refused(blocks, parse_strategy("aot-compile"))
 
 
-def test_aot_compile_of_several_batches_is_unsupported() -> None:
-    assert "goes through several" in refused(workload_fixtures.three_lengths(), parse_strategy("aot-compile"))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("workload", "task"), [("three_blocks", "inference"), ("relu_function", "function")])
 def test_a_package_of_dynamo_is_loaded_without_tracing(workload: str, task: str) -> None:
@@ -202,11 +191,6 @@ def test_onnx_runtime_gives_what_eager_gives() -> None:
     trial = measure("three_blocks", parse_strategy("onnxruntime"))
     assert counted(trial)[0] == 0
     assert trial.strategy.backend == "onnxruntime"
-
-
-def test_onnx_runtime_is_for_models_in_inference() -> None:
-    training = workload_fixtures.training()
-    assert "needs an nn.Module in inference" in refused(training, parse_strategy("onnxruntime"))
 
 
 def test_where_a_package_is_missing_onnx_runtime_is_not_applicable(monkeypatch: pytest.MonkeyPatch) -> None:
