@@ -23,7 +23,7 @@ from runner.cli.output.tables import console
 from runner.config.settings import Settings
 from runner.config.sources import DEFAULT_FILE, Origin, origins
 from runner.plan.selection import known_suites, known_workloads, select
-from runner.workloads.definitions.catalog import WORKLOADS
+from runner.workloads.catalog.builtin import WORKLOADS
 
 CONFIG_SCHEMA = "compilewatch.config/1"
 

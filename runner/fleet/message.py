@@ -28,7 +28,7 @@ from runner.plan.selection import known_workloads, select_by_data
 from runner.plan.trial_spec import TorchSettings, TrialSpec
 from runner.process.executor import Job
 from runner.worker.sampling import SamplingPlan
-from runner.workloads.definitions.definition import WorkloadDefinition
+from runner.workloads.catalog.definition import WorkloadDefinition
 
 
 class RefusedError(CompilewatchError):

@@ -12,7 +12,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from db.errors import CompilewatchError
-from runner.workloads.definitions.targets import split_target
+from runner.workloads.catalog.targets import split_target
 
 Locate = Callable[[str], Path | None]
 _Import = ast.Import | ast.ImportFrom

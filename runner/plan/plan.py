@@ -23,7 +23,7 @@ from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.plan.selection import ResolvedSuite, check_packages, select
 from runner.plan.trial_spec import Part, TorchSettings, TrialSpec, WorkloadSpec
 from runner.process.cancellation import check_cancelled
-from runner.workloads.definitions.definition import WorkloadDefinition
+from runner.workloads.catalog.definition import WorkloadDefinition
 
 
 class NotApplicable(Part):

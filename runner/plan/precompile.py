@@ -13,8 +13,8 @@ from runner.config.settings import Settings
 from runner.plan.bundle import bundle_of
 from runner.plan.plan import workload_spec
 from runner.plan.selection import select
-from runner.workloads.definitions.definition import WorkloadDefinition
-from runner.workloads.definitions.targets import split_target
+from runner.workloads.catalog.definition import WorkloadDefinition
+from runner.workloads.catalog.targets import split_target
 
 SCRIPT, LOADER = "precompile.py", "load_caches.py"
 CACHES, VALID_FOR = "caches.zip", "valid_for.json"

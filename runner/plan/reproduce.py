@@ -28,8 +28,8 @@ from runner.plan.selection import select_by_data
 from runner.plan.trial_spec import MatmulPrecision, TorchSettings, TrialSpec
 from runner.process.measured_process import pinned_settings, recorded_environment
 from runner.worker.host import split_version, torch_variant
-from runner.workloads.definitions.definition import WorkloadDefinition
-from runner.workloads.definitions.targets import split_target
+from runner.workloads.catalog.definition import WorkloadDefinition
+from runner.workloads.catalog.targets import split_target
 
 MOST_THREADS = 1024
 """More than that a record cannot ask for; a script may be for a larger host than this one."""

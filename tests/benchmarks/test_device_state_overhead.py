@@ -23,7 +23,7 @@ from runner.worker.clock import CpuTimer
 from runner.worker.evidence import BlockWatch, canary_ns
 from runner.worker.sampling import PAIRS, Sampler, SamplingPlan, Side, median_rank, warm_up
 from runner.worker.steps import make_variant
-from runner.workloads.definitions.catalog import WORKLOADS
+from runner.workloads.catalog.builtin import WORKLOADS
 from tests.runner.measuring import build
 
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ from runner.worker.clock import CpuTimer
 from runner.worker.evidence import BlockWatch
 from runner.worker.sampling import SamplingPlan, Side, warm_up
 from runner.worker.steps import grad_context, make_variant
-from runner.workloads.definitions.catalog import WORKLOADS
+from runner.workloads.catalog.builtin import WORKLOADS
 from tests.runner.measuring import build
 
 ROUNDS = 5

@@ -115,7 +115,7 @@ def test_make_test_runs_every_check() -> None:
 
 def test_tests_run_in_three_processes_unless_asked_otherwise() -> None:
     words = pytest_words()
-    assert words[words.index("--numprocesses") + 1] == "3"
+    assert "-m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder" in " ".join(words)
     assert words[-1] == "-n0"
 
 

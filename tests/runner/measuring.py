@@ -17,7 +17,7 @@ from runner.worker import messages
 from runner.worker.loading import build_workload, import_builder
 from runner.worker.sampling import SamplingPlan
 from runner.workloads.built import Built
-from runner.workloads.definitions.definition import WorkloadDefinition
+from runner.workloads.catalog.definition import WorkloadDefinition
 
 FIXTURES = Path(__file__).parent
 # Neither depends on the model, and together they are two thirds of a cold compilation on a CPU.

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from datetime import timedelta
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 
 import altair as alt
@@ -50,23 +52,25 @@ def cases(trials: pd.DataFrame) -> pd.DataFrame:
     return with_labels(summarize_cases(trials[trials["torch"] == "2.13.0"]))
 
 
-def _specs() -> dict[str, dict]:
+def _specs() -> dict[str, Callable[[], dict]]:
+    """Each to be built by the test that asks for it."""
     shown = trend_rows.Window(pd.Timestamp("2026-11-01"), pd.Timestamp("2026-11-20"), 1.0, 2.0)
     found = {
-        "speedups": speedups.spec(("a", "b"), STRATEGIES[1:]),
-        "heat map": heat_map.spec(("a",), STRATEGIES[1:]),
-        "scatter": heat_map.pareto_spec(STRATEGIES[1:], heat_map.Ends(1, 9, 0.8, 2), log=False),
-        "log scatter": heat_map.pareto_spec(STRATEGIES[1:], heat_map.Ends(1, 90, 0.8, 2), log=True),
-        "cold start": cold_start.spec(("a · eager",), ("import torch", "dynamo")),
-        "samples": samples.over_time(STRATEGIES[:2]),
-        "histogram": samples.histogram(STRATEGIES[:2]),
+        "speedups": partial(speedups.spec, ("a", "b"), STRATEGIES[1:]),
+        "heat map": partial(heat_map.spec, ("a",), STRATEGIES[1:]),
+        "scatter": partial(heat_map.pareto_spec, STRATEGIES[1:], heat_map.Ends(1, 9, 0.8, 2), log=False),
+        "log scatter": partial(heat_map.pareto_spec, STRATEGIES[1:], heat_map.Ends(1, 90, 0.8, 2), log=True),
+        "cold start": partial(cold_start.spec, ("a · eager",), ("import torch", "dynamo")),
+        "samples": partial(samples.over_time, STRATEGIES[:2]),
+        "histogram": partial(samples.histogram, STRATEGIES[:2]),
     }
     for scale in ("linear", "log"):
-        found[f"break-even {scale}"] = break_even.spec(STRATEGIES, "s", scale, 1000, (1.0, 9.0))
+        found[f"break-even {scale}"] = partial(break_even.spec, STRATEGIES, "s", scale, 1000, (1.0, 9.0))
         for axis in ("time", "torch"):
             # what a metric changes in them does not depend on axis and scale
             for metric in HISTORY_METRICS if (axis, scale) == ("time", "linear") else ("latency",):
-                found[f"trend {metric} {axis} {scale}"] = trends.spec(
+                found[f"trend {metric} {axis} {scale}"] = partial(
+                    trends.spec,
                     metric,
                     axis=axis,
                     scale=scale,
@@ -79,9 +83,12 @@ def _specs() -> dict[str, dict]:
     return found
 
 
-@pytest.mark.parametrize("name", _specs())
+SPECS = _specs()
+
+
+@pytest.mark.parametrize("name", SPECS)
 def test_specifications_follow_the_vega_lite_schema(name: str) -> None:
-    assert [error.message for error in VEGA_LITE.iter_errors(_specs()[name])] == []
+    assert [error.message for error in VEGA_LITE.iter_errors(SPECS[name]())] == []
 
 
 def test_the_schema_refuses_what_is_no_chart() -> None:
@@ -89,9 +96,9 @@ def test_the_schema_refuses_what_is_no_chart() -> None:
     assert list(VEGA_LITE.iter_errors(broken))
 
 
-@pytest.mark.parametrize("name", _specs())
+@pytest.mark.parametrize("name", SPECS)
 def test_axes_say_their_unit_and_tooltips_how_many(name: str) -> None:
-    text = str(_specs()[name])
+    text = str(SPECS[name]())
     if name.startswith("trend"):
         figure = METRICS[name.split()[1]]
         assert f"{figure.name} ({figure.axis_unit})" in text

@@ -144,6 +144,9 @@ def test_the_options_of_the_gate_arrive(tmp_path: Path, sqlite_url: str) -> None
     done = gate(tmp_path, sqlite_url, RUN_OPTIONS="none", GATE_OPTIONS=f"--since {RUN_0}", GATE_TABLE=table)
     assert done.returncode == 0, done.stderr
     assert Path(table).read_text() == done.stdout
+    refused = gate(tmp_path, sqlite_url, RUN_OPTIONS="none", GATE_OPTIONS="--against torch=1.0")
+    assert refused.returncode == 2
+    assert "No build with torch=1.0 was measured." in refused.stderr
 
 
 def test_a_comment_that_cannot_be_posted_changes_no_verdict(

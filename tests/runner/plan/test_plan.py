@@ -21,7 +21,7 @@ from runner.plan.plan import Plan, plan_run
 from runner.plan.selection import SUITES
 from runner.process.measured_process import Role, worker_specification
 from runner.worker.messages import Specification
-from runner.workloads.definitions.catalog import WORKLOADS
+from runner.workloads.catalog.builtin import WORKLOADS
 
 ROOT = Path(__file__).resolve().parents[3]
 TWO_BUILDS = (

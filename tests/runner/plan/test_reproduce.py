@@ -24,7 +24,7 @@ from runner.plan.reproduce import MOST_THREADS, interpreter_for, plan_again, scr
 from runner.plan.selection import SUITES
 from runner.process.measured_process import recorded_environment
 from runner.worker.host import torch_variant
-from runner.workloads.definitions.catalog import WORKLOADS
+from runner.workloads.catalog.builtin import WORKLOADS
 from tests.builders import make_build, make_imported, make_machine, make_trial
 from tests.runner.bare_environment import make_bare_environment
 from tests.runner.terminal import FEW_SAMPLES, compilewatch, in_this_process
@@ -192,7 +192,7 @@ def test_a_record_loads_no_model_of_a_library(name: str, monkeypatch: pytest.Mon
     def looked_up(*_: object) -> None:
         raise AssertionError("a library was looked up")
 
-    monkeypatch.setattr("runner.workloads.definitions.libraries.importlib.util.find_spec", looked_up)
+    monkeypatch.setattr("runner.workloads.catalog.libraries.importlib.util.find_spec", looked_up)
     workload = WORKLOADS["mlp-train"].record().model_copy(update={"name": name})
     trial = _trial().model_copy(update={"workload": workload})
     for refused in (_refused(trial), _refused_script(trial)):

@@ -17,7 +17,7 @@ from torch import nn
 from runner.worker.steps import loss_of, tensors_of
 from runner.workloads.built import TRAINING, Batch, Built
 from runner.workloads.calibration import calibrate_batch_norm
-from runner.workloads.definitions.catalog import WORKLOADS
+from runner.workloads.catalog.builtin import WORKLOADS
 from tests.runner.measuring import build
 
 # FlexAttention takes no meta device and warns in eager: test_operators.py.

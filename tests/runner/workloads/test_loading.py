@@ -12,7 +12,7 @@ from runner.worker.loading import WorkloadError, build_workload, import_builder
 from runner.worker.messages import Workload
 from runner.worker.steps import make_variant, own_copy
 from runner.workloads.built import Built
-from runner.workloads.definitions.catalog import WORKLOADS
+from runner.workloads.catalog.builtin import WORKLOADS
 from tests.runner.measuring import build
 
 CPU = torch.device("cpu")

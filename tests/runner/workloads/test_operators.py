@@ -14,7 +14,7 @@ from runner.process.supervise import run_trial
 from runner.worker.compiler.compiling import compile_arguments
 from runner.worker.messages import Strategy, read
 from runner.worker.sampling import SamplingPlan
-from runner.workloads.definitions.catalog import WORKLOADS
+from runner.workloads.catalog.builtin import WORKLOADS
 from tests.runner.measuring import FAST_COMPILE, FEW, build
 
 

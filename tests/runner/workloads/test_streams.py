@@ -21,9 +21,9 @@ from runner.worker.numerics import check
 from runner.worker.steps import grad_context, make_variant, own_copy
 from runner.worker.streams import FirstIteration, facts
 from runner.workloads.built import Built
+from runner.workloads.catalog.builtin import WORKLOADS
+from runner.workloads.catalog.streams import STREAMS
 from runner.workloads.decode import Decoder
-from runner.workloads.definitions.catalog import WORKLOADS
-from runner.workloads.definitions.streams import STREAMS
 from runner.workloads.lengths import Lengths, padded_length
 from tests.runner import workload_fixtures
 from tests.runner.measuring import build, measure

@@ -14,7 +14,7 @@ from runner.worker.messages import Strategy
 from runner.worker.numerics import check
 from runner.worker.steps import make_variant, own_copy
 from runner.workloads.built import TRAINING, Built
-from runner.workloads.definitions.catalog import WORKLOADS
+from runner.workloads.catalog.builtin import WORKLOADS
 from tests.runner.measuring import build, compiled, measure
 
 CPU = torch.device("cpu")

@@ -18,8 +18,8 @@ from runner.config.sources import load_settings
 from runner.plan.plan import plan_run
 from runner.plan.selection import known_workloads, select
 from runner.process.supervise import run_trial
-from runner.workloads.definitions.definition import WorkloadDefinition
-from runner.workloads.definitions.targets import check_target, locate_module
+from runner.workloads.catalog.definition import WorkloadDefinition
+from runner.workloads.catalog.targets import check_target, locate_module
 from tests.runner.measuring import build
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from db.records.trial import Task
-from runner.workloads.definitions.definition import WorkloadDefinition
+from runner.workloads.catalog.definition import WorkloadDefinition
 from runner.workloads.lengths import Lengths
 
 _HOW = {

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from db.errors import ConfigError, NotFoundError
 from db.records.trial import Task
-from runner.workloads.definitions.catalog import WORKLOADS
-from runner.workloads.definitions.definition import WorkloadDefinition
-from runner.workloads.definitions.libraries import is_library_name, library_workload
-from runner.workloads.definitions.targets import check_target, is_target
+from runner.workloads.catalog.builtin import WORKLOADS
+from runner.workloads.catalog.definition import WorkloadDefinition
+from runner.workloads.catalog.libraries import is_library_name, library_workload
+from runner.workloads.catalog.targets import check_target, is_target
 
 if TYPE_CHECKING:
     from runner.config.settings import Settings, WorkloadSettings

@@ -12,7 +12,7 @@ from typing import Any
 
 from db.errors import ConfigError
 from db.records.trial import Task, Workload
-from runner.workloads.definitions.targets import locate_module, split_target
+from runner.workloads.catalog.targets import locate_module, split_target
 
 # The source that a workload is made of: its builder's file, and the files of ours that this one shares.
 

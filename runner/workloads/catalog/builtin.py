@@ -8,8 +8,8 @@ datacenter GPU. Every model is built from its configuration with random weights;
 from __future__ import annotations
 
 from db.records.trial import Task
-from runner.workloads.definitions.definition import WorkloadDefinition
-from runner.workloads.definitions.streams import STREAMS
+from runner.workloads.catalog.definition import WorkloadDefinition
+from runner.workloads.catalog.streams import STREAMS
 
 
 def _tokens(definition: WorkloadDefinition) -> float:

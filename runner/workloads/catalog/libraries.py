@@ -17,7 +17,7 @@ from typing import Any
 
 from db.errors import CompilewatchError, ConfigError, NotFoundError, one_line
 from db.records.trial import Task
-from runner.workloads.definitions.definition import WorkloadDefinition
+from runner.workloads.catalog.definition import WorkloadDefinition
 
 BATCH_SIZE = 8
 SEQUENCE_LENGTH = 128
