@@ -111,7 +111,13 @@ test: export PYTHONDONTWRITEBYTECODE :=
 test: dev browser ## all checks: ruff, mypy, unit tests, real subprocesses, browser
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
+	@$(MAKE) --jobs=2 types suite
+
+.PHONY: types suite
+types:
 	$(BIN)/python -m mypy
+
+suite:
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(NOT_COLLECTED) $(PYTEST_ARGS)
 
 test-slow: dev ## the exhaustive tests, minutes long
