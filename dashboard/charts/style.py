@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,20 +23,6 @@ def spec_of(chart: alt.TopLevelMixin) -> Spec:
     spec: Spec = chart.to_dict()
     spec["autosize"] = {"type": "fit", "contains": "padding"}
     return spec
-
-
-def filled(spec: Any, values: Sequence[tuple[object, object]]) -> Any:
-    """A copy of `spec` with other values in the place of stand-ins; `values` are pairs of these.
-
-    Altair takes far longer to build and validate a specification than this takes: one with stand-ins is
-    built once, and what follows from the data is filled in.
-    """
-    for stand_in, value in values:
-        if spec == stand_in:
-            return value
-    if isinstance(spec, dict):
-        return {name: filled(part, values) for name, part in spec.items()}
-    return [filled(part, values) for part in spec] if isinstance(spec, list) else spec
 
 
 def data(name: str) -> alt.NamedData:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -18,10 +18,6 @@ _WITH_HOURS = timedelta(days=4)
 _MARK_PX2, _DENSE_MARK_PX2, _PICKED_PX2 = 85, 18, 220
 # More labels than this do not fit side by side.
 _UPRIGHT_BUILDS = 4
-# What stands for builds and for a window until they are known; no stored name holds a NUL.
-_FEW_BUILDS, _MANY_BUILDS = ("\0",), tuple(f"\0{n}" for n in range(_UPRIGHT_BUILDS + 1))
-_BEGAN, _LOW, _HIGH = datetime(1970, 1, 1, tzinfo=UTC), 1.25e-300, 1.25e300
-_TICKS = (1.5e-300, 1.5e300)
 # What a logarithmic axis has below the least value and above the largest, as a factor.
 _LOG_AIR = 1.15
 
@@ -46,64 +42,12 @@ def spec(
 
     `builds` are what the version axis shows, in its order.
     """
-    short = shown.last - shown.first < _WITH_HOURS
-    ended = _BEGAN + (_WITH_HOURS / 2 if short else _WITH_HOURS)
-    stand_ins = _FEW_BUILDS if len(builds) <= _UPRIGHT_BUILDS else _MANY_BUILDS
-    built = _built(
-        metric,
-        axis=axis,
-        scale=scale,
-        strategies=strategies,
-        builds=stand_ins,
-        shown=Window(_BEGAN, ended, _LOW, _HIGH, shown.dense),
-        level=trend_rows.is_ratio(metric) and shown.low <= 1 <= shown.high,
-        ticks=_TICKS,
-        targets=targets,
-        changes=changes,
-    )
-    low, high = _ends(scale, shown)
-    ends = [
-        [_moment(first).to_dict(), _moment(last).to_dict()] for first, last in ((_BEGAN, ended), shown[:2])
-    ]
-    spec: style.Spec = style.filled(
-        built,
-        (
-            (list(stand_ins), list(builds)),
-            (ends[0], ends[1]),
-            ([_LOW, _HIGH], [low, high]),
-            (list(_TICKS), log_ticks(low, high) if scale == "log" else []),
-        ),
-    )
-    return spec
-
-
-def _ends(scale: str, shown: Window) -> tuple[float, float]:
-    """Of the value axis; a logarithmic one has no place for 0, nor for much below the least value."""
-    if scale != "log":
-        return shown.low, shown.high
-    least = shown.least or shown.high / 10
-    return float(f"{max(shown.low, least / _LOG_AIR):.3g}"), shown.high
-
-
-@lru_cache(maxsize=64)
-def _built(
-    metric: str,
-    *,
-    axis: str,
-    scale: str,
-    strategies: tuple[str, ...],
-    builds: tuple[str, ...],
-    shown: Window,
-    level: bool,
-    ticks: tuple[float, ...],
-    targets: bool,
-    changes: bool,
-) -> style.Spec:
-    """`spec` as Altair builds it."""
     figure = METRICS[metric]
     log = scale == "log"
-    values = alt.Scale(type="log" if log else "linear", domain=[shown.low, shown.high], nice=not log)
-    x, y = _x(axis, builds, shown), _y(metric, values, {"values": list(ticks)} if log else {"tickCount": 6})
+    low, high = _ends(scale, shown)
+    values = alt.Scale(type="log" if log else "linear", domain=[low, high], nice=not log)
+    ticks = {"values": log_ticks(low, high)} if log else {"tickCount": 6}
+    x, y = _x(axis, builds, shown), _y(metric, values, ticks)
     base = alt.Chart(style.data("main"))
     line = base.mark_line(strokeWidth=2.2, aria=False).encode(
         x=x,
@@ -117,13 +61,21 @@ def _built(
     points = _points(base, (x, y), figure, strategies, size_px2=size)
     marked = (change_points.rings(axis), change_points.labels(axis)) if changes else None
     layers = [*spread, line, marked[0], *points, *marked[1]] if marked else [*spread, line, *points]
-    if level:
+    if trend_rows.is_ratio(metric) and shown.low <= 1 <= shown.high:
         layers = [style.level(1, values), *layers]
     if targets:
         layers = [*target_lines.layers(), *layers]
     if axis == "time":
         layers = [*_event_layers(), *layers]
     return style.spec_of(alt.layer(*layers).properties(height=style.HEIGHT))
+
+
+def _ends(scale: str, shown: Window) -> tuple[float, float]:
+    """Of the value axis; a logarithmic one has no place for 0, nor for much below the least value."""
+    if scale != "log":
+        return shown.low, shown.high
+    least = shown.least or shown.high / 10
+    return float(f"{max(shown.low, least / _LOG_AIR):.3g}"), shown.high
 
 
 def _x(axis: str, builds: tuple[str, ...], shown: Window) -> alt.X:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.charts.style import Spec, filled
+from dashboard.charts.style import Spec
 from dashboard.render import theme
 from dashboard.render.foreign_text import readable, readable_frame, readable_spec
 from dashboard.reports.content import ReportError
@@ -49,30 +49,31 @@ _PLACES = frozenset({"d", "transform", "x", "y", "x1", "y1", "x2", "y2", "cx", "
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?")
 _REFERENCE = re.compile(r"^url\(#[A-Za-z0-9_-]+\)$")
 _INK = "#3A4654"
-# Vega's own look, brought near the pages': Streamlit's theme does not reach it here.
-_CONFIG = {
-    "background": "#FFFFFF",
-    "font": "Helvetica, Arial, sans-serif",
-    "range": {"category": [_INK, theme.BLUE, theme.VERMILLION, theme.GREEN, theme.PURPLE, theme.ORANGE]},
-    "view": {"stroke": None},
-    "axis": {
-        "labelColor": _INK,
-        "titleColor": _INK,
-        "gridColor": "#E3E7EC",
-        "domainColor": "#AEB6C0",
-        "tickColor": "#AEB6C0",
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "titleFontWeight": "normal",
-    },
-    "legend": {"labelColor": _INK, "labelFontSize": 12},
-}
 
 
-_INKED = {
-    **filled(_CONFIG, ((_INK, "currentColor"), ("#E3E7EC", "#88888844"), ("#AEB6C0", "#888888"))),
-    "background": "transparent",
-}
+def _config(ink: str, grid: str, line: str) -> dict[str, Any]:
+    """Vega's own look, brought near the pages': Streamlit's theme does not reach it here."""
+    return {
+        "background": "transparent" if ink == "currentColor" else "#FFFFFF",
+        "font": "Helvetica, Arial, sans-serif",
+        "range": {"category": [ink, theme.BLUE, theme.VERMILLION, theme.GREEN, theme.PURPLE, theme.ORANGE]},
+        "view": {"stroke": None},
+        "axis": {
+            "labelColor": ink,
+            "titleColor": ink,
+            "gridColor": grid,
+            "domainColor": line,
+            "tickColor": line,
+            "labelFontSize": 12,
+            "titleFontSize": 12,
+            "titleFontWeight": "normal",
+        },
+        "legend": {"labelColor": ink, "labelFontSize": 12},
+    }
+
+
+_CONFIG = _config(_INK, "#E3E7EC", "#AEB6C0")
+_INKED = _config("currentColor", "#88888844", "#888888")
 
 
 def draw(

@@ -104,10 +104,6 @@ def layers(base: alt.Chart, x: alt.X, y: alt.Y) -> list[alt.Chart]:
 
 
 GRID = 60
-# The end of the axis until it is known.
-_STAND_IN_STEP = 987_654_321
-_STAND_IN_TICKS = (987_654_320.0, 987_654_322.0)
-_STAND_IN_ENDS, _STAND_IN_TIMES = (1.25e-9, 1.25e9), (1.5e-9, 1.5e9)
 # What the time axis has above its largest value, as a factor.
 _AIR = 1.04
 # A linear axis that must also show a crossing this many times further out would hide the nearest one.
@@ -254,58 +250,24 @@ def spec(
     `unit` is that of the time axis, `ends` what it must hold, `last_step` the end of the axis of steps.
     """
     log = scale == "log"
-    first = int(log)
+    shape: Literal["log", "linear"] = "log" if log else "linear"
+    ticks = {"values": log_ticks(1, last_step)} if log else {"tickCount": 6}
     low, high = (ends[0] / _AIR if log else 0.0), ends[1] * _AIR
-    built = _built(
-        strategies,
-        unit,
-        scale,
-        _STAND_IN_STEP,
-        ticks=_STAND_IN_TICKS,
-        ends=_STAND_IN_ENDS,
-        times=_STAND_IN_TIMES,
-    )
-    spec: style.Spec = style.filled(
-        built,
-        (
-            ([first, _STAND_IN_STEP], [first, last_step]),
-            (list(_STAND_IN_TICKS), log_ticks(1, last_step)),
-            (list(_STAND_IN_ENDS), [float(f"{end:.4g}") for end in (low, high)]),
-            (list(_STAND_IN_TIMES), style.ticks(low, high, log=log)),
-        ),
-    )
-    return spec
-
-
-@lru_cache(maxsize=64)
-def _built(
-    strategies: tuple[str, ...],
-    unit: str,
-    scale: str,
-    last_step: int,
-    *,
-    ticks: tuple[float, ...],
-    ends: tuple[float, float],
-    times: tuple[float, ...],
-) -> style.Spec:
-    """`spec` as Altair builds it."""
-    log = scale == "log"
-    kind = alt.Scale(type="log" if log else "linear", domain=list(ends), nice=False)
-    domain = [1, last_step] if log else [0, last_step]
-    x_scale = alt.Scale(type="log" if log else "linear", domain=domain, nice=False)
+    times = alt.Scale(type=shape, domain=[float(f"{end:.4g}") for end in (low, high)], nice=False)
+    steps = alt.Scale(type=shape, domain=[int(log), last_step], nice=False)
     x = alt.X(
         "steps",
         type="quantitative",
         title="Steps per process",
-        scale=x_scale,
-        axis=style.steps_axis(grid=False, **({"values": list(ticks)} if log else {"tickCount": 6})),
+        scale=steps,
+        axis=style.steps_axis(grid=False, **ticks),
     )
     y = alt.Y(
         "total",
         type="quantitative",
         title=f"Total time ({unit})",
-        scale=kind,
-        axis=alt.Axis(values=list(times), format=",~f"),
+        scale=times,
+        axis=alt.Axis(values=style.ticks(low, high, log=log), format=",~f"),
     )
     envelope = (
         style.inked("envelope")

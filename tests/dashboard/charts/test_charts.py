@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections.abc import Callable
-from datetime import timedelta
 from fractions import Fraction
 from functools import partial
 from itertools import combinations
@@ -319,60 +316,6 @@ def test_torch_carries_its_own_parts_but_a_driver_beside_it_confounds() -> None:
     assert not confounded(alone)
     assert confounded(build_changes(before, {**before, "torch": "2.13.0", "driver": "580"}))
     assert build_changes(before, dict(before)) == []
-
-
-def _named_alike(spec: dict) -> str:
-    """`spec` as text, without the names that Altair makes of what is in it."""
-    return re.sub(r"view_[0-9a-f]+", "view", json.dumps(spec))
-
-
-@pytest.mark.parametrize("axis", ["time", "torch"])
-@pytest.mark.parametrize("scale", ["linear", "log"])
-@pytest.mark.parametrize(("builds", "days"), [(0, 1), (1, 1), (4, 90), (5, 1), (40, 90)])
-def test_a_trend_filled_in_is_what_altair_builds(axis: str, scale: str, builds: int, days: int) -> None:
-    first = pd.Timestamp("2026-11-01 03:04").to_pydatetime()
-    window = trend_rows.Window(first, first + timedelta(days), 0.5, 2.5, dense=days > 1, least=0.575)
-    asked = {
-        "axis": axis,
-        "scale": scale,
-        "strategies": STRATEGIES,
-        "shown": window,
-        "targets": True,
-        "changes": True,
-    }
-    names = tuple(f"torch 2.{n}" for n in range(builds))
-    filled = trends.spec("speedup", builds=names, **asked)
-    built = trends._built("speedup", builds=names, ticks=(0.5, 0.7, 1.0, 2.0), level=True, **asked)
-    assert _named_alike(filled) == _named_alike(built)
-
-
-@pytest.mark.parametrize("stored", ["build", "case"])
-def test_a_stored_name_is_never_taken_for_a_stand_in(stored: str) -> None:
-    first = pd.Timestamp("2026-11-01").to_pydatetime()
-    window = trend_rows.Window(first, first + timedelta(days=90), 0.5, 2.5)
-    asked = {
-        "axis": "torch",
-        "scale": "linear",
-        "strategies": (stored,),
-        "shown": window,
-        "targets": False,
-        "changes": False,
-    }
-    filled = trends.spec("speedup", builds=("torch 2.13.0",), **asked)
-    built = trends._built("speedup", builds=("torch 2.13.0",), ticks=(), level=True, **asked)
-    assert _named_alike(filled) == _named_alike(built)
-
-
-@pytest.mark.parametrize("scale", ["linear", "log"])
-def test_a_break_even_filled_in_is_what_altair_builds(scale: str) -> None:
-    filled = break_even.spec(STRATEGIES, "s", scale, 4711, (1.0, 9.0))
-    ticks = (1.0, 10.0, 100.0, 1000.0)
-    ends, times = {
-        "linear": ((0.0, 9.36), (0.0, 2.0, 4.0, 6.0, 8.0)),
-        "log": ((0.9615, 9.36), (1.0, 2.0, 3.0, 5.0, 7.0)),
-    }[scale]
-    built = break_even._built(STRATEGIES, "s", scale, 4711, ticks=ticks, ends=ends, times=times)
-    assert _named_alike(filled) == _named_alike(built)
 
 
 def test_bars_filled_in_have_their_cases_and_height() -> None:
