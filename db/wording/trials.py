@@ -161,7 +161,7 @@ def longest_rows(profile: Profile, times: StepTimes) -> list[tuple[str, str, str
     return [
         (
             each.name,
-            significant(each.calls),
+            _amount(each.calls),
             duration(each.self_ns),
             _percent(each.self_ns / step_ns) if step_ns else MISSING,
         )

@@ -149,7 +149,7 @@ def _regression(snapshot: Snapshot, each: RegressionState, *, listed: bool) -> t
         f"{inbox.state_text(each.state)}: {inbox.MEANINGS[each.state]}. Recorded "
         f"{units.moment(found.recorded_at)} on {found.machine}.{revised}",
     )
-    differs = inbox.environment(found)
+    differs = inbox.environment(snapshot, found)
     story = inbox.story(each)
     story = story.assign(at=[units.moment(at) for at in story["at"]])
     columns = parts.texts({"part": "Part", "base": "Base", "head": "Head"})

@@ -10,6 +10,8 @@ import pandas as pd
 from dashboard.links.links import Link
 from dashboard.pages.parts import CASE_FACTS
 from dashboard.pages.upgrade.tables import row_cells
+from dashboard.read.data import read_choices
+from dashboard.read.snapshots import Snapshot
 from dashboard.render import verdict_words
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.results import BuildSide, Row
@@ -164,9 +166,13 @@ def story(each: RegressionState) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def environment(regression: Regression) -> pd.DataFrame:
-    """The parts of the build that differ between the sides, as they were when the verdict was recorded."""
-    base, head = regression.base.components, regression.head.components
+def environment(snapshot: Snapshot, regression: Regression) -> pd.DataFrame:
+    """The parts of the build that differ between the sides; of sides of one build each, packages too."""
+    rows = read_choices(snapshot).build_rows
+    base, head = (
+        {**(rows.get(side.build_ids[0], {}) if len(side.build_ids) == 1 else {}), **side.components}
+        for side in (regression.base, regression.head)
+    )
     return pd.DataFrame(verdict_words.environment_diff(base, head, regression.changed_components))
 
 

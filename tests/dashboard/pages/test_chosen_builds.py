@@ -15,11 +15,14 @@ from dashboard.render.verdict_words import environment_diff
 from db.engine.session import open_database
 from db.metrics.groups import row_dicts
 from db.queries.facets import builds, machines
+from db.queries.regressions import standing_regressions
 from db.records.trial import Build, Machine, Trial
+from db.store.regressions import record_comparison
 from db.store.trials import save_trials
 from db.wording.units import MISSING
 from tests.builders import START, make_build, make_machine, make_trial
 from tests.dashboard.conftest import DATABASE, opened, texts
+from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 
 H100, LAPTOP = make_machine("h100"), make_machine("laptop", device="cpu")
 COMMON = {"OMP_PLACES": "cores", "HF_HUB_OFFLINE": "1"}
@@ -113,3 +116,22 @@ def test_the_environment_of_builds_is_set_against_each_other_variable_by_variabl
     plain = next(row for row in sides if not {SKIP, HEADERS} & set(row["settings"]["environment"]))
     skipping = next(row for row in sides if SKIP in row["settings"]["environment"])
     assert environment_diff(plain, skipping, ()) == [{"part": SKIP, "base": MISSING, "head": "1"}]
+
+
+def test_upgrade_and_regressions_name_the_same_changed_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, after = (make_build(packages={"transformers": version}) for version in ("5.23.0", "5.24.0"))
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    monkeypatch.setenv(DATABASE, url)
+    with open_database(url, migrate=True) as database:
+        save_trials(database, stepping_history(1.0, 1.2, builds=(before, after)))
+        record_comparison(database, judged(database, RUN_0, RUN_1), at=START)
+        chosen = standing_regressions(database)[0].regression
+    (base,), (head,) = chosen.base.build_ids, chosen.head.build_ids
+    for link in (
+        Link(page=Page.UPGRADE, base=base, head=head),
+        Link(page=Page.REGRESSIONS, regression=(chosen.regression_id,)),
+    ):
+        (differs,) = (each.value for each in opened(link).dataframe if "part" in each.value.columns)
+        assert differs[["part", "base", "head"]].values.tolist() == [["transformers", "5.23.0", "5.24.0"]]
