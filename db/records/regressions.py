@@ -175,8 +175,8 @@ def confirmation_of(row: Row, policy: Policy) -> tuple[FollowUp, Row] | None:
     """
     if counts_as_regression(row):
         return FollowUp.CONFIRM, row
-    is_judged = row.verdict in (Verdict.UNCHANGED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
-    if not is_judged or min(row.trials) < policy.minimum_trials:
+    is_comparable = row.verdict in (Verdict.UNCHANGED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
+    if not is_comparable or min(row.trials) < policy.minimum_trials:
         return None
     reason = not_reproduced(row.trials, row.reason)
     return FollowUp.REVISE, row.model_copy(update={"cause": CauseClass.NOISE, "reason": reason})

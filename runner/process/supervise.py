@@ -127,12 +127,12 @@ def _explained(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Tria
 def _sources(record: Record, trial: Trial) -> list[GeneratedSource] | None:
     """The code that the compiler wrote, without what a log may not hold either."""
     try:
-        found = [GeneratedSource.model_validate(each) for each in record.sources or ()]
+        sources = [GeneratedSource.model_validate(each) for each in record.sources or ()]
     except ValidationError as error:
         problem = first_problem(error, "all of it")
         _LOG.warning("The generated code of %s is none: %s", trial.workload.name, problem)
         return None
-    return [each.model_copy(update={"source": scrub(each.source)}) for each in found] or None
+    return [each.model_copy(update={"source": scrub(each.source)}) for each in sources] or None
 
 
 def _profiled(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Trial:
@@ -227,8 +227,8 @@ def run_submodules(
             f"See it with `compilewatch run -w {spec.workload.name} -s eager --trials 1`.",
         )
     probes = finished.listening.records[0].probes
-    found = probes.get("submodules") if isinstance(probes, dict) else None
-    return [path for path in found if isinstance(path, str)] if isinstance(found, list) else []
+    paths = probes.get("submodules") if isinstance(probes, dict) else None
+    return [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
 
 
 def _listen_apart(

@@ -196,14 +196,16 @@ def to_trial(result: Result, source: str, options: ImportOptions) -> Trial:
 
 
 def _facts(result: Result, options: ImportOptions) -> dict[str, Any]:
-    given: dict[str, Any] = {key: getattr(options, key) for key in _ASKABLE}
+    option_facts: dict[str, Any] = {key: getattr(options, key) for key in _ASKABLE}
     if options.torch:
-        given |= torch_facts(options.torch)
-        given["cuda"] = options.cuda or given.get("cuda")
+        option_facts |= torch_facts(options.torch)
+        option_facts["cuda"] = options.cuda or option_facts.get("cuda")
     if options.strategy:
-        given["strategy"] = EAGER if options.strategy == EAGER.name else strategy_called(options.strategy)
+        option_facts["strategy"] = (
+            EAGER if options.strategy == EAGER.name else strategy_called(options.strategy)
+        )
     facts: dict[str, Any] = {}
-    for origin in (result.named, given, result.stated, {"strategy": result.strategy}):
+    for origin in (result.named, option_facts, result.stated, {"strategy": result.strategy}):
         facts |= {key: value for key, value in origin.items() if value is not None}
     missing = [key for key in _NEEDED if key not in facts]
     if missing:
