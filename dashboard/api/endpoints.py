@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.api import judged, recorded, stored
+from dashboard.api import comparisons, recorded, stored
 from dashboard.api.parameters import (
     A_BUILD,
     A_MACHINE,
@@ -141,8 +141,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             Parameter("machine", Text(), f"{A_MACHINE} Default: the one with most matched cases."),
             FORMAT,
         ),
-        judged.compare,
-        judged.compare_schema,
+        comparisons.compare,
+        comparisons.compare_schema,
         (404, 409),
     ),
     Endpoint(
@@ -160,8 +160,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             Parameter("price", Decimal(0, 10_000), "Price of the device per hour; without it no money."),
             FORMAT,
         ),
-        judged.break_even,
-        judged.break_even_schema,
+        comparisons.break_even,
+        comparisons.break_even_schema,
     ),
     _listing(
         recorded.REGRESSIONS,

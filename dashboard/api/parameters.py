@@ -176,14 +176,14 @@ class Parameter:
             raise ParameterError(f"The parameter {self.name} {error}.", self.description) from None
 
 
-def read_all(parameters: Sequence[Parameter], given: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def read_all(parameters: Sequence[Parameter], query: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """The value of every parameter, defaults included. Raises ParameterError, also for an unknown key."""
     known = [parameter.name for parameter in parameters]
-    for name in given:
+    for name in query:
         if name not in known:
             takes = f"It takes {', '.join(known)}." if known else "It takes no parameter."
             raise ParameterError(f"This route has no parameter {quoted(name)}.", f"{takes} {SEE_DOCUMENT}")
-    return {parameter.name: parameter.read(given.get(parameter.name, ())) for parameter in parameters}
+    return {parameter.name: parameter.read(query.get(parameter.name, ())) for parameter in parameters}
 
 
 FORMAT = Parameter("format", Word(("json", "csv")), "json or csv; without it the Accept header decides.")

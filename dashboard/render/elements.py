@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.charts import sparklines
-from dashboard.charts.style import PreparedChart
+from dashboard.charts.style import ChartContent
 from dashboard.pages.parts import Chart, Column, Table
 from dashboard.read.shaping import known_columns
 from dashboard.render import exporting
@@ -116,7 +116,7 @@ def chart(
 ) -> None:
     """Draw a cached specification over named frames. `alt` says in a sentence what it shows."""
     more: dict[str, Any] = {"on_select": on_select, "selection_mode": "pick"} if on_select else {}
-    _remember(Chart(key, alt, PreparedChart("", spec, dict(frames))))
+    _remember(Chart(key, alt, ChartContent("", spec, dict(frames))))
     drawn = {name: CHART_ROWS.of(frame) for name, frame in frames.items()}
     st.vega_lite_chart(None, {**_inked(readable_spec(spec)), "datasets": drawn}, key=key, alt=alt, **more)
 

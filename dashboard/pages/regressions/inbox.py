@@ -44,7 +44,7 @@ MARKS: dict[TriageState, str] = {
 
 def chosen(states: Sequence[RegressionState], link: Link) -> list[RegressionState]:
     """Those that the selectors of `link` let through, what is open first and the newest first within."""
-    found = [
+    matches = [
         each
         for each in states
         if link.machine in (None, each.regression.machine_id)
@@ -56,8 +56,8 @@ def chosen(states: Sequence[RegressionState], link: Link) -> list[RegressionStat
         and (link.head is None or link.head in each.regression.head.build_ids)
     ]
     order = list(TriageState)
-    found.sort(key=lambda each: each.regression.recorded_at, reverse=True)
-    return sorted(found, key=lambda each: order.index(each.state))
+    matches.sort(key=lambda each: each.regression.recorded_at, reverse=True)
+    return sorted(matches, key=lambda each: order.index(each.state))
 
 
 def _among(wanted: Sequence[str], value: str | None) -> bool:

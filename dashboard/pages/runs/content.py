@@ -11,7 +11,7 @@ import pandas as pd
 from dashboard.api.representation import rows_of
 from dashboard.links.links import Link
 from dashboard.pages import parts
-from dashboard.pages.parts import Column, Empty, Headline, Lines, PageContent, Part, Table, informative, noted
+from dashboard.pages.parts import Column, Empty, Headline, Lines, PageContent, Part, Table, informative, notes
 from dashboard.pages.runs.fleet import fleet, liveness
 from dashboard.read.data import (
     read_choices,
@@ -137,7 +137,7 @@ def _running(rows: Sequence[Mapping[str, Any]], now: datetime) -> tuple[Part, ..
     if not rows:
         return (
             Headline("Nothing runs now"),
-            *noted(["A run that begins now appears here with its progress."]),
+            *notes(["A run that begins now appears here with its progress."]),
         )
     lines = tuple(f"{progress_words(row, now)} (run {row['run_id']})" for row in rows)
     shares = tuple(0.0 if pd.isna(row["progress"]) else float(row["progress"]) / 100 for row in rows)
@@ -239,7 +239,7 @@ def _run_row(run: Mapping[str, Any]) -> dict[str, Any]:
 
 def _some(count: object) -> int | None:
     """A count that is shown only where there is one."""
-    return int(found) or None if (found := number(count)) is not None else None
+    return int(whole) or None if (whole := number(count)) is not None else None
 
 
 def _unannounced(source: str) -> str:

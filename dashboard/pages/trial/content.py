@@ -23,7 +23,7 @@ from dashboard.pages.parts import (
     Part,
     Table,
     Tone,
-    noted,
+    notes,
 )
 from dashboard.pages.trial import facts
 from dashboard.pages.trial.one_trial import trial_parts
@@ -88,7 +88,7 @@ def _one(snapshot: Snapshot, link: Link, trial: Trial) -> PageContent:
         (
             _headline(trial),
             _badges(trial),
-            *noted([place]),
+            *notes([place]),
             *_failure(trial),
             *((Figures(figures),) if figures else ()),
             *trial_parts(trial),
