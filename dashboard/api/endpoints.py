@@ -30,6 +30,7 @@ from dashboard.api.parameters import (
 from dashboard.api.representation import Answer
 from dashboard.api.stored import Listing
 from db.engine.session import Database
+from db.queries.reports import reports_revision
 from db.records.regressions import TriageState
 
 Values = Mapping[str, Any]
@@ -181,7 +182,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         recorded.REPORTS,
         "Frozen reports, newest first, without their ids",
         *(SINCE, UNTIL),
-        freshness=recorded.reports_freshness,
+        freshness=reports_revision,
     ),
     Endpoint(
         "/reports/{report}",
@@ -191,7 +192,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         recorded.report_schema,
         (404, 410),
         _id("report", "report"),
-        freshness=recorded.reports_freshness,
+        freshness=reports_revision,
         is_cacheable=False,
     ),
 )
