@@ -215,22 +215,8 @@ def notes(lines: Sequence[str]) -> None:
         st.caption("  \n".join(escaped(line) for line in lines))
 
 
-def card(title: str, text: str, *, explained: str, beside: str | None = None) -> None:
-    """A figure in a box; `beside` stands below it in grey and says nothing of better or worse."""
-    st.metric(
-        title,
-        text,
-        beside,
-        delta_color="off",
-        delta_arrow="off",
-        border=True,
-        height="stretch",
-        help=explained,
-    )
-
-
 def name_card(title: str, name: str, *, explained: str) -> None:
-    """A name in a box: other than a figure it is as long as it is, and `card` would cut it."""
+    """A name in a box: other than a figure it is as long as it is, and a metric would cut it."""
     with st.container(border=True, height="stretch", gap=None):
         st.markdown(f":small[{escaped(title)}]", help=explained)
         st.markdown(f"## {escaped(name)}")
