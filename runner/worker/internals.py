@@ -234,12 +234,12 @@ def _after(owner: Any, method: str, note: Callable[[Any, Any], None]) -> Iterato
         yield
         return
 
-    def heard(self: Any, *arguments: Any, **options: Any) -> Any:
+    def wrapper(self: Any, *arguments: Any, **options: Any) -> Any:
         result = original(self, *arguments, **options)
         note(self, result)
         return result
 
-    setattr(owner, method, heard)
+    setattr(owner, method, wrapper)
     try:
         yield
     finally:

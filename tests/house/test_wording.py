@@ -174,7 +174,8 @@ def test_people_read_plain_english() -> None:
 
 # Names in code are nouns that say what is returned. What stands in tables and documents keeps its name.
 VERBS = re.compile(
-    r"(?:^|_)(?:un)?(?:asked|found|given|judged|kept|noted|prepared|said|seen|settled|shelf|told|turns)(?:_|$)"
+    r"(?:^|_)(?:un)?(?:asked|brought|found|given|gone|heard|judged|kept|looked|noted|prepared|said|seen|settled"
+    r"|shelf|told|turns)(?:_|$)"
     r"|Asked|(?<!Not)Found|Given|Judged|Kept|Noted|Prepared|Said|Seen|Settled|Told"
 )
 STORED_NAMES = {

@@ -108,13 +108,13 @@ def coverage(now: pd.DataFrame, before: pd.DataFrame) -> Coverage:
         for cases in (now, before)
     )
     have = {_key(case) for case in compiled}
-    gone = [
+    missing = [
         f"{case['workload_label']} with {case['strategy']}: measured with the build before, not with this one"
         for case in earlier
         if _key(case) not in have
     ]
     compared = sum(not pd.isna(case["speedup"]) for case in compiled)
-    return Coverage(compared, len(compiled) + len(gone), tuple(gone))
+    return Coverage(compared, len(compiled) + len(missing), tuple(missing))
 
 
 def by_strategy(cases: pd.DataFrame) -> pd.DataFrame:

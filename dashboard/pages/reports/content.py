@@ -47,8 +47,8 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
     report = find_report(database, link.report) if link.report else None
     if report is not None:
         return PageContent((*shown, _chosen(report)), link)
-    gone = f"There is no report {link.report} in this database." if link.report else ""
-    return PageContent((*shown, *notes([gone])), replace(link, report=None))
+    problem = f"There is no report {link.report} in this database." if link.report else ""
+    return PageContent((*shown, *notes([problem])), replace(link, report=None))
 
 
 def _deleted() -> tuple[Part, ...]:

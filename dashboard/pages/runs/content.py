@@ -296,12 +296,12 @@ def machine_rows(
     `noise` maps machine ids to their noise floors. What no host reported is missing.
     """
     _, *fields = HostWords._fields
-    heard = {name: dict(zip(fields, words, strict=True)) for name, *words in hosts}
-    unheard = dict.fromkeys(fields)
+    words_of = {name: dict(zip(fields, words, strict=True)) for name, *words in hosts}
+    no_words = dict.fromkeys(fields)
     rows = [
         {
             "machine": row["machine"],
-            **heard.get(row["machine"], unheard),
+            **words_of.get(row["machine"], no_words),
             "noise": floor_text(noise.get(row["machine_id"], ())) or None,
             "device": row["device_name"],
             "cpu": row["cpu_name"],
@@ -319,7 +319,7 @@ def machine_rows(
     ]
     measured = set(machines["machine"])
     rows += [
-        {"machine": name, **words, "noise": None} for name, words in heard.items() if name not in measured
+        {"machine": name, **words, "noise": None} for name, words in words_of.items() if name not in measured
     ]
     return pd.DataFrame(rows)
 

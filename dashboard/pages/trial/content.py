@@ -77,8 +77,8 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
 
 def _one(snapshot: Snapshot, link: Link, trial: Trial) -> PageContent:
     ids = same_case(snapshot, trial)
-    took = trial.ended_at - trial.started_at if trial.ended_at else None
-    lasted = f", took {units.duration(took.total_seconds() * 1e9)}" if took else ""
+    duration = trial.ended_at - trial.started_at if trial.ended_at else None
+    lasted = f", took {units.duration(duration.total_seconds() * 1e9)}" if duration else ""
     place = (
         f"Trial {ids.index(trial.trial_id) + 1} of {len(ids)} of this case in run {trial.run_id}, "
         f"started {units.moment(trial.started_at)}{lasted}."

@@ -89,13 +89,13 @@ def only_a_summary(summary: Summary) -> str:
 
 def until_steady(start: ColdStart) -> str:
     """When it was steady. A cost that a source states net of steady calls has none of them in it."""
-    took = units.duration(start.until_steady_ns)
+    duration = units.duration(start.until_steady_ns)
     if start.calls_until_steady == 0:
-        return f"Compile cost {took}, as the source states it."
+        return f"Compile cost {duration}, as the source states it."
     calls = (
         "" if start.calls_until_steady is None else f"{units.plural(start.calls_until_steady, 'call')} and "
     )
-    return f"Steady after {calls}{took}. Phases read from: {start.phase_source or 'unknown'}."
+    return f"Steady after {calls}{duration}. Phases read from: {start.phase_source or 'unknown'}."
 
 
 def compiler_pairs(facts: CompilerFacts) -> dict[str, str | None]:
