@@ -185,7 +185,8 @@ STORED_NAMES = {
 
 
 def names_of(source: str) -> Iterator[str]:
-    """Every name that a program gives or uses."""
+    """Every name that a program gives or uses, or that its docstrings and comments quote."""
+    yield from re.findall(r"`(\w+)`", source)
     for node in ast.walk(ast.parse(source)):
         for part in ("id", "attr", "arg", "name"):
             if isinstance(name := getattr(node, part, None), str):
@@ -203,7 +204,8 @@ def test_names_are_nouns() -> None:
 
 
 @pytest.mark.parametrize(
-    "source", ["told = 1", "def f(kept): ...", "class _Found: ...", "self._asked()", "import judged"]
+    "source",
+    ["told = 1", "def f(kept): ...", "class _Found: ...", "self._asked()", "import judged", "# `kept`"],
 )
 def test_verbs_as_names_are_recognized(source: str) -> None:
     assert any(VERBS.search(name) for name in names_of(source))

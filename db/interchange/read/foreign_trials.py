@@ -70,7 +70,7 @@ _ASKABLE = (*_NEEDED, "cuda", "driver", "python", "machine", "batch_size", "suit
 class Result:
     """One result as its file tells it.
 
-    `said` holds facts from the file's content and `named` those from its name: keys are fields of Machine
+    `stated` holds facts from the file's content and `named` those from its name: keys are fields of Machine
     and Build plus `machine`, `measured_at`, `dtype`, `task`, `batch_size`, `suite`. `raw` is the result as
     it stands in the file and, with the facts, makes the trial's id. `parts` are further fields of Trial,
     `label` is what the source calls the run. `strategy` is None where neither content nor name tells it.
