@@ -17,7 +17,7 @@ from typing import Any
 
 from db.errors import CompilewatchError, ConfigError, NotFoundError, one_line
 from db.records.trial import Task
-from runner.workloads.catalog.definition import WorkloadDefinition
+from runner.workloads.catalog.definition import WorkloadDefinition, sequence_tokens
 
 BATCH_SIZE = 8
 SEQUENCE_LENGTH = 128
@@ -95,10 +95,6 @@ def _sized(base: WorkloadDefinition, sizes: str) -> WorkloadDefinition:
                 )
             shape[key] = int(match["size"])
     return replace(base, batch_size=batch_size, shape=shape, dtype=dtype)
-
-
-def _tokens(definition: WorkloadDefinition) -> float:
-    return (definition.batch_size or 1) * definition.shape["sequence_length"]
 
 
 def _of_images(target: str, summary: str, image_size: int, kwargs: dict[str, Any]) -> WorkloadDefinition:
@@ -276,7 +272,7 @@ def _of_configuration(
             batch_size=BATCH_SIZE,
             shape={"sequence_length": length},
             item="token",
-            count_items=_tokens,
+            count_items=sequence_tokens,
             kwargs={"config": config},
         )
     if "image_size" in sizes or "num_channels" in sizes:
