@@ -116,11 +116,7 @@ def verdicts(
     """
     if comparison is None or rows.empty:
         return {}
-    by_case = {
-        (row.case.workload_id, row.case.strategy_id): row
-        for row in comparison.rows
-        if row.metric.value == metric
-    }
+    by_case = {row.case.ids: row for row in comparison.rows if row.metric.value == metric}
     newest = rows[rows["build"] == rows["build"].iloc[-1]]
     cases = points.loc[newest.index, ["workload_id", "strategy_id"]].itertuples(index=False, name=None)
     return {key: by_case[case] for key, case in zip(newest.index, cases, strict=True) if case in by_case}

@@ -68,7 +68,7 @@ def _changed(rows: Iterable[Row]) -> dict[Case, list[Row]]:
     by_case: dict[Case, list[Row]] = {}
     for row in rows:
         if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED):
-            by_case.setdefault((row.case.workload_id, row.case.strategy_id), []).append(row)
+            by_case.setdefault(row.case.ids, []).append(row)
     return by_case
 
 
@@ -154,7 +154,7 @@ def explanation_lines(
 
 
 def _named_cases(comparison: Comparison) -> dict[Case, Row]:
-    return {(row.case.workload_id, row.case.strategy_id): row for row in comparison.rows}
+    return {row.case.ids: row for row in comparison.rows}
 
 
 def explanation_documents(
@@ -239,7 +239,7 @@ def recorded_explanations(database: Database, regressions: Sequence[Regression])
         changed = _changed(each.row for each in event)
         explained = _explained(database, (first.base, first.head), first.machine_id, changed)
         for each in event:
-            case = each.row.case.workload_id, each.row.case.strategy_id
+            case = each.row.case.ids
             if case in explained:
                 sentences[each.regression_id] = explained[case].sentences
     return [sentences.get(each.regression_id, []) for each in regressions]

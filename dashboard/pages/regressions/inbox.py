@@ -76,7 +76,7 @@ def confirmed_slower(states: Sequence[RegressionState]) -> frozenset[tuple[str, 
     the same of a compiled case.
     """
     return frozenset(
-        (each.regression.row.case.workload_id, each.regression.row.case.strategy_id)
+        each.regression.row.case.ids
         for each in states
         if each.state is TriageState.CONFIRMED
         and each.regression.row.metric in (Metric.LATENCY, Metric.SPEEDUP)

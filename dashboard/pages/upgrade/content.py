@@ -446,7 +446,7 @@ def _code(
     comparison: Comparison, labels: Mapping[str, str], code: Mapping[Case, Sequence[SourceChange]]
 ) -> tuple[Part, ...]:
     """The generated code of base and head, graph by graph, as long as a report has room for it."""
-    rows = {(row.case.workload_id, row.case.strategy_id): row for row in comparison.rows}
+    rows = {row.case.ids: row for row in comparison.rows}
     shown: list[Part] = []
     room, left_out = MOST_CODE_LINES, 0
     for case, changes in code.items():

@@ -166,7 +166,7 @@ def cases_table(
     """
     by_case: dict[tuple[str, str], dict[Metric, Row]] = {}
     for row in comparison.rows:
-        by_case.setdefault((row.case.workload_id, row.case.strategy_id), {})[row.metric] = row
+        by_case.setdefault(row.case.ids, {})[row.metric] = row
     shown = [
         (rows.get(metric) or rows[Metric.NUMERICS], rows)
         for rows in by_case.values()
