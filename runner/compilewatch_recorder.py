@@ -378,15 +378,15 @@ _USAGE = "usage: python -m runner.record [--name JOB] [--directory FOLDER] -- PR
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a program as `python PROGRAM.py ARGUMENT ...` would, recorded."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     options: dict[str, str] = {}
-    while given and given[0] in ("--name", "--directory") and len(given) > 1:
-        option, value, *given = given
+    while words and words[0] in ("--name", "--directory") and len(words) > 1:
+        option, value, *words = words
         options[option[2:]] = value
-    if given[:1] == ["--"]:
-        given.pop(0)
-    as_module = given[:1] == ["-m"]
-    program = given[as_module:]
+    if words[:1] == ["--"]:
+        words.pop(0)
+    as_module = words[:1] == ["-m"]
+    program = words[as_module:]
     if not program or program[0].startswith("-"):
         raise SystemExit(_USAGE)
     start(options.get("name") or Path(program[0]).stem, directory=options.get("directory"))

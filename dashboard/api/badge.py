@@ -10,9 +10,8 @@ import pandas as pd
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dashboard.api.called import with_ids
-from dashboard.api.judged import cases_of
-from dashboard.api.parameters import A_BUILD, A_MACHINE, Parameter, Text, Word, read_all
+from dashboard.api.comparisons import cases_of
+from dashboard.api.parameters import A_BUILD, A_MACHINE, Parameter, Text, Word, read_all, with_ids
 from dashboard.api.representation import entity_tag, tagged, unchanged
 from dashboard.read.database import read_version, reader
 from dashboard.render import theme

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.api import judged, recorded, stored
+from dashboard.api import comparisons, recorded, stored
 from dashboard.api.parameters import (
     A_BUILD,
     A_MACHINE,
@@ -30,6 +30,7 @@ from dashboard.api.parameters import (
 from dashboard.api.representation import Answer
 from dashboard.api.stored import Listing
 from db.engine.session import Database
+from db.queries.reports import reports_revision
 from db.records.regressions import TriageState
 
 Values = Mapping[str, Any]
@@ -141,8 +142,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             Parameter("machine", Text(), f"{A_MACHINE} Default: the one with most matched cases."),
             FORMAT,
         ),
-        judged.compare,
-        judged.compare_schema,
+        comparisons.compare,
+        comparisons.compare_schema,
         (404, 409),
     ),
     Endpoint(
@@ -160,8 +161,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             Parameter("price", Decimal(0, 10_000), "Price of the device per hour; without it no money."),
             FORMAT,
         ),
-        judged.break_even,
-        judged.break_even_schema,
+        comparisons.break_even,
+        comparisons.break_even_schema,
     ),
     _listing(
         recorded.REGRESSIONS,
@@ -181,7 +182,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         recorded.REPORTS,
         "Frozen reports, newest first, without their ids",
         *(SINCE, UNTIL),
-        freshness=recorded.reports_freshness,
+        freshness=reports_revision,
     ),
     Endpoint(
         "/reports/{report}",
@@ -191,7 +192,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         recorded.report_schema,
         (404, 410),
         _id("report", "report"),
-        freshness=recorded.reports_freshness,
+        freshness=reports_revision,
         is_cacheable=False,
     ),
 )

@@ -13,7 +13,10 @@ from datetime import UTC, date, datetime, time
 from typing import Any
 
 from dashboard.api.errors import SEE_DOCUMENT, ParameterError
+from dashboard.links.resolution import Names, the_one
 from dashboard.links.selectors import ALL, quoted
+from db.engine.session import Database
+from db.queries.facets import build_names, machine_names
 from db.queries.filters import Filters
 from db.records.trial import SourceKind, Status, Task
 
@@ -176,14 +179,32 @@ class Parameter:
             raise ParameterError(f"The parameter {self.name} {error}.", self.description) from None
 
 
-def read_all(parameters: Sequence[Parameter], given: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def read_all(parameters: Sequence[Parameter], query: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """The value of every parameter, defaults included. Raises ParameterError, also for an unknown key."""
     known = [parameter.name for parameter in parameters]
-    for name in given:
+    for name in query:
         if name not in known:
             takes = f"It takes {', '.join(known)}." if known else "It takes no parameter."
             raise ParameterError(f"This route has no parameter {quoted(name)}.", f"{takes} {SEE_DOCUMENT}")
-    return {parameter.name: parameter.read(given.get(parameter.name, ())) for parameter in parameters}
+    return {parameter.name: parameter.read(query.get(parameter.name, ())) for parameter in parameters}
+
+
+_NAMES = {"machine": machine_names, "build": build_names}
+
+
+def with_ids(database: Database, values: Mapping[str, Any]) -> dict[str, Any]:
+    """`values` of parameters with ids for names that only one machine or build has, and all else as it is."""
+    return {
+        key: _ids(value, _NAMES[key](database)) if value and key in _NAMES else value
+        for key, value in values.items()
+    }
+
+
+def _ids(value: str | tuple[str, ...], names: Names) -> str | tuple[str, ...]:
+    ids = {known for _, known in names}
+    if isinstance(value, str):
+        return the_one(value, ids, names) or value
+    return tuple(dict.fromkeys(the_one(item, ids, names) or item for item in value))
 
 
 FORMAT = Parameter("format", Word(("json", "csv")), "json or csv; without it the Accept header decides.")

@@ -21,7 +21,7 @@ from db.engine.session import Database
 from db.errors import NotFoundError, one_line
 from db.queries.causes import recorded_explanations
 from db.queries.regressions import regression_state, regressions_frame
-from db.queries.reports import find_report, reports_frame, reports_revision
+from db.queries.reports import find_report, reports_frame
 from db.records.regressions import Regression, TriageEvent, TriageState
 from db.wording import units
 
@@ -113,8 +113,3 @@ def report(database: Database, values: Values) -> Answer:
 def report_schema(_: Database) -> JsonSchema:
     """The JSON Schema of what `report` answers."""
     return Content.model_json_schema(mode="serialization")
-
-
-def reports_freshness(database: Database) -> object:
-    """Changes whenever a report is made, revoked or deleted, which leaves the data version as it is."""
-    return reports_revision(database)

@@ -19,11 +19,10 @@ from starlette.types import ASGIApp
 
 from dashboard.api import openapi
 from dashboard.api.badge import badge
-from dashboard.api.called import with_ids
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
 from dashboard.api.errors import defect, error_of_compilewatch, error_of_starlette
 from dashboard.api.monitoring import health, metrics
-from dashboard.api.parameters import read_all
+from dashboard.api.parameters import read_all, with_ids
 from dashboard.api.rate_limit import RateLimit
 from dashboard.api.representation import (
     JSON,

@@ -116,23 +116,19 @@ def verdicts(
     """
     if comparison is None or rows.empty:
         return {}
-    judged = {
-        (row.case.workload_id, row.case.strategy_id): row
-        for row in comparison.rows
-        if row.metric.value == metric
-    }
+    by_case = {row.case.ids: row for row in comparison.rows if row.metric.value == metric}
     newest = rows[rows["build"] == rows["build"].iloc[-1]]
     cases = points.loc[newest.index, ["workload_id", "strategy_id"]].itertuples(index=False, name=None)
-    return {key: judged[case] for key, case in zip(newest.index, cases, strict=True) if case in judged}
+    return {key: by_case[case] for key, case in zip(newest.index, cases, strict=True) if case in by_case}
 
 
-def between(rows: pd.DataFrame, judged: Mapping[object, Row]) -> Changes:
+def between(rows: pd.DataFrame, verdict_rows: Mapping[object, Row]) -> Changes:
     """Those of `verdicts` that say worse or better."""
-    found = {key: row for key, row in judged.items() if row.verdict in _WORDS}
-    if not found:
+    changes = {key: row for key, row in verdict_rows.items() if row.verdict in _WORDS}
+    if not changes:
         return _NONE
-    marked = [Marked(row.verdict, row.change, row.reason) for row in found.values()]
-    frame = _frame(rows.loc[list(found)], marked, rows)
+    marked = [Marked(row.verdict, row.change, row.reason) for row in changes.values()]
+    frame = _frame(rows.loc[list(changes)], marked, rows)
     return Changes(frame, _sentence(frame), "")
 
 
@@ -155,8 +151,8 @@ def _series(points: pd.DataFrame, places: NDArray[np.intp], column: str) -> _Ser
 # A new night changes the series of a workload once each; a trial of another workload changes none of them.
 @lru_cache(maxsize=64)
 def _events(series: _Series, metric: Metric, rules: HistoryPolicy) -> tuple[ChangeEvent, ...]:
-    judged = judge_series(series.points(), metric, Policy(history=rules))
-    return tuple(event for event in judged.events if event.verdict in _WORDS)
+    history = judge_series(series.points(), metric, Policy(history=rules))
+    return tuple(event for event in history.events if event.verdict in _WORDS)
 
 
 def _frame(drawn: pd.DataFrame, events: list[Marked], rows: pd.DataFrame) -> pd.DataFrame:

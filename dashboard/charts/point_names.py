@@ -39,7 +39,7 @@ def placed(
     """
     taken = [(x - _POINT_PX, y - _POINT_PX, x + _POINT_PX, y + _POINT_PX) for x, y in points]
     taken += marks
-    found: list[tuple[int, str]] = []
+    places: list[tuple[int, str]] = []
     for row in sorted(range(len(rows)), key=lambda row: points[row][1]):
         width = _LETTER_PX * len(rows["workload"].iloc[row])
         begins = {"center": -width / 2, "left": 0.0, "right": -width}
@@ -49,9 +49,9 @@ def placed(
             fits = box[0] >= 0 and box[2] <= width_px and not any(_meet(box, other) for other in taken)
             if fits and _is_nearest(box, points, row):
                 taken.append(box)
-                found.append((row, f"{dx} {dy} {align}"))
+                places.append((row, f"{dx} {dy} {align}"))
                 break
-    return rows.iloc[[row for row, _ in found]].assign(place=[place for _, place in found])
+    return rows.iloc[[row for row, _ in places]].assign(place=[place for _, place in places])
 
 
 def _is_nearest(box: Box, points: Sequence[tuple[float, float]], row: int) -> bool:

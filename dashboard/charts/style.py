@@ -215,7 +215,7 @@ def _even(low: float, high: float, fewest: int = _FEWEST) -> list[float]:
 
 
 @dataclass(frozen=True)
-class PreparedChart:
+class ChartContent:
     """What a chart shows, its specification and frames, and what is said below it.
 
     `spec` is None where there is nothing to draw.

@@ -32,7 +32,7 @@ _FLATTEST = 0.1
 _MOST_FLATTENED = 3.0
 
 # A verdict beside the change that it is on.
-_JUDGED = {
+_CHANGE_WORDS = {
     Verdict.REGRESSED: "worse",
     Verdict.IMPROVED: "better",
     Verdict.UNCHANGED: "(unchanged)",
@@ -218,10 +218,10 @@ def with_eager(shown: Window, metric: str) -> Window:
     return shown._replace(low=low, high=high) if is_ratio(metric) and near else shown
 
 
-def finding(rows: pd.DataFrame, metric: str, workload: str, judged: Mapping[object, Row]) -> str:
+def finding(rows: pd.DataFrame, metric: str, workload: str, verdicts: Mapping[object, Row]) -> str:
     """The newest value of the leading strategy, and the judge's change of it since the build before.
 
-    `rows` as `frame` returns them, not empty, in the order of `in_order`; `judged` the verdicts on the newest
+    `rows` as `frame` returns them, not empty, in the order of `in_order`; `verdicts` those on the newest
     build by the index of their row. A change that nobody judged is not named: it may be noise.
     """
     figure = METRICS[metric]
@@ -233,9 +233,9 @@ def finding(rows: pd.DataFrame, metric: str, workload: str, judged: Mapping[obje
     leading = int(by_value.sort_values(ascending=not figure.higher_is_better).index[0])
     strategy = strategies[leading]
     text = f"{strategy} on {workload}: {figure.name} {rows['value_text'].iloc[leading]}"
-    verdict = judged.get(rows.index[leading])
+    verdict = verdicts.get(rows.index[leading])
     earlier = [place for place in range(leading) if strategies[place] == strategy]
     if verdict is None or verdict.change is None or not earlier:
         return text
     change = units.percent(verdict.change, signed=True)
-    return f"{text}, {change} {_JUDGED[verdict.verdict]} since {rows['build'].iloc[earlier[-1]]}"
+    return f"{text}, {change} {_CHANGE_WORDS[verdict.verdict]} since {rows['build'].iloc[earlier[-1]]}"

@@ -65,7 +65,7 @@ TITLES: dict[Page, str] = {
 }
 
 
-def judged_metric(link: Link) -> Metric:
+def verdict_metric(link: Link) -> Metric:
     """The metric that an upgrade is looked at by: that of the link where it is judged, else speedup."""
     metric = Metric(link.metric)
     return metric if metric in MEASURED_METRICS else Metric.SPEEDUP

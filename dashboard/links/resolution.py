@@ -41,8 +41,8 @@ def settle(
         first = likely[field.name](link) if likely and field.name in likely else ()
         resolved = [the_one(item, options, names, first) for item in items]
         values = tuple(dict.fromkeys(item for item in resolved if item is not None))
-        settled: Any = values if isinstance(value, tuple) else next(iter(values), None)
-        link = replace(link, **{field.name: settled})
+        field_value: Any = values if isinstance(value, tuple) else next(iter(values), None)
+        link = replace(link, **{field.name: field_value})
         problems += [
             _exclusion_reason(field.name, item, options, names)
             for item, one in zip(items, resolved, strict=True)

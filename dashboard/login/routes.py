@@ -96,7 +96,7 @@ class LoginRoutes:
 
 
 def safe_path(path: str) -> str:
-    """`asked` where it is a path of this dashboard, else the Overview: nobody is led to another site."""
+    """`path` where it is a path of this dashboard, else the Overview: nobody is led to another site."""
     try:
         parts = urlsplit(path)
     except ValueError:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from dashboard.charts.style import PreparedChart
+from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link
 from dashboard.read.shaping import known_columns
 from db.judge.compare.noise_floor import TRIALS_A_SIDE
@@ -142,7 +142,7 @@ class Chart:
 
     key: str
     alt: str
-    chart: PreparedChart
+    chart: ChartContent
     explained: str = ""
 
 
@@ -188,7 +188,7 @@ class PageContent:
         """What the page says first: its headline, else what its first chart found, else a sentence."""
         for part in flat(self.parts):
             match part:
-                case Headline(text=text) | Empty(reason=text) | Chart(chart=PreparedChart(finding=text)):
+                case Headline(text=text) | Empty(reason=text) | Chart(chart=ChartContent(finding=text)):
                     return text
         lines = [part.lines for part in flat(self.parts) if isinstance(part, Lines) and part.lines]
         return lines[0][0] if lines else ""
@@ -248,10 +248,10 @@ def listed(title: str, lines: Sequence[str], *, key: str = "") -> tuple[Lines, .
     return (Lines(tuple(lines), title, listed=True, key=key),) if lines else ()
 
 
-def noted(lines: Iterable[str], *, tone: Tone = "", key: str = "") -> tuple[Lines, ...]:
+def notes(lines: Iterable[str], *, tone: Tone = "", key: str = "") -> tuple[Lines, ...]:
     """Sentences without a title, those that say something; nothing where none does."""
-    found = tuple(filter(None, lines))
-    return (Lines(found, tone=tone, key=key),) if found else ()
+    sentences = tuple(filter(None, lines))
+    return (Lines(sentences, tone=tone, key=key),) if sentences else ()
 
 
 def informative(columns: Mapping[str, Column], frame: pd.DataFrame) -> dict[str, Column]:

@@ -204,8 +204,8 @@ def read_explanation(
 
 def read_explanations(snapshot: Snapshot, comparison: Comparison) -> list[str]:
     """Why the cases of a comparison changed, a sentence a line."""
-    found = explanations(opened(snapshot.url), comparison)
-    return explanation_lines(comparison, found, most=_MOST_EXPLAINED, rest_in="the evidence of each")
+    by_case = explanations(opened(snapshot.url), comparison)
+    return explanation_lines(comparison, by_case, most=_MOST_EXPLAINED, rest_in="the evidence of each")
 
 
 @cached

@@ -254,7 +254,7 @@ def joined(items: Iterable[str], limit: int = 3) -> str:
 def not_applicable(cases: pd.DataFrame, requested: set[str]) -> dict[str, str]:
     """Built-in strategies that mean nothing on the device of `cases` and were not measured there, with why.
 
-    With `asked` only those among it.
+    With `requested` only those among it.
     """
     measured = set(cases["strategy"])
     device = str(cases["device"].iloc[0])

@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.charts import sparklines
-from dashboard.charts.style import PreparedChart
+from dashboard.charts.style import ChartContent
 from dashboard.pages.parts import Chart, Column, Table
 from dashboard.read.shaping import known_columns
 from dashboard.render import exporting
@@ -116,7 +116,7 @@ def chart(
 ) -> None:
     """Draw a cached specification over named frames. `alt` says in a sentence what it shows."""
     more: dict[str, Any] = {"on_select": on_select, "selection_mode": "pick"} if on_select else {}
-    _remember(Chart(key, alt, PreparedChart("", spec, dict(frames))))
+    _remember(Chart(key, alt, ChartContent("", spec, dict(frames))))
     drawn = {name: CHART_ROWS.of(frame) for name, frame in frames.items()}
     st.vega_lite_chart(None, {**_inked(readable_spec(spec)), "datasets": drawn}, key=key, alt=alt, **more)
 
@@ -215,22 +215,8 @@ def notes(lines: Sequence[str]) -> None:
         st.caption("  \n".join(escaped(line) for line in lines))
 
 
-def card(title: str, text: str, *, explained: str, beside: str | None = None) -> None:
-    """A figure in a box; `beside` stands below it in grey and says nothing of better or worse."""
-    st.metric(
-        title,
-        text,
-        beside,
-        delta_color="off",
-        delta_arrow="off",
-        border=True,
-        height="stretch",
-        help=explained,
-    )
-
-
 def name_card(title: str, name: str, *, explained: str) -> None:
-    """A name in a box: other than a figure it is as long as it is, and `card` would cut it."""
+    """A name in a box: other than a figure it is as long as it is, and a metric would cut it."""
     with st.container(border=True, height="stretch", gap=None):
         st.markdown(f":small[{escaped(title)}]", help=explained)
         st.markdown(f"## {escaped(name)}")

@@ -175,15 +175,6 @@ def caches(view: View, measured: Set[str]) -> None:
         controls.pills("cache", "Cache state", {state: state for state in offered})
 
 
-def focused(link: Link, workloads: list[str]) -> str:
-    """The workload that the page is about: the one asked for, else the first. `workloads` is not empty."""
-    if link.focus in workloads:
-        return str(link.focus)
-    if link.focus is not None:
-        st.caption(escaped(f"{link.focus} has nothing under these filters; showing {workloads[0]}."))
-    return workloads[0]
-
-
 def say_focus(requested: Link, shown: Link) -> None:
     """That the page shows another workload than `requested`, where it does."""
     if requested.focus not in (None, shown.focus):

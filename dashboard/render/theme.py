@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from db.judge.vocabulary import Verdict
 from db.records.strategies import sort_key
 
 BLUE = "#0072B2"
@@ -149,16 +148,6 @@ DIVERGING = [
     "#0072B2",
     "#004B78",
 ]
-
-# What a cell that holds a verdict is filled with, and the ink that is readable on it.
-VERDICT_COLOURS: dict[str, tuple[str, str]] = {
-    Verdict.REGRESSED.value: ("#B94F00", "#FFFFFF"),
-    Verdict.IMPROVED.value: ("#0072B2", "#FFFFFF"),
-    Verdict.UNCHANGED.value: ("#B9C3CE", "#17202B"),
-    Verdict.INCONCLUSIVE.value: ("#F0DFA0", "#17202B"),
-    Verdict.NOT_COMPARABLE.value: ("#66707D", "#FFFFFF"),
-    Verdict.MISSING.value: ("#66707D", "#FFFFFF"),
-}
 
 _SHARED: dict[str, Any] = {
     "theme.baseRadius": "8px",

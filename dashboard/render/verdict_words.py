@@ -102,7 +102,7 @@ def no_regression(comparison: Comparison, strategies: Sequence[str] = ()) -> NoR
 
     rows = [row for row in comparison.rows if wanted(row)]
     left_out = [case for case in comparison.left_out if wanted(case)]
-    compared = len({(row.case.workload_id, row.case.strategy_id) for row in rows})
+    compared = len({row.case.ids for row in rows})
     total = units.plural(compared + len(left_out), "case")
     undecided = sum(row.verdict is Verdict.INCONCLUSIVE for row in rows)
     still = f"{units.count(undecided)} of {units.plural(len(rows), 'figure')} not decided"

@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.api.judged import comparison_document
+from dashboard.api.comparisons import comparison_document
 from dashboard.links import links
-from dashboard.links.links import TITLES, Link, Page, judged_metric
+from dashboard.links.links import TITLES, Link, Page, verdict_metric
 from dashboard.links.requested import ALL_MACHINES, resolved_link
 from dashboard.links.sentence import sentence
 from dashboard.login.access import Role, require
@@ -125,7 +125,7 @@ def _upgrade(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
     sides = tuple(Selection(name=choices.builds[key], build_ids=(key,)) for key in pair)
     made_from = links.href(link, full=True)
     return _compared(
-        snapshot, choices, sides, filters_of(link), judged_metric(link), made_from=made_from, link=link
+        snapshot, choices, sides, filters_of(link), verdict_metric(link), made_from=made_from, link=link
     )
 
 
@@ -153,41 +153,45 @@ def _compared(
     link: Link | None = None,
 ) -> _Shown:
     base, head = sides
-    judged = compare(reader(), base, head, filters, policy=policy_in_force())
+    comparison = compare(reader(), base, head, filters, policy=policy_in_force())
     known = read_workloads(snapshot, filters)
     labels = dict(zip(known["workload_id"], known["workload_label"], strict=True))
-    built = _built(judged, choices)
+    built = _built(comparison, choices)
     before, after = built.values()
-    differs = pd.DataFrame(verdict_words.environment_diff(before, after, judged.changed_components))
-    floors = floors_of(snapshot, judged.machine_id)
-    why, code = read_explanations(snapshot, judged), traced_changes(reader(), judged)
+    differs = pd.DataFrame(verdict_words.environment_diff(before, after, comparison.changed_components))
+    floors = floors_of(snapshot, comparison.machine_id)
+    why, code = read_explanations(snapshot, comparison), traced_changes(reader(), comparison)
     beside = upgrade.Beside(differs, why=why, code=code, floors=floors)
     if link is not None:
         beside = replace(
             beside,
             recorded=inbox.chosen(read_regressions(snapshot), upgrade.inbox_link(link)),
             signed=sign_offs(reader(), str(link.machine), str(link.base), str(link.head)),
-            in_focus=upgrade.in_focus(snapshot, link, judged, labels),
+            in_focus=upgrade.in_focus(snapshot, link, comparison, labels),
         )
-    shown = upgrade.content_of(judged, labels, link or Link(page=Page.UPGRADE, metric=metric.value), beside)
+    shown = upgrade.content_of(
+        comparison, labels, link or Link(page=Page.UPGRADE, metric=metric.value), beside
+    )
     return _Shown(
-        subject=f"{head.name} against {base.name} on {judged.machine}.",
-        timing=_timing(snapshot, replace(filters, builds=(*judged.base.build_ids, *judged.head.build_ids))),
+        subject=f"{head.name} against {base.name} on {comparison.machine}.",
+        timing=_timing(
+            snapshot, replace(filters, builds=(*comparison.base.build_ids, *comparison.head.build_ids))
+        ),
         made_from=made_from,
         sections=sections((*shown.parts, *shown.appendix())),
-        environment=environment(_machine(judged.machine_id), built),
-        data={"comparison": comparison_document(reader(), judged)},
+        environment=environment(_machine(comparison.machine_id), built),
+        data={"comparison": comparison_document(reader(), comparison)},
     )
 
 
-def _built(judged: Comparison, choices: Choices) -> dict[str, dict[str, Any]]:
+def _built(comparison: Comparison, choices: Choices) -> dict[str, dict[str, Any]]:
     """The parts of the build of each side, base first."""
     return {
         f"{name}: {side.name}": {
             **(choices.build_rows[side.build_ids[0]] if len(side.build_ids) == 1 else {}),
             **side.components,
         }
-        for name, side in (("base", judged.base), ("head", judged.head))
+        for name, side in (("base", comparison.base), ("head", comparison.head))
     }
 
 

@@ -23,7 +23,6 @@ from dashboard.reports.sections import sections
 from dashboard.server.first_answer import content_of
 from db.errors import CompilewatchError, NotFoundError
 
-EMBED_PATH = "/embed/"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 

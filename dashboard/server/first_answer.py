@@ -130,8 +130,8 @@ class FirstAnswers:
 
     def _lately(self) -> list[Link]:
         with self._lock:
-            found = [link for link, at in self._requested.items() if self._clock() - at <= LATELY_S]
-            self._requested = OrderedDict((link, self._requested[link]) for link in found[-_MOST_AHEAD:])
+            links = [link for link, at in self._requested.items() if self._clock() - at <= LATELY_S]
+            self._requested = OrderedDict((link, self._requested[link]) for link in links[-_MOST_AHEAD:])
             return list(reversed(self._requested))
 
     def _started(self, link: Link) -> Future[FirstAnswer | None]:

@@ -151,24 +151,24 @@ def options_of(facts: Mapping[str, str]) -> ImportOptions:
     """From what was typed. Raises CompilewatchError for what is no moment of the past, and for what is no
     version of torch, kind of device, task or strategy.
     """
-    given: dict[str, Any] = {name: " ".join(text.split()) for name, text in facts.items() if text.strip()}
-    for name, text in given.items():
+    answers: dict[str, Any] = {name: " ".join(text.split()) for name, text in facts.items() if text.strip()}
+    for name, text in answers.items():
         if len(text) > LONGEST_ANSWER:
             raise CompilewatchError(f"{QUESTIONS[name][0]}: is longer than {LONGEST_ANSWER} characters.")
-    if "measured_at" in given:
-        given["measured_at"] = _moment(given["measured_at"])
+    if "measured_at" in answers:
+        answers["measured_at"] = _moment(answers["measured_at"])
     for name, words in (("device", StatedDevice), ("task", Task), ("strategy", StatedStrategy)):
-        if name in given:
-            if given[name] not in list(words):
+        if name in answers:
+            if answers[name] not in list(words):
                 raise CompilewatchError(
-                    f"There is no {name} {given[name]}.", f"Name one of {', '.join(words)}."
+                    f"There is no {name} {answers[name]}.", f"Name one of {', '.join(words)}."
                 )
-            given[name] = words(given[name])
-    if "torch" in given:
-        given["torch"] = torch_version(given["torch"])
-    if "device" in given:
-        given["device"] = given["device"].value
-    return ImportOptions(**given)
+            answers[name] = words(answers[name])
+    if "torch" in answers:
+        answers["torch"] = torch_version(answers["torch"])
+    if "device" in answers:
+        answers["device"] = answers["device"].value
+    return ImportOptions(**answers)
 
 
 def _meanings_of(meanings: Mapping[str, str]) -> dict[str, str]:

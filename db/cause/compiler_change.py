@@ -78,9 +78,9 @@ def _skips(base: Sequence[str] | None, head: Sequence[str] | None) -> Iterator[s
         yield from _reasons("skipped CUDA graph", base, head)
         return
     before, after = ({reason.split(" (")[0]: reason for reason in reasons} for reasons in (base, head))
-    gone, new = ("; ".join(_only(one, other)) for one, other in ((before, after), (after, before)))
-    if new and not new.startswith(_UNKNOWN_SKIP) and not gone.startswith(_UNKNOWN_SKIP):
-        yield f"CUDA graphs are skipped for another reason ({new}{f' instead of {gone}' if gone else ''})"
+    old, new = ("; ".join(_only(one, other)) for one, other in ((before, after), (after, before)))
+    if new and not new.startswith(_UNKNOWN_SKIP) and not old.startswith(_UNKNOWN_SKIP):
+        yield f"CUDA graphs are skipped for another reason ({new}{f' instead of {old}' if old else ''})"
 
 
 def _only(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:

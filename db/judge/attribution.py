@@ -257,9 +257,9 @@ def _family(
     metric: Metric,
 ) -> dict[tuple[str, str], tuple[Effect, ...]]:
     """By case the effects of terms that are judged together: each is a pair of values a round."""
-    found: dict[tuple[str, str], tuple[Effect, ...]] = dict.fromkeys(tables, ())
+    effects: dict[tuple[str, str], tuple[Effect, ...]] = dict.fromkeys(tables, ())
     if not terms:
-        return found
+        return effects
     limits = [policy.for_case(*case, metric) for case, _ in terms]
     observed = _observations([(tables[case], term) for case, term in terms])
     tested = examine_cases(observed, Past.empty(), len(terms), policy)
@@ -280,8 +280,8 @@ def _family(
             real=bool(decisions.grew[number] or decisions.shrank[number]),
             none=bool(decisions.same[number]),
         )
-        found[case] += (effect,)
-    return found
+        effects[case] += (effect,)
+    return effects
 
 
 def _finite(value: float) -> float | None:

@@ -323,12 +323,12 @@ class Policy(PolicyPart):
     @field_validator("thresholds", mode="after")
     @classmethod
     def _every_measured_metric_has_thresholds(
-        cls, given: dict[Metric, Thresholds]
+        cls, thresholds: dict[Metric, Thresholds]
     ) -> dict[Metric, Thresholds]:
-        for metric in given:
+        for metric in thresholds:
             if metric in COUNTED_METRICS:
                 raise ValueError(f"{metric} is compared exactly and has no thresholds")
-        return _default_thresholds() | given
+        return _default_thresholds() | thresholds
 
     def for_case(self, workload: str, strategy: str, metric: Metric) -> Thresholds:
         """Thresholds in force for one case and metric, overrides applied in their order."""

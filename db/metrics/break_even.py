@@ -19,7 +19,7 @@ from fractions import Fraction
 from db.errors import UnitError
 from db.metrics.groups import Bools, Floats
 from db.metrics.intervals import Quotients
-from db.metrics.quantities import Quantity, Unit
+from db.metrics.quantities import Quantity
 from db.wording.units import duration
 
 NANOSECONDS_PER_HOUR = 3_600_000_000_000
@@ -73,10 +73,8 @@ def _whole_ratio(value: float | Fraction) -> tuple[int, int]:
 def price(time: Quantity, price_per_hour: Decimal) -> Decimal:
     """What a device costs for `time`, in the currency of `price_per_hour`.
 
-    Raises UnitError where `time` is no time or the price is negative or not finite.
+    Raises UnitError where the price is negative or not finite.
     """
-    if time.unit is not Unit.NANOSECONDS:
-        raise UnitError(f"{time.unit.value} have no price per hour.", "Give a time.")
     if not price_per_hour.is_finite() or price_per_hour < 0:
         raise UnitError(f"{price_per_hour} is no price per hour.", "Give a number of 0 or more.")
     return Decimal(time.value.numerator) / time.value.denominator * price_per_hour / NANOSECONDS_PER_HOUR

@@ -61,25 +61,19 @@ def geomean(values: Iterable[float]) -> float | None:
     return math.exp(math.fsum(logs) / len(logs)) if logs else None
 
 
-def matched_geomeans(
-    sides: Mapping[str, DataFrame], *, on: tuple[str, ...] = CASE, value: str = "speedup"
-) -> MatchedGeomeans:
-    """Geometric means of `value` per side.
+def matched_geomeans(sides: Mapping[str, DataFrame], *, on: tuple[str, ...] = CASE) -> MatchedGeomeans:
+    """Geometric means of the speedups per side.
 
     `sides`: rows of `summarize_cases` by the name of the side, such as two builds (`on` the case) or several
     strategies (`on=("workload_id",)`). Eager cases are the reference and take no part. Raises UnitError where
     the sides mix machines or a side has several rows of the same `on`.
     """
-    needed = dict.fromkeys((*on, value, *NEEDED))
-    return geomeans_of_rows(
-        {name: row_dicts(frame[list(needed)]) for name, frame in sides.items()}, on=on, value=value
-    )
+    needed = dict.fromkeys((*on, "speedup", *NEEDED))
+    return geomeans_of_rows({name: row_dicts(frame[list(needed)]) for name, frame in sides.items()}, on=on)
 
 
-def geomeans_of_rows(
-    sides: Mapping[str, Sequence[CaseRow]], *, on: tuple[str, ...] = CASE, value: str = "speedup"
-) -> MatchedGeomeans:
-    """As `matched_geomeans`, of rows with `on`, `value` and the columns `NEEDED`."""
+def geomeans_of_rows(sides: Mapping[str, Sequence[CaseRow]], *, on: tuple[str, ...]) -> MatchedGeomeans:
+    """As `matched_geomeans`, of rows with `on`, `speedup` and the columns `NEEDED`."""
     taking_part = {name: list(filter(_is_compiled, rows)) for name, rows in sides.items()}
     machines = {row["machine_id"] for rows in taking_part.values() for row in rows}
     require_same("machine_id", machines, "A geometric mean")
@@ -87,14 +81,14 @@ def geomeans_of_rows(
     labels = {key: row for by_key in rows.values() for key, row in by_key.items()}
     left_out, matched = [], []
     for key, label in sorted(labels.items(), key=lambda item: item[0]):
-        reasons = {name: _reason(by_key.get(key), value) for name, by_key in rows.items()}
+        reasons = {name: _reason(by_key.get(key)) for name, by_key in rows.items()}
         if not any(reasons.values()):
             matched.append(key)
         for side, reason in reasons.items():
             case = rows[side].get(key, label)
             if reason is not None:
                 left_out.append(LeftOut(str(case["workload"]), str(case["strategy"]), reason, side))
-    means = {name: _side_mean(by_key, matched, value) for name, by_key in rows.items()}
+    means = {name: _side_mean(by_key, matched) for name, by_key in rows.items()}
     return MatchedGeomeans(means, len(matched), tuple(left_out))
 
 
@@ -117,15 +111,15 @@ def _by_key(side: str, rows: list[CaseRow], on: tuple[str, ...]) -> dict[_Key, C
     return rows_by_key
 
 
-def _reason(row: CaseRow | None, value: str) -> str | None:
+def _reason(row: CaseRow | None) -> str | None:
     """Why this row is no part of the matched set, or None where it passed."""
     if row is None:
         return "not measured"
     if row["status"] == MIXED:
         return f"failed in some trials: {words(row['failure_kind'])}"
-    return exclusion_reason(row, {value: value})
+    return exclusion_reason(row, {"speedup": "speedup"})
 
 
-def _side_mean(rows: dict[_Key, CaseRow], matched: list[_Key], value: str) -> SideMean:
-    own = [float(row[value]) for row in rows.values() if not pd.isna(row[value])]
-    return SideMean(geomean(float(rows[key][value]) for key in matched), geomean(own), len(own))
+def _side_mean(rows: dict[_Key, CaseRow], matched: list[_Key]) -> SideMean:
+    own = [float(row["speedup"]) for row in rows.values() if not pd.isna(row["speedup"])]
+    return SideMean(geomean(float(rows[key]["speedup"]) for key in matched), geomean(own), len(own))

@@ -1,11 +1,10 @@
-"""Numbers that know their unit and what they were measured on, so that neither can be mixed."""
+"""Times that know what they were measured on, so that no formula mixes machines or workloads."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from fractions import Fraction
 from numbers import Rational
 from typing import NamedTuple
@@ -14,13 +13,6 @@ from pandas import DataFrame
 
 from db.errors import UnitError
 from db.wording.units import words
-
-
-class Unit(StrEnum):
-    """What a value is counted in."""
-
-    NANOSECONDS = "ns"
-    BYTES = "B"
 
 
 class Subject(NamedTuple):
@@ -35,24 +27,18 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A value with its unit and, where known, its subject. Arithmetic is exact (rational numbers).
+    """A time in nanoseconds with, where known, its subject. Arithmetic is exact (rational numbers).
 
-    Adding, subtracting, comparing or dividing quantities of different units or different known subjects
-    raises UnitError; so does a value that is not finite. A quotient is a plain number.
+    Adding, subtracting, comparing or dividing quantities of different known subjects raises UnitError, and so
+    does a plain number or one that is not finite. A quotient is a plain number.
     """
 
     value: Fraction
-    unit: Unit
     subject: Subject | None = None
 
     def _shared_subject(self, other: Quantity) -> Subject | None:
         if not isinstance(other, Quantity):
-            raise UnitError(f"{self.unit.value} cannot meet a plain number.", "Give the number its unit.")
-        if self.unit is not other.unit:
-            raise UnitError(
-                f"{self.unit.value} and {other.unit.value} cannot meet in one formula.",
-                "Convert or choose one quantity.",
-            )
+            raise UnitError("ns cannot meet a plain number.", "Give the number its unit.")
         if self.subject is not None and other.subject is not None and self.subject != other.subject:
             raise UnitError(
                 f"Measurements of {self.subject} and of {other.subject} cannot meet in one formula.",
@@ -62,11 +48,11 @@ class Quantity:
 
     def __add__(self, other: Quantity) -> Quantity:
         subject = self._shared_subject(other)
-        return Quantity(self.value + other.value, self.unit, subject)
+        return Quantity(self.value + other.value, subject)
 
     def __sub__(self, other: Quantity) -> Quantity:
         subject = self._shared_subject(other)
-        return Quantity(self.value - other.value, self.unit, subject)
+        return Quantity(self.value - other.value, subject)
 
     def __mul__(self, times: int | Fraction) -> Quantity:
         if not isinstance(times, Rational):
@@ -79,7 +65,7 @@ class Quantity:
         """Raises UnitError where `other` is zero."""
         self._shared_subject(other)
         if other.value == 0:
-            raise UnitError(f"Nothing can be divided by 0 {other.unit.value}.", "Measure it again.")
+            raise UnitError("Nothing can be divided by 0 ns.", "Measure it again.")
         return self.value / other.value
 
     def __lt__(self, other: Quantity) -> bool:
@@ -91,20 +77,11 @@ class Quantity:
         return self.value <= other.value
 
 
-def _exact(value: float | Fraction) -> Fraction:
-    if not math.isfinite(value):
-        raise UnitError(f"{value} is no measurement.", "Leave out what is missing.")
-    return Fraction(value)
-
-
 def nanoseconds(value: float | Fraction, subject: Subject | None = None) -> Quantity:
     """A time. Raises UnitError for a value that is not finite."""
-    return Quantity(_exact(value), Unit.NANOSECONDS, subject)
-
-
-def byte_count(value: float | Fraction, subject: Subject | None = None) -> Quantity:
-    """An amount of memory. Raises UnitError for a value that is not finite."""
-    return Quantity(_exact(value), Unit.BYTES, subject)
+    if not math.isfinite(value):
+        raise UnitError(f"{value} is no measurement.", "Leave out what is missing.")
+    return Quantity(Fraction(value), subject)
 
 
 def require_one(frame: DataFrame, columns: tuple[str, ...], purpose: str) -> None:

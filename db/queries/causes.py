@@ -12,8 +12,7 @@ from db.cause.compiler_change import SourceChange, compiler_changes, source_chan
 from db.cause.profile_change import is_disturbed
 from db.cause.sentences import Cause, Watched, cause_between
 from db.engine.session import Database
-from db.judge.results import BuildSide, Comparison
-from db.judge.results import Row as Judged
+from db.judge.results import BuildSide, Comparison, Row
 from db.judge.vocabulary import Metric, Verdict, WhoMoved
 from db.records.evidence import CompilerFacts
 from db.records.regressions import Regression
@@ -64,16 +63,16 @@ def explanations(database: Database, comparison: Comparison) -> dict[Case, Expla
     return {case: each for case, each in by_case.items() if each.sentences}
 
 
-def _changed(rows: Iterable[Judged]) -> dict[Case, list[Judged]]:
+def _changed(rows: Iterable[Row]) -> dict[Case, list[Row]]:
     """The rows that say that a case changed, by case, in their order."""
-    by_case: dict[Case, list[Judged]] = {}
+    by_case: dict[Case, list[Row]] = {}
     for row in rows:
         if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED):
-            by_case.setdefault((row.case.workload_id, row.case.strategy_id), []).append(row)
+            by_case.setdefault(row.case.ids, []).append(row)
     return by_case
 
 
-def _moved(changed: Mapping[Case, Sequence[Judged]]) -> dict[Case, Moved]:
+def _moved(changed: Mapping[Case, Sequence[Row]]) -> dict[Case, Moved]:
     """What is to be explained of each case, by the first row that says something of its time."""
     moved = {case: next(filter(None, map(moved_of, rows)), None) for case, rows in changed.items()}
     return {case: what for case, what in moved.items() if what is not None}
@@ -83,7 +82,7 @@ def _explained(
     database: Database,
     sides: tuple[BuildSide, BuildSide],
     machine_id: str | None,
-    changed: Mapping[Case, Sequence[Judged]],
+    changed: Mapping[Case, Sequence[Row]],
 ) -> dict[Case, Explanation]:
     moved = _moved(changed)
     before, after = _profiled_sides(database, sides, machine_id, moved)
@@ -123,7 +122,7 @@ def traced_changes(database: Database, comparison: Comparison) -> dict[Case, lis
 
 
 def explained_case(
-    database: Database, base: BuildSide, head: BuildSide, machine_id: str | None, rows: Sequence[Judged]
+    database: Database, base: BuildSide, head: BuildSide, machine_id: str | None, rows: Sequence[Row]
 ) -> list[str]:
     """Why one case changed, in sentences, by the verdicts `rows` on it; nothing where it did not."""
     by_case = _explained(database, (base, head), machine_id, _changed(rows))
@@ -154,8 +153,8 @@ def explanation_lines(
     return lines
 
 
-def _named_cases(comparison: Comparison) -> dict[Case, Judged]:
-    return {(row.case.workload_id, row.case.strategy_id): row for row in comparison.rows}
+def _named_cases(comparison: Comparison) -> dict[Case, Row]:
+    return {row.case.ids: row for row in comparison.rows}
 
 
 def explanation_documents(
@@ -218,7 +217,7 @@ def _newest_of_sides(
     return before, after
 
 
-def moved_of(row: Judged) -> Moved | None:
+def moved_of(row: Row) -> Moved | None:
     """What a row says of the time of a step; None where it says nothing of it."""
     if row.metric not in STEP_METRICS:
         return None
@@ -240,7 +239,7 @@ def recorded_explanations(database: Database, regressions: Sequence[Regression])
         changed = _changed(each.row for each in event)
         explained = _explained(database, (first.base, first.head), first.machine_id, changed)
         for each in event:
-            case = each.row.case.workload_id, each.row.case.strategy_id
+            case = each.row.case.ids
             if case in explained:
                 sentences[each.regression_id] = explained[case].sentences
     return [sentences.get(each.regression_id, []) for each in regressions]

@@ -94,7 +94,7 @@ class FollowUp(StrEnum):
 
 def row_subject(row: Row) -> tuple[str, str, str]:
     """Which case and metric a row is about: workload id, strategy id, metric."""
-    return row.case.workload_id, row.case.strategy_id, row.metric.value
+    return *row.case.ids, row.metric.value
 
 
 def side_keys(comparison: Comparison) -> tuple[str, str]:
@@ -175,8 +175,8 @@ def confirmation_of(row: Row, policy: Policy) -> tuple[FollowUp, Row] | None:
     """
     if counts_as_regression(row):
         return FollowUp.CONFIRM, row
-    is_judged = row.verdict in (Verdict.UNCHANGED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
-    if not is_judged or min(row.trials) < policy.minimum_trials:
+    is_comparable = row.verdict in (Verdict.UNCHANGED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
+    if not is_comparable or min(row.trials) < policy.minimum_trials:
         return None
     reason = not_reproduced(row.trials, row.reason)
     return FollowUp.REVISE, row.model_copy(update={"cause": CauseClass.NOISE, "reason": reason})

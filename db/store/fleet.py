@@ -95,17 +95,17 @@ def matched(
     Where jobs are fewer than such launches, the oldest launches are over: their jobs have ended.
     """
 
-    def is_judged(launch: Launch) -> bool:
+    def is_listable(launch: Launch) -> bool:
         return launch.ended_at is not None and launch.ended_at <= jobs.listed_at - _JUST_LAUNCHED
 
     on_their_way = [each for each in launches if each.state(jobs.listed_at) in ON_THEIR_WAY]
-    judged = [each for each in on_their_way if is_judged(each)]
-    of_workers = sum(each.worker in workers and is_judged(each) for each in launches)
+    listable = [each for each in on_their_way if is_listable(each)]
+    of_workers = sum(each.worker in workers and is_listable(each) for each in launches)
     left = max(0, jobs.number - of_workers)
     # Seldom, for a worker that comes passes over the row of a launch while it is written.
     half_way = jobs.listed_at + (jobs.due_at - jobs.listed_at) / 2
-    due = {each.launch_id: jobs.due_at for each in judged[:left] if each.worker_due_at < half_way}
-    due |= {each.launch_id: jobs.listed_at for each in judged[left:]}
+    due = {each.launch_id: jobs.due_at for each in listable[:left] if each.worker_due_at < half_way}
+    due |= {each.launch_id: jobs.listed_at for each in listable[left:]}
     changed = [
         each.model_copy(update={"worker_due_at": due.get(each.launch_id, each.worker_due_at)})
         for each in launches

@@ -139,7 +139,7 @@ class TrialRows(NamedTuple):
     content: str
 
 
-def prepare(trials: Sequence[Trial], identifier: Identifier) -> list[TrialRows]:
+def trial_rows(trials: Sequence[Trial], identifier: Identifier) -> list[TrialRows]:
     """Identities, stored JSON and blobs of many trials: what is worked out together costs least."""
     return [
         entry
@@ -409,10 +409,10 @@ class BatchMaker:
 
     def batch(self, trials: Sequence[Trial]) -> Batch:
         """`trials` as one batch."""
-        prepared = prepare(trials, self._identifier)
+        rows = trial_rows(trials, self._identifier)
         cases: dict[tuple[CaseIds, str], Case] = {}
         dimensions: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for place, entry in enumerate(prepared):
+        for place, entry in enumerate(rows):
             case = cases.get((entry.ids, entry.trial.run_id))
             if case is None:
                 case = Case(entry.ids, entry.trial.run_id, [])
@@ -421,11 +421,11 @@ class BatchMaker:
             case.places.append(place)
         return Batch(
             columns={
-                TRIAL.name: trial_columns(prepared),
-                TRIAL_DETAIL.name: detail_columns(prepared),
-                TRIAL_SAMPLES.name: sample_columns(prepared),
+                TRIAL.name: trial_columns(rows),
+                TRIAL_DETAIL.name: detail_columns(rows),
+                TRIAL_SAMPLES.name: sample_columns(rows),
             },
-            arrays=[len(entry.arrays) for entry in prepared],
+            arrays=[len(entry.arrays) for entry in rows],
             cases=list(cases.values()),
             dimensions=dimensions,
             records=trials,

@@ -6,7 +6,7 @@ import re
 
 _SIGNS = re.compile(r"([\\`*_~\[\]<>|#!&])")
 # What GitHub and chat services find without any sign: mentions and bare addresses.
-_FOUND = re.compile(r"@|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
+_LINK_SIGNS = re.compile(r"@|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
 
 
 def escaped_text(text: str) -> str:
@@ -15,4 +15,4 @@ def escaped_text(text: str) -> str:
     An invisible space (U+200B) keeps the parts of an address apart, and an @ from its name.
     """
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return _FOUND.sub(lambda match: f"{match[0]}\N{ZERO WIDTH SPACE}", _SIGNS.sub(r"\\\1", line))
+    return _LINK_SIGNS.sub(lambda match: f"{match[0]}\N{ZERO WIDTH SPACE}", _SIGNS.sub(r"\\\1", line))

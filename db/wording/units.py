@@ -149,14 +149,14 @@ def rate(per_second: SupportsFloat | None, item: str | None = None) -> str:
     return MISSING if _number(per_second) is None else f"{significant(per_second)} {item or ''}/s"
 
 
-def money(amount: SupportsFloat | None, currency: str = "$") -> str:
+def money(amount: SupportsFloat | None) -> str:
     """An amount to the cent, below one dollar with three significant digits: "$1,240.50", "$0.0123"."""
     number = _number(amount)
     if number is None:
         return MISSING
     sign = "-" if number < 0 else ""
     magnitude = abs(number)
-    return f"{sign}{currency}{significant(magnitude) if 0 < magnitude < 0.9995 else f'{magnitude:,.2f}'}"
+    return f"{sign}${significant(magnitude) if 0 < magnitude < 0.9995 else f'{magnitude:,.2f}'}"
 
 
 def moment(value: datetime | None) -> str:

@@ -274,8 +274,8 @@ def _titles(measurer: Measurer) -> list[str]:
 def _report(measurer: Measurer, sides: tuple[Side, Side]) -> dict[str, Any]:
     """Measures what is missing; the document of what is known then."""
     moved = {(row.workload, row.strategy): row for row in measurer.moved()}
-    found = measurer.attributions(list(moved)) if moved else []
-    cases = [_case(measurer, each, moved[each.workload, each.strategy]) for each in found]
+    attributions = measurer.attributions(list(moved)) if moved else []
+    cases = [_case(measurer, each, moved[each.workload, each.strategy]) for each in attributions]
     name = METRIC_NAMES[Metric(measurer.state.question.metric)]
     unmoved = [case for case in measurer.state.question.cases if case not in moved]
     lines = [line for case in cases for line in case["sentences"]]
@@ -307,45 +307,49 @@ def _report(measurer: Measurer, sides: tuple[Side, Side]) -> dict[str, Any]:
     }
 
 
-def _case(measurer: Measurer, found: CaseAttribution, moved: Row) -> dict[str, Any]:
-    case = found.workload, found.strategy
+def _case(measurer: Measurer, attribution: CaseAttribution, moved: Row) -> dict[str, Any]:
+    case = attribution.workload, attribution.strategy
     failures = measurer.failures(case) if len(measurer.components) > 1 else {}
     missing = {frozenset(each.hybrid): each.reason for each in measurer.state.skipped} | failures
     lines = sentences(
-        found, moved, {measurer.title(hybrid): reason for hybrid, reason in missing.items()}, measurer
+        attribution, moved, {measurer.title(hybrid): reason for hybrid, reason in missing.items()}, measurer
     )
-    named, undecided = list(found.named), list(found.undecided)
-    return {**found.model_dump(mode="json"), "named": named, "undecided": undecided, "sentences": lines}
+    named, undecided = list(attribution.named), list(attribution.undecided)
+    return {**attribution.model_dump(mode="json"), "named": named, "undecided": undecided, "sentences": lines}
 
 
-def sentences(found: CaseAttribution, moved: Row, missing: dict[str, str], measurer: Measurer) -> list[str]:
+def sentences(
+    attribution: CaseAttribution, moved: Row, missing: dict[str, str], measurer: Measurer
+) -> list[str]:
     """What is known of a case, in words."""
     name = METRIC_NAMES[moved.metric]
-    case = f"{found.workload} / {found.strategy}"
-    effect = found.whole
+    case = f"{attribution.workload} / {attribution.strategy}"
+    effect = attribution.whole
     change = f" by {_change(effect)}" if effect else ""
     lines = [f"{case}: {name} changed{change} from {measurer.base.build.name} to {measurer.head.build.name}."]
-    carried = {each.components[0]: each for each in found.carried}
+    carried = {each.components[0]: each for each in attribution.carried}
     titles = {each.name: each.title(measurer.base, measurer.head) for each in measurer.components}
-    lines += [f"{titles[each]} carries {_change(carried[each])}." for each in found.named]
+    lines += [f"{titles[each]} carries {_change(carried[each])}." for each in attribution.named]
     lines += [
-        f"What {titles[each]} carries is undecided after {plural(found.rounds, 'round')}: "
+        f"What {titles[each]} carries is undecided after {plural(attribution.rounds, 'round')}: "
         f"{_change(carried[each])}."
-        for each in found.undecided
+        for each in attribution.undecided
     ]
-    if not found.named:
-        limit = measurer.settings.policy.for_case(found.workload, found.strategy, moved.metric).minimum_effect
+    if not attribution.named:
+        limit = measurer.settings.policy.for_case(
+            attribution.workload, attribution.strategy, moved.metric
+        ).minimum_effect
         lines.append(f"No component is shown to carry {whole_percent(limit)} or more.")
-    alone = {each.components[0] for each in found.alone if each.real}
-    for each in found.together:
+    alone = {each.components[0] for each in attribution.alone if each.real}
+    for each in attribution.together:
         if each.real and len(each.components) > 1:
             only = "" if alone & set(each.components) else ", and neither of them alone changes it"
             lines.append(f"{' and '.join(each.components)} together add {_change(each)}{only}.")
         elif each.real:
             lines.append(f"{each.components[0]} adds {_change(each)} more where the others changed too.")
     lines += [f"{hybrid} cannot be measured: {reason.rstrip('.')}." for hybrid, reason in missing.items()]
-    if found.unknown:
-        lines.append(f"What {' and '.join(titles[each] for each in found.unknown)} carries is unknown.")
+    if attribution.unknown:
+        lines.append(f"What {' and '.join(titles[each] for each in attribution.unknown)} carries is unknown.")
     elif missing:
         lines.append("What components do together is unknown without it.")
     return lines

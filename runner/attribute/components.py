@@ -77,18 +77,18 @@ class Environment:
 
     def needs(self, name: str) -> set[str]:
         """Every installed package that `name` needs, itself among them."""
-        found: set[tuple[str, str]] = set()
+        needs: set[tuple[str, str]] = set()
         waiting = [(name, "")]
         while waiting:
             each, extra = waiting.pop()
-            if (each, extra) in found or each not in self.packages:
+            if (each, extra) in needs or each not in self.packages:
                 continue
-            found.add((each, extra))
+            needs.add((each, extra))
             package = self.packages[each]
             for need in package.extras.get(extra, ()) if extra else package.requires:
                 extras = ("", *map(canonicalize_name, need.extras))
                 waiting += [(canonicalize_name(need.name), more) for more in extras]
-        return {each for each, _ in found}
+        return {each for each, _ in needs}
 
     def allows(self, owner: str, name: str, version: str | None) -> bool:
         """Whether `owner` as installed here works with `name` at this version, as far as it says."""

@@ -207,22 +207,22 @@ class Measurer:
             strategies=tuple({strategy for _, strategy in question.cases} | {EAGER.name}),
         )
         try:
-            found = gateway.compare(self.database, first, last, cases, policy=self.policy)
+            comparison = gateway.compare(self.database, first, last, cases, policy=self.policy)
         except VerdictError:
             return []
         wanted = Metric(question.metric)
-        return [row for row in found.rows if row.metric is wanted and _case(row) in question.cases]
+        return [row for row in comparison.rows if row.metric is wanted and _case(row) in question.cases]
 
     def _attributed(self, batches: Sequence[Batch], cases: Sequence[Case]) -> list[CaseAttribution]:
         metric = Metric(self.state.question.metric)
-        found = attribute(
+        attributions = attribute(
             self._frame(batches),
             [batch.by_hybrid() for batch in batches],
             self.names,
             self.policy,
             metric,
         )
-        return [each for each in found if (each.workload, each.strategy) in cases]
+        return [each for each in attributions if (each.workload, each.strategy) in cases]
 
     def _frame(self, batches: Sequence[Batch]) -> DataFrame:
         runs = tuple(run for batch in batches for run in batch.runs)

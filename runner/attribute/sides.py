@@ -64,10 +64,10 @@ def _stored_ids(build: BuildSettings, host: HostStacks, database: Database) -> t
     for build_id in facets.builds(database)["build_id"]:
         for recorded in recorded_builds(database, [str(build_id)]):
             try:
-                found = host.build_like(recorded)
+                counterpart = host.build_like(recorded)
             except MissingBuildError:
                 continue
-            if found.name == build.name:
+            if counterpart.name == build.name:
                 ids.append(str(build_id))
     return tuple(ids)
 

@@ -15,9 +15,7 @@ class BisectError(CompilewatchError):
     """There is nothing to bisect."""
 
 
-def releases_between(
-    good: str, bad: str, *, index_url: str | None = None, early: bool = False, python: Path | None = None
-) -> list[str]:
+def releases_between(good: str, bad: str, *, index_url: str | None = None, early: bool = False) -> list[str]:
     """All releases from `good` to `bad`, both included, in the order of the search: `bad` may be the older
     one. Nightlies and candidates only with `early`.
 
@@ -26,9 +24,7 @@ def releases_between(
     first, last = (parsed_release(each) for each in (good, bad))
     if Version(first) == Version(last):
         raise BisectError("Both ends are the same release.", "Name two releases of torch.")
-    offered = _public(
-        offered_versions(python or Path(sys.executable), "torch", index_url=index_url, early=early)
-    )
+    offered = _public(offered_versions(Path(sys.executable), "torch", index_url=index_url, early=early))
     for end in (first, last):
         if Version(end) not in offered:
             newest = ", ".join(str(each) for each in offered[-5:])

@@ -78,11 +78,11 @@ def doctor(
     Exits 1 when the machine cannot measure, or when --validate has no figure. The trials of --validate are
     stored as a run of the suite `validate`. A missed aim is no failure.
     """
-    given = [
+    validation_options = [
         name for name, value in (("--minutes", minutes), ("--processes", processes)) if value is not None
     ]
-    if given and not validate:
-        raise ConfigError(f"{given[0]} is for a validation.", "Add --validate, or leave it out.")
+    if validation_options and not validate:
+        raise ConfigError(f"{validation_options[0]} is for a validation.", "Add --validate, or leave it out.")
     settings = settings_of(config, db)
     facts = _interpreter()
     torch_sees = facts.device_count if isinstance(facts, InterpreterFacts) else None

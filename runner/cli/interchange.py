@@ -307,8 +307,8 @@ def _print_files(report: ImportReport) -> None:
         if file.error is not None:
             continue
         known = f", {count(file.known)} known already" if file.known else ""
-        brought = f"{verb} {plural(file.new, 'trial')}{known}"
-        typer.echo(printable(f"{file.path} ({', '.join(file.formats)}) {brought}."))
+        outcome = f"{verb} {plural(file.new, 'trial')}{known}"
+        typer.echo(printable(f"{file.path} ({', '.join(file.formats)}) {outcome}."))
         if report.dry_run:
             _print_first(file)
             if file.unused:

@@ -113,14 +113,14 @@ def _run(python: str, directory: Path, settings: Settings, *options: str) -> dic
                 f"{SCRIPT} did not end within {settings.run.timeout_s:g} s.", "Raise `timeout_s` in [run]."
             ) from error
     try:
-        found: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
+        report: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
     except (IndexError, ValueError):
         last = one_line(scrub(finished.stderr.strip().splitlines()[-1])) if finished.stderr.strip() else ""
         raise PrecompileError(
             f"{SCRIPT} ended with code {finished.returncode}: {last or 'it printed nothing'}",
             f"Run it to see all: {python} {directory / SCRIPT} {' '.join(options)}".rstrip(),
         ) from None
-    return found
+    return report
 
 
 def _compiler_variables() -> dict[str, str]:
@@ -150,5 +150,5 @@ def _print(
         print("Call the model under torch.no_grad(), as here: with gradients it is another graph.")
 
 
-def _compiled(found: dict[str, Any]) -> str:
-    return f"{plural(found['compiled'], 'graph')} compiled, {found['built']} C++ libraries built"
+def _compiled(report: dict[str, Any]) -> str:
+    return f"{plural(report['compiled'], 'graph')} compiled, {report['built']} C++ libraries built"

@@ -162,7 +162,7 @@ def _with_submodules(
     spec = plan_run(
         settings, suite=suite, workloads=workloads, strategies=whole, device=device, builds=builds
     ).trials[0]
-    paths = run_submodules(spec, interpreter=spec.interpreter or sys.executable)
+    paths = run_submodules(spec, spec.interpreter or sys.executable)
     if not paths:
         raise ConfigError(f"{chosen.workloads[0].name} has no submodules.", "Name a model, not a function.")
     by_part = [f"{name}+submodule:{path}" for name in whole for path in paths]

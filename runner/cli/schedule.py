@@ -199,8 +199,8 @@ def _launching(database: Database, settings: Settings, stop: Event) -> AbstractC
 
 def _settings(context: typer.Context, db: str | None, config: Path | None) -> Settings:
     """Options count wherever they stand: before the subcommand or after it."""
-    given = context.parent.params if context.parent else {}
-    return settings_of(config or given.get("config"), db or given.get("db"))
+    outer_options = context.parent.params if context.parent else {}
+    return settings_of(config or outer_options.get("config"), db or outer_options.get("db"))
 
 
 def _store_configured(database: Database, settings: Settings) -> None:

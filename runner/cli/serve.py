@@ -97,15 +97,15 @@ def demo(
 
 def _recorded() -> list[Path]:
     """The histories of a checkout, else those that were installed with the package."""
-    found = sorted(_RECORDED.rglob("*.jsonl"))
-    if not found:
+    histories = sorted(_RECORDED.rglob("*.jsonl"))
+    if not histories:
         shipped = importlib.metadata.files("compilewatch") or []
-        found = sorted(Path(str(file.locate())).resolve() for file in shipped if file.suffix == ".jsonl")
-    if not found:
+        histories = sorted(Path(str(file.locate())).resolve() for file in shipped if file.suffix == ".jsonl")
+    if not histories:
         raise CompilewatchError(
             "The recorded histories are not installed.", "Install the wheel of a release, or use a checkout."
         )
-    return found
+    return histories
 
 
 app = typer.Typer(

@@ -61,8 +61,8 @@ def _explained(error: ValidationError, layers: Layers) -> ConfigError:
         return ConfigError(f"{source}: {problem}{place}{more}.", REFERENCE)
     in_union = len(loc) < len(first["loc"])
     wanted = (in_union and _meaning(loc)) or _wanted(first["type"], first.get("ctx", {}), loc) or first["msg"]
-    given = "" if loc[0] in SECRET_TABLES else f", not {first['input']!r}"
-    return ConfigError(f"{source}: {key}{where} must be {wanted}{given}{more}.", REFERENCE)
+    contrast = "" if loc[0] in SECRET_TABLES else f", not {first['input']!r}"
+    return ConfigError(f"{source}: {key}{where} must be {wanted}{contrast}{more}.", REFERENCE)
 
 
 def variable_of(key: Location) -> str:

@@ -66,8 +66,8 @@ class Probed:
 
 
 def probe(spec: TrialSpec, workloads: list[WorkloadSpec], is_stopped: Callable[[], bool]) -> Probed:
-    """Run the pass under the conditions of `spec`, until `is_over` ends it. Raises as `run_probes` does."""
-    content, problem = run_probes(spec, workloads, is_cancelled=is_stopped)
+    """Run the pass under the conditions of `spec`, until `is_stopped`. Raises as `run_probes` does."""
+    content, problem = run_probes(spec, workloads, is_stopped)
     if content is None:
         return Probed(problem=problem)
     try:

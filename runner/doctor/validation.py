@@ -73,7 +73,7 @@ class Measured:
 
 
 def affordable(seconds: Mapping[str, float], remaining_s: float, rounds: int) -> list[str]:
-    """The workloads of which `rounds` more processes each fit into `left_s`, by the seconds that one of each
+    """The workloads of which `rounds` more processes each fit into `remaining_s`, by the seconds that one
     takes. Where those of all do not, the costliest are left out, so that the others have a figure.
     """
     chosen = dict(seconds)

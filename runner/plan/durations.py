@@ -21,8 +21,8 @@ Case = tuple[str, str]
 _UNKNOWN_TRIAL_S = 15.0
 
 
-def stored_durations_s(database: Database, plan: Plan, *, host: str | None = None) -> dict[Case, float]:
-    """Median seconds that a trial of each case took the last time on a device of `host`, by default this one.
+def stored_durations_s(database: Database, plan: Plan) -> dict[Case, float]:
+    """Median seconds that a trial of each case took the last time on a device of this host.
 
     A case that only other machines measured stands with their median, one that nobody measured is left out.
     """
@@ -31,7 +31,7 @@ def stored_durations_s(database: Database, plan: Plan, *, host: str | None = Non
     if latest.empty:
         return {}
     kinds = {spec.device.partition(":")[0] for spec in plan.trials}
-    here = (latest["machine"] == (host or socket.gethostname())) & latest["device"].isin(kinds)
+    here = (latest["machine"] == socket.gethostname()) & latest["device"].isin(kinds)
     seconds = (latest["ended_at"] - latest["started_at"]).dt.total_seconds()
     return _medians(latest, seconds) | _medians(latest[here], seconds[here])
 

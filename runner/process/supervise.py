@@ -127,12 +127,12 @@ def _explained(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Tria
 def _sources(record: Record, trial: Trial) -> list[GeneratedSource] | None:
     """The code that the compiler wrote, without what a log may not hold either."""
     try:
-        found = [GeneratedSource.model_validate(each) for each in record.sources or ()]
+        sources = [GeneratedSource.model_validate(each) for each in record.sources or ()]
     except ValidationError as error:
         problem = first_problem(error, "all of it")
         _LOG.warning("The generated code of %s is none: %s", trial.workload.name, problem)
         return None
-    return [each.model_copy(update={"source": scrub(each.source)}) for each in found] or None
+    return [each.model_copy(update={"source": scrub(each.source)}) for each in sources] or None
 
 
 def _profiled(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Trial:
@@ -187,20 +187,15 @@ def run_canaries(
 
 
 def run_probes(
-    spec: TrialSpec,
-    workloads: Sequence[WorkloadSpec],
-    *,
-    interpreter: str | Path = sys.executable,
-    lock_dir: Path | None = None,
-    is_cancelled: Callable[[], bool] = _never,
+    spec: TrialSpec, workloads: Sequence[WorkloadSpec], is_cancelled: Callable[[], bool]
 ) -> tuple[dict[str, Any] | None, str]:
     """Probe the timing of `workloads` under the conditions of `spec`, in one fresh process: what
     `runner.worker.probes.measure` returned, or None and why.
 
     Raises as `run_trial` does, without TrialInterrupted.
     """
-    attempt = Attempt(spec, str(interpreter), is_cancelled, device_facts(spec.device))
-    finished = _listen_apart(attempt, "probes", workloads, lock_dir)
+    attempt = Attempt(spec, sys.executable, is_cancelled, device_facts(spec.device))
+    finished = _listen_apart(attempt, "probes", workloads)
     if finished.listening.succeeded():
         probes = finished.listening.records[0].probes
         return (probes, "") if isinstance(probes, dict) else (None, "The process sent nothing.")
@@ -208,15 +203,13 @@ def run_probes(
     return None, failure.message if failure else "The process ended without a word."
 
 
-def run_submodules(
-    spec: TrialSpec, *, interpreter: str | Path = sys.executable, lock_dir: Path | None = None
-) -> list[str]:
+def run_submodules(spec: TrialSpec, interpreter: str | Path) -> list[str]:
     """Paths of the direct submodules of the model of `spec`, which one fresh process builds.
 
     Raises CompilewatchError where it cannot be built, and as `run_trial` does.
     """
     attempt = Attempt(spec, str(interpreter), _never, device_facts(spec.device))
-    finished = _listen_apart(attempt, "submodules", (), lock_dir)
+    finished = _listen_apart(attempt, "submodules", ())
     if finished.interrupted:
         raise KeyboardInterrupt
     if not finished.listening.succeeded():
@@ -227,12 +220,12 @@ def run_submodules(
             f"See it with `compilewatch run -w {spec.workload.name} -s eager --trials 1`.",
         )
     probes = finished.listening.records[0].probes
-    found = probes.get("submodules") if isinstance(probes, dict) else None
-    return [path for path in found if isinstance(path, str)] if isinstance(found, list) else []
+    paths = probes.get("submodules") if isinstance(probes, dict) else None
+    return [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
 
 
 def _listen_apart(
-    attempt: Attempt, purpose: Purpose, workloads: Sequence[WorkloadSpec], lock_dir: Path | None
+    attempt: Attempt, purpose: Purpose, workloads: Sequence[WorkloadSpec], lock_dir: Path | None = None
 ) -> Finished:
     """One process that measures something else than a trial, from caches of its own."""
     device, locks = attempt.device.uuid or attempt.spec.device, lock_dir or default_lock_dir()

@@ -34,13 +34,13 @@ class JsonLines(logging.Formatter):
         return json.dumps(content, ensure_ascii=False, default=str)
 
 
-def log_to_standard_error(style: LogFormat, level: int = logging.INFO) -> None:
-    """Send everything from `level` on to standard error."""
+def log_to_standard_error(style: LogFormat) -> None:
+    """Send everything but details for debugging to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     if style == "json":
         handler.setFormatter(JsonLines())
     else:
         handler.setFormatter(OneLine("%(asctime)s %(levelname)s %(message)s"))
-    logging.basicConfig(level=level, handlers=[handler])
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     for library, least in _QUIET_LIBRARIES.items():
         logging.getLogger(library).setLevel(least)

@@ -171,18 +171,18 @@ class TravellingSpool(Spool):
 
     def runs(self) -> list[Announcement]:
         """The runs that were begun. Raises RecordError for a file that announces none."""
-        found = []
+        announcements = []
         for path in sorted(self._runs.glob("*.json")):
             if path.is_symlink() or not path.is_file():
                 raise RecordError(f"{path}: is no file of its own.", "Take it away and import again.")
             try:
-                found.append(Announcement.model_validate_json(path.read_bytes()))
+                announcements.append(Announcement.model_validate_json(path.read_bytes()))
             except ValidationError as error:
                 problem = first_problem(error, "all of it")
                 raise RecordError(
                     f"{path}: announces no run ({problem}).", "Take the file away and import again."
                 ) from None
-        return found
+        return announcements
 
     def waiting(self) -> list[Path]:
         return []

@@ -192,7 +192,7 @@ def collect_autotuning() -> Iterator[list[Tuning] | None]:
     if add is None:
         yield None
         return
-    found: list[Tuning] = []
+    tunings: list[Tuning] = []
     is_open = True
 
     def note_operation(timings: Any, name: str, input_nodes: Any, *_rest: Any) -> None:
@@ -200,19 +200,19 @@ def collect_autotuning() -> Iterator[list[Tuning] | None]:
         with contextlib.suppress(Exception):
             if is_open:
                 timed = {(_candidate(each), str(each.description or "")): ms for each, ms in timings.items()}
-                found.append(Tuning(str(name), ", ".join(map(_input, input_nodes)), timed))
+                tunings.append(Tuning(str(name), ", ".join(map(_input, input_nodes)), timed))
 
     def note_kernel(kernel: Any, timings: Any) -> None:
         with contextlib.suppress(Exception):
             name = str(kernel.inductor_meta.get("kernel_name") or kernel.fn.__name__)
             timed = {(name, str(launcher.config)): ms for launcher, ms in timings.items()}
-            found.append(Tuning(name, None, timed, kernel))
+            tunings.append(Tuning(name, None, timed, kernel))
 
     add(note_operation)
     tuner = _attribute("torch._inductor.runtime.triton_heuristics", "CachingAutotuner")
     try:
         with _after(tuner, "benchmark_all_configs", note_kernel):
-            yield found
+            yield tunings
     finally:
         is_open = False
 
@@ -234,12 +234,12 @@ def _after(owner: Any, method: str, note: Callable[[Any, Any], None]) -> Iterato
         yield
         return
 
-    def heard(self: Any, *arguments: Any, **options: Any) -> Any:
+    def wrapper(self: Any, *arguments: Any, **options: Any) -> Any:
         result = original(self, *arguments, **options)
         note(self, result)
         return result
 
-    setattr(owner, method, heard)
+    setattr(owner, method, wrapper)
     try:
         yield
     finally:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from db.judge.history.change_points import boundaries, noise_scale
-from db.judge.history.nightly import announced_starts
+from db.judge.history.nightly import nightly_boundaries
 from db.judge.policy import HistoryPolicy
 
 Floats = NDArray[np.float64]
@@ -99,7 +99,8 @@ def ours(y: Floats) -> list[int]:
 
 def ours_nightly(y: Floats) -> list[int]:
     """As each night's newest point is judged."""
-    return announced_starts(y, POLICY)
+    night = nightly_boundaries(y, POLICY)
+    return [*(each.start for each in night.strong), *sorted(night.lasting)]
 
 
 def against_previous(threshold: float) -> Rule:

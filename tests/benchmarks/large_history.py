@@ -30,7 +30,7 @@ from db.records.ids import build_identity
 from db.records.trial import Build, Failure, FailureKind, Machine, Status, Task, Workload
 from db.store.insert import insert_columns, insert_rows
 from db.store.regressions import record_comparison
-from db.store.trial_rows import DETAIL_PARTS, DIMENSIONS, Identifier, dimension_row, prepare, trial_columns
+from db.store.trial_rows import DETAIL_PARTS, DIMENSIONS, Identifier, dimension_row, trial_columns, trial_rows
 from db.tables.trials import DATA_VERSION, LATEST, RUN_PART, TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
 from tests.builders import MS, make_build, make_failure, make_machine, make_trial, make_workload
 
@@ -126,7 +126,7 @@ Values = tuple[Any, ...]
 def _stored(strategy: str, seed: int) -> tuple[Values, list[Values]]:
     """What is stored of some trial beside its row, without its id: its details, its arrays of samples."""
     trial = make_trial(strategy=strategy, latency_ns=(5 + seed) * MS, seed=seed, samples=20)
-    (new,) = prepare([trial.model_copy(update={"warmup_ns": [], "control_warmup_ns": []})], Identifier())
+    (new,) = trial_rows([trial.model_copy(update={"warmup_ns": [], "control_warmup_ns": []})], Identifier())
     return tuple(new.details), [tuple(array) for array in new.arrays]
 
 
@@ -170,7 +170,7 @@ class _History:
             )
             for machine, workload, strategy in cases
         ]
-        for case, new in zip(cases, prepare(trials, Identifier()), strict=True):
+        for case, new in zip(cases, trial_rows(trials, Identifier()), strict=True):
             self.templates[case] = {name: value for name, (value,) in trial_columns([new]).items()}
             for name in DIMENSIONS:
                 row = dimension_row(name, new.trial, new.ids)
@@ -189,7 +189,7 @@ class _History:
         self.share[:, 0] = 1
         self.pools = [[_stored(name, seed) for seed in range(POOL)] for name in SHARES]
         failure: Failure = make_failure(FailureKind.OUT_OF_MEMORY)
-        (failed,) = prepare([make_trial(failure=failure)], Identifier())
+        (failed,) = trial_rows([make_trial(failure=failure)], Identifier())
         self.failed = tuple(failed.details)
         self.failed_row = {
             "status": Status.FAILED,

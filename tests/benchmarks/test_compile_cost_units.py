@@ -15,11 +15,11 @@ import numpy.typing as npt
 import pytest
 
 from db.engine.session import open_database
-from db.interchange.read.importing import read_file
 from db.judge.compare.noise_floor import smallest_effect
 from db.queries.records import trial_records
 from db.records.identity import StrategyKind
 from db.records.trial import Status, Trial
+from tests.db.interchange.reading import read
 from tests.house.tracked import ROOT
 from tests.runner.terminal import compilewatch
 
@@ -69,7 +69,7 @@ def show(cases: list[list[Trial]]) -> None:
 @pytest.mark.benchmark
 def test_units_of_the_recorded_history(capsys: pytest.CaptureFixture[str]) -> None:
     cases: dict[tuple[str, str, str], list[Trial]] = defaultdict(list)
-    for trial in read_file(HISTORY):
+    for trial in read(HISTORY):
         if trial.strategy.kind is StrategyKind.COMPILE and trial.status is Status.OK:
             cases[trial.run_id, trial.workload.name, trial.strategy.name].append(trial)
     whole = [

@@ -20,7 +20,7 @@ from db.interchange.read.importing import import_paths
 from db.interchange.write.exporting import export
 from db.queries.filters import Filters
 from db.records.trial import parse_trial
-from db.store.trial_rows import Identifier, detail_columns, prepare, sample_columns, trial_columns
+from db.store.trial_rows import Identifier, detail_columns, sample_columns, trial_columns, trial_rows
 from db.tables.trials import METADATA
 from tests.builders import make_history
 
@@ -173,7 +173,7 @@ def test_where_the_time_of_an_import_goes(history: Path, tmp_path: Path) -> None
         for start in range(0, TRIALS, 1000):
             some = lines[start : start + 1000]
             trials = timed("JSON to checked records", partial(lambda some: [*map(parse_trial, some)], some))
-            new = timed("identity, hash, blobs, quantiles", partial(prepare, trials, identifier))
+            new = timed("identity, hash, blobs, quantiles", partial(trial_rows, trials, identifier))
             for columns in (trial_columns, detail_columns, sample_columns):
                 timed("columns of rows", partial(columns, new))
         with open_database(f"sqlite:///{tmp_path}/whole.db", migrate=True) as database:

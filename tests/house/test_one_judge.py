@@ -71,6 +71,6 @@ def test_the_gateway_is_asked_from_every_door() -> None:
         "runner/regressions/log.py",
         "runner/regressions/confirmation.py",
         "dashboard/read/data.py",
-        "dashboard/api/judged.py",
+        "dashboard/api/comparisons.py",
         "dashboard/reports/freeze.py",
     } <= doors

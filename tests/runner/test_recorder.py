@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from db.interchange.files.options import ImportOptions
-from db.interchange.read.importing import read_file
 from db.records.trial import Trial
 from runner import compilewatch_recorder
+from tests.db.interchange.reading import read
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAIN = """
@@ -57,7 +56,7 @@ def run(*arguments: str, folder: Path, **variables: str) -> subprocess.Completed
 
 def recorded(folder: Path, *, torch: str | None = None) -> list[Trial]:
     """The trials of a folder; of a job that imports no torch, `torch` is what it would have said."""
-    return list(read_file(folder, options=ImportOptions(torch=torch)))
+    return read(folder, torch=torch)
 
 
 def test_a_recorded_job_is_the_same_job(
@@ -115,6 +114,7 @@ def test_a_killed_job_leaves_what_it_did_until_then(tmp_path: Path) -> None:
 LIMITED = """
 import resource, runpy, sys
 from runner import compilewatch_recorder
+from tests.db.interchange.reading import read
 compilewatch_recorder.start("limited")
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, 1_000))
 sys.argv = sys.argv[1:]

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from dashboard.charts import gaps, trend_rows, trends
-from dashboard.charts.style import PreparedChart, Spec
+from dashboard.charts.style import ChartContent, Spec
 from dashboard.links.links import Link
 from dashboard.pages import parts
 from dashboard.pages.break_even import charts
@@ -163,7 +163,7 @@ def _eager_differs(options: Sequence[ModeOption]) -> tuple[Part, ...]:
         f"Eager differs by {units.percent(high / low - 1)} between processes: {where[0]}, {where[1]}.",
         "Each strategy is set against the eager beside it. Totals of two strategies compare less well.",
     )
-    return parts.noted(sentences, tone="warning", key="eager-differs")
+    return parts.notes(sentences, tone="warning", key="eager-differs")
 
 
 def _interval_words(case: dict[str, Any]) -> str:
@@ -219,17 +219,17 @@ def _curves(link: Link, cases: pd.DataFrame, options: list[ModeOption], focus: s
     finding = charts.finding(cases, focus)
     columns = (cases[name].tolist() for name in ("strategy", "break_even", "break_even_steps"))
     steps = {strategy: int(count) for strategy, kind, count in zip(*columns, strict=True) if kind == "steps"}
-    chart = PreparedChart(
+    chart = ChartContent(
         finding, notes=["No compiled case of this workload has both a speedup and a compile cost."]
     )
     if options:
-        found = charts.curves(options, steps, steps=link.steps, restarts=0, log=link.scale == "log")
+        curves = charts.curves(options, steps, steps=link.steps, restarts=0, log=link.scale == "log")
         shown = tuple(theme.ordered(option.strategy for option in options))
-        chart = PreparedChart(
+        chart = ChartContent(
             finding,
-            charts.spec(shown, found.unit, link.scale, found.last_step, (found.least, found.largest)),
-            found.frames,
-            [*right_of_the_edge(found, link.steps), _fastest(options)],
+            charts.spec(shown, curves.unit, link.scale, curves.last_step, (curves.least, curves.largest)),
+            curves.frames,
+            [*right_of_the_edge(curves, link.steps), _fastest(options)],
         )
     return Chart(
         "break-even-curves",
@@ -241,13 +241,13 @@ def _curves(link: Link, cases: pd.DataFrame, options: list[ModeOption], focus: s
     )
 
 
-def right_of_the_edge(found: charts.Curves, steps: int) -> list[str]:
+def right_of_the_edge(curves: charts.Curves, steps: int) -> list[str]:
     """What lies beyond the last step of the chart: crossings with eager, and the plan of `steps`."""
     notes = []
-    if found.beyond:
-        notes.append(f"Crossing beyond the right edge: {', '.join(found.beyond)}. The log scale shows it.")
-    if steps > found.last_step:
-        later = [f"{name} ({units.steps(at)})" for name, at in found.beyond.items() if at > steps]
+    if curves.beyond:
+        notes.append(f"Crossing beyond the right edge: {', '.join(curves.beyond)}. The log scale shows it.")
+    if steps > curves.last_step:
+        later = [f"{name} ({units.steps(at)})" for name, at in curves.beyond.items() if at > steps]
         passed = f"every crossing with eager{' that is drawn' if later else ''} is passed by then"
         rest = f", not yet that of {', '.join(later)}" if later else ""
         notes.append(f"{units.steps(steps)} lie beyond the right edge; {passed}{rest}.")
@@ -330,7 +330,7 @@ def _history(snapshot: Snapshot, link: Link, focus: str) -> tuple[Part, ...]:
     drawn = rows["build"].nunique() > 1
     notes = [_older_builds(len(measured)), trend_rows.older_points(ordered, rows, "torch")]
     notes += [gaps.sentence(ordered, _METRIC, names)] if drawn else []
-    chart = PreparedChart(
+    chart = ChartContent(
         _history_finding(table, focus),
         _spec(rows, tuple(cells), link) if drawn else None,
         {"main": rows, "events": rows.iloc[:0]},

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from dashboard.charts.style import PreparedChart
+from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link
 from dashboard.pages import parts
 from dashboard.pages.cases import CASE, NO_CASE, cases_of, floors_of, of_cases
@@ -92,7 +92,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
     bars = charts.bars(cases, read_cold_start(snapshot, filters_of(link)))
     ends = charts.totals(bars.rows, _known(cases))
     rest = f"{bars.left_out} The table has all. Choose a workload to see its own."
-    chart = PreparedChart(
+    chart = ChartContent(
         finding=charts.finding(bars.rows, ends),
         spec=None if bars.rows.empty else charts.spec(bars.cases, bars.phases),
         frames={"main": bars.rows, "totals": ends},

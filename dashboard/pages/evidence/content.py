@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from dashboard.charts import build_events, change_points, gaps, trend_rows, trends
-from dashboard.charts.style import PreparedChart
+from dashboard.charts.style import ChartContent
 from dashboard.pages import parts
 from dashboard.pages.evidence import charts
 from dashboard.pages.parts import Chart, Column, Empty, Part, Table
@@ -96,7 +96,7 @@ def evidence_parts(
     if not evidence.strip.empty:
         strategies = tuple(theme.ordered(evidence.strip["strategy"]))
         missing = f"{units.plural(evidence.without_value, 'trial')} without a value left out."
-        strip = PreparedChart(
+        strip = ChartContent(
             f"{title}: the trials of both sides",
             charts.spec(lanes(strategies), strategies, shown),
             {"main": evidence.strip, "middles": evidence.middles},
@@ -160,7 +160,7 @@ def series(snapshot: Snapshot, machine_id: str, case: CaseKey, metric: str) -> S
     )
 
 
-def chart(snapshot: Snapshot, machine_id: str | None, case: CaseKey, metric: str) -> PreparedChart | None:
+def chart(snapshot: Snapshot, machine_id: str | None, case: CaseKey, metric: str) -> ChartContent | None:
     """The chart of `series`, titled with what it shows; None for a figure without a history, or where fewer
     than two of its points have it.
     """
@@ -182,7 +182,7 @@ def chart(snapshot: Snapshot, machine_id: str | None, case: CaseKey, metric: str
     if len(drawn.changes):
         frames["changes"] = drawn.changes
     word = METRICS[metric].name
-    return PreparedChart(
+    return ChartContent(
         finding=f"{word} of {case.workload} with {case.strategy}, {_POINT[drawn.axis]}",
         spec=spec,
         frames=frames,

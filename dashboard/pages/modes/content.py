@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from dashboard.charts.style import PreparedChart
+from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link
 from dashboard.pages import parts
 from dashboard.pages.cases import NO_CASE, NO_FACTS, case_facts, cases_of, floors_of, of_cases
@@ -65,11 +65,11 @@ def _heat_map(cases: pd.DataFrame, link: Link) -> Chart:
     reasons = not_applicable(cases, set(link.strategy))
     workloads = sorted(set(cases["workload_label"]))
     cells = charts.cells(cases, reasons, workloads)
-    chart = PreparedChart(
+    chart = ChartContent(
         _heat_map_finding(cases), notes=["Only eager was measured: measure a compiled strategy."]
     )
     if not cells.empty:
-        chart = PreparedChart(
+        chart = ChartContent(
             _heat_map_finding(cases),
             charts.spec(tuple(workloads), tuple(theme.ordered(cells["strategy"]))),
             {"main": cells},
@@ -195,7 +195,7 @@ def _front(rows: pd.DataFrame) -> tuple[Chart, ...]:
     log = charts.spread_out(rows)
     names = charts.names(rows, log=log)
     named = min(map(len, names.values()))
-    chart = PreparedChart(
+    chart = ChartContent(
         finding,
         charts.pareto_spec(tuple(theme.ordered(rows["strategy"])), charts.ends(rows, log=log), log=log),
         {"main": rows, "front": best, **names},

@@ -13,7 +13,7 @@ import altair as alt
 import pandas as pd
 
 from dashboard.charts import point_names, style
-from dashboard.charts.style import PreparedChart
+from dashboard.charts.style import ChartContent
 from dashboard.pages import parts
 from dashboard.pages.parts import Chart, Column, Part
 from dashboard.render import theme
@@ -54,7 +54,7 @@ def roofline_parts(frame: pd.DataFrame, labels: dict[str, str]) -> tuple[Part, .
     )
     points = rows.assign(rate=rows["operations_per_s"] / scale)
     ends = _ends(points, scale)
-    chart = PreparedChart(
+    chart = ChartContent(
         _finding(rows),
         spec(tuple(theme.ordered(rows["strategy"])), ends, unit),
         {"main": points, "roofs": _roofs(rows, scale, ends), **_names(points, ends)},
@@ -118,7 +118,7 @@ Ends = tuple[float, float, float, float]
 def _names(points: pd.DataFrame, ends: Ends) -> dict[str, pd.DataFrame]:
     """The names of the points, by the frame that draws them."""
     left, right, low, high = map(math.log, ends)
-    found = {}
+    frames = {}
     for frame, width_px in point_names.WIDTHS_PX.items():
         places = [
             (
@@ -128,8 +128,8 @@ def _names(points: pd.DataFrame, ends: Ends) -> dict[str, pd.DataFrame]:
             for across, up in zip(points["intensity"], points["rate"], strict=True)
         ]
         named = point_names.placed(points, places, (), width_px)
-        found[frame] = named[["workload", "intensity", "rate", "place"]]
-    return found
+        frames[frame] = named[["workload", "intensity", "rate", "place"]]
+    return frames
 
 
 def _ends(points: pd.DataFrame, scale: float) -> Ends:

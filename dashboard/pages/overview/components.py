@@ -12,7 +12,7 @@ import altair as alt
 import pandas as pd
 
 from dashboard.charts import style
-from dashboard.charts.style import PreparedChart
+from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link
 from dashboard.pages import parts
 from dashboard.pages.parts import Chart, Column, Part
@@ -118,7 +118,7 @@ def _chart(
         Chart(
             "overview-components",
             "Versions of the components of each build in order of its first result",
-            PreparedChart(finding, spec, {"main": cells}),
+            ChartContent(finding, spec, {"main": cells}),
             explained="A column is a build, in order of first results. Filled cells moved at that step.",
         ),
     )

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from dashboard.charts import sparklines
-from dashboard.charts.style import PreparedChart
+from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link, Page
 from dashboard.pages import parts
 from dashboard.pages.cases import NO_CASE, case_facts, floors_of, of_cases, steps_words
@@ -100,7 +100,7 @@ _SLOW = {
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Overview:
     """What the page rests on: the cases `now`, those of the build `before`, and the verdict between both."""
 
     now: pd.DataFrame
@@ -116,45 +116,45 @@ class _Found:
 
 def page(snapshot: Snapshot, link: Link, now: datetime | None = None) -> PageContent:
     """What the page shows of one build on one machine at the moment `now`."""
-    found = _page(snapshot, link)
-    age = _basis(snapshot, link, now or datetime.now(UTC)) if found.builds else None
-    return replace(found, parts=(found.parts[0], *([age] if age else []), *found.parts[1:]))
+    content = _page(snapshot, link)
+    age = _basis(snapshot, link, now or datetime.now(UTC)) if content.builds else None
+    return replace(content, parts=(content.parts[0], *([age] if age else []), *content.parts[1:]))
 
 
 @cached
 def _page(snapshot: Snapshot, link: Link) -> PageContent:
-    found = _found(snapshot, link)
-    if found is None:
+    overview = _overview(snapshot, link)
+    if overview is None:
         return PageContent((NO_CASE,), link)
-    shown = asides(found.now)
-    covered = headline.coverage(found.now, found.before)
+    shown = asides(overview.now)
+    covered = headline.coverage(overview.now, overview.before)
     failing = sum(1 for aside in shown if "failed" in aside.reason)
-    counts = verdict.case_counts(found.comparison)
+    counts = verdict.case_counts(overview.comparison)
     sentence = verdict.headline(
         counts,
         failing=failing,
-        regressions=len(found.regressions),
-        build=found.build,
-        since=found.since,
+        regressions=len(overview.regressions),
+        build=overview.build,
+        since=overview.since,
     )
-    means = headline.headlines(found.now, found.before)
+    means = headline.headlines(overview.now, overview.before)
     floors = floors_of(snapshot, link.machine)
-    workloads, reach = _workloads(found.now, found.points, floors)
-    errors = _errors(snapshot, link, found.now)
+    workloads, reach = _workloads(overview.now, overview.points, floors)
+    errors = _errors(snapshot, link, overview.now)
     without_number = [*(f"{aside}{errors.get((aside.workload, aside.strategy), '')}" for aside in shown)]
     without_number += covered.missing
     return of_cases(
         (
             sentence,
-            _figures(found, means, counts, covered, failing),
+            _figures(overview, means, counts, covered, failing),
             *parts.listed(
-                units.plural(len(found.regressions), "open regression"),
-                _first(found.regressions),
+                units.plural(len(overview.regressions), "open regression"),
+                _first(overview.regressions),
                 key="overview-regressions",
             ),
             *parts.listed(LEFT_OUT, without_number),
-            *_slowest(snapshot, link, found.now),
-            _speedups(charts.frame(found.now)),
+            *_slowest(snapshot, link, overview.now),
+            _speedups(charts.frame(overview.now)),
             Table(
                 "overview-table",
                 "Every workload with its fastest strategies, latencies, speedup, history and break-even",
@@ -162,19 +162,19 @@ def _page(snapshot: Snapshot, link: Link) -> PageContent:
                 _WORKLOADS | {"history": Column("Speedup, run by run", kind="history", reach=reach)},
                 title="Every workload",
             ),
-            *_changes(snapshot, link, found),
+            *_changes(snapshot, link, overview),
             *components.components(snapshot, link),
-            *headline.strategy_means(found.now),
-            *parts.listed("Not applicable on this device", _not_applicable(found.now)),
+            *headline.strategy_means(overview.now),
+            *parts.listed("Not applicable on this device", _not_applicable(overview.now)),
         ),
-        found.now,
+        overview.now,
         link,
         floors,
     )
 
 
 @cached
-def _found(snapshot: Snapshot, link: Link) -> _Found | None:
+def _overview(snapshot: Snapshot, link: Link) -> _Overview | None:
     """None where no case fits the filters."""
     now = read_cases(snapshot, filters_of(link))
     if now.empty:
@@ -187,7 +187,7 @@ def _found(snapshot: Snapshot, link: Link) -> _Found | None:
     base = pair.base if comparison is not None and comparison.matched else None
     recorded = read_regressions(snapshot)
     like = Link(page=Page.REGRESSIONS, machine=link.machine, task=link.task, workload=link.workload)
-    return _Found(
+    return _Overview(
         now=now,
         before=read_cases(snapshot, filters_of(replace(link, build=base))) if base else now.iloc[:0],
         points=points,
@@ -211,16 +211,16 @@ def _comparison(snapshot: Snapshot, pair: Link) -> Comparison | None:
 
 
 def _basis(snapshot: Snapshot, link: Link, now: datetime) -> Lines | None:
-    found = _found(snapshot, link)
-    if found is None:
+    overview = _overview(snapshot, link)
+    if overview is None:
         return None
-    left_out = found.comparison.left_out if found.comparison else ()
+    left_out = overview.comparison.left_out if overview.comparison else ()
     floor = floor_sentence(floors_of(snapshot, link.machine))
-    newest = found.now["last_started_at"].max()
+    newest = overview.now["last_started_at"].max()
     names = [f"{case.workload} with {case.strategy}" for case in left_out]
-    sentences = verdict.basis(newest, now, noise_floor=floor, left_out=names, since=found.since)
-    gpu = found.now["device"].iloc[0] != "cpu"
-    unbound = (_NO_BOUND,) if gpu and found.now["bound"].isna().all() else ()
+    sentences = verdict.basis(newest, now, noise_floor=floor, left_out=names, since=overview.since)
+    gpu = overview.now["device"].iloc[0] != "cpu"
+    unbound = (_NO_BOUND,) if gpu and overview.now["bound"].isna().all() else ()
     return Lines((*sentences, *unbound), key="basis")
 
 
@@ -228,7 +228,7 @@ def _basis(snapshot: Snapshot, link: Link, now: datetime) -> Lines | None:
 
 
 def _figures(
-    found: _Found,
+    overview: _Overview,
     means: Sequence[headline.Headline],
     counts: verdict.CaseCounts,
     covered: headline.Coverage,
@@ -254,12 +254,12 @@ def _figures(
             ),
             Figure(
                 "Open regressions",
-                units.count(len(found.regressions)),
+                units.count(len(overview.regressions)),
                 "Recorded on this machine after a run or by a gate, and closed by nobody.",
-                _owners(found.regressions, any_recorded=found.any_recorded),
-                "bad" if found.regressions else "",
+                _owners(overview.regressions, any_recorded=overview.any_recorded),
+                "bad" if overview.regressions else "",
             ),
-            *(_mean(each, found.since) for each in means),
+            *(_mean(each, overview.since) for each in means),
             Figure(
                 "Cases measured",
                 f"{covered.compared} of {covered.wanted}",
@@ -285,17 +285,17 @@ def _mean(item: headline.Headline, since: str | None) -> Figure:
     )
 
 
-def _owners(found: Sequence[RegressionState], *, any_recorded: bool) -> str:
-    if not found:
+def _owners(regressions: Sequence[RegressionState], *, any_recorded: bool) -> str:
+    if not regressions:
         return "all are closed" if any_recorded else "none ever recorded"
-    waiting = sum(each.state is not TriageState.ACKNOWLEDGED for each in found)
+    waiting = sum(each.state is not TriageState.ACKNOWLEDGED for each in regressions)
     return f"{units.count(waiting)} without owner" if waiting else "all have an owner"
 
 
 def _errors(snapshot: Snapshot, link: Link, cases: pd.DataFrame) -> dict[tuple[str, str], str]:
     """Of cases with a wrong result, by label and strategy, how wrong the newest one is, as a sentence."""
     wrong = cases[cases["numerics_status"] == NumericsStatus.FAIL.value].head(_MOST_ERRORS)
-    found = {}
+    errors = {}
     for case in row_dicts(wrong[["workload_label", "strategy", "workload_id", "strategy_id", "workload"]]):
         filters = replace(filters_of(link), workloads=(case["workload"],), strategies=(case["strategy"],))
         trials = read_trials(snapshot, filters)
@@ -306,13 +306,13 @@ def _errors(snapshot: Snapshot, link: Link, cases: pd.DataFrame) -> dict[tuple[s
         numerics = read_trial(snapshot, str(mine["trial_id"].iloc[-1])).numerics if len(mine) else None
         sentence = numerics_sentence(numerics) if numerics else ""
         if sentence:
-            found[case["workload_label"], case["strategy"]] = f". {sentence[0].upper()}{sentence[1:]}."
-    return found
+            errors[case["workload_label"], case["strategy"]] = f". {sentence[0].upper()}{sentence[1:]}."
+    return errors
 
 
-def _first(found: Sequence[RegressionState]) -> list[str]:
-    more = len(found) - _NAMED
-    return [*map(inbox.line, found[:_NAMED]), *([f"and {units.count(more)} more"] if more > 0 else [])]
+def _first(regressions: Sequence[RegressionState]) -> list[str]:
+    more = len(regressions) - _NAMED
+    return [*map(inbox.line, regressions[:_NAMED]), *([f"and {units.count(more)} more"] if more > 0 else [])]
 
 
 def _not_applicable(cases: pd.DataFrame) -> list[str]:
@@ -439,11 +439,11 @@ def _row(
 
 def _speedups(rows: pd.DataFrame) -> Chart:
     finding = charts.finding(rows)
-    chart = PreparedChart(finding, notes=["Only eager was measured with this build."])
+    chart = ChartContent(finding, notes=["Only eager was measured with this build."])
     if not rows.empty:
         fastest_first = rows.groupby("workload")["speedup"].max().sort_values(ascending=False).index
         spec = charts.spec(tuple(fastest_first), tuple(theme.ordered(rows["strategy"])))
-        chart = PreparedChart(finding, spec, {"main": rows, "eager": pd.DataFrame({"speedup": [1.0]})})
+        chart = ChartContent(finding, spec, {"main": rows, "eager": pd.DataFrame({"speedup": [1.0]})})
     return Chart(
         "overview-speedups",
         "Speedup over eager of every compiled case with its interval",
@@ -455,12 +455,12 @@ def _speedups(rows: pd.DataFrame) -> Chart:
 # The builds: what this one changed, and which others the machine has.
 
 
-def _changes(snapshot: Snapshot, link: Link, found: _Found) -> tuple[Part, ...]:
-    if found.base is None or link.build is None:
-        return parts.noted([f"No build that {found.build} can be compared with was measured here."])
+def _changes(snapshot: Snapshot, link: Link, overview: _Overview) -> tuple[Part, ...]:
+    if overview.base is None or link.build is None:
+        return parts.notes([f"No build that {overview.build} can be compared with was measured here."])
     rows = read_choices_on(snapshot, link.machine).build_rows
-    changes = build_changes(rows[found.base], rows[link.build])
-    title = f"What changed since {found.since}"
+    changes = build_changes(rows[overview.base], rows[link.build])
+    title = f"What changed since {overview.since}"
     if not changes:
         return (Lines(("Only settings, packages or sources differ.",), title),)
     frame = pd.DataFrame(

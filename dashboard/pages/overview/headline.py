@@ -58,7 +58,7 @@ class Coverage:
 def headlines(now: pd.DataFrame, before: pd.DataFrame) -> list[Headline]:
     """One per task of which a compiled case has a speedup."""
     of_now, of_before = (_compiled(cases) for cases in (now, before))
-    found = []
+    by_task = []
     for task in Task:
         mine = [case for case in of_now if case["task"] == task.value]
         fastest = _fastest(mine)
@@ -66,8 +66,8 @@ def headlines(now: pd.DataFrame, before: pd.DataFrame) -> list[Headline]:
         if mean is None:
             continue
         change, matched = _change(mine, of_before)
-        found.append(Headline(task, mean, len(fastest), change, matched))
-    return found
+        by_task.append(Headline(task, mean, len(fastest), change, matched))
+    return by_task
 
 
 def _compiled(cases: pd.DataFrame) -> list[CaseRow]:
@@ -77,11 +77,11 @@ def _compiled(cases: pd.DataFrame) -> list[CaseRow]:
 
 def _fastest(cases: Iterable[CaseRow]) -> dict[str, float]:
     """The speedup of each workload with its fastest strategy; eager, which is 1, is one of them."""
-    found: dict[str, float] = {}
+    speedups: dict[str, float] = {}
     for case in cases:
         key = str(case["workload_id"])
-        found[key] = max(found.get(key, 1.0), float(case["speedup"]))
-    return found
+        speedups[key] = max(speedups.get(key, 1.0), float(case["speedup"]))
+    return speedups
 
 
 def _change(now: Sequence[CaseRow], before: Sequence[CaseRow]) -> tuple[float | None, int]:
@@ -108,13 +108,13 @@ def coverage(now: pd.DataFrame, before: pd.DataFrame) -> Coverage:
         for cases in (now, before)
     )
     have = {_key(case) for case in compiled}
-    gone = [
+    missing = [
         f"{case['workload_label']} with {case['strategy']}: measured with the build before, not with this one"
         for case in earlier
         if _key(case) not in have
     ]
     compared = sum(not pd.isna(case["speedup"]) for case in compiled)
-    return Coverage(compared, len(compiled) + len(gone), tuple(gone))
+    return Coverage(compared, len(compiled) + len(missing), tuple(missing))
 
 
 def by_strategy(cases: pd.DataFrame) -> pd.DataFrame:
@@ -148,12 +148,12 @@ def by_strategy(cases: pd.DataFrame) -> pd.DataFrame:
 
 def _outside(left_out: Iterable[LeftOut]) -> str:
     """Every workload outside a matched set of strategies, with the strategies that keep it out and why."""
-    found: dict[str, dict[str, list[str]]] = {}
+    sides_by_reason: dict[str, dict[str, list[str]]] = {}
     for case in left_out:
-        found.setdefault(case.workload, {}).setdefault(case.reason, []).append(str(case.side))
+        sides_by_reason.setdefault(case.workload, {}).setdefault(case.reason, []).append(str(case.side))
     reasons_of = {
         workload: "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
-        for workload, reasons in found.items()
+        for workload, reasons in sides_by_reason.items()
     }
     return ", ".join(f"{workload} ({why})" for workload, why in reasons_of.items())
 

@@ -128,42 +128,46 @@ def _builds(
 
 @cached
 def _evidence(snapshot: Snapshot, regression_id: str) -> Evidence:
-    found = next(
+    regression = next(
         each.regression
         for each in read_regressions(snapshot)
         if each.regression.regression_id == regression_id
     )
-    machines = (found.machine_id,) if found.machine_id else ()
-    filters = Filters(machines=machines, runs=(*found.base.run_ids, *found.head.run_ids))
-    row = found.row
-    return evidence(read_trials(snapshot, filters), (found.base, found.head), row.case, [row], row.metric)
+    machines = (regression.machine_id,) if regression.machine_id else ()
+    filters = Filters(machines=machines, runs=(*regression.base.run_ids, *regression.head.run_ids))
+    row = regression.row
+    return evidence(
+        read_trials(snapshot, filters), (regression.base, regression.head), row.case, [row], row.metric
+    )
 
 
 def _regression(snapshot: Snapshot, each: RegressionState, *, listed: bool) -> tuple[Part, ...]:
     """The evidence of a chosen one; `listed` where the table has it."""
-    found, row = each.regression, each.regression.row
+    regression, row = each.regression, each.regression.row
     title = f"{METRICS[row.metric].name} of {row.workload} with {row.strategy}"
-    revised = f" Revision {found.revision} of this verdict." if found.revision else ""
+    revised = f" Revision {regression.revision} of this verdict." if regression.revision else ""
     about = (
         *(() if listed else (_HIDDEN,)),
         f"{inbox.state_text(each.state)}: {inbox.MEANINGS[each.state]}. Recorded "
-        f"{units.moment(found.recorded_at)} on {found.machine}.{revised}",
+        f"{units.moment(regression.recorded_at)} on {regression.machine}.{revised}",
     )
-    differs = inbox.environment(snapshot, found)
+    differs = inbox.environment(snapshot, regression)
     story = inbox.story(each)
     story = story.assign(at=[units.moment(at) for at in story["at"]])
     columns = parts.texts({"part": "Part", "base": "Base", "head": "Head"})
     alt = "Parts of the build that differ between the sides"
-    shown = _evidence(snapshot, found.regression_id)
+    shown = _evidence(snapshot, regression.regression_id)
     return (
         Lines(about, f"{case_title(row)}: {row.reason}", key="regression-about"),
-        *(parts.noted(["No part of the build changed between the sides."]) if differs.empty else ()),
+        *(parts.notes(["No part of the build changed between the sides."]) if differs.empty else ()),
         *parts.table(
             "regression-environment", alt, differs, columns, title="What differs between the builds"
         ),
-        *parts.noted(read_explanation(snapshot, found.machine_id, (found.base, found.head), (row,))),
+        *parts.notes(
+            read_explanation(snapshot, regression.machine_id, (regression.base, regression.head), (row,))
+        ),
         *evidence_parts(shown, row.metric, title, key="regression-case", confidence=None),
-        *series_parts(snapshot, found.machine_id, row.case, row.metric, key="regression-series"),
+        *series_parts(snapshot, regression.machine_id, row.case, row.metric, key="regression-series"),
         *parts.table(
             "regression-story",
             "Who said what about this regression, and when",
@@ -171,6 +175,6 @@ def _regression(snapshot: Snapshot, each: RegressionState, *, listed: bool) -> t
             _STORY,
             title="Who said what",
         ),
-        *parts.noted(["The same sides judged again, on all that is stored of them:"]),
-        Lines((inbox.compare_command(found),), code=True),
+        *parts.notes(["The same sides judged again, on all that is stored of them:"]),
+        Lines((inbox.compare_command(regression),), code=True),
     )

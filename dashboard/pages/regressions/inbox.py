@@ -46,7 +46,7 @@ MARKS: dict[TriageState, str] = {
 
 def chosen(states: Sequence[RegressionState], link: Link) -> list[RegressionState]:
     """Those that the selectors of `link` let through, what is open first and the newest first within."""
-    found = [
+    matches = [
         each
         for each in states
         if link.machine in (None, each.regression.machine_id)
@@ -58,8 +58,8 @@ def chosen(states: Sequence[RegressionState], link: Link) -> list[RegressionStat
         and (link.head is None or link.head in each.regression.head.build_ids)
     ]
     order = list(TriageState)
-    found.sort(key=lambda each: each.regression.recorded_at, reverse=True)
-    return sorted(found, key=lambda each: order.index(each.state))
+    matches.sort(key=lambda each: each.regression.recorded_at, reverse=True)
+    return sorted(matches, key=lambda each: order.index(each.state))
 
 
 def _among(wanted: Sequence[str], value: str | None) -> bool:
@@ -78,7 +78,7 @@ def confirmed_slower(states: Sequence[RegressionState]) -> frozenset[tuple[str, 
     the same of a compiled case.
     """
     return frozenset(
-        (each.regression.row.case.workload_id, each.regression.row.case.strategy_id)
+        each.regression.row.case.ids
         for each in states
         if each.state is TriageState.CONFIRMED
         and each.regression.row.metric in (Metric.LATENCY, Metric.SPEEDUP)

@@ -22,7 +22,7 @@ from db.judge.vocabulary import Verdict
 from db.records.trial import SourceKind
 from db.wording import units
 
-_MOST_TRIED = 5
+_MOST_CANDIDATES = 5
 _NO_TRIAL = Empty("No trial fits these filters.", "Widen them in the sidebar.")
 _EXPLAINED = "At the confidence of the policy by which it was judged."
 _LEFT_OUT = {
@@ -61,11 +61,11 @@ def newest_run(snapshot: Snapshot, link: Link) -> tuple[Part, ...]:
     comparison, why = _comparison(snapshot, here)
     if comparison is not None and comparison.matched:
         floors = floors_of(snapshot, machine)
-        return (*_judged_now(comparison, link.strategy, floors), *parts.noted([sentence]))
+        return (*_verdicts_now(comparison, link.strategy, floors), *parts.notes([sentence]))
     known: tuple[Part, ...] = ()
     if comparison is not None:
-        known = (*parts.noted(comparison.sentences), *_left_out(comparison, link.strategy))
-    return (Empty(why, "Measure the same suite once more."), *parts.noted([sentence]), *known)
+        known = (*parts.notes(comparison.sentences), *_left_out(comparison, link.strategy))
+    return (Empty(why, "Measure the same suite once more."), *parts.notes([sentence]), *known)
 
 
 @cached
@@ -86,24 +86,24 @@ def _comparison(snapshot: Snapshot, link: Link) -> tuple[Comparison | None, str]
     runs = runs.sort_values("began", ascending=False)
     newest, earlier = str(runs.index[0]), runs.iloc[1:]
     alike = earlier["suite"] == runs["suite"].iloc[0]
-    tried = [*earlier.index[alike], *earlier.index[~alike]][:_MOST_TRIED]
-    if not tried:
+    candidates = [*earlier.index[alike], *earlier.index[~alike]][:_MOST_CANDIDATES]
+    if not candidates:
         return None, "There is no run before the newest one."
     nearest: Comparison | None = None
-    for run in tried:
+    for run in candidates:
         try:
-            found = read_comparison(snapshot, filters, str(run), newest, "run")
+            comparison = read_comparison(snapshot, filters, str(run), newest, "run")
         except VerdictError:
             continue
-        if found.matched:
-            return found, ""
-        nearest = nearest or found
-    number = units.plural(len(tried), "earlier run")
+        if comparison.matched:
+            return comparison, ""
+        nearest = nearest or comparison
+    number = units.plural(len(candidates), "earlier run")
     why = f"Nothing could be compared: {number}, none with a case comparable to the newest run's."
     return nearest, why
 
 
-def _judged_now(
+def _verdicts_now(
     comparison: Comparison, wanted: Sequence[str], floors: Sequence[NoiseFloor]
 ) -> tuple[Part, ...]:
     rows = [
@@ -111,11 +111,11 @@ def _judged_now(
         for row in comparison.rows
         if row.verdict is Verdict.REGRESSED and (not wanted or row.strategy in wanted)
     ]
-    notes = parts.noted(comparison.sentences)
+    notes = parts.notes(comparison.sentences)
     if not rows:
-        found = verdict_words.no_regression(comparison, wanted)
-        tone: Tone = "good" if found.shown else "warning"
-        return (Headline(found.sentence, tone), *notes, *_left_out(comparison, wanted))
+        outcome = verdict_words.no_regression(comparison, wanted)
+        tone: Tone = "good" if outcome.shown else "warning"
+        return (Headline(outcome.sentence, tone), *notes, *_left_out(comparison, wanted))
     columns = finding_columns(comparison.policy.confidence)
     columns |= {"q": Column("q", numeric=True), "reason": Column("Why", wide=True)}
     alt = "What regressed in the newest run against the one before it"

@@ -10,7 +10,7 @@ import pandas as pd
 
 from dashboard.links.links import Link
 from dashboard.pages import parts
-from dashboard.pages.parts import Column, Empty, Headline, Lines, PageContent, Part, Table, noted
+from dashboard.pages.parts import Column, Empty, Headline, Lines, PageContent, Part, Table, notes
 from dashboard.read.database import opened
 from dashboard.read.snapshots import Snapshot
 from dashboard.reports.content import content_of
@@ -47,14 +47,14 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
     report = find_report(database, link.report) if link.report else None
     if report is not None:
         return PageContent((*shown, _chosen(report)), link)
-    gone = f"There is no report {link.report} in this database." if link.report else ""
-    return PageContent((*shown, *noted([gone])), replace(link, report=None))
+    problem = f"There is no report {link.report} in this database." if link.report else ""
+    return PageContent((*shown, *notes([problem])), replace(link, report=None))
 
 
 def _deleted() -> tuple[Part, ...]:
     """After how long contents are deleted, where that is configured."""
     days = os.environ.get(KEEP_DAYS_VARIABLE)
-    return noted(
+    return notes(
         [f"After {units.plural(int(days), 'day')} the content of a report is deleted."] if days else []
     )
 

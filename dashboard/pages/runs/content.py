@@ -11,7 +11,7 @@ import pandas as pd
 from dashboard.api.representation import rows_of
 from dashboard.links.links import Link
 from dashboard.pages import parts
-from dashboard.pages.parts import Column, Empty, Headline, Lines, PageContent, Part, Table, informative, noted
+from dashboard.pages.parts import Column, Empty, Headline, Lines, PageContent, Part, Table, informative, notes
 from dashboard.pages.runs.fleet import fleet, liveness
 from dashboard.read.data import (
     read_choices,
@@ -137,7 +137,7 @@ def _running(rows: Sequence[Mapping[str, Any]], now: datetime) -> tuple[Part, ..
     if not rows:
         return (
             Headline("Nothing runs now"),
-            *noted(["A run that begins now appears here with its progress."]),
+            *notes(["A run that begins now appears here with its progress."]),
         )
     lines = tuple(f"{progress_words(row, now)} (run {row['run_id']})" for row in rows)
     shares = tuple(0.0 if pd.isna(row["progress"]) else float(row["progress"]) / 100 for row in rows)
@@ -239,7 +239,7 @@ def _run_row(run: Mapping[str, Any]) -> dict[str, Any]:
 
 def _some(count: object) -> int | None:
     """A count that is shown only where there is one."""
-    return int(found) or None if (found := number(count)) is not None else None
+    return int(whole) or None if (whole := number(count)) is not None else None
 
 
 def _unannounced(source: str) -> str:
@@ -296,12 +296,12 @@ def machine_rows(
     `noise` maps machine ids to their noise floors. What no host reported is missing.
     """
     _, *fields = HostWords._fields
-    heard = {name: dict(zip(fields, words, strict=True)) for name, *words in hosts}
-    unheard = dict.fromkeys(fields)
+    words_of = {name: dict(zip(fields, words, strict=True)) for name, *words in hosts}
+    no_words = dict.fromkeys(fields)
     rows = [
         {
             "machine": row["machine"],
-            **heard.get(row["machine"], unheard),
+            **words_of.get(row["machine"], no_words),
             "noise": floor_text(noise.get(row["machine_id"], ())) or None,
             "device": row["device_name"],
             "cpu": row["cpu_name"],
@@ -319,7 +319,7 @@ def machine_rows(
     ]
     measured = set(machines["machine"])
     rows += [
-        {"machine": name, **words, "noise": None} for name, words in heard.items() if name not in measured
+        {"machine": name, **words, "noise": None} for name, words in words_of.items() if name not in measured
     ]
     return pd.DataFrame(rows)
 

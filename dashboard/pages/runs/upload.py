@@ -19,7 +19,7 @@ from db.interchange.read.formats import Format
 from db.interchange.read.importing import AUTO
 
 _PAGE = "import"
-_LOOKED, _QUESTIONS, _ROUND = "import-looked", "import-asked", "import-round"
+_PREVIEW, _QUESTIONS, _ROUND = "import-looked", "import-asked", "import-round"
 _COLUMNS = "import-columns"
 _UNUSED = ""
 
@@ -31,7 +31,7 @@ def draw() -> None:
     st.markdown("#### Import results")
     telling.tell(_PAGE)
     state = st.session_state
-    looked: Preview | None = state.get(_LOOKED)
+    preview: Preview | None = state.get(_PREVIEW)
     with st.form(f"import-{state.get(_ROUND, 0)}", border=True):
         uploaded = st.file_uploader(
             f"Result files of compilewatch or other tools, {uploading.LARGEST_MB} MiB together",
@@ -45,9 +45,9 @@ def draw() -> None:
         meanings = _meanings(state.get(_COLUMNS, {}))
         if st.form_submit_button("Preview", icon=":material/preview:"):
             _look({file.name: file.getvalue() for file in uploaded}, chosen, answers, meanings)
-            looked = state.get(_LOOKED)
-    if looked is not None:
-        _show(looked)
+            preview = state.get(_PREVIEW)
+    if preview is not None:
+        _show(preview)
 
 
 def _question(name: str) -> str:
@@ -91,7 +91,7 @@ def _look(
 ) -> None:
     """Find out what the files would bring; what they do not say is asked from now on."""
     state = st.session_state
-    state.pop(_LOOKED, None)
+    state.pop(_PREVIEW, None)
     if not files:
         st.warning("Choose at least one file.", icon=":material/report:")
         return
@@ -103,7 +103,7 @@ def _look(
     except CompilewatchError as error:
         st.warning(escaped(str(error)), icon=":material/report:")
         return
-    state[_LOOKED] = preview
+    state[_PREVIEW] = preview
     questions = state.get(_QUESTIONS, ())
     more = tuple(name for name in preview.missing if name not in questions)
     offered = preview.unused if preview.asks_of_unused else {}
@@ -114,18 +114,18 @@ def _look(
         st.rerun()
 
 
-def _show(looked: Preview) -> None:
+def _show(preview: Preview) -> None:
     with st.container(border=True):
-        for problem in looked.problems:
+        for problem in preview.problems:
             st.warning(escaped(problem), icon=":material/report:")
-        if looked.left_out:
-            elements.note(looked.left_out)
-        if looked.rows.empty:
+        if preview.left_out:
+            elements.note(preview.left_out)
+        if preview.rows.empty:
             elements.note("Nothing would come in.")
             return
-        elements.finding(f"Would bring in {looked.sentence}", "The first rows of each file:")
+        elements.finding(f"Would bring in {preview.sentence}", "The first rows of each file:")
         elements.table(
-            looked.rows,
+            preview.rows,
             {
                 "workload": "Workload",
                 "strategy": "Strategy",
@@ -148,8 +148,8 @@ def _show(looked: Preview) -> None:
                 type="primary",
                 icon=":material/check:",
                 on_click=_bring_in,
-                args=(looked.upload,),
-                disabled=looked.new == 0,
+                args=(preview.upload,),
+                disabled=preview.new == 0,
                 key="import-yes",
             )
             st.button("Cancel", icon=":material/close:", on_click=_forget, key="import-no")
@@ -164,7 +164,7 @@ def _bring_in(upload: Upload) -> None:
 def _forget() -> None:
     """Begin anew: an uploader lets its files go under another key only."""
     state = st.session_state
-    state.pop(_LOOKED, None)
+    state.pop(_PREVIEW, None)
     state.pop(_QUESTIONS, None)
     state.pop(_COLUMNS, None)
     state[_ROUND] = state.get(_ROUND, 0) + 1

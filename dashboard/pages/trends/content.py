@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dashboard.api.representation import rows_of
 from dashboard.charts import build_events, change_points, gaps, sparklines, target_lines, trend_rows, trends
-from dashboard.charts.style import PreparedChart
+from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link
 from dashboard.pages import parts
 from dashboard.pages.cases import CASE, NO_FACTS, case_facts, floors_of, focus_of
@@ -104,12 +104,12 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
                 *more,
             )
         )
-        found = with_strategies(points[[name for name in columns if name in points]], link.strategy)
-        return trend_rows.in_order(found, link.axis, list(builds))
+        rows = with_strategies(points[[name for name in columns if name in points]], link.strategy)
+        return trend_rows.in_order(rows, link.axis, list(builds))
 
     published = PUBLISHED_COLUMNS if link.metric == "speedup" else ()
-    judged = change_points.NEEDED if link.axis == "time" else ()
-    whole = points_of(of_workload(snapshot, filters, focus), *published, *judged)
+    change_columns = change_points.NEEDED if link.axis == "time" else ()
+    whole = points_of(of_workload(snapshot, filters, focus), *published, *change_columns)
     mine = whole[whole["workload_label"] == focus]
     points = points_of(recent(snapshot, filters))
     chart = _chart_of(snapshot, mine, replace(link, focus=focus), builds)
@@ -152,7 +152,7 @@ def _reading(axis: str) -> str:
     return f"{text} Ring: the level changed."
 
 
-def _points(chart: PreparedChart, link: Link, focus: str) -> tuple[Part, ...]:
+def _points(chart: ChartContent, link: Link, focus: str) -> tuple[Part, ...]:
     """What the chart is drawn from, newest first."""
     if chart.spec is None:
         return ()
@@ -196,17 +196,17 @@ def _every_case(points: pd.DataFrame, link: Link, floors: Sequence[NoiseFloor]) 
 
 def _chart_of(
     snapshot: Snapshot, points: pd.DataFrame, link: Link, builds: Mapping[str, str]
-) -> PreparedChart:
+) -> ChartContent:
     """`points` of the workload in focus; `builds` are all names by id, oldest first."""
     focus, metric, over_time = str(link.focus), link.metric, link.axis == "time"
     interleaved = over_time and read_interleaved(snapshot, of_workload(snapshot, filters_of(link), focus))
     rows = trend_rows.frame(points, metric, builds)
     if rows.empty:
         none = f"No {METRICS[metric].name} of {focus} is known"
-        return PreparedChart(none, notes=["It was not measured under these filters."])
+        return ChartContent(none, notes=["It was not measured under these filters."])
     comparison = None if over_time else _newest_pair(snapshot, points, rows, link)
-    judged = change_points.verdicts(rows, points, metric, comparison)
-    finding = trend_rows.finding(rows, metric, focus, judged)
+    verdicts = change_points.verdicts(rows, points, metric, comparison)
+    finding = trend_rows.finding(rows, metric, focus, verdicts)
     lines = target_lines.frame(rows, metric, targets_in_force())
     window = trend_rows.with_eager(trend_rows.window(rows), metric)
     drawn, window, outside = target_lines.beside(lines, window)
@@ -214,7 +214,7 @@ def _chart_of(
     if over_time:
         changes = change_points.over(points, rows, metric, policy_in_force(), interleaved=interleaved)
     else:
-        changes = change_points.between(rows, judged)
+        changes = change_points.between(rows, verdicts)
     spec = trends.spec(
         metric,
         axis=link.axis,
@@ -232,7 +232,7 @@ def _chart_of(
     earlier = [f"{older_points} {EARLIER}"] if older_points else []
     design = [_BY_TURNS] if interleaved else []
     notes = [*design, *changes.notes, *earlier, *outside, *filter(None, (since.missing,))]
-    return PreparedChart("; ".join(filter(None, (finding, changes.last))), spec, frames, notes)
+    return ChartContent("; ".join(filter(None, (finding, changes.last))), spec, frames, notes)
 
 
 def _newest_pair(

@@ -154,14 +154,14 @@ def first_iteration_frame(
         [
             {
                 "batch": number,
-                "ms": took / 1e6,
+                "ms": time_ns / 1e6,
                 "strategy": side,
-                "text": units.duration(took),
+                "text": units.duration(time_ns),
                 "compiled": _compiled(compiled.get(number, []) if side == strategy else []),
             }
             for side, times in ((strategy, own_ns), (EAGER.name, control_ns))
-            for number, took in enumerate(times, 1)
-            if took
+            for number, time_ns in enumerate(times, 1)
+            if time_ns
         ]
     )
 

@@ -23,7 +23,7 @@ from dashboard.pages.parts import (
     Part,
     Table,
     Tone,
-    noted,
+    notes,
 )
 from dashboard.pages.trial import facts
 from dashboard.pages.trial.one_trial import trial_parts
@@ -77,8 +77,8 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
 
 def _one(snapshot: Snapshot, link: Link, trial: Trial) -> PageContent:
     ids = same_case(snapshot, trial)
-    took = trial.ended_at - trial.started_at if trial.ended_at else None
-    lasted = f", took {units.duration(took.total_seconds() * 1e9)}" if took else ""
+    duration = trial.ended_at - trial.started_at if trial.ended_at else None
+    lasted = f", took {units.duration(duration.total_seconds() * 1e9)}" if duration else ""
     place = (
         f"Trial {ids.index(trial.trial_id) + 1} of {len(ids)} of this case in run {trial.run_id}, "
         f"started {units.moment(trial.started_at)}{lasted}."
@@ -88,7 +88,7 @@ def _one(snapshot: Snapshot, link: Link, trial: Trial) -> PageContent:
         (
             _headline(trial),
             _badges(trial),
-            *noted([place]),
+            *notes([place]),
             *_failure(trial),
             *((Figures(figures),) if figures else ()),
             *trial_parts(trial),

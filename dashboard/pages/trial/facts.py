@@ -89,13 +89,13 @@ def only_a_summary(summary: Summary) -> str:
 
 def until_steady(start: ColdStart) -> str:
     """When it was steady. A cost that a source states net of steady calls has none of them in it."""
-    took = units.duration(start.until_steady_ns)
+    duration = units.duration(start.until_steady_ns)
     if start.calls_until_steady == 0:
-        return f"Compile cost {took}, as the source states it."
+        return f"Compile cost {duration}, as the source states it."
     calls = (
         "" if start.calls_until_steady is None else f"{units.plural(start.calls_until_steady, 'call')} and "
     )
-    return f"Steady after {calls}{took}. Phases read from: {start.phase_source or 'unknown'}."
+    return f"Steady after {calls}{duration}. Phases read from: {start.phase_source or 'unknown'}."
 
 
 def compiler_pairs(facts: CompilerFacts) -> dict[str, str | None]:
@@ -127,32 +127,34 @@ def _plural(number: int | None, noun: str) -> str:
     return units.plural(number, noun) if number is not None else f"{units.MISSING} {noun}"
 
 
-def memory_pairs(found: Memory) -> dict[str, str | None]:
+def memory_pairs(memory: Memory) -> dict[str, str | None]:
     """Peaks of the device and of the process, those of eager beside them."""
     ratio = (
-        found.control_peak_bytes / found.peak_bytes if found.control_peak_bytes and found.peak_bytes else None
+        memory.control_peak_bytes / memory.peak_bytes
+        if memory.control_peak_bytes and memory.peak_bytes
+        else None
     )
     return {
-        "Peak while running": units.size(found.peak_bytes),
-        "Peak of eager": units.size(found.control_peak_bytes),
+        "Peak while running": units.size(memory.peak_bytes),
+        "Peak of eager": units.size(memory.control_peak_bytes),
         "Memory ratio (eager / this)": units.ratio(ratio),
-        "Peak reserved": units.size(found.peak_reserved_bytes),
-        "Peak with compilation": units.size(found.peak_with_compile_bytes),
-        "Peak of the process (RSS)": units.size(found.peak_rss_bytes),
+        "Peak reserved": units.size(memory.peak_reserved_bytes),
+        "Peak with compilation": units.size(memory.peak_with_compile_bytes),
+        "Peak of the process (RSS)": units.size(memory.peak_rss_bytes),
     }
 
 
-def numerics_pairs(found: Numerics) -> dict[str, str | None]:
+def numerics_pairs(numerics: Numerics) -> dict[str, str | None]:
     """How near the results are to those of the reference."""
     return {
-        "Status": units.words(found.status.value),
-        "Error": numerics_sentence(found) or None,
-        "Reference": found.reference or units.MISSING,
-        "Cosine similarity": exact(found.cosine_similarity),
-        "Largest error": exact(found.max_abs_error),
-        "RMSE of eager": exact(found.rmse_reference),
-        "RMSE of compiled": exact(found.rmse_result),
-        "Tolerance": exact(found.tolerance),
+        "Status": units.words(numerics.status.value),
+        "Error": numerics_sentence(numerics) or None,
+        "Reference": numerics.reference or units.MISSING,
+        "Cosine similarity": exact(numerics.cosine_similarity),
+        "Largest error": exact(numerics.max_abs_error),
+        "RMSE of eager": exact(numerics.rmse_reference),
+        "RMSE of compiled": exact(numerics.rmse_result),
+        "Tolerance": exact(numerics.tolerance),
     }
 
 

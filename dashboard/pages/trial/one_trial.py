@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.charts.style import PreparedChart
+from dashboard.charts.style import ChartContent
 from dashboard.pages import parts
 from dashboard.pages.cold_start.charts import PHASES
-from dashboard.pages.parts import Chart, Column, Group, Lines, Pairs, Part, Table, noted, titled
+from dashboard.pages.parts import Chart, Column, Group, Lines, Pairs, Part, Table, notes, titled
 from dashboard.pages.trial import charts, facts
 from dashboard.render import theme
 from db.cause.sentences import explained
@@ -133,18 +133,18 @@ def _sides(titles: Mapping[str, str], trial: Trial) -> dict[str, Column]:
 
 def _samples(trial: Trial) -> tuple[Part, ...]:
     if not trial.latency_samples_ns:
-        return noted([facts.only_a_summary(trial.summary)] if trial.summary is not None else [])
+        return notes([facts.only_a_summary(trial.summary)] if trial.summary is not None else [])
     name, own, control = trial.strategy.name, trial.latency_samples_ns, trial.control_latency_samples_ns
     strategies = tuple(theme.ordered([name, *([EAGER.name] if control else [])]))
     medians = charts.medians(own, control, name)
     texts = ", ".join(f"{row['strategy']} {units.duration(row['ms'] * 1e6)}" for row in row_dicts(medians))
-    over_time = PreparedChart(
+    over_time = ChartContent(
         f"Median of {units.plural(len(own), 'sample')}: {texts}",
         charts.over_time(strategies),
         {"main": charts.frame(own, control, name), "medians": medians},
         [_capitalized(sample_count_text(trial.sampling))] if trial.sampling is not None else [],
     )
-    spread = PreparedChart(
+    spread = ChartContent(
         "How the samples spread",
         charts.histogram(strategies),
         {"main": charts.distribution(own, control, name)},
@@ -201,10 +201,10 @@ def _first_iteration(stream: StreamFacts, strategy: str) -> Chart:
     own, control = stream.first_batches_ns, stream.control_first_batches_ns
     sides = tuple(theme.ordered([strategy, *([EAGER.name] if control else [])]))
     finding = _compiled_at(stream)
-    chart = PreparedChart(finding, notes=["The time of single batches was not measured."])
+    chart = ChartContent(finding, notes=["The time of single batches was not measured."])
     if own:
         rows = charts.first_iteration_frame(own, control, stream.compiles or [], strategy)
-        chart = PreparedChart(finding, charts.by_batch(sides), {"main": rows})
+        chart = ChartContent(finding, charts.by_batch(sides), {"main": rows})
     return Chart(
         "trial-first-iteration",
         "Time of every batch in the first iteration, on a logarithmic scale",
@@ -238,7 +238,7 @@ def _profile(trial: Trial) -> tuple[Part, ...]:
             (
                 (_profile_figures(trial, profile),),
                 parts.table("trial-longest", alt, longest, _LONGEST)
-                or noted(["The profile holds no kernel and no operator."]),
+                or notes(["The profile holds no kernel and no operator."]),
             ),
             explained(trial) or "What a step consists of",
         ),
@@ -278,7 +278,7 @@ def _trace(trial: Trial) -> tuple[Part, ...]:
     )
     missing = "" if trace.report else "Without a report: tlparse was not installed where it was written."
     path = Lines((trace.report or trace.directory,), code=True)
-    return (titled("The compiler's own log", *noted([place]), path, *noted([missing])),)
+    return (titled("The compiler's own log", *notes([place]), path, *notes([missing])),)
 
 
 def _source(trial: Trial) -> tuple[Part, ...]:
@@ -326,7 +326,7 @@ def _compiler_events(compiler: CompilerFacts) -> tuple[Part, ...]:
 
 def _events(title: str, events: Sequence[CompilerEvent] | None, key: str) -> tuple[Part, ...]:
     if not events:
-        return noted([f"{title}: {'not measured' if events is None else 'none'}."])
+        return notes([f"{title}: {'not measured' if events is None else 'none'}."])
     rows = [
         {"count": each.count, "location": each.location or units.MISSING, "reason": each.reason}
         for each in events
@@ -362,9 +362,9 @@ def _commands(trial: Trial) -> tuple[Part, ...]:
     if trial.source.kind is not SourceKind.MEASURED:
         return shown
     repeats = "Repeats this trial as it was measured, and says how the result compares."
-    shown += (Lines((f"compilewatch reproduce {trial.trial_id}",), code=True), *noted([repeats]))
+    shown += (Lines((f"compilewatch reproduce {trial.trial_id}",), code=True), *notes([repeats]))
     again = facts.run_command(trial)
     if again is None:
         return shown
     anew = "Measures the same case on this machine with the torch that is installed now."
-    return (*shown, Lines((again,), code=True), *noted([anew]))
+    return (*shown, Lines((again,), code=True), *notes([anew]))

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
-from dashboard.charts.style import PreparedChart
+from dashboard.charts.style import ChartContent
 from dashboard.links import links
-from dashboard.links.links import Link, Page, judged_metric
+from dashboard.links.links import Link, Page, verdict_metric
 from dashboard.pages import parts
 from dashboard.pages.cases import floors_of
 from dashboard.pages.evidence.content import Evidence, evidence, evidence_parts, series_parts
@@ -114,13 +114,13 @@ class Beside:
 @cached
 def page(snapshot: Snapshot, link: Link) -> PageContent:
     """The page of the two builds that `link` names. Raises VerdictError."""
-    comparison, labels, beside = _judged(snapshot, link)
+    comparison, labels, beside = _comparison(snapshot, link)
     beside = replace(beside, in_focus=in_focus(snapshot, link, comparison, labels))
     return content_of(comparison, labels, link, beside)
 
 
 @cached
-def _judged(snapshot: Snapshot, link: Link) -> tuple[Comparison, dict[str, str], Beside]:
+def _comparison(snapshot: Snapshot, link: Link) -> tuple[Comparison, dict[str, str], Beside]:
     """The comparison with its labels (workload id -> label)."""
     filters = filters_of(link)
     comparison = read_comparison(snapshot, filters, str(link.base), str(link.head))
@@ -145,7 +145,7 @@ def inbox_link(link: Link) -> Link:
 
 def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, beside: Beside) -> PageContent:
     """A comparison on the metric of `link`. `labels`: workload id -> label."""
-    metric = judged_metric(link)
+    metric = verdict_metric(link)
     return PageContent(
         (
             *_verdict(comparison, beside.recorded),
@@ -182,7 +182,7 @@ def _verdict(comparison: Comparison, recorded: Sequence[RegressionState] | None)
             _TONES.get(comparison.verdict, ""),
             "verdict",
         ),
-        *parts.noted([*lines[1:], *advice], key="sentences"),
+        *parts.notes([*lines[1:], *advice], key="sentences"),
         *_recorded(comparison, recorded),
         _figures(comparison),
     )
@@ -192,11 +192,11 @@ def _recorded(comparison: Comparison, recorded: Sequence[RegressionState] | None
     """How far people and fresh trials are with the regressions of these two builds."""
     if recorded:
         what = units.plural(len(recorded), "figure")
-        return parts.noted(
+        return parts.notes(
             [f"In the inbox {what} of these builds: {inbox.counted(recorded)}."], key="recorded"
         )
     filed = recorded is None or comparison.verdict is not Verdict.REGRESSED
-    return _EMPTY if filed else parts.noted([NOT_FILED], key="not-filed")
+    return _EMPTY if filed else parts.notes([NOT_FILED], key="not-filed")
 
 
 def _figures(comparison: Comparison) -> Figures:
@@ -310,7 +310,7 @@ def _table(
 def _forest(rows: pd.DataFrame, name: str, link: Link) -> Chart:
     alt = f"Change of {name.lower()} of every case with its interval and verdict"
     if rows.empty:
-        none = PreparedChart(f"{name} of head against base", notes=["No case has a value on both sides."])
+        none = ChartContent(f"{name} of head against base", notes=["No case has a value on both sides."])
         return Chart("upgrade-forest", alt, none)
     frames = charts.frames(rows, (link.focus, link.focus_strategy))
     drawn = frames["main"]
@@ -321,7 +321,7 @@ def _forest(rows: pd.DataFrame, name: str, link: Link) -> Chart:
     return Chart(
         "upgrade-forest",
         alt,
-        PreparedChart(f"{name} of head against base", spec, frames, notes),
+        ChartContent(f"{name} of head against base", spec, frames, notes),
         explained="A point is the change of a case, its bar the interval. The grey band is the margin within "
         "which a case counts as unchanged. Grey points are unchanged or inconclusive.",
     )
@@ -368,13 +368,15 @@ def in_focus(
             if (verdict_words.left_out_label(case), case.strategy) == wanted
         ]
         return (Empty([*reasons, f"{title} is no case of this comparison."][0], key="focus"),)
-    metric, case = judged_metric(link), rows[0].case
+    metric, case = verdict_metric(link), rows[0].case
     title = ", ".join(filter(None, (title, bound_word(rows[0].bound))))
-    found, sides = _evidence(snapshot, link, case), (comparison.base, comparison.head)
+    both_sides, sides = _evidence(snapshot, link, case), (comparison.base, comparison.head)
     case_rows = tuple(row for row in comparison.rows if row.case == case)
     return (
-        *parts.noted(read_explanation(snapshot, comparison.machine_id, sides, case_rows)),
-        *evidence_parts(found, metric, title, key="upgrade-case", confidence=comparison.policy.confidence),
+        *parts.notes(read_explanation(snapshot, comparison.machine_id, sides, case_rows)),
+        *evidence_parts(
+            both_sides, metric, title, key="upgrade-case", confidence=comparison.policy.confidence
+        ),
         *series_parts(snapshot, link.machine, case, metric, key="upgrade-series"),
     )
 
@@ -385,7 +387,7 @@ def _evidence(snapshot: Snapshot, link: Link, case: CaseKey) -> Evidence:
     comparison = read_comparison(snapshot, filters, str(link.base), str(link.head))
     rows = [row for row in comparison.rows if row.case == case]
     trials = read_trials(snapshot, replace(filters, builds=(str(link.base), str(link.head))))
-    return evidence(trials, (comparison.base, comparison.head), case, rows, judged_metric(link))
+    return evidence(trials, (comparison.base, comparison.head), case, rows, verdict_metric(link))
 
 
 # What else two builds differ in.
@@ -441,13 +443,13 @@ def _left_out(comparison: Comparison) -> tuple[Part, ...]:
 
 
 def _code(
-    comparison: Comparison, labels: Mapping[str, str], found: Mapping[Case, Sequence[SourceChange]]
+    comparison: Comparison, labels: Mapping[str, str], code: Mapping[Case, Sequence[SourceChange]]
 ) -> tuple[Part, ...]:
     """The generated code of base and head, graph by graph, as long as a report has room for it."""
-    rows = {(row.case.workload_id, row.case.strategy_id): row for row in comparison.rows}
+    rows = {row.case.ids: row for row in comparison.rows}
     shown: list[Part] = []
     room, left_out = MOST_CODE_LINES, 0
-    for case, changes in found.items():
+    for case, changes in code.items():
         title = f"{verdict_words.workload_label(rows[case].case, labels)} with {rows[case].strategy}"
         for change in changes:
             if len(change.lines) > room:
@@ -457,7 +459,7 @@ def _code(
             what = f"Generated code of {title}, graph {change.graph}: base (-), head (+)"
             shown.append(Lines(change.lines, what, code=True))
     rest = f"The code of {units.plural(left_out, 'more graph')} differs." if left_out else ""
-    return (*shown, *parts.noted([rest]))
+    return (*shown, *parts.notes([rest]))
 
 
 def _every_verdict(

@@ -90,25 +90,25 @@ def shift_table(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataFra
     ordered = sorted(by_case.items(), key=lambda item: (_worst(item[1]), item[0][0], sort_key(item[0][1])))
     return pd.DataFrame(
         [
-            {"workload": workload, "strategy": strategy, **_facts(found), **_shift_cells(found)}
-            for (workload, strategy), found in ordered
+            {"workload": workload, "strategy": strategy, **_facts(rows), **_shift_cells(rows)}
+            for (workload, strategy), rows in ordered
         ]
     )
 
 
-def _worst(found: Mapping[Metric, Row]) -> int:
-    return min(wording.WORST_FIRST.index(row.verdict) for row in found.values())
+def _worst(rows: Mapping[Metric, Row]) -> int:
+    return min(wording.WORST_FIRST.index(row.verdict) for row in rows.values())
 
 
-def _facts(found: Mapping[Metric, Row]) -> dict[str, str]:
-    row = next(iter(found.values()))
+def _facts(rows: Mapping[Metric, Row]) -> dict[str, str]:
+    row = next(iter(rows.values()))
     return {"bound": bound_cell(row.bound), "trials": verdict_words.side_sizes(row)}
 
 
-def _shift_cells(found: Mapping[Metric, Row]) -> dict[str, str | None]:
+def _shift_cells(rows: Mapping[Metric, Row]) -> dict[str, str | None]:
     cells: dict[str, str | None] = {}
     for metric in _SHIFT:
-        row = found.get(metric)
+        row = rows.get(metric)
         cells |= {
             f"{metric.value}_from_to": None
             if row is None
@@ -166,15 +166,15 @@ def cases_table(
     """
     by_case: dict[tuple[str, str], dict[Metric, Row]] = {}
     for row in comparison.rows:
-        by_case.setdefault((row.case.workload_id, row.case.strategy_id), {})[row.metric] = row
+        by_case.setdefault(row.case.ids, {})[row.metric] = row
     shown = [
-        (found.get(metric) or found[Metric.NUMERICS], found)
-        for found in by_case.values()
-        if metric in found or _fails(found.get(Metric.NUMERICS))
+        (rows.get(metric) or rows[Metric.NUMERICS], rows)
+        for rows in by_case.values()
+        if metric in rows or _fails(rows.get(Metric.NUMERICS))
     ]
     order = {id(row): place for place, row in enumerate(wording.worst_first(row for row, _ in shown))}
     shown.sort(key=lambda pair: order[id(pair[0])])
-    return pd.DataFrame([_case_cells(row, found, labels, floors) for row, found in shown])
+    return pd.DataFrame([_case_cells(row, rows, labels, floors) for row, rows in shown])
 
 
 def _fails(row: Row | None) -> bool:
@@ -182,9 +182,9 @@ def _fails(row: Row | None) -> bool:
 
 
 def _case_cells(
-    row: Row, found: Mapping[Metric, Row], labels: Mapping[str, str], floors: Sequence[NoiseFloor]
+    row: Row, rows: Mapping[Metric, Row], labels: Mapping[str, str], floors: Sequence[NoiseFloor]
 ) -> dict[str, object]:
-    speedup = found.get(Metric.SPEEDUP)
+    speedup = rows.get(Metric.SPEEDUP)
     eager, compiled = (
         units.MISSING if change is None else units.ratio(1 + change)
         for change in (row.eager_change, row.compiled_change)
@@ -207,14 +207,14 @@ def _case_cells(
 
 def summary_table(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per verdict of `dashboard.pages.upgrade.charts.frame` rows: how many, mean change, range."""
-    found = []
+    summary = []
     for verdict in wording.WORST_FIRST:
         mine = rows[rows["verdict"] == verdict.value]["change"].astype(float)
         if mine.empty:
             continue
         mean = math.expm1(sum(map(math.log1p, mine)) / len(mine))
         low, high = (units.percent(each, signed=True) for each in (mine.min(), mine.max()))
-        found.append(
+        summary.append(
             {
                 "verdict": wording.marked(verdict),
                 "cases": units.count(len(mine)),
@@ -223,7 +223,7 @@ def summary_table(rows: pd.DataFrame) -> pd.DataFrame:
                 "tone": verdict.value,
             }
         )
-    return pd.DataFrame(found)
+    return pd.DataFrame(summary)
 
 
 def summary_note(metric: Metric) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from dashboard.links.links import Link, Page, judged_metric
+from dashboard.links.links import Link, Page, verdict_metric
 from dashboard.pages.parts import PageContent, named
 from dashboard.pages.upgrade import content, sign_off
 from dashboard.pages.upgrade.pair import with_builds
@@ -68,7 +68,7 @@ def _top(page: PageContent, link: Link) -> None:
 
 
 def _metric(link: Link) -> None:
-    controls.segments("metric", "Metric", _METRICS, value=judged_metric(link).value)
+    controls.segments("metric", "Metric", _METRICS, value=verdict_metric(link).value)
 
 
 def _focus(key: str) -> None:

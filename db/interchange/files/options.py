@@ -68,7 +68,7 @@ class ImportOptions:
 
 
 def past(at: datetime) -> datetime:
-    """`told`, an aware moment at which something was measured. Raises ConfigError for one to come."""
+    """`at`, an aware moment at which something was measured. Raises ConfigError for one to come."""
     if at > datetime.now(UTC) + _AHEAD:
         raise ConfigError(
             f"It cannot have been measured on {at:%Y-%m-%d}, which is yet to come.",

@@ -70,7 +70,7 @@ _ASKABLE = (*_NEEDED, "cuda", "driver", "python", "machine", "batch_size", "suit
 class Result:
     """One result as its file tells it.
 
-    `said` holds facts from the file's content and `named` those from its name: keys are fields of Machine
+    `stated` holds facts from the file's content and `named` those from its name: keys are fields of Machine
     and Build plus `machine`, `measured_at`, `dtype`, `task`, `batch_size`, `suite`. `raw` is the result as
     it stands in the file and, with the facts, makes the trial's id. `parts` are further fields of Trial,
     `label` is what the source calls the run. `strategy` is None where neither content nor name tells it.
@@ -196,14 +196,16 @@ def to_trial(result: Result, source: str, options: ImportOptions) -> Trial:
 
 
 def _facts(result: Result, options: ImportOptions) -> dict[str, Any]:
-    given: dict[str, Any] = {key: getattr(options, key) for key in _ASKABLE}
+    option_facts: dict[str, Any] = {key: getattr(options, key) for key in _ASKABLE}
     if options.torch:
-        given |= torch_facts(options.torch)
-        given["cuda"] = options.cuda or given.get("cuda")
+        option_facts |= torch_facts(options.torch)
+        option_facts["cuda"] = options.cuda or option_facts.get("cuda")
     if options.strategy:
-        given["strategy"] = EAGER if options.strategy == EAGER.name else strategy_called(options.strategy)
+        option_facts["strategy"] = (
+            EAGER if options.strategy == EAGER.name else strategy_called(options.strategy)
+        )
     facts: dict[str, Any] = {}
-    for origin in (result.named, given, result.stated, {"strategy": result.strategy}):
+    for origin in (result.named, option_facts, result.stated, {"strategy": result.strategy}):
         facts |= {key: value for key, value in origin.items() if value is not None}
     missing = [key for key in _NEEDED if key not in facts]
     if missing:

@@ -145,11 +145,11 @@ def _facts(row: Fields) -> dict[str, Any]:
 def _scaled(row: Fields, name: str, units: Mapping[str, int], *, zero_too: bool = True) -> int | None:
     """The value of the one column that carries `name` with a unit; one of 0 is refused unless `zero_too`."""
     read = row.scaled if zero_too else row.duration_ns
-    values = [(f"{name}_{unit}", read(f"{name}_{unit}", scale)) for unit, scale in units.items()]
-    given = [(field, value) for field, value in values if value is not None]
-    if len(given) > 1:
-        row.fail(given[1][0], f"is there twice, also as {given[0][0]}")
-    return given[0][1] if given else None
+    cells = [(f"{name}_{unit}", read(f"{name}_{unit}", scale)) for unit, scale in units.items()]
+    values = [(field, value) for field, value in cells if value is not None]
+    if len(values) > 1:
+        row.fail(values[1][0], f"is there twice, also as {values[0][0]}")
+    return values[0][1] if values else None
 
 
 def _group(row: Fields, group: str) -> list[str]:

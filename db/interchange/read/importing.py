@@ -96,15 +96,6 @@ class ImportReport:
         }
 
 
-def read_file(path: Path, *, format: str = AUTO, options: ImportOptions | None = None) -> Iterator[Trial]:
-    """Every trial of `path`, streaming; a zip's members one after the other.
-
-    Raises RecordError naming file, line and field. What was yielded before the error must not be kept:
-    the caller's transaction makes a file all or nothing.
-    """
-    yield from _all_trials(_recognised(partial(input_files, path), format), options or ImportOptions(), [])
-
-
 def import_paths(
     db: Database,
     paths: Sequence[Path],
@@ -162,12 +153,12 @@ def _import_one(
     formats: tuple[Format, ...] = ()
     recognised: list[tuple[InputFile, Format]] = []
     try:
-        recognised = _recognised(files, format_)
+        recognised = recognised_files(files, format_)
         formats = tuple(dict.fromkeys(name for _, name in recognised))
         report = FileReport(shown, formats)
         with without_cycle_collection():
             notes: list[str] = []
-            trials = _all_trials(recognised, options, notes)
+            trials = all_trials(recognised, options, notes)
             report.new, report.known = save(_observed(BatchMaker().batches(trials), report))
         report.unused, report.notes = _unused(recognised, options), tuple(notes)
         return report
@@ -190,10 +181,13 @@ def _unused(recognised: list[tuple[InputFile, Format]], options: ImportOptions) 
     return unused
 
 
-def _all_trials(
+def all_trials(
     recognised: list[tuple[InputFile, Format]], options: ImportOptions, notes: list[str]
 ) -> Iterator[Trial]:
-    """Those of every file, then those of jobs, whose files are read together."""
+    """Those of every file, then those of jobs, whose files are read together.
+
+    Raises RecordError naming file, line and field, after which nothing that was yielded counts.
+    """
     others = [each for each in recognised if each[1] not in JOB_READERS]
     of_jobs = [each for each in recognised if each[1] in JOB_READERS]
     yield from chain.from_iterable(_trials(*each, options) for each in others)
@@ -241,7 +235,7 @@ def _trials(file: InputFile, name: Format, options: ImportOptions) -> Iterator[T
         ) from error
 
 
-def _recognised(files: Callable[[], list[InputFile]], format_: str) -> list[tuple[InputFile, Format]]:
+def recognised_files(files: Callable[[], list[InputFile]], format_: str) -> list[tuple[InputFile, Format]]:
     if format_ != AUTO and format_ not in list(Format):
         known = ", ".join((AUTO, *Format))
         raise RecordError(f"{format_}: is no format that can be imported.", f"Known are {known}.")

@@ -129,7 +129,7 @@ _OF_SUFFIX: dict[str, tuple[ExportFormat, ...]] = {
 
 
 def format_of(output: Path | None, name: str | None) -> str:
-    """The format that was `told`, else that of the name of `output`, else jsonl.
+    """The format called `name`, else that of the suffix of `output`, else jsonl.
 
     Raises CompilewatchError where the name is that of another format.
     """

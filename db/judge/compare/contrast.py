@@ -25,7 +25,7 @@ class Observations:
     x: Floats
 
     def where(self, mask: Bools) -> Observations:
-        """Those that the flags `kept` choose; `kept` has one entry per trial."""
+        """Those that the flags of `mask`, one per trial, choose."""
         return Observations(self.case[mask], self.side[mask], self.run[mask], self.order[mask], self.x[mask])
 
 

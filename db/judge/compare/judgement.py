@@ -211,7 +211,7 @@ def judge_cases(
     """Verdict flags of every case.
 
     `minimum_effect` and `margin` are relative changes per case; `families` the number of metrics judged in
-    this comparison; `judged` flags the cases that take part (the canary does not), None for all; `planned`
+    this comparison; `counted` flags the cases that take part (the canary does not), None for all; `planned`
     says whether more trials than the smallest number are advised for this metric; `floor_cv` gives the noise
     per case that the machine is known for, by which advice is given where a case has none of its own.
 

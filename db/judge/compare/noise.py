@@ -39,7 +39,7 @@ class Past:
         return Cells((keys // width).astype(np.int64), build, n, mean, squares)
 
     def where(self, mask: Bools) -> Past:
-        """Those that the flags `kept` choose; `kept` has one entry per trial."""
+        """Those that the flags of `mask`, one per trial, choose."""
         return Past(self.series[mask], self.run[mask], self.build[mask], self.x[mask])
 
     @classmethod

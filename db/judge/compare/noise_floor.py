@@ -119,8 +119,8 @@ def _variations(logs: Present) -> list[float]:
     groups = len(logs.n)
     means = np.bincount(logs.codes, logs.values, groups) / np.maximum(logs.n, 1)
     squares = np.bincount(logs.codes, (logs.values - means[logs.codes]) ** 2, groups)
-    found: list[float] = np.sqrt(squares / np.where(logs.n > 1, logs.n - 1, np.nan)).tolist()
-    return found
+    variations: list[float] = np.sqrt(squares / np.where(logs.n > 1, logs.n - 1, np.nan)).tolist()
+    return variations
 
 
 def noise_floors(variations: Iterable[Scatter]) -> tuple[NoiseFloor, ...]:

@@ -19,7 +19,7 @@ from db.records.trial import FailureKind
 COMPONENTS = ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os", "compiler")
 """Parts of a build that a trials frame may name, in the order people read them."""
 
-_FOUND_BY_TORCH = ("cpu_capability",)
+_SETTINGS_OF_TORCH = ("cpu_capability",)
 """Settings that torch finds out by itself: another value belongs to the build that is compared."""
 
 NOT_THE_BUILDS_FAULT = (
@@ -153,6 +153,6 @@ def plain_settings(value: object, prefix: str = "") -> dict[str, object]:
     for name, each in value.items():
         if isinstance(each, dict):
             flat |= plain_settings(each, f"{prefix}{name}.")
-        elif prefix + str(name) not in _FOUND_BY_TORCH:
+        elif prefix + str(name) not in _SETTINGS_OF_TORCH:
             flat[prefix + str(name)] = each
     return flat

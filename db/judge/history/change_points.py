@@ -289,8 +289,3 @@ def examine_boundary(y: Floats, left: int, start: int, right: int, policy: Histo
 def autocorrelation(before: Floats, after: Floats, limit: float) -> float:
     """Lag-one autocorrelation of the residuals around both levels, between 0 and `limit`."""
     return float(_autocorrelations(before[None], after[None], limit)[0])
-
-
-def mann_whitney_z(before: Floats, after: Floats) -> float:
-    """Normal score of the Mann-Whitney U of two sides that are not empty."""
-    return float(_mann_whitney_z(before[None], after[None])[0])

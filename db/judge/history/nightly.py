@@ -53,12 +53,6 @@ def nightly_boundaries(y: Floats, policy: HistoryPolicy) -> NightlyBoundaries:
     return NightlyBoundaries(strong, placed, frozenset(lasting))
 
 
-def announced_starts(y: Floats, policy: HistoryPolicy) -> list[int]:
-    """Positions in `y` at which its newest night says that a new level began."""
-    night = nightly_boundaries(y, policy)
-    return [*(each.start for each in night.strong), *sorted(night.lasting)]
-
-
 def _placed(y: Floats, boundaries: list[Boundary], policy: HistoryPolicy) -> list[Boundary]:
     """Every boundary where its two levels meet best, if ranks agree that it stands there more clearly."""
     placed: list[Boundary] = []

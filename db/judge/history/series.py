@@ -172,11 +172,11 @@ def judge_new_point(
     live = [event for event in known if event.event_id not in revised and event.revises is None]
     night = nightly_boundaries(window.y, rules)
     flips = [event for event in live if event.verdict is Verdict.INCONCLUSIVE]
-    settled = [event for event in known if event not in flips]
+    changes = [event for event in known if event not in flips]
     fresh: list[ChangeEvent] = []
     for event in _announced(points, metric, window, night, rules):
         again = _near(event, flips, rules)
-        if _near(event, settled, rules) or (again and event.verdict is Verdict.INCONCLUSIVE):
+        if _near(event, changes, rules) or (again and event.verdict is Verdict.INCONCLUSIVE):
             continue
         fresh.append(in_place_of(points, event, again[0]) if again else event)
     withdrawn = [

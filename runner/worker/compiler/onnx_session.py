@@ -69,8 +69,8 @@ def _array(tensor: torch.Tensor) -> Any:
 
 def _through_arrays(session: Any, names: list[str]) -> Callable[..., Any]:
     def call(*inputs: Any) -> Any:
-        given = dict(zip(names, map(_array, tensors_of(inputs)), strict=True))
-        return _one_or_all([torch.from_numpy(array) for array in session.run(None, given)])
+        arrays = dict(zip(names, map(_array, tensors_of(inputs)), strict=True))
+        return _one_or_all([torch.from_numpy(array) for array in session.run(None, arrays)])
 
     return call
 

@@ -61,14 +61,14 @@ def precompile(spec: dict[str, Any], builder: Callable[..., Any], directory: Pat
     try:
         if options.warm_up:
             load_caches(directory, spec["device"])
-        found = first_steps(spec, builder)
+        report = first_steps(spec, builder)
         if not options.warm_up:
-            write_caches(directory, spec, found)
+            write_caches(directory, spec, report)
     except (CacheRefusedError, UnsupportedCaseError) as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 2
-    print(json.dumps(found) if options.json else in_words(found))  # noqa: T201
-    return int(options.warm_up and bool(found["compiled"] or found["built"] or not found["hits"]))
+    print(json.dumps(report) if options.json else in_words(report))  # noqa: T201
+    return int(options.warm_up and bool(report["compiled"] or report["built"] or not report["hits"]))
 
 
 def first_steps(spec: dict[str, Any], builder: Callable[..., Any]) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def cache_answers() -> dict[str, int]:
     }
 
 
-def write_caches(directory: Path, spec: dict[str, Any], found: dict[str, Any]) -> None:
+def write_caches(directory: Path, spec: dict[str, Any], report: dict[str, Any]) -> None:
     """Write what this process compiled, and what it is valid for.
 
     Raises UnsupportedCaseError where this release cannot, or where nothing was compiled.
@@ -136,15 +136,15 @@ def write_caches(directory: Path, spec: dict[str, Any], found: dict[str, Any]) -
         "strategy": spec["strategy"]["name"],
         "sha256": hashlib.sha256(buffer.getvalue()).hexdigest(),
         "surroundings": surroundings(spec["device"]),
-        **found,
+        **report,
     }
     (directory / VALID_FOR).write_text(json.dumps(valid_for, indent=2) + "\n", encoding="utf-8")
 
 
-def in_words(found: dict[str, Any]) -> str:
+def in_words(report: dict[str, Any]) -> str:
     """One line: what the first step took, and what the caches gave."""
     return (
-        f"First step {found['first_step_s']:.3g} s, second {found['second_step_s']:.3g} s; "
-        f"graphs from the cache: {found['hits']}, compiled: {found['compiled']}; "
-        f"libraries built: {found['built']}."
+        f"First step {report['first_step_s']:.3g} s, second {report['second_step_s']:.3g} s; "
+        f"graphs from the cache: {report['hits']}, compiled: {report['compiled']}; "
+        f"libraries built: {report['built']}."
     )

@@ -141,11 +141,6 @@ class Flag:
         if self._libc.timer_create(clock, ctypes.byref(event), ctypes.byref(self._timer)) != 0:
             raise RuntimeError(f"timer_create failed with errno {ctypes.get_errno()}")
 
-    @property
-    def is_raised(self) -> bool:
-        """Whether a stream that waits for it goes on."""
-        return self._word.value > 0
-
     def lower(self, after_ns: int) -> None:
         """Set it to 0, to be raised after `after_ns` at the latest."""
         self._set_timer(0)

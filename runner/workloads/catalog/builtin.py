@@ -8,14 +8,8 @@ datacenter GPU. Every model is built from its configuration with random weights;
 from __future__ import annotations
 
 from db.records.trial import Task
-from runner.workloads.catalog.definition import WorkloadDefinition
+from runner.workloads.catalog.definition import WorkloadDefinition, sequence_tokens
 from runner.workloads.catalog.streams import STREAMS
-
-
-def _tokens(definition: WorkloadDefinition) -> float:
-    """Of one batch of sequences of equal length."""
-    return (definition.batch_size or 1) * definition.shape["sequence_length"]
-
 
 _SMOKE = (
     WorkloadDefinition(
@@ -36,7 +30,7 @@ _SMOKE = (
         batch_size=32,
         shape={"sequence_length": 32},
         item="token",
-        count_items=_tokens,
+        count_items=sequence_tokens,
         kwargs={"width": 64, "heads": 4, "layers": 1},
     ),
     WorkloadDefinition(
@@ -116,7 +110,7 @@ _STANDARD = (
         shape={"sequence_length": 512},
         dtype="bfloat16",
         item="token",
-        count_items=_tokens,
+        count_items=sequence_tokens,
         packages=("transformers",),
     ),
     WorkloadDefinition(
@@ -139,7 +133,7 @@ _STANDARD = (
         shape={"sequence_length": 128},
         dtype="bfloat16",
         item="token",
-        count_items=_tokens,
+        count_items=sequence_tokens,
         kwargs={"width": 512, "heads": 8, "layers": 6},
     ),
     WorkloadDefinition(
@@ -190,7 +184,7 @@ def _encoder_training(name: str, summary: str, dtype: str = "float32", **kwargs:
         shape={"sequence_length": 32},
         dtype=dtype,
         item="token",
-        count_items=_tokens,
+        count_items=sequence_tokens,
         kwargs={"width": 64, "heads": 4, "layers": 2, **kwargs},
     )
 
@@ -219,7 +213,7 @@ _UNLISTED = (
         batch_size=2,
         shape={"sequence_length": 256},
         item="token",
-        count_items=_tokens,
+        count_items=sequence_tokens,
         kwargs={"width": 64, "heads": 4},
         has_regions=False,
     ),

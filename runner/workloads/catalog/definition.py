@@ -129,3 +129,8 @@ class WorkloadDefinition:
             items_per_iteration=items,
             item=self.item,
         )
+
+
+def sequence_tokens(definition: WorkloadDefinition) -> float:
+    """Of one batch of sequences of equal length."""
+    return (definition.batch_size or 1) * definition.shape["sequence_length"]

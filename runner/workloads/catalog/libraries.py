@@ -17,7 +17,7 @@ from typing import Any
 
 from db.errors import CompilewatchError, ConfigError, NotFoundError, one_line
 from db.records.trial import Task
-from runner.workloads.catalog.definition import WorkloadDefinition
+from runner.workloads.catalog.definition import WorkloadDefinition, sequence_tokens
 
 BATCH_SIZE = 8
 SEQUENCE_LENGTH = 128
@@ -76,29 +76,25 @@ def library_workload(name: str, root: Path) -> WorkloadDefinition:
 def _sized(base: WorkloadDefinition, sizes: str) -> WorkloadDefinition:
     batch_size, shape, dtype = base.batch_size, dict(base.shape), base.dtype
     for part in sizes.split("-") if sizes else ():
-        found = _SIZE.fullmatch(part)
-        if found is None:
+        match = _SIZE.fullmatch(part)
+        if match is None:
             raise ConfigError(
                 f"{one_line(part)!r} is no size of a workload.",
                 "Write @b8-s128-bfloat16: b is the batch size, s the sequence length, i the image size.",
             )
-        if found["dtype"]:
-            dtype = found["dtype"]
-        elif found["key"] == "b":
-            batch_size = int(found["size"])
+        if match["dtype"]:
+            dtype = match["dtype"]
+        elif match["key"] == "b":
+            batch_size = int(match["size"])
         else:
-            key = {"s": "sequence_length", "i": "image_size"}[found["key"]]
+            key = {"s": "sequence_length", "i": "image_size"}[match["key"]]
             if key not in shape:
                 raise ConfigError(
                     f"{one_line(base.name)} has no {key}, so {part} means nothing for it.",
                     f"Its size is {', '.join(shape)}.",
                 )
-            shape[key] = int(found["size"])
+            shape[key] = int(match["size"])
     return replace(base, batch_size=batch_size, shape=shape, dtype=dtype)
-
-
-def _tokens(definition: WorkloadDefinition) -> float:
-    return (definition.batch_size or 1) * definition.shape["sequence_length"]
 
 
 def _of_images(target: str, summary: str, image_size: int, kwargs: dict[str, Any]) -> WorkloadDefinition:
@@ -177,7 +173,7 @@ _SIZE_FIELD = re.compile(
 @functools.cache
 def _configuration_classes(folder: Path) -> tuple[_ConfigurationClass, ...]:
     """Every configuration of a model that the transformers in `folder` has."""
-    found = []
+    classes = []
     for file in sorted((folder / "models").glob("*/configuration_*.py")):
         text = _text(file)
         starts = list(_CLASS.finditer(text))
@@ -188,8 +184,10 @@ def _configuration_classes(folder: Path) -> tuple[_ConfigurationClass, ...]:
                 continue
             checkpoint = _CHECKPOINT.search(match[1])
             defaults = {key: int(value) for key, value in _SIZE_FIELD.findall(body)}
-            found.append(_ConfigurationClass(match[2], model_type[1], checkpoint and checkpoint[1], defaults))
-    return tuple(found)
+            classes.append(
+                _ConfigurationClass(match[2], model_type[1], checkpoint and checkpoint[1], defaults)
+            )
+    return tuple(classes)
 
 
 def _transformers_model(name: str, model: str, root: Path) -> WorkloadDefinition:
@@ -246,11 +244,11 @@ def _class_of(name: str, model: str) -> _ConfigurationClass:
     """The class whose defaults describe `model`: by type, or by the checkpoint it documents."""
     classes = _configuration_classes(_folder("transformers"))
     short = {each: (each.checkpoint or "").rpartition("/")[2] for each in classes}
-    found = [each for each in classes if model == each.model_type]
-    found = found or [each for each in classes if model in (each.checkpoint, short[each])]
-    if found:
+    matches = [each for each in classes if model == each.model_type]
+    matches = matches or [each for each in classes if model in (each.checkpoint, short[each])]
+    if matches:
         # Of a model of several parts, the class of the whole is the last in its file.
-        return found[-1]
+        return matches[-1]
     near = difflib.get_close_matches(model, [*filter(None, short.values())], n=1, cutoff=0.6)
     hint = f"Did you mean hf:{near[0]}? " if near else ""
     raise NotFoundError(
@@ -274,7 +272,7 @@ def _of_configuration(
             batch_size=BATCH_SIZE,
             shape={"sequence_length": length},
             item="token",
-            count_items=_tokens,
+            count_items=sequence_tokens,
             kwargs={"config": config},
         )
     if "image_size" in sizes or "num_channels" in sizes:

@@ -19,10 +19,10 @@ _HOW = {
 def _varying_tokens(definition: WorkloadDefinition) -> float:
     """Of one iteration, padding not counted."""
     names = ("median", "sigma", "shortest", "seed")
-    given: dict[str, Any] = {name: definition.kwargs[name] for name in names if name in definition.kwargs}
+    options: dict[str, Any] = {name: definition.kwargs[name] for name in names if name in definition.kwargs}
     batch_size = definition.batch_size or 1
     longest = definition.shape["longest"]
-    return Lengths(definition.kwargs["batches"], batch_size, longest=longest, **given).tokens()
+    return Lengths(definition.kwargs["batches"], batch_size, longest=longest, **options).tokens()
 
 
 def _decoded_tokens(definition: WorkloadDefinition) -> float:

@@ -163,7 +163,7 @@ DOORS: dict[str, Callable[[Question], Document]] = {
 JUDGE_OF = {
     "compare": "runner.cli.judging.gateway.compare",
     "gate": "runner.cli.judging.gateway.compare",
-    "API": "dashboard.api.judged.gateway.compare",
+    "API": "dashboard.api.comparisons.gateway.compare",
     "page": "dashboard.read.data.compare",
     "report": "dashboard.reports.freeze.compare",
 }

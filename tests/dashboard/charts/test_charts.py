@@ -26,7 +26,7 @@ from db.metrics.case_modes import mode_options
 from db.metrics.cases import summarize_cases
 from db.metrics.groups import row_dicts
 from db.metrics.mode_choice import ModeOption
-from db.metrics.quantities import Quantity, Unit
+from db.metrics.quantities import nanoseconds
 from db.metrics.trend import series_points
 from db.queries.cold_start import cold_starts
 from db.queries.facets import builds
@@ -251,7 +251,7 @@ def test_curves_cross_eager_where_the_crossing_is_marked(cases: pd.DataFrame) ->
 def test_one_compiled_strategy_takes_over_from_another_where_the_envelope_says() -> None:
     def option(strategy: str, compile_s: int, latency_ms: int) -> ModeOption:
         cost, latency = Fraction(compile_s * 10**9), Fraction(latency_ms * 10**6)
-        return ModeOption(strategy, Quantity(cost, Unit.NANOSECONDS), Quantity(latency, Unit.NANOSECONDS))
+        return ModeOption(strategy, nanoseconds(cost), nanoseconds(latency))
 
     options = [option("eager", 0, 10), option("default", 4, 8), option("max-autotune", 16, 7)]
     found = break_even.curves(options, {}, steps=100, restarts=0, log=True)

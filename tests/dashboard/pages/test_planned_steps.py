@@ -9,12 +9,12 @@ import pytest
 from dashboard.pages.break_even import charts as break_even
 from dashboard.pages.break_even.content import right_of_the_edge
 from db.metrics.mode_choice import ModeOption
-from db.metrics.quantities import Quantity, Unit
+from db.metrics.quantities import nanoseconds
 
 
 def _option(strategy: str, compile_s: int, latency_ms: int) -> ModeOption:
     cost, latency = Fraction(compile_s * 10**9), Fraction(latency_ms * 10**6)
-    return ModeOption(strategy, Quantity(cost, Unit.NANOSECONDS), Quantity(latency, Unit.NANOSECONDS))
+    return ModeOption(strategy, nanoseconds(cost), nanoseconds(latency))
 
 
 @pytest.mark.parametrize(

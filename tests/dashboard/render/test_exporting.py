@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pandas as pd
 import pytest
 
-from dashboard.charts.style import PreparedChart
+from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import charts as speedups
 from dashboard.pages.parts import Chart, Table, texts
@@ -126,7 +126,7 @@ def test_a_chart_is_drawn_with_its_title(name: str, begins: bytes) -> None:
     chart = Chart(
         "overview-speedups",
         "Speedup <b>over</b> eager",
-        PreparedChart(
+        ChartContent(
             "mlp is faster",
             speedups.spec(("mlp",), ("default",)),
             {"main": rows, "eager": pd.DataFrame({"speedup": [1.0]})},

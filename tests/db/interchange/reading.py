@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from db.interchange.files.opening import input_files
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.importing import read_file
+from db.interchange.read.importing import all_trials, recognised_files
 from db.records.trial import Trial
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
@@ -32,7 +34,8 @@ TOLD: dict[str, Any] = {
 
 def read(path: Path, *, format: str = "auto", **told: Any) -> list[Trial]:
     """Every trial of `path`, with exactly the facts told."""
-    return list(read_file(path, format=format, options=ImportOptions(**told)))
+    files = recognised_files(partial(input_files, path), format)
+    return list(all_trials(files, ImportOptions(**told), []))
 
 
 def read_told(path: Path, *, format: str = "auto", **told: Any) -> list[Trial]:

@@ -133,14 +133,17 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 from db.errors import CompilewatchError
-from db.interchange.read.importing import read_file
+from functools import partial
+from db.interchange.files.opening import input_files
 from db.interchange.files.options import ImportOptions
+from db.interchange.read.importing import all_trials, recognised_files
 before = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 limit = before + 768 * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
 try:
-    count = sum(1 for _ in read_file(Path(sys.argv[1]), format=sys.argv[2], options=ImportOptions()))
+    files = recognised_files(partial(input_files, Path(sys.argv[1])), sys.argv[2])
+    count = sum(1 for _ in all_trials(files, ImportOptions(), []))
 except CompilewatchError as error:
     print(error.message)
 else:

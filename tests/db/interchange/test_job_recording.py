@@ -8,18 +8,14 @@ import pytest
 
 from db.engine.session import Database
 from db.errors import RecordError
-from db.interchange.files.options import ImportOptions
-from db.interchange.read.importing import import_paths, read_file
+from db.interchange.read.importing import import_paths
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
-from db.records.trial import CacheState, Task, Trial
+from db.records.trial import CacheState, Task
+from tests.db.interchange.reading import read
 from tests.db.interchange.trace_logs import recorded_event, whole_recording
 
 S = 1_000_000_000
-
-
-def read(path: Path) -> list[Trial]:
-    return list(read_file(path, options=ImportOptions()))
 
 
 def written(folder: Path, **recordings: str) -> Path:
@@ -68,7 +64,7 @@ def test_a_line_that_was_not_finished_is_left_out_with_a_sentence(
 
 def test_a_job_that_died_while_it_compiled_has_no_first_step(tmp_path: Path) -> None:
     lines = whole_recording().splitlines()[:4]
-    (trial,) = list(read_file(written(tmp_path, x="\n".join(lines)), options=ImportOptions()))
+    (trial,) = read(written(tmp_path, x="\n".join(lines)))
     assert trial.cold_start is not None
     assert trial.cold_start.total_ns is None
     assert trial.samples_ns == []

@@ -12,13 +12,13 @@ import pytest
 
 from db.engine.session import Database
 from db.errors import RecordError
-from db.interchange.files.options import ImportOptions
 from db.interchange.read.compile_log import phase_of
-from db.interchange.read.importing import import_paths, read_file
+from db.interchange.read.importing import import_paths
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
-from db.records.trial import CacheState, CompilerEvent, Task, Trial
+from db.records.trial import CacheState, CompilerEvent, Task
 from runner.worker.compiler import phases
+from tests.db.interchange.reading import read
 from tests.db.interchange.trace_logs import MISMATCH, artifact, event, metrics, whole_log
 from tests.runner.measuring import FAST_COMPILE
 
@@ -31,10 +31,6 @@ def written(folder: Path, **logs: str) -> Path:
     for name, text in logs.items():
         (folder / NAME.format(name)).write_text(text)
     return folder
-
-
-def read(path: Path, **told: object) -> list[Trial]:
-    return list(read_file(path, options=ImportOptions(**told)))
 
 
 def test_a_log_becomes_a_cold_start_with_its_compile_facts(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from db.metrics.break_even import (
     price,
     steps_to_break_even,
 )
-from db.metrics.quantities import byte_count, nanoseconds
+from db.metrics.quantities import nanoseconds
 from db.metrics.trial_times import compile_cost_ns
 from db.wording.units import steps as steps_text
 
@@ -111,9 +111,7 @@ def test_a_time_has_a_price() -> None:
     assert price(nanoseconds(200 * 10**9), Decimal(36)) == Decimal("2.00")
 
 
-def test_what_is_no_time_or_no_price_is_refused() -> None:
-    with pytest.raises(UnitError):
-        price(byte_count(5), Decimal(1))
+def test_what_is_no_price_is_refused() -> None:
     for amount in (Decimal(-1), Decimal("NaN")):
         with pytest.raises(UnitError):
             price(nanoseconds(5), amount)

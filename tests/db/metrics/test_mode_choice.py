@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from db.errors import UnitError
 from db.metrics.break_even import Never, steps_to_break_even
 from db.metrics.mode_choice import ModeOption, Segment, best_option, lower_envelope
-from db.metrics.quantities import Subject, byte_count, nanoseconds
+from db.metrics.quantities import Subject, nanoseconds
 
 
 def option(name: str, cost: int, latency: int, restart_cost: int | None = None) -> ModeOption:
@@ -118,13 +118,11 @@ def test_what_cannot_be_chosen_is_refused() -> None:
     bert, resnet = Subject("box", "bert"), Subject("box", "resnet")
     mixed = [ModeOption("a", nanoseconds(1, bert), nanoseconds(1, bert))]
     mixed += [ModeOption("b", nanoseconds(1, resnet), nanoseconds(1, resnet))]
-    sizes = [ModeOption("a", byte_count(1), byte_count(1)), *MODES]
     for options, steps, restarts in (
         ([], 1, 0),
         (MODES, 0, 0),
         (MODES, 1, -1),
         (mixed, 1, 0),
-        (sizes, 1, 0),
         ([option("a", 1, 0)], 1, 0),
     ):
         with pytest.raises(UnitError):

@@ -14,7 +14,7 @@ from db.metrics.break_even import price, steps_to_break_even
 from db.metrics.cases import summarize_cases
 from db.metrics.geomean import geomean, matched_geomeans
 from db.metrics.mode_choice import ModeOption, best_option
-from db.metrics.quantities import Subject, byte_count, nanoseconds, require_one
+from db.metrics.quantities import Subject, nanoseconds, require_one
 from db.metrics.summary import summarize_samples
 from tests.db.metrics.frames import trial, trials_frame
 
@@ -44,7 +44,6 @@ LAPTOP = summarize_cases(
             lambda: steps_to_break_even(1, Fraction(1, 2), 0),
             "A latency must be above 0 ns. Measure the case again.",
         ),
-        (lambda: price(byte_count(1), Decimal(1)), "B have no price per hour. Give a time."),
         (
             lambda: price(nanoseconds(1), Decimal(-1)),
             "-1 is no price per hour. Give a number of 0 or more.",
@@ -78,10 +77,6 @@ LAPTOP = summarize_cases(
         (
             lambda: nanoseconds(1) + 1,  # type: ignore[operator]
             "ns cannot meet a plain number. Give the number its unit.",
-        ),
-        (
-            lambda: nanoseconds(1) + byte_count(1),
-            "ns and B cannot meet in one formula. Convert or choose one quantity.",
         ),
         (
             lambda: nanoseconds(1, BERT) - nanoseconds(1, RESNET),

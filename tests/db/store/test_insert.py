@@ -17,9 +17,9 @@ from db.store.trial_rows import (
     SAMPLE_KINDS,
     Identifier,
     detail_columns,
-    prepare,
     sample_columns,
     trial_columns,
+    trial_rows,
 )
 from db.store.trials import save_trials
 from db.tables.metadata import JsonText
@@ -35,7 +35,7 @@ TABLES = (TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES)
 
 
 def rows_of() -> dict[str, list[dict[str, object]]]:
-    prepared = prepare(TRIALS, Identifier())
+    prepared = trial_rows(TRIALS, Identifier())
     columns = {
         "trial": trial_columns(prepared),
         "trial_detail": {
@@ -120,7 +120,7 @@ def test_what_no_row_has_is_null(database: Database) -> None:
     """Columns that are null in all rows are not named; with one value among them they are."""
     alike = [trial.model_copy(update={"trial_id": f"t{n}"}) for n, trial in enumerate([TRIALS[2]] * 3)]
     save_trials(database, alike)
-    told = trial_columns(prepare(alike, Identifier()))
+    told = trial_columns(trial_rows(alike, Identifier()))
     assert told["ended_at"] == [None] * 3
     with database.read() as connection:
         stored = connection.execute(select(TRIAL).order_by(TRIAL.c.trial_id)).mappings().all()
@@ -162,14 +162,14 @@ def test_the_content_tells_any_two_different_records_apart() -> None:
             {"memory": trial.memory.model_copy(update={"peak_bytes": None})},
         )
     ]
-    contents = [entry.content for entry in prepare([trial, trial, *others], Identifier())]
+    contents = [entry.content for entry in trial_rows([trial, trial, *others], Identifier())]
     assert contents[0] == contents[1]
     assert len(set(contents)) == 1 + len(others)
 
 
 def content_of(trial: Trial) -> str:
     """As releases stored it: written out, from one trial alone."""
-    (ids,) = [entry.ids for entry in prepare([trial], Identifier())]
+    (ids,) = [entry.ids for entry in trial_rows([trial], Identifier())]
     arrays = [(kind, values) for kind in SAMPLE_KINDS if (values := getattr(trial, kind))]
     began, ended = (at and at.isoformat().replace("+00:00", "Z") for at in (trial.started_at, trial.ended_at))
     told = [
@@ -191,7 +191,7 @@ def test_the_content_is_the_one_that_earlier_releases_stored() -> None:
     """Otherwise a trial that is sent again would be compared with what is stored field by field."""
     few = [*TRIALS, make_trial(warmup_ns=[]), make_trial(samples_ns=[5], control_samples_ns=[])]
     many = [trial.model_copy(update={"trial_id": f"t{n}"}) for n in range(70) for trial in few]
-    prepared = prepare(many, Identifier())
+    prepared = trial_rows(many, Identifier())
     assert [entry.trial for entry in prepared] == many
     assert [entry.content for entry in prepared] == [*map(content_of, many)]
 
@@ -199,5 +199,5 @@ def test_the_content_is_the_one_that_earlier_releases_stored() -> None:
 def test_trials_are_prepared_together_as_alone() -> None:
     """Many at once, and of many lengths."""
     many = [make_trial(seed=n, samples=1 + n % 7, warmup_ns=[n] * (n % 3)) for n in range(230)] + TRIALS
-    alone = [entry for trial in many for entry in prepare([trial], Identifier())]
-    assert [entry[1:] for entry in prepare(many, Identifier())] == [entry[1:] for entry in alone]
+    alone = [entry for trial in many for entry in trial_rows([trial], Identifier())]
+    assert [entry[1:] for entry in trial_rows(many, Identifier())] == [entry[1:] for entry in alone]

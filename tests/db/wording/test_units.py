@@ -94,7 +94,7 @@ def test_ratios_percents_counts_rates_and_money() -> None:
     assert units.money(-0.5) == "-$0.500"
     assert units.money(0.9994) == "$0.999"
     assert units.money(0.9996) == units.money(1) == "$1.00"
-    assert units.money(-2.5, "€") == "-€2.50"
+    assert units.money(-2.5) == "-$2.50"
     assert units.money(0) == "$0.00"
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from db.judge.history.change_points import boundaries, candidates
-from db.judge.history.nightly import announced_starts, nightly_boundaries
+from db.judge.history.nightly import nightly_boundaries
 from db.judge.policy import HistoryPolicy
 from db.metrics.groups import Floats
 
@@ -16,6 +16,11 @@ LENIENT = RULES.at(RULES.lasting_p_value)
 
 def noise(seed: int, n: int) -> Floats:
     return 0.02 * np.random.default_rng(seed).standard_normal(n)
+
+
+def announced_starts(y: Floats, policy: HistoryPolicy) -> list[int]:
+    night = nightly_boundaries(y, policy)
+    return [*(each.start for each in night.strong), *sorted(night.lasting)]
 
 
 @pytest.mark.parametrize(("seed", "night", "start"), [(0, 53, 41), (29, 61, 43), (47, 55, 40)])
