@@ -1,6 +1,6 @@
-"""What a waiting worker writes of its host, as SQL for psycopg: it stays small without SQLAlchemy.
+"""What a worker writes of its host, as SQL for the connections of the queue, which wait for the database.
 
-The same rows as `db.store.schedules` and `db.store.schedules` write, on PostgreSQL alone, where the queue is.
+The same rows as `db.store.schedules` writes, on PostgreSQL alone, where the queue is.
 """
 
 from __future__ import annotations

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 from typing import Annotated
 
 import typer
 
 from db.errors import ConfigError
 from runner.cli.options import ConfigOption, DatabaseOption, settings_of
-from runner.config.settings import Settings
-from runner.device.lock import default_lock_dir
 from runner.device.state import DeviceFacts, device_facts
-from runner.fleet.names import queue_of_device, queues_of_worker
+from runner.fleet.names import queue_of_device
 from runner.fleet.requirements import require_fleet
+from runner.service.logs import log_to_standard_error
 from runner.service.owner import owner_of
 
 
@@ -54,45 +52,21 @@ def worker(
         )
     require_fleet(settings.database_url)
     facts = _choose(gpu)
-    _become_listener(_worker_settings(facts, gpu, queue, exit_when_idle, max_trials, settings), settings)
-    return 0
-
-
-def _worker_settings(
-    facts: DeviceFacts,
-    gpu: str | None,
-    queue: str | None,
-    exit_when_idle_s: float | None,
-    max_trials: int | None,
-    settings: Settings,
-) -> bytes:
-    """What the waiting program is told; `gpu` and `queue` as they were given here."""
+    log_to_standard_error(settings.service.log_format)
     from runner.fleet.host_watch import WorkerPlace
-    from runner.fleet.listener import WorkerSettings
-    from runner.fleet.queue import conninfo_of
+    from runner.fleet.listener import serve
 
-    host, machine_type = socket.gethostname(), queue or queue_of_device(facts.name)
-    return WorkerSettings(
-        conninfo=conninfo_of(settings.database_url),
-        queues=queues_of_worker(machine_type, host, facts.uuid),
-        place=WorkerPlace(
-            host=host,
-            owner=owner_of(host),
-            queue=machine_type,
-            device="cuda:0" if facts.uuid else "cpu",
-            served=gpu or ("0" if facts.uuid else "cpu"),
-            data_dir=str(settings.data_dir.absolute()),
-        ),
+    host = socket.gethostname()
+    place = WorkerPlace(
+        host=host,
+        owner=owner_of(host),
+        queue=queue or queue_of_device(facts.name),
         gpu=facts.uuid,
-        config=str(settings.config_file or ""),
-        lock_dir=str(default_lock_dir()),
-        heartbeat_s=settings.fleet.heartbeat_s,
-        stalled_s=settings.fleet.stalled_s,
-        idle_s=settings.fleet.idle_s,
-        log_format=settings.service.log_format,
-        exit_when_idle_s=exit_when_idle_s,
-        max_trials=max_trials,
-    ).to_json()
+        served=gpu or ("0" if facts.uuid else "cpu"),
+        data_dir=settings.data_dir.absolute(),
+    )
+    serve(settings, place, exit_when_idle_s=exit_when_idle, max_trials=max_trials)
+    return 0
 
 
 def _choose(gpu: str | None) -> DeviceFacts:
@@ -112,16 +86,3 @@ def _choose(gpu: str | None) -> DeviceFacts:
         raise ConfigError(f"There is no GPU {gpu} here.", "`nvidia-smi -L` shows which there are.")
     os.environ["CUDA_VISIBLE_DEVICES"] = facts.uuid
     return facts
-
-
-def _become_listener(message: bytes, settings: Settings) -> None:
-    """Go on as the waiting program: what reading the configuration took up in memory is given back."""
-    reading, writing = os.pipe()
-    os.write(writing, message)
-    os.close(writing)
-    os.set_inheritable(reading, True)
-    # The measuring process reads the configuration again, with the address that was given here.
-    os.environ["COMPILEWATCH_DATABASE_URL"] = settings.database_url
-    program = ["-m", "runner.fleet.listener", str(reading)]
-    sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, *program])  # noqa: S606

@@ -1,6 +1,4 @@
-"""A host as it is now: the room on its disk, the state of its GPUs. Standard library and NVML only, since a
-worker that waits reads it too.
-"""
+"""A host as it is now: the room on its disk, the state of its GPUs."""
 
 from __future__ import annotations
 

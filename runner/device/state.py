@@ -6,12 +6,11 @@ import os
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pynvml
 
-if TYPE_CHECKING:
-    from db.records.trial import DeviceState
+from db.records.trial import DeviceState
 
 # nvml.h, nvmlClocksEventReasons. The first four slow a device because something is wrong or too hot; a power
 # cap is the normal state of a busy GPU and no reason for doubt.
@@ -202,9 +201,6 @@ class DeviceWatch:
 
     def state(self) -> DeviceState | None:
         """`DeviceState` of the record; None where nothing was read."""
-        # A worker that waits reads its GPU too, and stays small without the records.
-        from db.records.trial import DeviceState
-
         if not self._series and self._reasons is None:
             return None
         active = reasons_in_words(self._reasons or 0)

@@ -1,4 +1,4 @@
-"""What a waiting worker says of its host, every half minute: that it lives, its disk, its GPU, its spool."""
+"""What a worker says of its host, every half minute: that it lives, its disk, its GPU, its spool."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from db.store.host_statements import (
 )
 from runner.device.host import device_reading, disk_room
 from runner.fleet.queue import PatientConnector, reason_of
-from runner.storage.spool_size import spool_size
+from runner.storage.spool import Spool
 
 _LOG = logging.getLogger("compilewatch.fleet")
 SAVE_INTERVAL_S = 30.0
@@ -32,16 +32,21 @@ SAVE_INTERVAL_S = 30.0
 
 @dataclass(frozen=True)
 class WorkerPlace:
-    """Where a worker is. `host` is its name, `owner` this process, `queue` its machine type, `device` as
-    torch names it, `served` what it serves there, as it was told: a GPU's number or UUID, or "cpu".
+    """Where a worker is. `host` is its name, `owner` this process, `queue` its machine type, `gpu` a UUID,
+    None for the CPU; `served` is the same as people write it: a GPU's number or UUID, or "cpu".
     """
 
     host: str
     owner: str
     queue: str
-    device: str
+    gpu: str | None
     served: str
-    data_dir: str
+    data_dir: Path
+
+    @property
+    def device(self) -> str:
+        """As torch names it."""
+        return "cuda:0" if self.gpu else "cpu"
 
 
 class HostWatch:
@@ -104,7 +109,7 @@ class HostWatch:
 
     async def _save_host(self, *, idle: bool) -> None:
         reading = device_reading(self._place.device) if idle else None
-        free, total = disk_room(Path(self._place.data_dir))
+        free, total = disk_room(self._place.data_dir)
         now = self._clock()
         is_read = idle and (reading is not None or self._place.device == "cpu")
         await self._connector.execute_query_async(
@@ -123,12 +128,12 @@ class HostWatch:
         self._is_first = self._is_first and not is_read
 
     async def _save_health(self) -> None:
-        trials, size_bytes = spool_size(Path(self._place.data_dir) / "spool")
+        spool = Spool(self._place.data_dir / "spool")
         await self._connector.execute_query_async(
             SAVE_HEALTH,
             host=f"{self._place.host}/{self._place.served}",
             seen_at=self._clock(),
-            spool_trials=trials,
-            spool_bytes=size_bytes,
+            spool_trials=len(spool.waiting()),
+            spool_bytes=spool.size_bytes(),
             database_errors=self._connector.errors,
         )

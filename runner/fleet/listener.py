@@ -1,25 +1,17 @@
-"""The waiting worker: takes jobs of its queues one at a time and has them measured by the process beside it.
-
-    python -m runner.fleet.listener DESCRIPTOR
-
-It is small because it does nothing but wait: no pydantic, no SQLAlchemy. `compilewatch worker` reads the
-configuration, writes what is needed as JSON into a pipe, and becomes this program.
-"""
+"""The worker: takes jobs of its queues one at a time and has each measured in a thread."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
+import functools
+import gc
 import logging
-import os
 import signal
-import sys
 import time
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Coroutine
+from datetime import UTC, datetime
+from typing import Any, NoReturn
 
 import psycopg
 from procrastinate import App, BaseRetryStrategy, JobContext, RetryDecision
@@ -27,109 +19,35 @@ from procrastinate.exceptions import AppNotOpen, ConnectorException, JobAborted
 from procrastinate.job_context import AbortReason
 from procrastinate.jobs import Job as QueueJob
 
-from runner.device.lock import DeviceBusyError, device_lock
-from runner.fleet.companion import Companion, CompanionDiedError
+from db.errors import CompilewatchError
+from runner.config.settings import Settings
+from runner.config.sources import load_settings
+from runner.device.lock import DeviceBusyError, default_lock_dir, device_lock
 from runner.fleet.host_watch import SAVE_INTERVAL_S, HostWatch, WorkerPlace
-from runner.fleet.names import LONGEST_WAIT_S, TASK
-from runner.fleet.queue import HAS_WAITING, NO_ATTEMPT, PatientConnector, create_tables, open_app, reason_of
-from runner.service.logs import LogFormat, log_to_standard_error
-
-# The hourly work of a worker's host: when it is due, and the process that does it.
+from runner.fleet.measurer import Equipment, Measurement
+from runner.fleet.names import LONGEST_WAIT_S, TASK, queues_of_worker
+from runner.fleet.queue import (
+    HAS_WAITING,
+    NO_ATTEMPT,
+    PatientConnector,
+    conninfo_of,
+    create_tables,
+    open_app,
+    reason_of,
+)
+from runner.fleet.upkeep import Chores, do_chores
 
 _LOG = logging.getLogger("compilewatch.fleet")
-PERIOD_S = 3600.0
-_LONGEST_S = 300.0
-
-PROGRAM = (sys.executable, "-m", "runner.fleet.upkeep")
-
-
-class Chores:
-    """`if_due` runs `runner.fleet.upkeep`: first `first_s` after the start, then hourly.
-
-    Not at once, so that a worker that has just come begins a trial first, and one that is started again and
-    again measures all the same.
-    """
-
-    def __init__(
-        self,
-        config: str,
-        *,
-        first_s: float,
-        program: Sequence[str] = PROGRAM,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._command = [*program, str(os.getpid()), config]
-        self._monotonic = monotonic
-        self._retry_s = first_s
-        self._due = monotonic() + first_s
-        self._lock = asyncio.Lock()
-
-    def due_in_s(self) -> float:
-        """Seconds until it is due; 0 where it is."""
-        return max(0.0, self._due - self._monotonic())
-
-    async def if_due(self) -> None:
-        """Have it done and wait for it, five minutes at most; cancelled, it ends and is due again soon."""
-        async with self._lock:
-            if self.due_in_s() > 0:
-                return
-            self._due = self._monotonic() + PERIOD_S
-            process = await asyncio.create_subprocess_exec(
-                *self._command, stdin=asyncio.subprocess.DEVNULL, process_group=0
-            )
-            try:
-                await asyncio.wait_for(process.wait(), _LONGEST_S)
-            except TimeoutError:
-                _LOG.warning("The hourly work took longer than %.0f s and was ended.", _LONGEST_S)
-            except asyncio.CancelledError:
-                self._due = self._monotonic() + self._retry_s
-                raise
-            finally:
-                if process.returncode is None:
-                    process.kill()
-                    await process.wait()
-
-
 _REAP_EVERY_S = 5.0
 _PAUSE_S = 5.0
 _LAST_OUTPUT_S = 8.0
+_END_WITHIN_S = 15.0
 _LOOK_EVERY_S = 1.0
 _RETENTION_H = 7 * 24
 _UNLISTED_AFTER_S = 600.0
 """Longer than most outages: a worker that the queue does not list any more must begin anew to be given jobs.
 Its trial goes back much sooner.
 """
-
-
-@dataclass(frozen=True)
-class WorkerSettings:
-    """What the waiting worker is told. `gpu` is a UUID, None for the CPU; `conninfo` may hold a password.
-
-    It ends by itself after `exit_when_idle_s` without a trial, or after `max_trials`; None is never.
-    """
-
-    conninfo: str
-    queues: list[str]
-    place: WorkerPlace
-    gpu: str | None
-    config: str
-    lock_dir: str
-    heartbeat_s: float
-    stalled_s: float
-    idle_s: float
-    log_format: LogFormat
-    exit_when_idle_s: float | None = None
-    max_trials: int | None = None
-
-    def to_json(self) -> bytes:
-        """As `compilewatch worker` writes it into the pipe."""
-        return json.dumps(asdict(self)).encode()
-
-    @classmethod
-    def from_json(cls, content: bytes) -> WorkerSettings:
-        """What `to_json` wrote."""
-        values = json.loads(content)
-        return cls(**values | {"place": WorkerPlace(**values["place"])})
 
 
 class AgainError(Exception):
@@ -150,16 +68,34 @@ class TryAgain(BaseRetryStrategy):
 
 
 class Listener:
-    """One worker: `run` until `stop`."""
+    """One worker: `run` until `stop`, or until it had no trial for `exit_when_idle_s` or `max_trials`."""
 
-    def __init__(self, settings: WorkerSettings) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        place: WorkerPlace,
+        *,
+        exit_when_idle_s: float | None = None,
+        max_trials: int | None = None,
+    ) -> None:
         self._settings = settings
-        self._connector = PatientConnector(settings.conninfo)
+        self._place = place
+        self._exit_when_idle_s = exit_when_idle_s
+        self._max_trials = max_trials
+        self._queues = queues_of_worker(place.queue, place.host, place.gpu)
+        self._conninfo = conninfo_of(settings.database_url)
+        self._connector = PatientConnector(self._conninfo)
         self._app: App = open_app(self._connector)
         self._app.task(name=TASK, pass_context=True, retry=TryAgain())(self._measure)
-        self._companion = Companion(settings.place.device, settings.config, idle_s=settings.idle_s)
-        self._host = HostWatch(settings.place, self._connector)
-        self._chores = Chores(settings.config, first_s=settings.idle_s)
+        self._host = HostWatch(place, self._connector)
+        self._chores = Chores(self._do_chores, first_s=settings.fleet.idle_s)
+        # Its file may have been edited since, and its address may have been an option of the command.
+        self._read_settings = functools.partial(
+            load_settings, settings.config_file, options={"database_url": settings.database_url}
+        )
+        self._equipment = Equipment(self._read_settings)
+        self._putting_away: asyncio.TimerHandle | None = None
+        self._measurement: Measurement | None = None
         self._stopping = asyncio.Event()
         self._held: set[int] = set()
         self._forgotten: set[int] = set()
@@ -170,6 +106,9 @@ class Listener:
     def stop(self) -> None:
         """End the job that runs, give it back to the queue, and end."""
         self._stopping.set()
+        if self._measurement is not None:
+            # At once: what is measured may have had the same signal, and its end is no result then.
+            self._measurement.drop()
 
     async def run(self) -> None:
         """Work until `stop`; a queue that cannot be used is tried again."""
@@ -182,11 +121,11 @@ class Listener:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stopping.wait(), _PAUSE_S)
         idleness.cancel()
-        await self._companion.drop()
+        self._equipment.put_away()
 
     async def _stop_when_idle(self) -> None:
         """Stop once there was nothing to measure for `exit_when_idle_s`, also where the database is away."""
-        longest_s = self._settings.exit_when_idle_s
+        longest_s = self._exit_when_idle_s
         while longest_s is not None:
             idle_s = 0.0 if self._held else time.monotonic() - self._idle_since
             if idle_s >= longest_s and not await self._has_waiting():
@@ -197,16 +136,15 @@ class Listener:
 
     async def _has_waiting(self) -> bool:
         """Whether a trial of our queues waits; a queue that does not answer at once has none."""
-        queues = self._settings.queues
         with contextlib.suppress(ConnectorException, AppNotOpen, TimeoutError):
             row = await asyncio.wait_for(
-                self._connector.execute_query_one_async(HAS_WAITING, queues=queues), _PAUSE_S
+                self._connector.execute_query_one_async(HAS_WAITING, queues=self._queues), _PAUSE_S
             )
             return bool(row["has_waiting"])
         return False
 
     async def _connect_and_work(self) -> None:
-        await asyncio.to_thread(create_tables, self._settings.conninfo)
+        await asyncio.to_thread(create_tables, self._conninfo)
         async with self._app.open_async():
             worker = asyncio.create_task(self._work())
             reaper = asyncio.create_task(self._reap())
@@ -227,15 +165,15 @@ class Listener:
                     task.cancel()
 
     def _work(self) -> Coroutine[Any, Any, None]:
-        settings = self._settings
-        _LOG.info("Waiting for trials of %s.", ", ".join(settings.queues))
+        fleet = self._settings.fleet
+        _LOG.info("Waiting for trials of %s.", ", ".join(self._queues))
         return self._app.run_worker_async(
-            queues=settings.queues,
+            queues=self._queues,
             concurrency=1,
             install_signal_handlers=False,
             shutdown_graceful_timeout=0,
-            update_heartbeat_interval=settings.heartbeat_s,
-            stalled_worker_timeout=_UNLISTED_AFTER_S + settings.stalled_s,
+            update_heartbeat_interval=fleet.heartbeat_s,
+            stalled_worker_timeout=_UNLISTED_AFTER_S + fleet.stalled_s,
             delete_jobs="never",
         )
 
@@ -245,37 +183,67 @@ class Listener:
         assert job.id is not None
         self._held.add(job.id)
         self._worker_id = job.worker_id
+        if self._putting_away is not None:
+            self._putting_away.cancel()
+        measurement = Measurement(self._equipment, self._place.device, message, job.attempts)
+        self._measurement = measurement
         try:
             # What is due between measurements would never be done where trials follow each other all day.
             await self._chores.if_due()
-            answer = await self._companion.measure(message, job.attempts)
+            measurement.start()
+            await measurement.wait()
+            if measurement.is_dropped:
+                # By `stop`: the queue's library cancels this task next.
+                await asyncio.Event().wait()
         except asyncio.CancelledError:
-            if context.abort_reason() is not AbortReason.USER_REQUEST:
-                await asyncio.shield(self._companion.drop())
-                await asyncio.shield(self._note_stop(job))
-                raise AgainError("the worker was stopped") from None
-            await asyncio.shield(self._companion.cancel())
-            _LOG.info("The trial was cancelled.", extra={"trial_id": job.queueing_lock})
-            raise JobAborted from None
-        except CompanionDiedError as error:
-            _LOG.warning("%s The trial goes back to the queue.", error, extra={"trial_id": job.queueing_lock})
-            raise AgainError(str(error)) from error
+            await self._end(measurement, context)
         finally:
+            self._measurement = None
+            self._connector.errors += measurement.database_errors
             self._held.discard(job.id)
             self._idle_since = time.monotonic()
-        self._connector.errors += answer["database_errors"]
-        if answer["ended"] == "failed":
-            _LOG.warning("Not measured: %s", answer["why"], extra={"trial_id": job.queueing_lock})
-            raise AgainError(answer["why"], _PAUSE_S)
-        if answer["ended"] == "dropped":
-            await self._note_stop(job)
-            raise AgainError("the measuring process was stopped", _PAUSE_S)
+            self._putting_away = asyncio.get_running_loop().call_later(
+                self._settings.fleet.idle_s, self._equipment.put_away
+            )
+        try:
+            measurement.is_stored()
+        except CompilewatchError as error:
+            _LOG.warning("Not measured: %s", error, extra={"trial_id": job.queueing_lock})
+            raise AgainError(str(error), _PAUSE_S) from error
+        except Exception as error:
+            _LOG.exception("The trial goes back to the queue.", extra={"trial_id": job.queueing_lock})
+            raise AgainError(str(error)) from error
         _LOG.info("Measured.", extra={"trial_id": job.queueing_lock})
         self._measured += 1
-        if self._measured == self._settings.max_trials:
+        if self._measured == self._max_trials:
             _LOG.info("Measured as many trials as this worker may.")
             # How this job ended is written before the worker ends: the queue's library sees to that.
             self.stop()
+
+    async def _end(self, measurement: Measurement, context: JobContext) -> NoReturn:
+        """End a job whose task was cancelled. Its thread ends within 15 s, or with this process."""
+        job = context.job
+        is_cancelled = context.abort_reason() is AbortReason.USER_REQUEST
+        if is_cancelled:
+            measurement.cancel()
+            # A stop of the worker ends this wait for a database that is away.
+            with contextlib.suppress(asyncio.CancelledError):
+                await measurement.wait()
+        measurement.drop()
+        await measurement.wait(_END_WITHIN_S)
+        if is_cancelled:
+            _LOG.info("The trial was cancelled.", extra={"trial_id": job.queueing_lock})
+            raise JobAborted from None
+        await self._note_stop(job)
+        raise AgainError("the worker was stopped") from None
+
+    def _do_chores(self) -> None:
+        # The hour is long, so its builds may be others than those of the trials before.
+        settings, place, database = self._read_settings(), self._place, self._equipment.database
+        try:
+            do_chores(settings, database, host=place.host, owner=place.owner, now=datetime.now(UTC))
+        finally:
+            database.close()
 
     async def _note_stop(self, job: QueueJob) -> None:
         """A trial that went back in order has not failed: a node may be taken back any number of times."""
@@ -294,7 +262,7 @@ class Listener:
         """Write that this worker lives as often as the queue is told."""
         while True:
             await self._host.save_worker(self._measured)
-            await asyncio.sleep(self._settings.heartbeat_s)
+            await asyncio.sleep(self._settings.fleet.heartbeat_s)
 
     async def _reap(self) -> None:
         """Give back the jobs of silent workers, and forget old jobs."""
@@ -308,11 +276,11 @@ class Listener:
 
     async def _reap_once(self) -> None:
         # After an outage everybody was silent; who measured meanwhile is back within the longest wait.
-        if self._connector.back_for_s() < LONGEST_WAIT_S + self._settings.stalled_s:
+        if self._connector.back_for_s() < LONGEST_WAIT_S + self._settings.fleet.stalled_s:
             return
         manager = self._app.job_manager
         stalled = await manager.get_stalled_jobs(
-            task_name=TASK, seconds_since_heartbeat=self._settings.stalled_s
+            task_name=TASK, seconds_since_heartbeat=self._settings.fleet.stalled_s
         )
         for job in (*stalled, *await self._lost_jobs()):
             if job.id not in self._held:
@@ -355,36 +323,28 @@ def log_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> 
         loop.default_exception_handler(context)
 
 
-async def _serve(settings: WorkerSettings) -> None:
-    listener = Listener(settings)
-    loop = asyncio.get_running_loop()
-    loop.set_exception_handler(log_loop_error)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, listener.stop)
-    await listener.run()
+def serve(
+    settings: Settings, place: WorkerPlace, *, exit_when_idle_s: float | None, max_trials: int | None
+) -> None:
+    """Serve one GPU until SIGTERM or Ctrl-C, or as a `Listener` ends by itself.
 
-
-def main(descriptor: str) -> int:
-    """Serve one GPU until SIGTERM or Ctrl-C. `descriptor`: the pipe that holds a `WorkerSettings` as JSON.
-
-    The exit code is 2 where another worker serves that GPU.
+    Raises DeviceBusyError where another worker serves it.
     """
-    with os.fdopen(int(descriptor), "rb") as pipe:
-        settings = WorkerSettings.from_json(pipe.read())
-    log_to_standard_error(settings.log_format)
-    served = settings.gpu or settings.place.device
+
+    async def listen() -> None:
+        listener = Listener(settings, place, exit_when_idle_s=exit_when_idle_s, max_trials=max_trials)
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(log_loop_error)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, listener.stop)
+        await listener.run()
+
+    served = place.gpu or place.device
     busy = DeviceBusyError(
         f"Another worker serves {served} on this host.", "Stop it first, or name another GPU with --gpu."
     )
-    try:
-        with device_lock(f"worker-{served}", Path(settings.lock_dir), wait_s=0, busy=busy):
-            asyncio.run(_serve(settings))
-    except DeviceBusyError as error:
-        sys.stderr.write(f"compilewatch: {error.message}\n  {error.next_step}\n")
-        return error.exit_code
+    # As Python has it: the command line collects garbage seldom, and a worker lives on for months.
+    gc.set_threshold(700, 10, 10)
+    with device_lock(f"worker-{served}", default_lock_dir(), wait_s=0, busy=busy):
+        asyncio.run(listen())
     _LOG.info("Stopped.")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))

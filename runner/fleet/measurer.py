@@ -1,42 +1,33 @@
-"""The process beside a waiting worker that measures what the worker was given, and stores it.
+"""What a worker was given, measured and stored in a thread beside the one that listens to the queue.
 
-    python -m runner.fleet.measurer PARENT DEVICE [CONFIG]
-
-Takes one JSON object per line on standard input, `{"do": "measure", "message": ..., "attempts": N}` or
-`{"do": "cancel"}`, and answers each measurement with one line. When standard input ends, or with SIGTERM,
-what runs is given up unrecorded: another worker begins it again. Apart from the waiting worker, so that
-waiting costs little.
+A thread for each job may end: a measured process does not die with it. Its guard waits for the end of this
+process by a pipe, and sets PR_SET_PDEATHSIG, which fires at the end of the *thread* that forked, for its own
+child alone (`runner.process.guard`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import functools
-import json
 import logging
-import queue
-import signal
-import sys
-import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from threading import Event
 
 from db.engine.session import Database, open_database
 from db.errors import CompilewatchError, ConflictError, DatabaseError, RecordError
 from db.queries.fleet import stored_trials
 from db.records.trial import Failure, FailureKind, Trial
 from runner.config.settings import Settings
-from runner.config.sources import load_settings
 from runner.device.lock import DeviceBusyError
 from runner.device.state import device_facts
-from runner.fleet.lifeline import die_with
 from runner.fleet.message import Message, job_of, read_message, specs_without_code
 from runner.fleet.names import LONGEST_WAIT_S, MOST_ATTEMPTS
+from runner.fleet.threads import in_thread
 from runner.plan.host_stacks import HostStacks
+from runner.process.cancellation import PreparationCancelledError, cancellable
 from runner.process.local_executor import measure_job
 from runner.process.record import unmeasured
-from runner.service.logs import log_to_standard_error
 from runner.storage.persistence import NotPersistedError, persist, store_waiting
 from runner.storage.spool import Spool
 
@@ -44,98 +35,136 @@ _LOG = logging.getLogger("compilewatch.fleet")
 _FIRST_WAIT_S = 1.0
 
 
-class Inbox:
-    """Reads standard input in a thread of its own."""
+class Equipment:
+    """What the trials of this host need, each made when it is first wanted.
 
-    def __init__(self) -> None:
-        self.measurements: queue.Queue[dict[str, Any] | None] = queue.Queue()
-        self.cancelled = threading.Event()
-        self.dropped = threading.Event()
-        threading.Thread(target=self._read, name="inbox", daemon=True).start()
+    It is read once for trials that follow each other. `put_away` after an idle while: the next trial has what
+    was edited or upgraded meanwhile, and a worker at rest holds no connection.
+    """
 
-    def _read(self) -> None:
-        for line in sys.stdin:
-            content = json.loads(line)
-            if content["do"] == "cancel":
-                self.cancelled.set()
-            else:
-                self.cancelled.clear()
-                self.measurements.put(content)
-        self.drop()
+    def __init__(self, read_settings: Callable[[], Settings]) -> None:
+        self._read_settings = read_settings
+
+    @functools.cached_property
+    def settings(self) -> Settings:
+        """This host's configuration. Raises ConfigError."""
+        return self._read_settings()
+
+    @functools.cached_property
+    def database(self) -> Database:
+        """One for the life of the worker, with connections while it is used. Raises DatabaseError, and as
+        `settings` does.
+        """
+        return open_database(self.settings.database_url)
+
+    @functools.cached_property
+    def host_stacks(self) -> HostStacks:
+        """The builds of this host. Raises as `settings` does."""
+        return HostStacks.read(self.settings)
+
+    def put_away(self) -> None:
+        """Forget what was read, and end the connections that nobody uses."""
+        vars(self).pop("settings", None)
+        vars(self).pop("host_stacks", None)
+        if "database" in vars(self):
+            self.database.close()
+
+
+class Measurement:
+    """One job, from the queue's message to its records: `start`, then `wait` until it `is_stored`."""
+
+    def __init__(self, equipment: Equipment, device: str, content: object, attempts: int) -> None:
+        """`device` as torch names it, `content` a message of the queue, begun `attempts` times before."""
+        self._equipment = equipment
+        self._device = device
+        self._content = content
+        self._attempts = attempts
+        self._cancelled, self._dropped = Event(), Event()
+        self._ended: asyncio.Future[bool] | None = None
+        self.database_errors = 0
+        """How often the database failed it."""
+
+    def start(self) -> None:
+        """`run` it in a thread."""
+        self._ended = in_thread(self.run, "measuring")
+
+    async def wait(self, timeout_s: float | None = None) -> None:
+        """Until it has ended, `timeout_s` at most; not at all where it was not started."""
+        if self._ended is not None:
+            await asyncio.wait({self._ended}, timeout=timeout_s)
+
+    def is_stored(self) -> bool:
+        """What `run` returned or raised."""
+        return self._ended is not None and self._ended.result()
+
+    def cancel(self) -> None:
+        """End what is measured; it is stored as cancelled."""
+        self._cancelled.set()
 
     def drop(self) -> None:
-        """Give up what is measured now, and end."""
-        self.dropped.set()
-        self.measurements.put(None)
+        """Give it up unrecorded: another worker begins it again."""
+        self._dropped.set()
 
-    def should_end(self) -> bool:
-        """Whether what is measured now is cancelled or given up."""
-        return self.cancelled.is_set() or self.dropped.is_set()
+    @property
+    def is_dropped(self) -> bool:
+        """Whether it was given up."""
+        return self._dropped.is_set()
 
-
-class Measurer:
-    """One GPU's: measures one job after the other."""
-
-    def __init__(self, settings: Settings, device: str, inbox: Inbox) -> None:
-        self._settings = settings
-        self._device = device
-        self._inbox = inbox
-        self._spool = Spool(settings.data_dir / "spool")
-        self._database: Database | None = None
-        # They are asked once in the short life of this process, not before each trial.
-        self._host_stacks = functools.cache(lambda: HostStacks.read(settings))
-        self._failures = 0
-
-    def pop_failures(self) -> int:
-        """How often the database failed since this was last asked."""
-        failures, self._failures = self._failures, 0
-        return failures
-
-    def measure(self, content: dict[str, Any], attempts: int) -> str:
-        """Measure and store one message: `stored`, or `dropped` where this process is to end.
+    def run(self) -> bool:
+        """Measure and store it: False where it was dropped before.
 
         Raises CompilewatchError where nothing can be recorded.
         """
-        message = read_message(content)
-        database = self._opened()
-        if database is None:
-            return "dropped"
-        if stored_trials(database, message.trial_ids) == set(message.trial_ids):
-            return "stored"
-        trials = self._trials(message, attempts)
-        if self._inbox.dropped.is_set():
-            return "dropped"
-        for trial in trials:
-            self._store(trial, database)
-        return "stored"
+        message = read_message(self._content)
+        if not self._until(self._has_database):
+            return False
+        if stored_trials(self._equipment.database, message.trial_ids) == set(message.trial_ids):
+            return True
+        trials = self._trials(message)
+        return not self.is_dropped and all(self.store(trial) for trial in trials)
 
-    def _trials(self, message: Message, attempts: int) -> list[Trial]:
-        if attempts >= MOST_ATTEMPTS:
-            why = f"It was begun {attempts} times, and each time its worker died."
+    def _should_end(self) -> bool:
+        return self._cancelled.is_set() or self._dropped.is_set()
+
+    def _trials(self, message: Message) -> list[Trial]:
+        if self._attempts >= MOST_ATTEMPTS:
+            why = f"It was begun {self._attempts} times, and each time its worker died."
             return self._unmeasured(message, FailureKind.CRASH, why)
+        equipment = self._equipment
         try:
-            job = job_of(message, self._settings, device=self._device, host_stacks=self._host_stacks)
+            with cancellable(self._should_end):
+                job = job_of(
+                    message,
+                    equipment.settings,
+                    device=self._device,
+                    host_stacks=lambda: equipment.host_stacks,
+                )
+        except PreparationCancelledError:
+            return []
         except CompilewatchError as error:
             return self._unmeasured(message, FailureKind.UNSUPPORTED, str(error))
         _LOG.info("%s begins.", job.specs[0].case, extra={"trial_id": job.job_id, "run_id": message.run_id})
         try:
             return measure_job(
-                job, lock_dir=None, on_phase=lambda _phase: None, is_cancelled=self._inbox.should_end
+                job, lock_dir=None, on_phase=lambda _phase: None, is_cancelled=self._should_end
             )
         except DeviceBusyError:
-            if self._inbox.should_end():
+            if self._should_end():
                 return []
             raise
 
     def _unmeasured(self, message: Message, kind: FailureKind, why: str) -> list[Trial]:
         _LOG.warning("%s is not measured: %s", message.workloads[0].name, why)
         failure = Failure(kind=kind, phase=None, message=why)
-        specs = specs_without_code(message, device=self._device, threads=self._settings.threads)
+        specs = specs_without_code(message, device=self._device, threads=self._equipment.settings.threads)
         facts, now = device_facts(self._device), datetime.now(UTC)
         return [unmeasured(spec, failure, at=now, device=facts) for spec in specs]
 
-    def _store(self, trial: Trial, database: Database) -> None:
-        """Wait until the trial is in the database, or this process is to end. Of each trouble one line."""
+    def store(self, trial: Trial) -> bool:
+        """Wait until the trial is in the database: False where it was dropped before. Of each trouble one
+        line.
+        """
+        database, spool = self._equipment.database, Spool(self._equipment.settings.data_dir / "spool")
         has_warned = False
         on_disk = False
 
@@ -143,9 +172,9 @@ class Measurer:
             nonlocal has_warned, on_disk
             try:
                 if on_disk:
-                    store_waiting(database, self._spool)
+                    store_waiting(database, spool)
                     return True
-                stored = persist(trial, database, self._spool)
+                stored = persist(trial, database, spool)
             except DatabaseError:
                 return False
             except ConflictError:
@@ -165,52 +194,21 @@ class Measurer:
             on_disk = True
             return stored
 
-        self._until(is_stored)
+        return self._until(is_stored)
 
-    def _opened(self) -> Database | None:
-        """The database, waited for, as the worker says already; None where this process is to end."""
-
-        def opened() -> bool:
-            try:
-                self._database = self._database or open_database(self._settings.database_url)
-            except DatabaseError:
-                return False
-            return True
-
-        return self._database if self._until(opened) else None
+    def _has_database(self) -> bool:
+        """Whether it answers; the worker says already that it does not."""
+        try:
+            return self._equipment.database is not None
+        except DatabaseError:
+            return False
 
     def _until(self, is_done: Callable[[], bool]) -> bool:
-        """Try `is_done` again and again, at most 15 s apart: False where this process is to end first."""
+        """Try `is_done` again and again, at most 15 s apart: False where it is dropped first."""
         wait_s = _FIRST_WAIT_S
         while not is_done():
-            self._failures += 1
-            if self._inbox.dropped.wait(wait_s):
+            self.database_errors += 1
+            if self._dropped.wait(wait_s):
                 return False
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
         return True
-
-
-def main(parent: str, device: str, config: str = "") -> None:
-    """Measure what is asked on standard input, until it ends.
-
-    `parent` is the process id of the waiting worker, `device` as torch names it, `config` a file or empty.
-    """
-    die_with(int(parent))
-    settings = load_settings(Path(config) if config else None)
-    log_to_standard_error(settings.service.log_format)
-    inbox = Inbox()
-    # A handler interrupts what may hold the locks of these events, so it must not touch them itself.
-    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=inbox.drop, daemon=True).start())
-    measurer = Measurer(settings, device, inbox)
-    while (request := inbox.measurements.get()) is not None:
-        try:
-            answer: dict[str, object] = {"ended": measurer.measure(request["message"], request["attempts"])}
-        except CompilewatchError as error:
-            answer = {"ended": "failed", "why": str(error)}
-        answer["database_errors"] = measurer.pop_failures()
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,4 +1,4 @@
-"""The names of queues, tasks and locks on both sides. Standard library only, for the waiting worker."""
+"""The names of queues, tasks and locks on both sides."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The queue's own side: connections of Procrastinate that wait for a database that is away, and its tables.
-
-Neither SQLAlchemy nor pydantic is imported here: the waiting worker stays small.
-"""
+"""The queue's own side: connections that wait for a database that is away, and Procrastinate's tables."""
 
 from __future__ import annotations
 

@@ -1,32 +1,28 @@
-"""What a worker's host needs at start and hourly: waiting trials stored, upgrades seen, old traces deleted.
-
-    python -m runner.fleet.upkeep PARENT [CONFIG]
-
-A process that ends when it is done, so that the waiting worker need not hold what this imports.
-"""
+"""What a worker's host needs hourly: waiting trials stored, upgrades seen, old traces deleted."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import socket
-import sys
-from datetime import UTC, datetime
-from pathlib import Path
+import time
+from collections.abc import Callable
+from datetime import datetime
+from threading import Event
 
-from db.engine.session import Database, open_database
+from db.engine.session import Database
 from db.errors import CompilewatchError
 from runner.config.settings import Settings
-from runner.config.sources import load_settings
-from runner.fleet.lifeline import die_with
 from runner.fleet.names import queue_of_host
+from runner.fleet.threads import in_thread
+from runner.process.cancellation import PreparationCancelledError, cancellable
 from runner.process.trace import forget_traces
 from runner.service.fingerprint import request_where_changed
-from runner.service.logs import log_to_standard_error
-from runner.service.owner import owner_of
 from runner.storage.persistence import store_waiting
 from runner.storage.spool import Spool
 
 _LOG = logging.getLogger("compilewatch.fleet")
+PERIOD_S = 3600.0
+_LONGEST_S = 300.0
 
 
 def do_chores(settings: Settings, database: Database, *, host: str, owner: str, now: datetime) -> None:
@@ -37,23 +33,55 @@ def do_chores(settings: Settings, database: Database, *, host: str, owner: str, 
     forget_traces(settings.data_dir, settings.service.keep_traces_days, now)
 
 
-def main(parent: str, config: str = "") -> int:
-    """Do it once for this host. `parent`: the process id of the waiting worker.
+class Chores:
+    """`if_due` does `work` in a thread: first `first_s` after the start, then hourly.
 
-    The exit code is 2 where it was not done, and the log says why.
+    Not at once, so that a worker that has just come begins a trial first, and one that is started again and
+    again measures all the same.
     """
-    die_with(int(parent))
-    settings = load_settings(Path(config) if config else None)
-    log_to_standard_error(settings.service.log_format)
-    host = socket.gethostname()
-    try:
-        with open_database(settings.database_url) as database:
-            do_chores(settings, database, host=host, owner=owner_of(host), now=datetime.now(UTC))
-    except CompilewatchError as error:
-        _LOG.warning("The hourly work of this host was not done: %s", error)
-        return error.exit_code
-    return 0
 
+    def __init__(
+        self,
+        work: Callable[[], None],
+        *,
+        first_s: float,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._work = work
+        self._monotonic = monotonic
+        self._retry_s = first_s
+        self._due = monotonic() + first_s
+        self._lock = asyncio.Lock()
 
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    def due_in_s(self) -> float:
+        """Seconds until it is due; 0 where it is."""
+        return max(0.0, self._due - self._monotonic())
+
+    async def if_due(self) -> None:
+        """Have it done and wait for it, five minutes at most; cancelled, it ends and is due again soon."""
+        async with self._lock:
+            if self.due_in_s() > 0:
+                return
+            self._due = self._monotonic() + PERIOD_S
+            given_up = Event()
+            try:
+                working = in_thread(lambda: self._do(given_up.is_set), "hourly work")
+                _, late = await asyncio.wait({working}, timeout=_LONGEST_S)
+                if late:
+                    _LOG.warning("The hourly work took longer than %.0f s and is given up.", _LONGEST_S)
+            except asyncio.CancelledError:
+                self._due = self._monotonic() + self._retry_s
+                raise
+            finally:
+                given_up.set()
+
+    def _do(self, is_given_up: Callable[[], bool]) -> None:
+        try:
+            with cancellable(is_given_up):
+                self._work()
+        except PreparationCancelledError:
+            return
+        except CompilewatchError as error:
+            _LOG.warning("The hourly work of this host was not done: %s", error)
+        except Exception:  # noqa: BLE001
+            _LOG.exception("The hourly work of this host was not done.")

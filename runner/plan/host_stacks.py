@@ -36,12 +36,13 @@ def compiler_version(environment: Mapping[str, str]) -> str | None:
     for candidate in (named,) if named else _CANDIDATES:
         compiler = shutil.which(candidate, path=path)
         if compiler is not None:
-            return _version_of(compiler)
+            # A service or a worker may outlive an upgrade of the compiler.
+            return _version_of(compiler, Path(compiler).stat().st_mtime_ns)
     return None
 
 
 @functools.cache
-def _version_of(compiler: str) -> str | None:
+def _version_of(compiler: str, changed_at_ns: int) -> str | None:  # noqa: ARG001
     try:
         answer = subprocess.run(
             [compiler, "--version"], capture_output=True, text=True, timeout=20, check=False

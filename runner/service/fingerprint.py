@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 from dataclasses import astuple, dataclass
@@ -16,6 +17,7 @@ from db.records.requests import RequestKind, RequestSpec, RunRequest
 from db.store.requests import new_request, save_request
 from runner.config.settings import BuildSettings, Settings
 from runner.device.state import device_facts
+from runner.process.cancellation import run_child
 from runner.worker.host import split_version, torch_variant
 
 _LOG = logging.getLogger("compilewatch.schedule")
@@ -96,10 +98,9 @@ def _installed_torch(build: BuildSettings | None, driver: str | None) -> Fingerp
     """The torch behind an interpreter, None where there is none or it cannot be read, which is logged."""
     python = str(build.python) if build else sys.executable
     try:
-        answer = subprocess.run(
-            [python, "-I", "-c", _PROBE], capture_output=True, text=True, timeout=_TIMEOUT_S, check=True
-        ).stdout
-        facts = json.loads(answer)
+        answer = run_child([python, "-I", "-c", _PROBE], env=os.environ, timeout_s=_TIMEOUT_S)
+        answer.check_returncode()
+        facts = json.loads(answer.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         _LOG.warning("The torch of %s cannot be read: %s", python, error)
         return None

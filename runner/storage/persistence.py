@@ -12,6 +12,7 @@ from db.records.requests import RunStatus
 from db.records.trial import Trial
 from db.store.trials import end_run, save_trial, start_run
 from db.wording.units import plural
+from runner.process.cancellation import check_cancelled
 from runner.storage.spool import Replay, Spool, TravellingSpool, reason_of
 
 _TAKE_AWAY = "Take its file in `ends` away and import again."
@@ -23,8 +24,15 @@ class NotPersistedError(CompilewatchError):
 
 
 def store_waiting(database: Database, spool: Spool) -> Replay:
-    """Store every trial and every run's end that waits on disk. Raises DatabaseError; the rest waits on."""
-    replay = spool.replay(lambda trial: save_trial(database, trial))
+    """Store every trial and every run's end that waits on disk. Raises DatabaseError, and
+    PreparationCancelledError as `check_cancelled` does; the rest waits on.
+    """
+
+    def save(trial: Trial) -> None:
+        check_cancelled()
+        save_trial(database, trial)
+
+    replay = spool.replay(save)
     if spool.travels:
         return replay
     for run_id, ended_at, status in spool.waiting_ends():

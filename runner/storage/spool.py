@@ -18,7 +18,6 @@ from db.records.fields import Count, Identifier, Name, Record, UtcDatetime, awar
 from db.records.requests import RunStatus
 from db.records.trial import Trial, parse_trial
 from db.records.validation import first_problem
-from runner.storage.spool_size import spool_size, waiting_files
 
 
 @dataclass(frozen=True)
@@ -81,11 +80,15 @@ class Spool:
 
     def waiting(self) -> list[Path]:
         """Files not yet stored, oldest first."""
-        return waiting_files(self.directory)
+        return sorted(self.directory.glob("*.json"))
 
     def size_bytes(self) -> int:
-        """What waits here takes up."""
-        return spool_size(self.directory)[1]
+        """What waits here takes up. What another process stores meanwhile is passed over."""
+        total = 0
+        for path in self.waiting():
+            with contextlib.suppress(FileNotFoundError):
+                total += path.stat().st_size
+        return total
 
     def waiting_ends(self) -> Iterator[tuple[str, datetime, RunStatus]]:
         """Run id, when and how it ended. A file that another process has stored meanwhile is passed over, and

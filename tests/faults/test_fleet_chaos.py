@@ -65,8 +65,6 @@ def kind_of(process: psutil.Process) -> str:
     names = {
         "schedule": "service",
         "runner worker": "worker",
-        "runner.fleet.listener": "worker",
-        "runner.fleet.measurer": "measuring process",
         "guard.py": "guard",
         "/build/python": "measured process",
     }

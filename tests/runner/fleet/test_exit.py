@@ -1,4 +1,4 @@
-"""Workers that end by themselves, or when their node is taken back: the trial, the lock and the queue."""
+"""Workers that end by themselves, are killed or lose their node: the trial, the lock and the queue."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from runner.config.sources import load_settings
 from runner.fleet.dispatch import Fleet, jobs_with_ids
 from runner.fleet.executor import ProcrastinateExecutor
 from tests.runner.fleet.test_service import asked
-from tests.runner.fleet_processes import Host, wait_until
+from tests.runner.fleet_processes import Host, wait_until, worker
 from tests.runner.process.test_executors import Heard
 
 GRACE_S = 30.0
@@ -35,7 +35,9 @@ def database(postgres_database_url: str) -> Iterator[Database]:
         yield database
 
 
-def queued(host: Host, database: Database, url: str, trials: int) -> None:
+def queued(
+    host: Host, database: Database, url: str, trials: int, name: str = "wanted", **spec: object
+) -> None:
     """Put the trials of one request into the queue, as a service does."""
     executor = ProcrastinateExecutor(database, url, queue="cpu")
     settings = load_settings(host.config)
@@ -47,7 +49,7 @@ def queued(host: Host, database: Database, url: str, trials: int) -> None:
         stop=threading.Event(),
         clock=lambda: datetime.now(UTC),
     )
-    request = asked("wanted", trials=trials)
+    request = asked(name, trials=trials, **spec)
     executor.submit(list(jobs_with_ids(fleet.plan(settings, request), request)))
     executor.close()
 
@@ -117,6 +119,29 @@ def test_a_worker_whose_node_is_taken_back_puts_its_trial_back(
         # A node may be taken back any number of times: that is no attempt that failed.
         assert connection.execute("SELECT attempts FROM procrastinate_jobs").fetchall() == [(0,)]
     assert not any(process.is_running() for process in everything)
+
+
+def test_a_killed_worker_leaves_no_process_and_its_trial_is_begun_again(
+    tmp_path: Path, database: Database, postgres_database_url: str
+) -> None:
+    url = postgres_database_url
+    host = worker(tmp_path / "box", url, seconds=3)
+    queued(host, database, url, 1)
+    host.start()
+    try:
+        root = psutil.Process(host.pid)
+        wait_until(lambda: "begins" in host.said() and len(below(root)) >= 3, 60, host.said())
+        everything = below(root)
+        host.stop(signal.SIGKILL)
+        wait_until(lambda: not any(each.is_running() for each in everything), 20, "a process is left")
+        assert stored(database) == []
+        host.start()
+        wait_until(lambda: len(stored(database)) == 1, 60, host.said())
+    finally:
+        assert host.stop() == 0
+    with psycopg.connect(url) as connection:
+        # The queue counts what died and what was measured.
+        assert connection.execute("SELECT attempts FROM procrastinate_jobs").fetchall() == [(2,)]
 
 
 def below(root: psutil.Process) -> list[psutil.Process]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import os
-import sys
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -19,23 +18,26 @@ import pytest
 from procrastinate.exceptions import ConnectorException
 
 from db.engine.session import Database, open_database
+from db.errors import DatabaseError
 from db.queries.filters import Filters
 from db.queries.records import trial_records
 from db.queries.schedules import host_healths, hosts, requests, run_request
 from db.records.requests import RequestKind, RequestSpec, RequestState
+from db.records.trial import Build, Status
 from db.store.host_statements import SAVE_HOST
 from db.store.requests import new_request, save_request
 from db.store.trials import save_trial
 from runner.config.sections import ServiceSettings
 from runner.config.settings import Settings
 from runner.fleet.host_watch import WorkerPlace
-from runner.fleet.listener import PERIOD_S, Chores, Listener, WorkerSettings, log_loop_error
-from runner.fleet.measurer import Inbox, Measurer
+from runner.fleet.listener import Listener, log_loop_error
+from runner.fleet.measurer import Equipment, Measurement
 from runner.fleet.queue import conninfo_of
-from runner.fleet.upkeep import do_chores
+from runner.fleet.upkeep import PERIOD_S, Chores, do_chores
+from runner.process.cancellation import check_cancelled
 from runner.storage.spool import Spool
 from tests.builders import make_trial
-from tests.house.test_imports import loaded_by
+from tests.runner.fleet.test_exit import queued
 from tests.runner.fleet_processes import Host, service, wait_until, worker
 from tests.runner.quick_measurement import upgrade
 
@@ -70,10 +72,6 @@ def test_a_worker_tells_how_its_host_is(tmp_path: Path, postgres_database_url: s
     assert abs(datetime.now(UTC) - state.seen_at) < timedelta(minutes=2)
     assert stopped.stopped_at is not None
     assert stopped.stopped_at >= stopped.seen_at
-
-
-def test_a_waiting_worker_holds_neither_pydantic_nor_sqlalchemy_nor_numpy() -> None:
-    assert {"pydantic", "sqlalchemy", "numpy"}.isdisjoint(loaded_by("import runner.fleet.listener"))
 
 
 def test_each_worker_of_a_host_tells_of_its_gpu_alone(postgres_database_url: str) -> None:
@@ -141,6 +139,31 @@ def test_a_new_torch_on_a_workers_host_is_measured_there(tmp_path: Path, postgre
     assert asked.history[0].note == f"never measured on {old.machine.name}: torch 2.14.0 (cpu)"
 
 
+def test_a_worker_that_was_idle_sees_what_was_upgraded_meanwhile(
+    tmp_path: Path, postgres_database_url: str
+) -> None:
+    """A recorded build is found among those of the host, which are read once for trials in a row."""
+    box = with_short_idleness(worker(tmp_path / "box", postgres_database_url))
+
+    def statuses() -> list[Status]:
+        trials = sorted(trial_records(database, Filters()), key=lambda trial: trial.started_at)
+        return [trial.status for trial in trials]
+
+    with open_database(postgres_database_url) as database:
+        box.start()
+        try:
+            for number, release in enumerate(("2.13.0", "2.14.0"), start=1):
+                upgrade(box.directory / "build" / "python", release)
+                recorded = {"stacks": (Build(torch=release, torch_variant="cpu"),), "suite": None}
+                cases = (("elementwise", "eager"),)
+                queued(box, database, postgres_database_url, 1, release, cases=cases, **recorded)
+                wait_until(lambda number=number: len(statuses()) == number, 60, box.said())  # type: ignore[misc]
+                time.sleep(2)
+        finally:
+            assert box.stop() == 0
+        assert statuses() == [Status.OK, Status.OK], box.said()
+
+
 def test_the_hourly_work_stores_what_waits_and_deletes_old_traces(
     sqlite_database: Database, tmp_path: Path
 ) -> None:
@@ -156,43 +179,47 @@ def test_the_hourly_work_stores_what_waits_and_deletes_old_traces(
 
 
 def test_a_record_that_another_worker_was_quicker_with_is_no_failure(
-    sqlite_database: Database,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    sqlite_database: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The disk is full as well, so that the second record cannot be set aside."""
-    monkeypatch.setattr(sys, "stdin", io.StringIO())
     (tmp_path / "spool").write_text("no directory", encoding="utf-8")
-    measurer = Measurer(Settings(data_dir=tmp_path), "cpu", Inbox())
+    equipment = Equipment(lambda: Settings(data_dir=tmp_path))
+    equipment.database = sqlite_database
     trial = make_trial()
     save_trial(sqlite_database, trial)
     again = trial.model_copy(update={"started_at": trial.started_at + timedelta(seconds=1)})
-    measurer._store(again, sqlite_database)
+    assert Measurement(equipment, "cpu", None, 0).store(again)
     assert "measured by two workers" in caplog.text
     (stored,) = trial_records(sqlite_database, Filters())
     assert stored.started_at == trial.started_at
 
 
+def test_a_trial_given_up_while_the_database_is_away_waits_on_disk_and_the_errors_count(
+    sqlite_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise DatabaseError("The database is away.")
+
+    equipment = Equipment(lambda: Settings(data_dir=tmp_path))
+    equipment.database = sqlite_database
+    trial = make_trial()
+    dropped, later = (Measurement(equipment, "cpu", None, 0) for _ in range(2))
+    dropped.drop()
+    with monkeypatch.context() as patch:
+        patch.setattr("runner.storage.persistence.save_trial", away)
+        assert not dropped.store(trial)
+    assert dropped.database_errors == 1
+    assert [path.stem for path in Spool(tmp_path / "spool").waiting()] == [trial.trial_id]
+    assert later.store(trial)
+    assert later.database_errors == 0
+    assert [stored.trial_id for stored in trial_records(sqlite_database, Filters())] == [trial.trial_id]
+
+
 def test_nothing_counts_as_stalled_right_after_an_outage(tmp_path: Path) -> None:
-    place = WorkerPlace(
-        host="box", owner="box:1", queue="cpu", device="cpu", served="cpu", data_dir=str(tmp_path)
-    )
-    settings = WorkerSettings(
-        conninfo="",
-        queues=["cpu"],
-        place=place,
-        gpu=None,
-        config="",
-        lock_dir=str(tmp_path),
-        heartbeat_s=5,
-        stalled_s=30,
-        idle_s=15,
-        log_format="text",
-    )
+    place = WorkerPlace(host="box", owner="box:1", queue="cpu", gpu=None, served="cpu", data_dir=tmp_path)
 
     async def reap(*, after_outage: bool) -> list[str]:
-        listener = Listener(settings)
+        listener = Listener(Settings(), place)
         asked: list[str] = []
 
         class Manager:
@@ -226,43 +253,57 @@ def test_what_the_queue_refuses_afterwards_is_one_line(caplog: pytest.LogCapture
     ]
 
 
-def counting_chores(tmp_path: Path, clock: list[float], program: str) -> tuple[Chores, Callable[[], int]]:
-    log = tmp_path / "log"
-    log.touch()
-    command = [sys.executable, "-c", f"open({str(log)!r}, 'a').write('x'); {program}"]
-    chores = Chores("", first_s=15, program=command, monotonic=lambda: clock[0])
-    return chores, lambda: len(log.read_text(encoding="utf-8"))
-
-
-def test_the_hourly_work_is_done_soon_after_the_start_and_hourly(tmp_path: Path) -> None:
-    clock = [0.0]
-    done = []
+def test_the_hourly_work_is_done_soon_after_the_start_and_hourly() -> None:
+    clock, done = [0.0], []
+    work: list[None] = []
 
     async def look_at(*moments: float) -> None:
-        chores, count = counting_chores(tmp_path, clock, "pass")
+        chores = Chores(lambda: work.append(None), first_s=15, monotonic=lambda: clock[0])
         for clock[0] in moments:
             await asyncio.gather(chores.if_due(), chores.if_due())
-            done.append(count())
+            done.append(len(work))
 
     asyncio.run(look_at(0, 14, 15, 16, 15 + PERIOD_S - 1, 15 + PERIOD_S))
     assert done == [0, 0, 1, 1, 1, 2]
 
 
-def test_hourly_work_that_a_worker_must_give_up_ends_and_is_due_again_soon(tmp_path: Path) -> None:
-    clock = [20.0]
+def test_hourly_work_that_a_worker_must_give_up_ends_and_is_due_again_soon() -> None:
+    begun, ended = threading.Event(), threading.Event()
 
-    async def give_up() -> tuple[float, float]:
-        chores, count = counting_chores(tmp_path, clock, "import time; time.sleep(60)")
+    def work() -> None:
+        begun.set()
+        try:
+            while True:
+                check_cancelled()
+                time.sleep(0.02)
+        finally:
+            ended.set()
+
+    async def give_up() -> float:
+        clock = [20.0]
+        chores = Chores(work, first_s=15, monotonic=lambda: clock[0])
         clock[0] = 40.0
         working = asyncio.create_task(chores.if_due())
-        while not count():
-            await asyncio.sleep(0.02)
+        await asyncio.to_thread(begun.wait, 10)
         working.cancel()
-        began = time.monotonic()
         with pytest.raises(asyncio.CancelledError):
             await working
-        return time.monotonic() - began, chores.due_in_s()
+        return chores.due_in_s()
 
-    took, due_in_s = asyncio.run(give_up())
-    assert took < 10
-    assert due_in_s == 15
+    assert asyncio.run(give_up()) == 15
+    assert ended.wait(10)
+
+
+def test_hourly_work_that_fails_is_logged_and_is_due_in_an_hour(caplog: pytest.LogCaptureFixture) -> None:
+    def fail() -> None:
+        raise OSError("no such disk")
+
+    async def do_it() -> float:
+        clock = [0.0]
+        chores = Chores(fail, first_s=15, monotonic=lambda: clock[0])
+        clock[0] = 15.0
+        await chores.if_due()
+        return chores.due_in_s()
+
+    assert asyncio.run(do_it()) == PERIOD_S
+    assert "no such disk" in caplog.text

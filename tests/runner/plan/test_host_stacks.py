@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from db.records.requests import RequestSpec
 from db.records.trial import Build
 from runner.config.settings import BuildSettings, Settings
-from runner.plan.host_stacks import HostStacks, MissingBuildError
+from runner.plan.host_stacks import HostStacks, MissingBuildError, compiler_version
 from runner.plan.requests import plan_request
 from tests.runner.second_environment import make_environment
 
@@ -92,3 +93,14 @@ def test_a_request_of_recorded_builds_is_planned_on_their_interpreters(
     gone = spec.model_copy(update={"stacks": (this_stack.model_copy(update={"torch": "1"}),)})
     with pytest.raises(MissingBuildError):
         plan_request(settings, gone)
+
+
+def test_a_compiler_that_was_upgraded_under_a_running_process_is_another_one(tmp_path: Path) -> None:
+    compiler = tmp_path / "g++"
+    versions = []
+    for second, release in enumerate(("12.2.0", "14.1.0"), start=1):
+        compiler.write_text(f"#!/bin/sh\necho 'g++ (Debian {release}-1) {release}'\n", encoding="utf-8")
+        compiler.chmod(0o755)
+        os.utime(compiler, (second, second))
+        versions.append(compiler_version({"PATH": str(tmp_path)}))
+    assert versions == ["g++ 12.2.0", "g++ 14.1.0"]

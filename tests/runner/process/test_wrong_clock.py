@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,7 +17,7 @@ from db.queries.records import trial_records
 from runner.config.settings import Settings
 from runner.config.sources import load_settings
 from runner.device.state import DeviceWatch, device_facts
-from runner.fleet.measurer import Inbox, Measurer
+from runner.fleet.measurer import Equipment, Measurement
 from runner.fleet.message import message_of
 from runner.plan.plan import Plan, plan_run
 from runner.process import measured_process
@@ -102,14 +100,12 @@ def test_a_worker_of_a_fleet_sets_it_aside(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO())
-    monkeypatch.setattr("runner.fleet.measurer.open_database", lambda _url: database)
+    equipment = Equipment(lambda: settings)
+    equipment.database = database
     (job,) = jobs_of(plan)
     set_clock(why)
-    inbox = Inbox()
-    inbox.dropped.clear()
     message = json.loads(message_of(job).model_dump_json())
-    assert Measurer(settings, "cpu", inbox).measure(message, 0) == "stored"
+    assert Measurement(equipment, "cpu", message, 0).run()
     assert list(trial_records(database, Filters())) == []
     (reason,) = set_aside(settings.data_dir / "spool")
     assert why in reason
