@@ -63,9 +63,9 @@ class Chores:
             if self.due_in_s() > 0:
                 return
             self._due = self._monotonic() + PERIOD_S
-            given_up = Event()
+            cancelled = Event()
             try:
-                working = in_thread(lambda: self._do(given_up.is_set), "hourly work")
+                working = in_thread(lambda: self._do(cancelled.is_set), "hourly work")
                 _, late = await asyncio.wait({working}, timeout=_LONGEST_S)
                 if late:
                     _LOG.warning("The hourly work took longer than %.0f s and is given up.", _LONGEST_S)
@@ -73,11 +73,11 @@ class Chores:
                 self._due = self._monotonic() + self._retry_s
                 raise
             finally:
-                given_up.set()
+                cancelled.set()
 
-    def _do(self, is_given_up: Callable[[], bool]) -> None:
+    def _do(self, is_cancelled: Callable[[], bool]) -> None:
         try:
-            with cancellable(is_given_up):
+            with cancellable(is_cancelled):
                 self._work()
         except PreparationCancelledError:
             return
