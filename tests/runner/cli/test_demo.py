@@ -8,8 +8,6 @@ import time
 import urllib.request
 from pathlib import Path
 
-import pytest
-
 from db.engine.session import open_database
 from db.queries import facets
 from tests.dashboard.serving import free_port
@@ -44,18 +42,14 @@ def _answers(url: str, process: subprocess.Popen[bytes], seconds: float = 200) -
     return False
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"), [("compilewatch ga", "gate"), ("compilewatch report sh", "show")]
-)
-def test_a_shell_completes_a_command(words: str, expected: str) -> None:
-    variables = {"_COMPILEWATCH_COMPLETE": "complete_bash", "COMP_WORDS": words}
-    number = str(len(words.split()) - 1)
+def test_a_shell_completes_a_command() -> None:
+    variables = {"_COMPILEWATCH_COMPLETE": "complete_bash", "COMP_WORDS": "compilewatch report sh"}
     code = "import sys; sys.argv = ['compilewatch']; from runner.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env=environment(**variables, COMP_CWORD=number),
+        env=environment(**variables, COMP_CWORD="2"),
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.stdout.split() == [expected]
+    assert done.stdout.split() == ["show"]

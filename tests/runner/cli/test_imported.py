@@ -74,9 +74,9 @@ def test_a_later_import_leaves_the_newest_measured_ones_the_newest(
     judged(capsys, measured, *words)
     before = judged(capsys, measured, *words)
     assert before[0] == 1
-    for latency_ms, torch, day in ((5, "2.14.0", "2027-01-01"), (9, "2.14.1", "2027-01-02")):
-        bring(measured, latency_ms, torch, day)
-        assert judged(capsys, measured, *words) == before
+    bring(measured, 5, "2.14.0", "2027-01-01")
+    bring(measured, 9, "2.14.1", "2027-01-02")
+    assert judged(capsys, measured, *words) == before
 
 
 def test_a_gate_records_nothing_of_imports_beside_measured_runs(
@@ -241,7 +241,7 @@ def test_what_changed_on_a_machine_says_that_it_was_imported(
 
 
 def test_what_was_measured_has_no_mark(measured: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (*JUDGED, ("break-even",), ("history", "-w", "mlp", "-s", "default"), ("history",)):
+    for words in (*JUDGED, ("break-even",), ("history", "-w", "mlp", "-s", "default")):
         exit_code_of(app, [*words, "--db", measured])
         assert "imported" not in capsys.readouterr().out
     row = judged(capsys, measured, *JUDGED[1])[1]["rows"][0]
