@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 import urllib.request
 from pathlib import Path
 
+import pytest
+
 from db.engine.session import open_database
 from db.queries import facets
+from runner.cli.app import app
+from runner.cli.front import exit_code_of
 from tests.dashboard.serving import free_port
 from tests.runner.terminal import COMMAND, environment
 
@@ -42,14 +45,12 @@ def _answers(url: str, process: subprocess.Popen[bytes], seconds: float = 200) -
     return False
 
 
-def test_a_shell_completes_a_command() -> None:
-    variables = {"_COMPILEWATCH_COMPLETE": "complete_bash", "COMP_WORDS": "compilewatch report sh"}
-    code = "import sys; sys.argv = ['compilewatch']; from runner.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=environment(**variables, COMP_CWORD="2"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.split() == ["show"]
+def test_a_shell_completes_a_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = {"_COMPILEWATCH_COMPLETE": "complete_bash", "COMP_WORDS": "compilewatch report sh"}
+    for name, value in (asked | {"COMP_CWORD": "2"}).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        exit_code_of(app, [])
+    assert capsys.readouterr().out.split() == ["show"]

@@ -1,4 +1,4 @@
-"""A whole service whose host's clock is set; test_timetable.py has the changes of summer time."""
+"""A whole service whose host's clock is set: forwards, backwards, and over both changes of summer time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 
@@ -97,3 +98,33 @@ def test_a_clock_that_is_set_forwards_and_backwards(
     assert fired(database) == ["11-21 01:00", "11-21 02:00"]
     assert [firing.firings for firing in firings(database, "nightly")] == [1, 3]
     assert len(measure.plans) == 3
+
+
+@pytest.mark.parametrize(
+    ("begin", "expected"),
+    [
+        (datetime(2026, 10, 24, 22, tzinfo=UTC), ["10-25 00:30", "10-26 01:30"]),
+        (datetime(2026, 3, 28, 22, tzinfo=UTC), ["03-29 01:30", "03-30 00:30"]),
+    ],
+    ids=["clocks go back", "clocks go forward"],
+)
+def test_daylight_saving_measures_each_night_once(
+    sqlite_database: Database,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    begin: datetime,
+    expected: list[str],
+) -> None:
+    clock = FakeClock(begin)
+    clock.install(monkeypatch)
+    with service(sqlite_database, tmp_path, clock, "30 2 * * *", "Europe/Berlin"):
+        wait_until(lambda: is_planned(sqlite_database), lambda: "not planned")
+        for night, fire_at in enumerate(expected, start=1):
+            due = datetime.strptime(f"2026-{fire_at}", "%Y-%m-%d %H:%M").replace(tzinfo=UTC)
+            for moment in (due - timedelta(minutes=1), due, due + timedelta(minutes=59)):
+                clock.now = moment
+                time.sleep(0.3)
+            clock.now = due + timedelta(minutes=61)
+            wait_until(partial(all_finished, sqlite_database, night), partial(fired, sqlite_database))
+    assert fired(sqlite_database) == expected
+    assert {firing.outcome for firing in firings(sqlite_database, "nightly")} == {"queued"}

@@ -50,12 +50,22 @@ def counted(trial: Trial) -> tuple[int | None, int | None]:
     return trial.compiler.graphs, trial.compiler.ops_captured
 
 
-def test_torch_export() -> None:
+@pytest.mark.slow
+def test_a_trial_of_an_exported_program() -> None:
     trial = measure("three_blocks", parse_strategy("export"))
     graphs, _ = counted(trial)
     assert graphs == 0
     assert trial.strategy.name == "export"
     assert len(trial.control_samples_ns) == len(trial.samples_ns) > 0
+
+
+def test_an_exported_program_gives_what_eager_gives() -> None:
+    built = workload_fixtures.three_blocks()
+    strategy = read(messages.Strategy, parse_strategy("export").model_dump(mode="json"))
+    with torch.no_grad():
+        call = compiling.apply(built, strategy, Path("unused"))
+        assert isinstance(call, torch.fx.GraphModule)
+        torch.testing.assert_close(call(*built.inputs), built.model_or_fn(*built.inputs))
 
 
 def refused(built: Built, strategy: Strategy) -> str:
