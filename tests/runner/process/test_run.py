@@ -1,4 +1,4 @@
-"""What the caller of a trial sees: phases, cancelling, Ctrl-C, waiting for a device, pauses for its state."""
+"""What the caller of a trial sees: phases, Ctrl-C, waiting for a device, pauses for its state."""
 
 from __future__ import annotations
 
@@ -16,21 +16,6 @@ from runner.process import measured_process, supervise
 from runner.process.supervise import TrialInterrupted, run_trial
 from tests.runner.measuring import make_spec
 from tests.runner.quick_measurement import interpreter
-
-
-def test_cancelling_ends_the_trial_as_cancelled(tmp_path):
-    cancelled = threading.Event()
-    phases = []
-
-    def hear(phase):
-        phases.append(phase)
-        if phase == "measure":
-            cancelled.set()
-
-    python = str(interpreter(tmp_path / "build", seconds=60))
-    trial = run_trial(make_spec("healthy"), interpreter=python, on_phase=hear, is_cancelled=cancelled.is_set)
-    assert trial.failure.kind is FailureKind.CANCELLED
-    assert trial.failure.phase == "measure"
 
 
 @pytest.fixture
