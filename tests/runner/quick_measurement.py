@@ -28,6 +28,9 @@ def say(content):
 machine = {{"name": socket.gethostname(), "device": "cuda", "device_name": "Fake GPU", "device_count": 1,
            "device_uuid": {gpu!r}, "cpu_name": "cpu", "cpu_count": 1, "threads": 1}}
 build = {{"torch": release, "torch_variant": "cpu", "settings": spec["settings"]}}
+def leave_a_daemon(pid_file):
+    # In a session of its own, and its parent is gone at once.
+    os.system("setsid sleep 3600 & echo $! > " + pid_file)
 say({{"mark": "facts", "machine": machine, "build": build}})
 say({{"mark": "phase", "phase": "measure", "at_ns": time.monotonic_ns()}})
 {death}

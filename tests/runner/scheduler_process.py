@@ -44,7 +44,7 @@ def main(url: str, name: str, seconds: str) -> None:
                 end_request(
                     database, taken.request_id, RequestState.FINISHED, owner=host.owner, at=datetime.now(UTC)
                 )
-            time.sleep(0.02)
+            time.sleep(0.05)
         table.stop()
 
 

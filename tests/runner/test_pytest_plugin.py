@@ -12,6 +12,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = "import torch\nfrom torch import nn\nfrom torch.nn import functional as F\n"
+UNCOMPILED = """
+def test_attention_is_fused(compile_budget):
+    with compile_budget(fused_attention=True):
+        pass
+"""
 
 # Each body is how one library states the check; the second of a pair breaks it.
 CHECKS = {
@@ -65,8 +70,9 @@ def test_attention_is_fused(compile_budget):
 }
 
 
-def run(folder: Path, *flags: str, names: Iterable[str] = CHECKS) -> str:
-    for name in names:
+def run(folder: Path, *flags: str, checks: Iterable[str] = ()) -> str:
+    (folder / "test_uncompiled.py").write_text(UNCOMPILED)
+    for name in checks:
         (folder / f"test_{name}.py").write_text(HEAD + CHECKS[name])
     plugins = ["-p", "runner.pytest_plugin", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", "pytest", *plugins, "-rA", *flags]
@@ -78,10 +84,10 @@ def run(folder: Path, *flags: str, names: Iterable[str] = CHECKS) -> str:
 
 
 def test_checks_of_three_libraries(tmp_path: Path) -> None:
-    printed = run(tmp_path, "--compilewatch")
+    printed = run(tmp_path, "--compilewatch", checks=CHECKS)
     for passed in ("whole_graph", "no_recompile", "fused"):
         assert f"PASSED test_{passed}.py" in printed, printed
-    for broken in ("broken_graph", "recompile", "unfused"):
+    for broken in ("broken_graph", "recompile", "unfused", "uncompiled"):
         assert f"FAILED test_{broken}.py" in printed, printed
     assert (
         "1 graph break, 0 allowed:\n    test_broken_graph.py:7: Failed to trace builtin operator" in printed
@@ -93,7 +99,7 @@ def test_checks_of_three_libraries(tmp_path: Path) -> None:
 
 
 def test_without_the_option_nothing_is_checked(tmp_path: Path) -> None:
-    assert "1 passed" in run(tmp_path, names=["broken_graph"])
+    assert "PASSED test_uncompiled.py" in run(tmp_path)
 
 
 def test_the_limits_that_hold_say_nothing() -> None:

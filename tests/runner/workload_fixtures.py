@@ -1,7 +1,7 @@
 """Workloads that misbehave, and small ones that do not, for tests that start real measured processes."""
 
 import ctypes
-import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -19,10 +19,34 @@ def healthy():
     return torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.ReLU()), (torch.randn(4, 16),)
 
 
-def training(batch_size=8):
+def training(batch_size=8, child_file=None):
     torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
+    if child_file is None:
+        model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
+    else:
+        # Fewer kernels: g++ needs seconds for each.
+        model = torch.nn.Sequential(children_affinity(child_file), torch.nn.Linear(16, 4))
     return Built(model, (torch.randn(batch_size, 16),), "training")
+
+
+def children_affinity(out_file):
+    """Writes the CPUs that a child started while compiling may use, and what it is told of a binding."""
+
+    class Probing(torch.nn.Module):
+        def forward(self, x):
+            return probe(x) if torch.compiler.is_compiling() else x + 1
+
+    @torch.compiler.assume_constant_result
+    def probe_result():
+        code = "import os; print(len(os.sched_getaffinity(0)), os.environ.get('OMP_PROC_BIND', 'unset'))"
+        answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        Path(out_file).write_text(answer.stdout)
+        return 1
+
+    def probe(x):
+        return x + probe_result()
+
+    return Probing()
 
 
 def training_whole():
@@ -52,49 +76,12 @@ def hangs_in_c():
     ctypes.PyDLL(None).sleep(3600)
 
 
-def segfaults():
-    ctypes.string_at(0)
-
-
 def out_of_address_space():
-    import resource
-
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + (256 << 20),) * 2)
     held = []
     while True:
         held.append(bytearray(64 << 20))
-
-
-def prints_garbage(fails=False):
-    """100 MB on stdout and stderr, a good part of it no text."""
-    chunk = os.urandom(1 << 20)
-    for _ in range(50):
-        sys.stdout.buffer.write(chunk)
-        sys.stderr.buffer.write(chunk)
-    sys.stderr.buffer.write(b"\nthe last words\n")
-    if fails:
-        raise RuntimeError("after the last words")
-    return healthy()
-
-
-def leaves_a_daemon(pid_file):
-    """A process in a session of its own whose parent is gone at once, as daemons are made."""
-    program = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(3600)"
-    starter = (
-        "import subprocess, sys;"
-        "subprocess.Popen([sys.executable, '-c', sys.argv[1], sys.argv[2]], start_new_session=True)"
-    )
-    subprocess.run([sys.executable, "-c", starter, program, pid_file], check=True)
-    while not Path(pid_file).exists() or not Path(pid_file).read_text():
-        time.sleep(0.01)
-    return healthy()
-
-
-def daemon_then_hang(pid_file):
-    leaves_a_daemon(pid_file + ".daemon")
-    Path(pid_file).write_text(str(os.getpid()))
-    hangs()
 
 
 def raises():
@@ -238,40 +225,20 @@ def wrong_relu():
     return relu_function()
 
 
-def children_affinity(out_file):
-    """Writes the CPUs that a child started while compiling may use."""
+class CountingFaults(torch.nn.Module):
+    """Element-wise steps on 4 MB tensors, which write the median of their minor page faults so far."""
 
-    class Probing(torch.nn.Module):
-        def forward(self, x):
-            if torch.compiler.is_compiling():
-                return probe(x)
-            return x + 1
+    def __init__(self, out_file):
+        super().__init__()
+        self.out_file, self.seen = out_file, []
 
-    @torch.compiler.assume_constant_result
-    def probe_result():
-        code = "import os; print(len(os.sched_getaffinity(0)))"
-        answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        Path(out_file).write_text(answer.stdout + os.environ.get("OMP_PROC_BIND", "unset"))
-        return 1
-
-    def probe(x):
-        return x + probe_result()
-
-    return Built(Probing().eval(), (torch.ones(4),), "inference")
-
-
-def faults_per_step(out_file):
-    """Writes the minor page faults of a warm element-wise step on 4 MB tensors: the median so far."""
-    import resource
-
-    x = torch.randn(1024, 1024)
-    seen = []
-
-    def function(a):
+    def forward(self, x):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        result = torch.relu(a * 2 + 1) - 0.5
-        seen.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-        Path(out_file).write_text(str(statistics.median(seen)))
+        result = torch.relu(x * 2 + 1) - 0.5
+        self.seen.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+        self.out_file.write_text(str(statistics.median(self.seen)))
         return result
 
-    return Built(function, (x,), "function")
+
+def counting_faults(out_file):
+    return CountingFaults(Path(out_file)).eval(), (torch.randn(1024, 1024),)

@@ -6,6 +6,7 @@ import json
 import math
 import random
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -49,8 +50,14 @@ def builds(tmp_path_factory):
         yield data / "builds"
 
 
-# By interpreter, each asked once: what is in an environment stays as it was made.
+# By name, each asked once: what is in a build stays as it was made.
 INSTALLED = {}
+
+
+def installed(build, settings):
+    if build.name not in INSTALLED:
+        INSTALLED[build.name] = environment_of(build, settings)
+    return replace(INSTALLED[build.name], build=build)
 
 
 class Host:
@@ -91,10 +98,8 @@ class Host:
 
     @staticmethod
     def _versions(run, settings):
-        if run.interpreter not in INSTALLED:
-            made = environment_of(BuildSettings(name=run.build, python=run.interpreter), settings)
-            INSTALLED[run.interpreter] = {name: made.version(name) for name in ("torch", "transformers")}
-        return INSTALLED[run.interpreter]
+        made = installed(BuildSettings(name=run.build, python=run.interpreter), settings)
+        return {name: made.version(name) for name in ("torch", "transformers")}
 
 
 def slower(**versions):
@@ -103,15 +108,19 @@ def slower(**versions):
 
 
 @pytest.fixture
-def attribute(tmp_path, monkeypatch, capfd, builds):
+def attribute(tmp_path, monkeypatch, capfd, builds, _sqlite_template):
     """A function that runs the command and returns its exit code, document and messages."""
     monkeypatch.chdir(tmp_path)
+    shutil.copy(_sqlite_template, "compilewatch.db")
     (tmp_path / ".compilewatch").mkdir()
     (tmp_path / ".compilewatch" / "builds").symlink_to(builds)
+    # Which recorded builds are here is for test_host_stacks: each of them would be asked for every test.
+    monkeypatch.setattr(HostStacks, "read", lambda _settings: HostStacks(()))
     case = ("-w", "elementwise", "-s", "default")
 
     def call(host, *arguments, base="old", head="new", case=case, as_json=True):
         monkeypatch.setattr(environments, "measure", host.measure)
+        monkeypatch.setattr("runner.attribute.command.environment_of", installed)
         line = ["attribute", base, head, *case, "--device", "cpu", *arguments]
         code = exit_code_of(app, [*line, *(["--json"] if as_json else [])])
         captured = capfd.readouterr()
@@ -276,7 +285,7 @@ def test_what_a_record_calls_its_case_is_no_code(attribute, monkeypatch, case):
 def store_drivers(carried, *, torches=("2.6.0",)):
     """Nights of each torch with each driver, on two hosts of one hardware: `carried` is what 580 adds."""
     moment = datetime(2026, 11, 1, 9, 0, tzinfo=UTC)
-    database, trials = open_database("sqlite:///compilewatch.db", migrate=True), []
+    database, trials = open_database("sqlite:///compilewatch.db"), []
     for night in range(6):
         for torch in torches:
             for driver, host, extra in (("570", "left", 0.0), ("580", "right", carried)):

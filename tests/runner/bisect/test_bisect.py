@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -75,9 +76,10 @@ class Host:
 
 
 @pytest.fixture
-def bisect(tmp_path, monkeypatch, capsys):
+def bisect(tmp_path, monkeypatch, capsys, _sqlite_template):
     """A function that runs the command on a host and returns its exit code, document and messages."""
     monkeypatch.chdir(tmp_path)
+    shutil.copy(_sqlite_template, "compilewatch.db")
 
     def call(host, *arguments, good="2.6.0", bad="2.8.0", as_json=True):
         monkeypatch.setattr(releases, "offered_versions", lambda *_, **__: OFFERED)

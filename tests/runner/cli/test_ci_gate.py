@@ -18,7 +18,7 @@ import yaml
 
 from db.engine.session import open_database
 from db.store.trials import save_trials
-from tests.regression_cases import RUN_0, stepping_history
+from tests.regression_cases import stepping_history
 
 ROOT = Path(__file__).resolve().parents[3]
 ACTION = ROOT / ".github" / "actions" / "compilewatch-gate"
@@ -107,18 +107,11 @@ def test_a_quote_that_is_not_closed_measures_nothing(tmp_path: Path, sqlite_url:
     assert done.stderr == "RUN_OPTIONS: No closing quotation. Close the quote.\n"
 
 
-def measured(url: str, *factors: float, trials_per_case: int = 5) -> None:
-    history = stepping_history(
-        *factors, builds=("2.12.0", "2.13.0")[: len(factors)], trials_per_case=trials_per_case
-    )
-    with open_database(url) as database:
-        save_trials(database, history)
-
-
 def test_a_regression_is_commented_and_fails_the_job(
     tmp_path: Path, sqlite_url: str, comments: Comments
 ) -> None:
-    measured(sqlite_url, 1.0, 1.2)
+    with open_database(sqlite_url) as database:
+        save_trials(database, stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
     summary = tmp_path / "summary.md"
     done = gate(
         tmp_path,
@@ -127,26 +120,16 @@ def test_a_regression_is_commented_and_fails_the_job(
         COMMENT_URL=comments.url,
         COMMENT_HEADER="Authorization: Bearer s3cret",
         GITHUB_STEP_SUMMARY=str(summary),
+        GATE_TABLE=str(tmp_path / "table.md"),
     )
     assert done.returncode == 1, done.stderr
     (body,) = comments.bodies
     assert "| mlp (ungated) | default | Latency |" in body
     assert "✗ regressed" in body
-    assert body == (tmp_path / "gate.md").read_text() == summary.read_text() == done.stdout
+    assert body == (tmp_path / "table.md").read_text() == summary.read_text() == done.stdout
     assert comments.headers[0]["Authorization"] == "Bearer s3cret"
     assert comments.headers[0]["Content-Type"] == "application/json"
     assert "s3cret" not in done.stdout + done.stderr
-
-
-def test_the_options_of_the_gate_arrive(tmp_path: Path, sqlite_url: str) -> None:
-    measured(sqlite_url, 1.0, 1.0, trials_per_case=10)
-    table = str(tmp_path / "table.md")
-    done = gate(tmp_path, sqlite_url, RUN_OPTIONS="none", GATE_OPTIONS=f"--since {RUN_0}", GATE_TABLE=table)
-    assert done.returncode == 0, done.stderr
-    assert Path(table).read_text() == done.stdout
-    refused = gate(tmp_path, sqlite_url, RUN_OPTIONS="none", GATE_OPTIONS="--against torch=1.0")
-    assert refused.returncode == 2
-    assert "No build with torch=1.0 was measured." in refused.stderr
 
 
 def test_a_comment_that_cannot_be_posted_changes_no_verdict(
@@ -163,12 +146,10 @@ def test_a_comment_that_cannot_be_posted_changes_no_verdict(
 def test_what_cannot_be_told_fails_unless_it_may_pass(
     tmp_path: Path, sqlite_url: str, comments: Comments
 ) -> None:
-    measured(sqlite_url, 1.0)
-    done = gate(tmp_path, sqlite_url, RUN_OPTIONS="none", COMMENT_URL=comments.url)
-    assert done.returncode == 2
-    assert "There is no run before the newest one." in done.stderr
-    assert comments.bodies == [], "there is no table to show"
     path = stand_in(tmp_path, "exit 2")
+    done = gate(tmp_path, sqlite_url, RUN_OPTIONS="none", COMMENT_URL=comments.url, PATH=path)
+    assert done.returncode == 2
+    assert comments.bodies == [], "there is no table to show"
     assert gate(tmp_path, sqlite_url, RUN_OPTIONS="none", PASS_UNDECIDED="true", PATH=path).returncode == 0
 
 

@@ -9,6 +9,8 @@ import math
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from db.engine.session import open_database
 from db.interchange.files.options import ImportOptions
 from db.interchange.read.importing import import_paths
@@ -22,6 +24,7 @@ RELEASES = {
 
 
 @needs_timm
+@pytest.mark.slow  # tests/db/judge/test_published_timm.py judges the same files
 def test_another_batch_size_is_not_comparable_and_no_regression(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/compilewatch.db", migrate=True) as database:
         for name, measured_at in RELEASES.items():

@@ -68,26 +68,22 @@ def test_check_says_what_a_good_file_holds(tmp_path: Path) -> None:
     assert result.stdout == "compilewatch.toml is valid: 1 workload, 1 suite, 1 channel.\n"
 
 
-def test_check_names_a_suite_with_an_unknown_workload(tmp_path: Path) -> None:
-    _write(tmp_path, '[[suite]]\nname = "nightly"\nworkloads = ["encodr"]\n')
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[[suite]]\nname = "nightly"\nworkloads = ["encodr"]\n', "There is no workload 'encodr'"),
+        ('[[workload]]\nname = "mine"\ntarget = "my_models:build"\n', "my_models"),
+        (
+            '[[schedule]]\nname = "n"\ncron = "@daily"\nsuite = "nightli"\n',
+            "[[schedule]] n measures the suite 'nightli', which does not exist.",
+        ),
+    ],
+)
+def test_check_names_what_is_not_there(tmp_path: Path, text: str, said: str) -> None:
+    _write(tmp_path, text)
     result = in_this_process("config", "check", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
-    assert "There is no workload 'encodr'" in result.stderr
-    assert "encoder" in result.stderr
-
-
-def test_check_names_a_target_that_is_not_there(tmp_path: Path) -> None:
-    _write(tmp_path, '[[workload]]\nname = "mine"\ntarget = "my_models:build"\n')
-    result = in_this_process("config", "check", cwd=tmp_path)
-    assert (result.returncode, result.stdout) == (2, "")
-    assert "my_models" in result.stderr
-
-
-def test_check_names_a_schedule_of_no_suite(tmp_path: Path) -> None:
-    _write(tmp_path, '[[schedule]]\nname = "n"\ncron = "@daily"\nsuite = "nightli"\n')
-    result = in_this_process("config", "check", cwd=tmp_path)
-    assert (result.returncode, result.stdout) == (2, "")
-    assert "[[schedule]] n measures the suite 'nightli', which does not exist." in result.stderr
+    assert said in result.stderr
 
 
 def test_check_notes_a_build_of_another_host(tmp_path: Path) -> None:

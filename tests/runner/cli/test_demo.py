@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 import urllib.request
 from pathlib import Path
@@ -12,6 +11,8 @@ import pytest
 
 from db.engine.session import open_database
 from db.queries import facets
+from runner.cli.app import app
+from runner.cli.front import exit_code_of
 from tests.dashboard.serving import free_port
 from tests.runner.terminal import COMMAND, environment
 
@@ -44,18 +45,12 @@ def _answers(url: str, process: subprocess.Popen[bytes], seconds: float = 200) -
     return False
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"), [("compilewatch ga", "gate"), ("compilewatch report sh", "show")]
-)
-def test_a_shell_completes_a_command(words: str, expected: str) -> None:
-    variables = {"_COMPILEWATCH_COMPLETE": "complete_bash", "COMP_WORDS": words}
-    number = str(len(words.split()) - 1)
-    code = "import sys; sys.argv = ['compilewatch']; from runner.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=environment(**variables, COMP_CWORD=number),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.split() == [expected]
+def test_a_shell_completes_a_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = {"_COMPILEWATCH_COMPLETE": "complete_bash", "COMP_WORDS": "compilewatch report sh"}
+    for name, value in (asked | {"COMP_CWORD": "2"}).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        exit_code_of(app, [])
+    assert capsys.readouterr().out.split() == ["show"]

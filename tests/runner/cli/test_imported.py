@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event
 
 from db.engine.session import open_database
 from db.interchange.files.options import ImportOptions
 from db.interchange.read.importing import import_paths
 from db.queries.regressions import regressions_frame
-from db.queries.sides import resolve_side
 from db.records.trial import Source, SourceKind, Task, Trial
 from db.store.trials import save_trials
 from runner.cli.app import app
@@ -74,9 +72,9 @@ def test_a_later_import_leaves_the_newest_measured_ones_the_newest(
     judged(capsys, measured, *words)
     before = judged(capsys, measured, *words)
     assert before[0] == 1
-    for latency_ms, torch, day in ((5, "2.14.0", "2027-01-01"), (9, "2.14.1", "2027-01-02")):
-        bring(measured, latency_ms, torch, day)
-        assert judged(capsys, measured, *words) == before
+    bring(measured, 5, "2.14.0", "2027-01-01")
+    bring(measured, 9, "2.14.1", "2027-01-02")
+    assert judged(capsys, measured, *words) == before
 
 
 def test_a_gate_records_nothing_of_imports_beside_measured_runs(
@@ -241,35 +239,11 @@ def test_what_changed_on_a_machine_says_that_it_was_imported(
 
 
 def test_what_was_measured_has_no_mark(measured: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (*JUDGED, ("break-even",), ("history", "-w", "mlp", "-s", "default"), ("history",)):
+    for words in (*JUDGED, ("break-even",), ("history", "-w", "mlp", "-s", "default")):
         exit_code_of(app, [*words, "--db", measured])
         assert "imported" not in capsys.readouterr().out
     row = judged(capsys, measured, *JUDGED[1])[1]["rows"][0]
     assert (row["case"]["source_kind"], row["case"]["source_name"]) == ("measured", "compilewatch 0.1.0")
-
-
-def test_a_side_is_found_without_a_look_at_all_trials(measured: str) -> None:
-    """On the tables of runs; of trials only one of a run, by the index."""
-    with open_database(measured) as database:
-        statements: list[tuple[str, Any]] = []
-
-        def note(_connection: Any, _cursor: Any, text: str, values: Any, *_: Any) -> None:
-            statements.append((text, values))
-
-        event.listen(Engine, "before_cursor_execute", note)
-        try:
-            resolve_side("latest", database)
-        finally:
-            event.remove(Engine, "before_cursor_execute", note)
-        with database.read() as connection:
-            plans = [
-                str(row[-1])
-                for text, values in statements
-                if text.startswith("SELECT")
-                for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", values)
-            ]
-    assert any("run_part" in step for step in plans)
-    assert not [step for step in plans if step.startswith("SCAN trial")]
 
 
 def test_a_doubled_latency_of_one_trial_a_side_is_not_called_unchanged(

@@ -10,13 +10,11 @@ from rich.console import Console
 from db.engine.session import Database, open_database
 from db.judge.compare.upgrade import compare_builds
 from db.judge.history.series import judge_series
-from db.judge.results import BuildSide
 from db.judge.vocabulary import Metric
 from db.metrics.cases import summarize_cases
 from db.metrics.trend import series_points
 from db.queries.filters import Filters
 from db.queries.trials import trials_frame
-from db.records.regressions import side_title
 from db.store.trials import save_trial, save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
@@ -24,8 +22,6 @@ from runner.cli.output.comparison_text import comparison_table
 from runner.cli.output.history_text import HistoryReport, history_sentences, history_table
 from runner.cli.output.progress import LineProgress, TimeLeft
 from runner.plan.durations import Durations
-from runner.process.failure import Ending, failure_of
-from runner.process.pipe import ProcessOutcome
 from tests.builders import MS, START, make_build, make_history, make_trial
 
 NIGHTS = 24
@@ -34,11 +30,6 @@ NIGHTS = 24
 def printed(capsys: pytest.CaptureFixture[str], table: object) -> str:
     Console(width=300).print(table)
     return capsys.readouterr().out
-
-
-def test_a_part_of_the_build_that_changed() -> None:
-    side = BuildSide(name="b", build_ids=("b",), run_ids=("r",), components={"torch_variant": "cu130"})
-    assert side_title(side, ("torch_variant",)) == "torch variant cu130"
 
 
 def test_a_history_and_all_changes_of_a_machine(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,15 +72,6 @@ def test_a_failure(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
         save_trial(database, trial)
     assert exit_code_of(app, ["show", trial.trial_id, "--db", sqlite_url]) == 0
     assert "out of memory: " in capsys.readouterr().out
-
-
-def test_the_phase_in_which_a_process_died() -> None:
-    ending = Ending(
-        ProcessOutcome(signal=11), phase="first_call", timeout_s=1, oom_killed=False, garbage=None
-    )
-    failure = failure_of(ending)
-    assert failure.message == "The process died of SIGSEGV during first call."
-    assert failure.phase == "first_call"
 
 
 def test_the_phases_of_a_first_call(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:

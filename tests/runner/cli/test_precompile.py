@@ -6,11 +6,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.runner.measuring import FAST_COMPILE
-from tests.runner.terminal import compilewatch, environment, in_this_process
+from tests.runner.terminal import environment, in_this_process
 
 MODEL = """
 import torch
@@ -40,41 +41,53 @@ print(counters["inductor"]["fxgraph_cache_hit"], counters["inductor"]["fxgraph_c
 """
 
 
-def test_a_second_process_compiles_nothing(tmp_path: Path):
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A project with its caches, and what the command printed."""
+    tmp_path = tmp_path_factory.mktemp("project")
     (tmp_path / "my_ops.py").write_text(MODEL)
     (tmp_path / "compilewatch.toml").write_text('[[workload]]\nname = "scaled"\ntarget = "my_ops:build"\n')
     typed = ("precompile", "scaled", "-o", "caches", "--device", "cpu", "--json")
-    done = compilewatch(*typed, cwd=tmp_path, **FAST_COMPILE)
+    done = in_this_process(*typed, cwd=tmp_path, **FAST_COMPILE)
     assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
+    return tmp_path, json.loads(done.stdout)
+
+
+def test_a_second_process_compiles_nothing(compiled: tuple[Path, dict[str, Any]]):
+    project, document = compiled
     assert document["all_from_cache"] is True
     cold, loaded = document["cold"], document["loaded"]
     assert (cold["hits"], cold["compiled"]) == (0, 1)
     assert cold["built"] > 0
     assert (loaded["hits"], loaded["compiled"], loaded["built"]) == (1, 0, 0)
-    directory = tmp_path / "caches"
+    directory = project / "caches"
     assert sorted(file.name for file in directory.iterdir()) == [
         "caches.zip",
         "load_caches.py",
         "precompile.py",
         "valid_for.json",
     ]
-    (tmp_path / "production.py").write_text(PRODUCTION)
-    threads = document["valid_for"]["threads"]
-    program = subprocess.run(
-        [sys.executable, "production.py", threads],
-        env=environment(**FAST_COMPILE, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "own")),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert program.stdout == "1 0\n", program.stderr
     # Without the variables that they were made with, the script itself refuses them.
     refused = _warm_up(directory)
     assert refused.returncode == 2
     assert refused.stderr.startswith("These caches are for TORCHINDUCTOR_")
     assert refused.stderr.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_the_documented_program_compiles_nothing(compiled: tuple[Path, dict[str, Any]], tmp_path: Path):
+    project, document = compiled
+    (project / "production.py").write_text(PRODUCTION)
+    threads = document["valid_for"]["threads"]
+    program = subprocess.run(
+        [sys.executable, "production.py", threads],
+        env=environment(**FAST_COMPILE, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "own")),
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert program.stdout == "1 0\n", program.stderr
 
 
 def _warm_up(directory: Path) -> subprocess.CompletedProcess[str]:

@@ -16,18 +16,8 @@ def test_a_case_seen_before_costs_its_own_median() -> None:
     left.finished(("mlp", "eager"), 2.0)
     left.finished(("mlp", "default"), 10.0)
     assert left.seconds() == 2 * 2.0 + 1 * 10.0
-
-
-def test_history_stands_in_before_the_first_trial() -> None:
     history = Durations({("mlp", "eager"): 3.0, ("mlp", "default"): 9.0})
-    left = TimeLeft([("mlp", "eager"), ("mlp", "default")], history)
-    assert left.seconds() == 12.0
-
-
-def test_an_unseen_case_costs_what_its_strategy_does() -> None:
-    left = TimeLeft([("cnn", "default"), ("mlp", "default")], Durations({}))
-    left.finished(("cnn", "default"), 8.0)
-    assert left.seconds() == 8.0
+    assert TimeLeft([("mlp", "eager"), ("cnn", "default")], history).seconds() == 12.0
 
 
 def test_a_pipe_gets_one_line_per_trial(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from db.queries.trials import trial_records
 from tests.runner.quick_measurement import configuration, interpreter
 from tests.runner.terminal import COMMAND, compilewatch, environment, in_this_process
 
+CANARIES = ("canary-gemm", "canary-copy", "canary-launch")
 CONFIG = """
 [run]
 trials = 1
@@ -35,10 +37,6 @@ mode = "default"
 [[workload]]
 name = "gelu"
 target = "mine:gelu"
-
-[[workload]]
-name = "broken"
-target = "mine:broken"
 """
 
 MINE = """
@@ -46,9 +44,6 @@ import torch
 
 def gelu():
     return torch.nn.functional.gelu, (torch.ones(64, 64),)
-
-def broken():
-    raise RuntimeError("this model does not build")
 """
 
 
@@ -75,6 +70,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess
         *("--device", "cpu", "--json"),
         cwd=folder,
         TMPDIR=str(folder / "tmp"),
+        COMPILEWATCH_RUN__CANARIES="true",
     )
     return folder, result
 
@@ -124,21 +120,33 @@ def test_a_run_prints_one_document_and_stores_every_trial(
     assert rows["reduce-overhead"]["latency_ns"] is None
     assert "CUDA graphs" in rows["reduce-overhead"]["reason"]
     trials = _stored(project)
-    assert [trial.status for trial in trials] == ["ok"] * 2
+    assert Counter(trial.workload.name for trial in trials) == {"gelu": 2} | dict.fromkeys(CANARIES, 2)
+    assert {trial.status for trial in trials} == {"ok"}
     assert {trial.run_id for trial in trials} == {document["run_id"]}
+    canaries = [trial for trial in trials if trial.workload.name in CANARIES]
+    assert all(min(trial.samples_ns) > 10_000 for trial in canaries)
+
+
+DOES_NOT_BUILD = """
+if spec["workload"]["name"] == "cnn":
+    failure = {"kind": "workload_error", "phase": "build_model", "message": "this model does not build"}
+    say({"mark": "record", "status": "failed", "failure": failure})
+    os._exit(0)
+"""
 
 
 def test_a_failure_is_stored_and_the_suite_goes_on(project: Path) -> None:
-    result = in_this_process("run", "-w", "broken", "-w", "gelu", "-s", "eager", cwd=project)
+    configuration(project, interpreter(project / "build", death=DOES_NOT_BUILD))
+    result = in_this_process("run", "-w", "cnn", "-w", "mlp-train", "-s", "eager", cwd=project)
     assert result.returncode == 1
-    assert "broken / eager: workload error: " in result.stdout
+    assert "cnn / eager: workload error: " in result.stdout
     assert "this model does not build" in result.stdout
     assert "Traceback" not in result.stdout + result.stderr
     by_name = {trial.workload.name: trial for trial in _stored(project)}
-    assert by_name["gelu"].status == "ok"
-    assert by_name["broken"].status == "failed"
-    assert by_name["broken"].failure.phase == "build_model"
-    assert "this model does not build" in by_name["broken"].failure.message
+    assert by_name["mlp-train"].status == "ok"
+    assert by_name["cnn"].status == "failed"
+    assert by_name["cnn"].failure.phase == "build_model"
+    assert "this model does not build" in by_name["cnn"].failure.message
 
 
 def test_export_and_import_bring_the_same_records(
@@ -148,9 +156,9 @@ def test_export_and_import_bring_the_same_records(
     assert in_this_process("export", "--output", "out.jsonl", cwd=project).returncode == 0
     other = ["--db", f"sqlite:///{project / 'other.db'}"]
     first = in_this_process("import", "out.jsonl", *other, cwd=project)
-    assert (first.returncode, "brought 2 trials." in first.stdout) == (0, True), first.stderr
+    assert (first.returncode, "brought 8 trials." in first.stdout) == (0, True), first.stderr
     again = in_this_process("import", "out.jsonl", "--json", *other, cwd=project)
-    assert (_document(again.stdout)["new"], _document(again.stdout)["known"]) == (0, 2)
+    assert (_document(again.stdout)["new"], _document(again.stdout)["known"]) == (0, 8)
     exported = in_this_process("export", *other, cwd=project)
     assert exported.stdout == (project / "out.jsonl").read_text(encoding="utf-8")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,20 @@ def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.fixture
-def gated(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> str:
-    with open_database(sqlite_url) as database:
+@pytest.fixture(scope="module")
+def once_gated(_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = Path(shutil.copy(_sqlite_template, tmp_path_factory.mktemp("gated") / "gated.db"))
+    with open_database(f"sqlite:///{path}") as database:
         save_trials(database, stepping_history(1.0, 1.1, builds=("2.12.0", "2.13.0")))
-    assert exit_code_of(app, ["gate", "--db", sqlite_url]) == 1
+    assert exit_code_of(app, ["gate", "--db", f"sqlite:///{path}"]) == 1
+    return path
+
+
+@pytest.fixture
+def gated(once_gated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """A copy to write into."""
     capsys.readouterr()
-    return sqlite_url
+    return f"sqlite:///{shutil.copy(once_gated, tmp_path / 'gated.db')}"
 
 
 def say(url: str, *arguments: str) -> int:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from db.engine.session import Database, open_database
+from db.engine.session import Database
 from db.judge.compare.noise_floor import VALIDATION_SUITE
 from db.queries import facets
 from db.queries.filters import Filters
@@ -86,9 +86,8 @@ class Machine:
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    with open_database(f"sqlite:///{tmp_path / 'results.db'}", migrate=True) as opened:
-        yield opened
+def database(sqlite_database: Database) -> Database:
+    return sqlite_database
 
 
 def validated(

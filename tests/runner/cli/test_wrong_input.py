@@ -106,11 +106,6 @@ def test_every_command_typed_wrongly(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_public_address_without_login(tmp_path: Path) -> None:
-    assert in_this_process("db", "upgrade", cwd=tmp_path).returncode == 0
-    _refused(compilewatch("dashboard", "--host", "0.0.0.0", cwd=tmp_path), "0.0.0.0")
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can write anywhere; run the tests as another user")
 def test_a_directory_without_permission(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)

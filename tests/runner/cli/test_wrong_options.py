@@ -20,8 +20,17 @@ LIBRARY_WORDS = re.compile(
     r"Value error|Input should|Unable to|valid (?:integer|number|string)|pydantic|sqlalchemy|Traceback"
     r"|\b[A-Z]\w+(?:Error|Exception)\b"
 )
-# These measure, serve or install for as long as they are let: their texts are typed wrongly one by one below.
-LONG = {("run",), ("dashboard",), ("demo",), ("reproduce",), ("worker",), ("doctor",), ("builds", "create")}
+# These measure, serve, install or start a process that draws: each has tests of its own.
+LONG = {
+    ("run",),
+    ("dashboard",),
+    ("demo",),
+    ("reproduce",),
+    ("worker",),
+    ("doctor",),
+    ("builds", "create"),
+    ("report", "create"),
+}
 NONSENSE = "no such\x07 thing"
 
 

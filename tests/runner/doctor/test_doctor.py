@@ -28,7 +28,7 @@ from runner.plan.interpreter import InterpreterError, InterpreterFacts
 from runner.storage.spool import Spool
 from tests.builders import make_trial
 from tests.runner.process.test_device_state import Driver
-from tests.runner.terminal import compilewatch
+from tests.runner.terminal import compilewatch, in_this_process
 
 GIB = 2**30
 IDLE = DeviceSetup(
@@ -221,7 +221,7 @@ def test_the_spool_and_the_database(tmp_path: Path):
 
 
 def test_the_command_changes_nothing(tmp_path: Path):
-    result = compilewatch("doctor", "--json", cwd=tmp_path)
+    result = in_this_process("doctor", "--json", cwd=tmp_path)
     document = json.loads(result.stdout)
     assert document["schema"] == "compilewatch.doctor/1"
     assert document["validation"] is None

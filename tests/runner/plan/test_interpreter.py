@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -71,9 +72,18 @@ def test_a_broken_torch(stand_in):
     assert "libcudart" in refused(stand_in(broken)).message
 
 
-def test_the_parent_never_imports_torch():
+def test_the_parent_never_imports_torch(stand_in):
+    facts = {
+        "python": "3.11.2",
+        "torch": "2.13.0",
+        "error": None,
+        "device_count": 0,
+        "cuda": None,
+        "hip": None,
+    }
+    python = stand_in(json.dumps(facts))
     program = (
         "import sys; import runner.process.supervise; from runner.plan.interpreter import check_interpreter;"
-        "check_interpreter(sys.executable); sys.exit('torch' in sys.modules)"
+        "check_interpreter(sys.argv[1]); sys.exit('torch' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", program, python], cwd=ROOT, check=False).returncode == 0

@@ -20,14 +20,15 @@ from db.queries.trials import trial_records
 from db.records.strategies import BUILTIN, parse_strategy
 from db.records.trial import Strategy, Trial
 from runner.config.settings import Settings, SuiteSettings
+from runner.config.sources import load_settings
 from runner.plan.reproduce import MOST_THREADS, interpreter_for, plan_again, script_of
-from runner.plan.selection import SUITES
+from runner.plan.selection import SUITES, known_workloads
 from runner.process.measured_process import recorded_environment
 from runner.worker.host import torch_variant
 from runner.workloads.catalog.builtin import WORKLOADS
 from tests.builders import make_build, make_imported, make_machine, make_trial
 from tests.runner.bare_environment import make_bare_environment
-from tests.runner.terminal import FEW_SAMPLES, compilewatch, in_this_process
+from tests.runner.terminal import compilewatch, in_this_process
 
 SMOKE = {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 PINNED: dict[str, object] = {"matmul_precision": "high", "environment": recorded_environment(SMOKE)}
@@ -263,15 +264,14 @@ def test_a_torch_that_is_not_here(tmp_path: Path):
     assert "builds create torch==2.6.0" in caught.value.next_step
 
 
-@pytest.mark.parametrize("workload", WORKLOADS)
-def test_every_script_has_all_it_names_and_nothing_of_ours(tmp_path: Path, workload: str):
-    text = script_of(_trial(workload), Settings())
-    assert not re.search(r"^(from|import) (runner|db)\b", text, re.MULTILINE)
-    file = tmp_path / "script.py"
-    file.write_text(text)
+def test_every_script_has_all_it_names_and_nothing_of_ours(tmp_path: Path):
+    for workload in WORKLOADS:
+        text = script_of(_trial(workload), Settings())
+        assert not re.search(r"^(from|import) (runner|db)\b", text, re.MULTILINE), workload
+        (tmp_path / f"{workload}.py").write_text(text)
     rules = ["--isolated", "--select", "F811,F821", "--target-version", "py310"]
     checked = subprocess.run(
-        [sys.executable, "-m", "ruff", "check", "--no-cache", *rules, str(file)],
+        [sys.executable, "-m", "ruff", "check", "--no-cache", *rules, str(tmp_path)],
         capture_output=True,
         text=True,
         check=False,
@@ -279,7 +279,8 @@ def test_every_script_has_all_it_names_and_nothing_of_ours(tmp_path: Path, workl
     assert checked.returncode == 0, checked.stdout
 
 
-def test_a_script_carries_the_modules_of_a_project_whole(tmp_path: Path):
+def test_a_script_carries_the_modules_of_a_project_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "compilewatch.toml").write_text('[[workload]]\nname = "mine"\ntarget = "mine:build"\n')
     (tmp_path / "mine.py").write_text(
         "import torch\nfrom layers import Block\n\ntorch.set_grad_enabled(False)\n\n"
@@ -289,16 +290,14 @@ def test_a_script_carries_the_modules_of_a_project_whole(tmp_path: Path):
         "from torch import nn\n\nclass Block(nn.Linear):\n"
         "    def __init__(self):\n        super().__init__(4, 4)\n"
     )
-    (tmp_path / "tmp").mkdir()
-    places = FEW_SAMPLES | {"TMPDIR": str(tmp_path / "tmp")}
-    ran = in_this_process("run", "-w", "mine", "-s", "eager", "--trials", "1", cwd=tmp_path, **places)
-    assert ran.returncode == 0, ran.stderr
-    (trial,) = _stored(tmp_path)
-    written = in_this_process("reproduce", trial.trial_id, "--script", "-", cwd=tmp_path)
+    settings = load_settings()
+    mine = known_workloads(settings)["mine"].record()
+    trial = _trial(strategy="eager", settings=PINNED | {"environment": recorded_environment({})})
+    text = script_of(trial.model_copy(update={"workload": mine}), settings)
     (tmp_path / "elsewhere").mkdir()
     script = tmp_path / "elsewhere" / "script.py"
-    script.write_text(written.stdout)
-    assert "set_grad_enabled" in written.stdout
+    script.write_text(text)
+    assert "set_grad_enabled" in text
     assert "eager" in _latencies_ns(script)
 
 

@@ -1,4 +1,4 @@
-"""What the caller of a trial sees: phases, cancelling, Ctrl-C, waiting for a device, pauses for its state."""
+"""What the caller of a trial sees: phases, Ctrl-C, waiting for a device, pauses for its state."""
 
 from __future__ import annotations
 
@@ -18,21 +18,6 @@ from tests.runner.measuring import make_spec
 from tests.runner.quick_measurement import interpreter
 
 
-def test_cancelling_ends_the_trial_as_cancelled(tmp_path):
-    cancelled = threading.Event()
-    phases = []
-
-    def hear(phase):
-        phases.append(phase)
-        if phase == "measure":
-            cancelled.set()
-
-    python = str(interpreter(tmp_path / "build", seconds=60))
-    trial = run_trial(make_spec("healthy"), interpreter=python, on_phase=hear, is_cancelled=cancelled.is_set)
-    assert trial.failure.kind is FailureKind.CANCELLED
-    assert trial.failure.phase == "measure"
-
-
 @pytest.fixture
 def ctrl_c():
     """Python's own answer to SIGINT: a shell that starts the tests in the background has it ignored."""
@@ -43,18 +28,19 @@ def ctrl_c():
 
 @pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_leaves_a_cancelled_trial_and_no_process(tmp_path):
-    pid_file = tmp_path / "pid"
+    own, daemon = tmp_path / "pid", tmp_path / "pid.daemon"
 
     def interrupt(phase):
-        if phase == "build_model":
+        if phase == "measure":
             threading.Timer(0.5, _thread.interrupt_main).start()
 
-    spec = make_spec("daemon_then_hang", kwargs={"pid_file": str(pid_file)})
+    left = f"open({str(own)!r}, 'w').write(str(os.getpid())); leave_a_daemon({str(daemon)!r})"
+    python = interpreter(tmp_path / "build", seconds=60, death=left)
     with pytest.raises(TrialInterrupted) as caught:
-        run_trial(spec, on_phase=interrupt)
+        run_trial(make_spec("healthy"), interpreter=str(python), on_phase=interrupt)
     assert isinstance(caught.value, KeyboardInterrupt)
     assert caught.value.trial.failure.kind is FailureKind.CANCELLED
-    left = [int(path.read_text()) for path in tmp_path.glob("pid*") if path.read_text()]
+    left = [int(path.read_text()) for path in (own, daemon)]
     deadline = time.monotonic() + 10
     while any(Path(f"/proc/{pid}").exists() for pid in left) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -65,14 +65,6 @@ def test_a_regression_is_told_when_the_next_run_confirms_it_and_only_then(
     assert TOKEN not in captured.out + captured.err
 
 
-def test_what_the_next_run_does_not_show_is_never_told(sqlite_url: str, inbox: list[dict[str, Any]]) -> None:
-    measured(sqlite_url, 1.0, 1.1)
-    gate(sqlite_url)
-    measured(sqlite_url, 1.0, 1.1, 1.0)
-    gate(sqlite_url)
-    assert inbox == []
-
-
 def test_a_run_of_other_cases_leaves_a_suspicion_waiting(
     sqlite_url: str, inbox: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:

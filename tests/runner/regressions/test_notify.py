@@ -7,6 +7,7 @@ import contextlib
 import html
 import json
 import logging
+import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -14,13 +15,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 from sqlalchemy import select
 
-from db.engine.session import Database
+from db.engine.session import Database, open_database
 from db.queries.regressions import regressions_frame, standing_regressions
 from db.records.regressions import NotificationState, TriageEvent, TriageState
 from db.store.notifications import MOST_DELIVERIES, claim_notifications
@@ -119,9 +121,19 @@ def _confirm(database: Database) -> Database:
     return database
 
 
+@pytest.fixture(scope="module")
+def once_confirmed(_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = Path(shutil.copy(_sqlite_template, tmp_path_factory.mktemp("confirmed") / "confirmed.db"))
+    with open_database(f"sqlite:///{path}") as database:
+        _confirm(database)
+    return path
+
+
 @pytest.fixture
-def confirmed(sqlite_database: Database) -> Database:
-    return _confirm(sqlite_database)
+def confirmed(once_confirmed: Path, tmp_path: Path) -> Iterator[Database]:
+    """A copy to write into."""
+    with open_database(f"sqlite:///{shutil.copy(once_confirmed, tmp_path / 'confirmed.db')}") as database:
+        yield database
 
 
 @pytest.fixture

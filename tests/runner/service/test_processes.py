@@ -29,7 +29,7 @@ from runner.config.settings import Settings
 from runner.service.fingerprint import fingerprints
 from tests.runner.terminal import COMMAND, ROOT, environment, in_this_process
 
-SECONDS = 6
+SECONDS = 3
 CONFIG = """
 [run]
 trials = 1

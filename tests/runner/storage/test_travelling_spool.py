@@ -19,7 +19,7 @@ from db.records.trial import Trial, parse_trial
 from db.tables.trials import RUN
 from tests.runner.fleet_processes import wait_until
 from tests.runner.quick_measurement import configuration, interpreter
-from tests.runner.terminal import COMMAND, compilewatch, environment, in_this_process
+from tests.runner.terminal import COMMAND, environment, in_this_process
 
 AWAY = "postgresql://nobody@127.0.0.1:9/none"
 
@@ -49,9 +49,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of two runs of a host without a database, for tests to read and to copy."""
     directory = tmp_path_factory.mktemp("node")
     variables, spool = node(directory), directory / "spool"
-    first = compilewatch("run", "--label", "monday", cwd=directory, **variables)
-    second = in_this_process("run", "--label", "tuesday", cwd=directory, **variables)
-    for ran in (first, second):
+    for label in ("monday", "tuesday"):
+        ran = in_this_process("run", "--label", label, cwd=directory, **variables)
         assert ran.returncode == 0, ran.stderr
         assert f"compilewatch import {spool}" in ran.stderr
     return spool

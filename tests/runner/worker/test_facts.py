@@ -95,6 +95,24 @@ def test_a_recompilation_has_its_reason_and_line():
     assert "size mismatch" in facts["recompiles"][0]["reason"]
 
 
+def test_one_break_is_one_break_however_often_it_is_counted():
+    """Dynamo meets a break again whenever it compiles again; the place is one all the same."""
+
+    def function(x):
+        x = x + 1
+        print("a side effect")
+        return x * 2
+
+    with internals.collect_log() as log:
+        compiled = torch.compile(function, backend="eager", dynamic=False)
+        for length in (2, 3, 4):
+            compiled(torch.ones(length))
+    (found,) = compiler_facts.facts(log, cudagraphs_requested=False)["graph_breaks"]
+    assert found["count"] == 3
+    assert found["location"].startswith("test_facts.py:")
+    assert sum(internals.counters()["graph_break"].values()) == 3
+
+
 def test_the_recompile_limit_is_told_though_torch_goes_on_silently():
     def function(x):
         return torch.relu(x * 2)

@@ -71,6 +71,43 @@ def test_what_torch_itself_raises():
     assert kind_of(missing.value, "import_libraries") == "import_error"
 
 
+@pytest.fixture
+def compile_with(monkeypatch, tmp_path, fresh_dynamo):
+    """A function that lets Inductor build with a compiler, and returns the exception that the user sees."""
+    import torch._inductor.config
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "caches"))
+    monkeypatch.setenv("TORCHINDUCTOR_VEC_ISA_OK", "1")
+
+    def failing(compiler):
+        built = workload_fixtures.relu_function()
+        torch._dynamo.reset()
+        options = {"cpp.cxx": (str(compiler),), "cpp_cache_precompile_headers": False}
+        with torch._inductor.config.patch(options), pytest.raises(Exception) as caught:  # noqa: PT011
+            torch.compile(built.model_or_fn)(*built.inputs)
+        return caught.value
+
+    return failing
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_missing_compiler_and_one_that_fails_are_told_apart(compile_with, tmp_path):
+    assert kind_of(compile_with("/nonexistent/g++"), "first_call") == "missing_compiler"
+    compiler = tmp_path / "g++"
+    compiler.write_text(
+        "#!/bin/sh\n"
+        'case "$1" in *version) exec g++ "$@" ;; esac\n'
+        "echo 'In file included from here:' >&2\n"
+        "echo '/tmp/some/cache/abc.main.cpp:2:10: fatal error: Python.h: No such file or directory' >&2\n"
+        "echo 'compilation terminated.' >&2\n"
+        "exit 1\n"
+    )
+    compiler.chmod(0o755)
+    error = compile_with(compiler)
+    assert kind_of(error, "first_call") == "compile_error"
+    assert describe(error).startswith("CppCompileError: C++ compile error")
+
+
 @pytest.mark.usefixtures("fresh_dynamo")
 @pytest.mark.parametrize("fixture", ["unfakeable", "breaks_graph"])
 def test_what_fullgraph_cannot_trace_is_unsupported(fixture):

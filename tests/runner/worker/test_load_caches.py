@@ -70,10 +70,7 @@ def test_a_library_that_is_there_stays(directory: Path, loaded: list[bytes], tmp
     ("fact", "value"),
     [
         ("torch", "2.12.1"),
-        ("Triton", "0.1.0"),
         ("device", "NVIDIA H100 80GB HBM3"),
-        ("CPU capability", "AVX2"),
-        ("threads", "63"),
         ("TORCHINDUCTOR_FREEZING", "1"),
     ],
 )
@@ -121,7 +118,7 @@ def test_a_file_of_something_else_is_a_sentence_whatever_its_hash(
     assert loaded == []
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"sha256": "0", "surroundings": 3}'])
+@pytest.mark.parametrize("text", ["{", "[]", '{"sha256": "0", "surroundings": 3}'])
 def test_a_damaged_description_is_a_sentence(directory: Path, loaded: list[bytes], text: str):
     (directory / "valid_for.json").write_text(text)
     assert "valid_for.json is damaged: run precompile.py again." in _refusal(directory)

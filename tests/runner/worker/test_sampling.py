@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import statistics
 
 import pytest
 from hypothesis import given
@@ -123,6 +124,33 @@ def test_time_bounds_a_slow_step_but_not_below_the_minimum():
     eager, compiled = side(4_000 * MS), side(3_000 * MS)
     sampler(max_ns=10_000 * MS).take([eager, compiled])
     assert len(eager.times["samples_ns"]) == len(compiled.times["samples_ns"]) == 5
+
+
+class SlowingHost:
+    """A host that gets slower while it measures: every step takes 1 % longer than the one before."""
+
+    def __init__(self):
+        self.pace = 1.0
+
+    def step(self, latency_ns):
+        self.pace *= 1.01
+        return round(latency_ns * self.pace)
+
+
+def test_a_host_that_slows_down_favours_neither_side():
+    """Measured one after the other, equal sides differ by the host; in alternating blocks they do not."""
+    host = SlowingHost()
+    eager = [host.step(MS) for _ in range(50)]
+    compiled = [host.step(MS) for _ in range(50)]
+    naive = statistics.median(eager) / statistics.median(compiled)
+    assert naive < 0.65
+
+    host = SlowingHost()
+    sides = [Side(lambda: host.step(MS), FakeTimer(), warmup_ns=[MS] * 10) for _ in range(2)]
+    sampler(max_samples=50).take(sides)
+    assert len(sides[0].times["samples_ns"]) == 50
+    ours = statistics.median(sides[0].times["samples_ns"]) / statistics.median(sides[1].times["samples_ns"])
+    assert ours == pytest.approx(1.0, abs=0.03)
 
 
 def test_a_disturbed_round_counts_for_neither_side_and_is_repeated():

@@ -17,16 +17,14 @@ from db.records.trial import FailureKind, NumericsStatus, Status, Strategy, Tria
 from runner.config.settings import Settings
 from runner.config.sources import load_settings
 from runner.plan.plan import plan_run
-from runner.process.supervise import run_trial
-from runner.worker import messages
-from runner.worker.compiler import compiling, onnx_session
+from runner.worker import internals, messages
+from runner.worker.compiler import compiler_facts, compiling, onnx_session
 from runner.worker.failures import kind_of
-from runner.worker.loading import UnsupportedCaseError
+from runner.worker.loading import UnsupportedCaseError, build_workload, import_builder
 from runner.worker.messages import read
-from runner.worker.sampling import SamplingPlan
 from runner.workloads.built import Built
 from tests.runner import workload_fixtures
-from tests.runner.measuring import FEW, FIXTURES, compiled, measure
+from tests.runner.measuring import FIXTURES, compiled, measure
 
 CONFIGURATION = f"""
 [[strategy]]
@@ -52,12 +50,22 @@ def counted(trial: Trial) -> tuple[int | None, int | None]:
     return trial.compiler.graphs, trial.compiler.ops_captured
 
 
-def test_torch_export() -> None:
+@pytest.mark.slow
+def test_a_trial_of_an_exported_program() -> None:
     trial = measure("three_blocks", parse_strategy("export"))
     graphs, _ = counted(trial)
     assert graphs == 0
     assert trial.strategy.name == "export"
     assert len(trial.control_samples_ns) == len(trial.samples_ns) > 0
+
+
+def test_an_exported_program_gives_what_eager_gives() -> None:
+    built = workload_fixtures.three_blocks()
+    strategy = read(messages.Strategy, parse_strategy("export").model_dump(mode="json"))
+    with torch.no_grad():
+        call = compiling.apply(built, strategy, Path("unused"))
+        assert isinstance(call, torch.fx.GraphModule)
+        torch.testing.assert_close(call(*built.inputs), built.model_or_fn(*built.inputs))
 
 
 def refused(built: Built, strategy: Strategy) -> str:
@@ -85,6 +93,7 @@ def test_what_cannot_be_executed_is_unsupported() -> None:
     )
 
 
+@pytest.mark.usefixtures("fresh_dynamo")
 def test_a_combination_of_the_configuration_on_regions_named_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,10 +104,16 @@ def test_a_combination_of_the_configuration_on_regions_named_there(
         load_settings(), workloads=["stack"], strategies=["careful+regional"], trials=1, device="cpu"
     )
     (spec,) = plan.trials
-    trial = run_trial(spec.model_copy(update={"sampling": SamplingPlan(**FEW)}))
+    strategy = spec.strategy
+    workload = read(messages.Workload, spec.workload.model_dump(mode="json"))
+    built = build_workload(import_builder(workload.target, workload.path), workload, torch.device("cpu"))
+    with internals.collect_log() as log, torch.no_grad():
+        expected = built.model_or_fn(*built.inputs)
+        chosen = read(messages.Strategy, strategy.model_dump(mode="json"))
+        assert torch.equal(compiling.apply(built, chosen, Path("unused"))(*built.inputs), expected)
+    found = compiler_facts.facts(log, cudagraphs_requested=False)
     # One graph serves all three blocks: a linear layer and a ReLU.
-    assert counted(trial) == (1, 2)
-    strategy = trial.strategy
+    assert (found["graphs"], found["ops_captured"]) == (1, 2)
     assert (strategy.name, strategy.scope, strategy.fullgraph) == ("careful+regional", "regional", True)
     assert strategy.dynamic is False
 

@@ -6,8 +6,8 @@ Graphs are counted with a backend that only keeps them, so nothing is generated 
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -73,6 +73,12 @@ def load(name: str, device: str = "cpu", **sizes: Any) -> Built:
     return build(definition, device, **sizes)
 
 
+@cache
+def on_meta(name: str) -> Built:
+    """Only read: of no test alone."""
+    return load(name, "meta", batch_size=2)
+
+
 def captured(function: Callable[..., Any], *inputs: Any, fullgraph: bool = False) -> Capture:
     capture = Capture()
     with torch.no_grad():
@@ -88,7 +94,7 @@ def autocast(ready: Built) -> contextlib.AbstractContextManager[Any]:
 
 @pytest.mark.parametrize("name", PURE_TORCH)
 def test_the_whole_workload_is_one_graph(name: str) -> None:
-    ready = load(name, "meta", batch_size=2)
+    ready = on_meta(name)
     capture = captured(ready.model_or_fn, *ready.inputs, fullgraph=True)
     assert len(capture.graphs) == 1
     assert len(capture.operations) > 2
@@ -98,74 +104,53 @@ def test_the_whole_workload_is_one_graph(name: str) -> None:
 def test_the_whole_model_of_a_library_is_one_graph(name: str) -> None:
     if name == "sd-unet":
         pytest.skip("1,226 operations take Dynamo 17 s; the graph of the other models shows the same")
-    ready = load(name, "meta", batch_size=2)
+    ready = on_meta(name)
     with autocast(ready):
         capture = captured(ready.model_or_fn, *ready.inputs, fullgraph=True)
     assert len(capture.graphs) == 1
     assert len(capture.operations) > 100
 
 
-@pytest.mark.parametrize("name", list(PARAMETERS))
-def test_the_model_is_the_published_one(name: str) -> None:
-    ready = load(name, "meta", batch_size=1)
-    count = sum(parameter.numel() for parameter in ready.model_or_fn.parameters())
-    assert count / 1e6 == pytest.approx(PARAMETERS[name], abs=0.005)
-
-
 @pytest.mark.parametrize("name", list(WORKLOADS))
-def test_regions_name_classes_of_the_model(name: str) -> None:
-    ready = load(name, "meta", batch_size=1)
+def test_the_model_is_the_published_one_and_regions_name_its_classes(name: str) -> None:
+    ready = on_meta(name)
     if not isinstance(ready.model_or_fn, nn.Module):
         assert ready.regions == ()
         return
     classes = {type(module).__name__ for module in ready.model_or_fn.modules()}
     assert set(ready.regions) <= classes
+    if name in PARAMETERS:
+        count = sum(parameter.numel() for parameter in ready.model_or_fn.parameters())
+        assert count / 1e6 == pytest.approx(PARAMETERS[name], abs=0.005)
 
 
-@pytest.mark.parametrize("name", PURE_TORCH)
-def test_the_output_is_not_near_zero(name: str) -> None:
-    ready = load(name, batch_size=2)
-    with torch.no_grad():
-        output = ready.model_or_fn(*ready.inputs)
-    (tensor,) = tensors_of(output)
-    assert tensor.isfinite().all()
-    assert tensor.abs().max() > 1e-4
+OF_ORDER_1 = ("resnet50", "vit-b16", "bert-base", "gpt2", "mlp-4096")
 
 
-@pytest.mark.parametrize("name", [name for name in WITH_PACKAGES if name != "sd-unet"])
-def test_the_output_of_a_librarys_model_is_not_near_zero(name: str) -> None:
+@pytest.mark.parametrize("name", [*PURE_TORCH, *(name for name in WITH_PACKAGES if name != "sd-unet")])
+def test_outputs_are_neither_near_zero_nor_large(name: str) -> None:
+    """Of order 100 a rounding fails the absolute tolerance, of order 0.01 everything passes it."""
     less = {"kwargs": {"layers": 1}} if name == "llama-decode" else {}
-    ready = load(name, batch_size=1, dtype="float32", **less)
+    if name in WITH_PACKAGES:
+        less["dtype"] = "float32"
+    ready = load(name, batch_size=2, **less)
     with torch.no_grad():
-        logits = next(iter(tensors_of(ready.model_or_fn(*ready.inputs))))
-    assert logits.isfinite().all()
-    assert logits.abs().max() > 1e-4
+        outputs = [x for x in tensors_of(ready.model_or_fn(*ready.inputs)) if x.is_floating_point()]
+    assert outputs[0].isfinite().all()
+    assert outputs[0].abs().max() > 1e-4
+    if name in OF_ORDER_1:
+        assert all(0.1 < float(output.float().square().mean().sqrt()) < 10 for output in outputs)
 
 
-class RandomStatistics(nn.Sequential):
-    """Depthwise blocks in MobileNet's style, never trained: in eval mode nothing restores the signal."""
-
-    def __init__(self, depth: int) -> None:
-        blocks: list[nn.Module] = []
-        for _ in range(depth):
-            convolution = nn.Conv2d(8, 8, 3, padding=1, groups=8, bias=False)
-            nn.init.normal_(convolution.weight, std=0.02)
-            blocks += [convolution, nn.BatchNorm2d(8), nn.ReLU6()]
-        super().__init__(*blocks)
-
-
-def test_untrained_batch_norm_makes_any_two_outputs_agree() -> None:
-    """Why every output is checked: both of these pass for equal, and one is simply wrong."""
-    model = RandomStatistics(12).eval()
-    x = torch.randn(2, 8, 16, 16)
-    with torch.no_grad():
-        right = model(x)
-        wrong = model(x.flip(0)) * -3
-    assert torch.allclose(right, wrong, atol=1e-4)
-    assert right.abs().max() < 1e-4
-
-
-@pytest.mark.parametrize("name", [n for n, d in WORKLOADS.items() if d.task == TRAINING])
+# Of the variants of encoder-train one: test_training.py compiles each of them as one graph.
+@pytest.mark.parametrize(
+    "name",
+    [
+        n
+        for n, d in WORKLOADS.items()
+        if d.task == TRAINING and (n == "encoder-train-fp16" or not n.startswith("encoder-train"))
+    ],
+)
 def test_a_training_steps_loss_is_outside_the_graph(name: str) -> None:
     ready = load(name, batch_size=2)
     capture = Capture()
@@ -178,26 +163,6 @@ def test_a_training_steps_loss_is_outside_the_graph(name: str) -> None:
     assert all(gradient is not None and gradient.isfinite().all() for gradient in gradients)
     assert max(gradient.abs().max() for gradient in gradients) > 1e-6
     assert not any("cross_entropy" in str(node.target) for node in capture.operations)
-
-
-class LossInside(nn.Module):
-    """As GPT-2 does when it is given labels: it warns about its loss type while it is traced."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.head = nn.Linear(8, 4)
-
-    def forward(self, x: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        logits = self.head(x)
-        logging.getLogger("model").warning("no loss type given")
-        return nn.functional.cross_entropy(logits, labels)
-
-
-def test_a_loss_inside_that_logs_breaks_the_graph() -> None:
-    inputs = (torch.randn(2, 8), torch.tensor([0, 3]))
-    assert len(captured(LossInside(), *inputs).graphs) == 2
-    model = LossInside()
-    assert len(captured(lambda x: model.head(x), inputs[0], fullgraph=True).graphs) == 1
 
 
 def test_gpt2_given_labels_breaks_its_graph_and_ours_is_not() -> None:
@@ -244,17 +209,6 @@ def test_the_elementwise_function_computes_gelu_and_layer_norm() -> None:
     activated = nn.functional.gelu(x + bias, approximate="tanh") + residual
     expected = nn.functional.layer_norm(activated, (512,), weight, shift)
     torch.testing.assert_close(ready.model_or_fn(*ready.inputs), expected)
-
-
-@pytest.mark.parametrize("name", ["resnet50", "vit-b16", "bert-base", "gpt2", "mlp-4096"])
-def test_outputs_are_of_order_1(name):
-    """Of order 100 a rounding fails the absolute tolerance, of order 0.01 everything passes it."""
-    sizes = {"batch_size": 2, "dtype": "float32"}
-    ready = load(name, **sizes)
-    with torch.no_grad():
-        outputs = [x for x in tensors_of(ready.model_or_fn(*ready.inputs)) if x.is_floating_point()]
-    for output in outputs:
-        assert 0.1 < float(output.square().mean().sqrt()) < 10
 
 
 def test_batch_norm_is_calibrated_to_what_it_is_given():

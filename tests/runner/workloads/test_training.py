@@ -25,7 +25,8 @@ pytestmark = pytest.mark.usefixtures("fresh_dynamo")
 
 def _load(name: str) -> Built:
     torch.manual_seed(0)
-    return build(WORKLOADS[name])
+    definition = WORKLOADS[name]
+    return build(definition, kwargs={**definition.kwargs, "layers": 1})
 
 
 def _step(built: Built) -> tuple[torch.Tensor, list[torch.Tensor], int]:
@@ -114,7 +115,7 @@ def test_it_learns(name: str):
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
-@pytest.mark.parametrize("name", [name for name in WORKLOADS if name.startswith("encoder-train")])
+@pytest.mark.parametrize("name", [name for name in WORKLOADS if name.startswith("encoder-train-")])
 def test_it_is_compiled_and_its_gradients_are_those_of_eager(name: str):
     """Loss and every gradient against float64, after steps that moved the weights of both sides."""
     strategy = Strategy("compile", backend="aot_eager")
@@ -125,18 +126,10 @@ def test_it_is_compiled_and_its_gradients_are_those_of_eager(name: str):
     eager, other = make_variant(built), make_variant(target, call, optimizer_compiler(strategy))
     for _ in range(2):
         torch.testing.assert_close(eager.step(), other.step(), rtol=1e-2, atol=1e-2)
+    graphs = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    assert (graphs > 1) == built.compile_optimizer, "the optimizer is compiled where it is asked for"
     found, message = check(eager, other, initial, 0)
     assert (found["status"], found["reference"]) == ("pass", "float64"), message
-
-
-@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
-def test_a_compiled_optimizer_updates_as_the_eager_one_does():
-    strategy = Strategy("compile", backend="eager")
-    eager, other = _load("encoder-train-compiled-optimizer"), _load("encoder-train-compiled-optimizer")
-    plain, made = make_variant(eager), make_variant(other, None, optimizer_compiler(strategy))
-    for _ in range(3):
-        torch.testing.assert_close(plain.step(), made.step())
-    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] >= 1
 
 
 @pytest.mark.slow
