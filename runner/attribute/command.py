@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from db.engine.session import Database
 from db.errors import ConfigError
@@ -45,7 +42,7 @@ from runner.cli.options import (
     settings_of,
 )
 from runner.cli.output.documents import print_document
-from runner.cli.output.tables import console
+from runner.cli.output.tables import console, plain_table, print_lines
 from runner.config.settings import Settings
 from runner.device.host import require_space
 from runner.plan.builds import interpreter_facts
@@ -365,21 +362,17 @@ def _size(change: float, interval: tuple[float, float] | None) -> str:
 
 
 def _print(document: dict[str, Any]) -> None:
-    out = console()
-    for line in document["sentences"]:
-        out.print(line, markup=False, highlight=False)
+    print_lines(document["sentences"])
     if "plan" in document or not document["cases"]:
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("case", "component", "carries", "alone", "rounds"):
-        table.add_column(heading)
+    rows = []
     for case in document["cases"]:
         alone = {each["components"][0]: each for each in case["alone"]}
         for each in case["carried"]:
-            (component,) = each["components"][:1]
+            component = each["components"][0]
             cells = f"{case['workload']} / {case['strategy']}", component, _text(each)
-            table.add_row(*map(Text, (*cells, _text(alone.get(component)), count(case["rounds"]))))
-    out.print(table)
+            rows.append((*cells, _text(alone.get(component)), count(case["rounds"])))
+    console().print(plain_table(("case", "component", "carries", "alone", "rounds"), rows))
 
 
 def _text(effect: dict[str, Any] | None) -> str:
