@@ -29,7 +29,7 @@ from runner.attribute.sides import (
     moved_cases,
     side_of,
 )
-from runner.attribute.state import Question, State, state_path
+from runner.attribute.state import Question, State
 from runner.bisect.environments import MeasuringInterruptedError, plan_interleaved
 from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
 from runner.cli.options import (
@@ -49,7 +49,6 @@ from runner.plan.builds import interpreter_facts
 from runner.plan.durations import Case, Durations, stored_durations_s
 from runner.plan.host_stacks import HostStacks
 from runner.plan.selection import refuse_code, resolve_device, select
-from runner.storage.search_state import load_state
 
 SCHEMA = "compilewatch.attribute/1"
 _METRICS = (Metric.LATENCY, Metric.DEVICE_TIME, Metric.COMPILE_COST, Metric.PEAK_MEMORY, Metric.SPEEDUP)
@@ -107,7 +106,7 @@ def attribute_command(
             metric=metric.value,
             device=_device(settings, sides, device),
         )
-        state = load_state(state_path(settings.data_dir, question), State) or State(question=question)
+        state = State.load(question, settings.data_dir)
         measurer = Measurer(database, settings, state, old, new, components, index_url, trials, max_trials)
         if dry_run:
             document = _plan(measurer)

@@ -16,7 +16,7 @@ from db.wording.metrics import METRICS
 from db.wording.sentences import change_text, range_text
 from db.wording.units import MISSING, count, plural
 from runner.bisect.environments import MeasuringInterruptedError
-from runner.bisect.measuring import Measurer, state_path
+from runner.bisect.measuring import Measurer
 from runner.bisect.releases import releases_between
 from runner.bisect.state import Question, State
 from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
@@ -27,7 +27,6 @@ from runner.device.host import require_space
 from runner.plan.builds import parsed_release
 from runner.plan.interpreter import check_interpreter
 from runner.plan.selection import resolve_device, select
-from runner.storage.search_state import load_state
 
 SCHEMA = "compilewatch.bisect/1"
 
@@ -91,7 +90,7 @@ def bisect(
         device=resolve_device(settings.run.device if device == "auto" else device, [check_interpreter()]),
     )
     with database_of(settings) as database:
-        state = load_state(state_path(settings.data_dir, question), State) or State(question=question)
+        state = State.load(question, settings.data_dir)
         measurer = Measurer(
             database, settings, question, state, index_url, trials, max_trials, profile, discard
         )

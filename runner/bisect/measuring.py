@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from db.engine.session import Database
 from db.judge import gateway
@@ -22,18 +21,12 @@ from runner.config.settings import BuildSettings, Settings
 from runner.plan.builds import BuildError, remove_build
 from runner.plan.diagnostics import Diagnostics
 from runner.plan.interpreter import InterpreterError
-from runner.storage.search_state import save_state
 
 # What is searched for where the command names no metric: the first of these that moved between the ends.
 _METRICS = (
     *(Metric.DEVICE_TIME, Metric.LATENCY, Metric.SPEEDUP, Metric.COMPILE_COST, Metric.PEAK_MEMORY),
     *COUNTED_METRICS,
 )
-
-
-def state_path(directory: Path, question: Question) -> Path:
-    """Where the state of a search is kept."""
-    return directory / "bisect" / f"{question.key}.json"
 
 
 @dataclass
@@ -184,4 +177,4 @@ class Measurer:
             self._save()
 
     def _save(self) -> None:
-        save_state(state_path(self.settings.data_dir, self.question), self.state)
+        self.state.save(self.settings.data_dir)

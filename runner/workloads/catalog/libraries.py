@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from db.errors import CompilewatchError, ConfigError, NotFoundError, one_line
-from db.records.trial import Task
 from runner.workloads.catalog.definition import WorkloadDefinition, sequence_tokens
 
 BATCH_SIZE = 8
@@ -101,7 +100,6 @@ def _of_images(target: str, summary: str, image_size: int, kwargs: dict[str, Any
     return WorkloadDefinition(
         name=target,
         summary=summary,
-        task=Task.INFERENCE,
         target=f"{_BUILDERS}:{target}",
         batch_size=BATCH_SIZE,
         shape={"image_size": image_size},
@@ -267,7 +265,6 @@ def _of_configuration(
         return WorkloadDefinition(
             name=name,
             summary=summary,
-            task=Task.INFERENCE,
             target=f"{_BUILDERS}:build_hf",
             batch_size=BATCH_SIZE,
             shape={"sequence_length": length},
