@@ -91,9 +91,7 @@ def bisect(
     )
     with database_of(settings) as database:
         state = State.load(question, settings.data_dir)
-        measurer = Measurer(
-            database, settings, question, state, index_url, trials, max_trials, profile, discard
-        )
+        measurer = Measurer(database, settings, state, index_url, trials, max_trials, profile, discard)
         try:
             whole = measurer.whole()
             bracket = search(

@@ -35,13 +35,17 @@ class Measurer:
 
     database: Database
     settings: Settings
-    question: Question
     state: State
     index_url: str | None
     at_once: int
     most_trials: int
     profile: bool
     discard: bool
+
+    @property
+    def question(self) -> Question:
+        """What is searched for."""
+        return self.state.question
 
     def whole(self) -> Row:
         """The change between both ends. Raises BisectError where none is shown."""

@@ -105,8 +105,10 @@ def _write(text: str, file: Path) -> int:
 
 def figures(trial: Trial) -> dict[str, float | None]:
     """What is compared of two trials; None where it was not measured."""
-    latency = _median(trial.latency_samples_ns)
-    control = _median(trial.control_latency_samples_ns)
+    latency, control = (
+        statistics.median(samples) if samples else None
+        for samples in (trial.latency_samples_ns, trial.control_latency_samples_ns)
+    )
     cold, memory, compiler = trial.cold_start, trial.memory, trial.compiler
     breaks = compiler.graph_breaks if compiler else None
     recompiles = compiler.recompiles if compiler else None
@@ -131,7 +133,7 @@ def differences(stored: Trial, again: Trial) -> list[str]:
         for name, old in before.model_dump(mode="json").items():
             new = getattr(now, name)
             if old != new:
-                lines.append(f"{words(name)}: {_short(old)} -> {_short(new)}")
+                lines.append(f"{words(name)}: {one_line(str(old), 60)} -> {one_line(str(new), 60)}")
     return lines
 
 
@@ -181,11 +183,3 @@ def _side(trial: Trial) -> dict[str, Any]:
 
 def _status(trial: Trial) -> str:
     return trial.status.value if trial.failure is None else words(trial.failure.kind.value)
-
-
-def _median(samples: list[int] | None) -> float | None:
-    return statistics.median(samples) if samples else None
-
-
-def _short(value: object) -> str:
-    return one_line(str(value), 60)

@@ -11,6 +11,7 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from ulid import ULID
 
@@ -196,6 +197,22 @@ def _ordered(
                 order = range(builds) if (position + round_) % 2 == 0 else reversed(range(builds))
                 for build in order:
                     yield round_, name, strategy, build
+
+
+def case_spec(
+    definition: WorkloadDefinition, strategy: Strategy, device: str, settings: Settings
+) -> dict[str, Any]:
+    """One case and its settings as the scripts have it that run it without compilewatch."""
+    workload = workload_spec(definition).model_dump(mode="json")
+    names = ("name", "task", "batch_size", "shape", "dtype", "kwargs", "regions")
+    return {
+        "workload": {name: workload[name] for name in names},
+        "strategy": strategy.model_dump(mode="json"),
+        "device": device,
+        "threads": settings.threads,
+        "matmul_precision": settings.run.matmul_precision,
+        "seed": settings.run.seed,
+    }
 
 
 def workload_spec(definition: WorkloadDefinition) -> WorkloadSpec:

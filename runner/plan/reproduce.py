@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pprint
 import shlex
 import statistics
 import sys
@@ -10,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from packaging.version import InvalidVersion, Version
 from ulid import ULID
@@ -21,9 +20,9 @@ from db.records.trial import SourceKind, Strategy, Trial
 from db.wording.units import count, duration, moment, words
 from runner.config.settings import Settings
 from runner.plan.builds import created_builds
-from runner.plan.bundle import bundle_of
+from runner.plan.bundle import bundle_of, literal
 from runner.plan.interpreter import check_interpreter
-from runner.plan.plan import Plan, PlannedRun, workload_spec
+from runner.plan.plan import Plan, PlannedRun, case_spec, workload_spec
 from runner.plan.selection import select_by_data
 from runner.plan.trial_spec import MatmulPrecision, TorchSettings, TrialSpec
 from runner.process.measured_process import pinned_settings, recorded_environment
@@ -106,12 +105,15 @@ def script_of(trial: Trial, settings: Settings) -> str:
     bundle = bundle_of(definition.target, definition.path)
     bundle.add("runner.worker.reproduction", "reproduce")
     environment = pinned_settings(case.threads) | case.worker_env
+    spec = case_spec(definition, case.strategy, _device(trial), settings)
+    spec |= {"threads": case.threads, "matmul_precision": case.matmul_precision}
+    spec |= {"samples": settings.run.samples, "stored": _ranges(trial)}
     return _SCRIPT.format(
         docstring=_docstring(trial),
-        environment=_literal(environment),
+        environment=literal(environment),
         key=repr(trial.trial_id),
         imports=bundle.imports(),
-        spec=_literal(_script_spec(trial, case, settings)),
+        spec=literal(spec),
         body=bundle.body(),
         function=split_target(definition.target)[1],
     )
@@ -163,21 +165,6 @@ def _docstring(trial: Trial) -> str:
     return f'"""{safe}\n"""'
 
 
-def _script_spec(trial: Trial, case: _Case, settings: Settings) -> dict[str, Any]:
-    workload = workload_spec(case.definition).model_dump(mode="json")
-    names = ("name", "task", "batch_size", "shape", "dtype", "kwargs", "regions")
-    return {
-        "workload": {name: workload[name] for name in names},
-        "strategy": case.strategy.model_dump(mode="json"),
-        "device": _device(trial),
-        "threads": case.threads,
-        "matmul_precision": case.matmul_precision,
-        "seed": settings.run.seed,
-        "samples": settings.run.samples,
-        "stored": _ranges(trial),
-    }
-
-
 def _medians(trial: Trial) -> dict[str, float]:
     return {name: statistics.median(samples) for name, samples in _sides(trial).items() if samples}
 
@@ -186,7 +173,7 @@ def _sides(trial: Trial) -> dict[str, list[int]]:
     """The samples of eager, and those of a compiled strategy."""
     if trial.strategy.kind == "eager":
         return {"eager": trial.latency_samples_ns}
-    return {"eager": trial.control_latency_samples_ns or [], "compiled": trial.latency_samples_ns}
+    return {"eager": trial.control_latency_samples_ns, "compiled": trial.latency_samples_ns}
 
 
 def _ranges(trial: Trial) -> dict[str, list[float]]:
@@ -200,10 +187,6 @@ def _ranges(trial: Trial) -> dict[str, list[float]]:
         (eager_ns, eager_low, eager_high), (own_ns, own_low, own_high) = ranges["eager"], ranges["compiled"]
         ranges["speedup"] = [eager_ns / own_ns, eager_low / own_high, eager_high / own_low]
     return ranges
-
-
-def _literal(value: dict[str, Any]) -> str:
-    return pprint.pformat(value, width=100, sort_dicts=False)
 
 
 @dataclass(frozen=True)

@@ -170,13 +170,10 @@ def _named(fields: Sequence[str]) -> str:
 
 
 def _figures(row: Mapping[Any, Any], metric: Metric) -> tuple[str, ...]:
-    value = row[METRICS[metric].column]
-    if metric is Metric.BREAK_EVEN and row["break_even"] == "never":
-        value = "never"
-    entry = METRICS[metric]
-    low, high = (None if pd.isna(row[name]) else row[name] for name in _ends(metric))
-    bounds = interval(low, high, entry.write, trials=row["counted_trials"])
-    shown = MISSING if pd.isna(value) else entry.write(value)
+    value, low, high = _known(row, metric)
+    write = METRICS[metric].write
+    bounds = interval(low, high, write, trials=row["counted_trials"])
+    shown = MISSING if value is None else write(value)
     return moment(row["last_started_at"]), str(row["torch"]), shown, bounds
 
 
@@ -209,23 +206,25 @@ def history_document(
     }
 
 
-def _ends(metric: Metric) -> tuple[str, str]:
-    """The columns of the interval, or of the spread across trials."""
+def _known(row: Mapping[Any, Any], metric: Metric) -> tuple[Any, Any, Any]:
+    """The value of a point, and the ends of its interval or else of its spread across trials."""
     entry = METRICS[metric]
-    return entry.interval or entry.band or (entry.column, entry.column)
+    never = metric is Metric.BREAK_EVEN and row["break_even"] == "never"
+    low, high = entry.interval or entry.band or (entry.column, entry.column)
+    values = ("never" if never else row[entry.column], row[low], row[high])
+    value, start, end = (None if pd.isna(each) else each for each in values)
+    return value, start, end
 
 
 def _point(row: Mapping[Any, Any], metric: Metric) -> dict[str, Any]:
-    value = row[METRICS[metric].column]
-    low, high = (None if pd.isna(row[name]) else float(row[name]) for name in _ends(metric))
-    never = metric is Metric.BREAK_EVEN and row["break_even"] == "never"
+    value, low, high = _known(row, metric)
     return {
         "run_id": row["run_id"],
         "build_id": row["build_id"],
         "torch": row["torch"],
         "started_at": row["last_started_at"],
-        "value": "never" if never else None if pd.isna(value) else float(value),
-        "interval": None if low is None or high is None else [low, high],
+        "value": value if value is None or value == "never" else float(value),
+        "interval": None if low is None or high is None else [float(low), float(high)],
         "trials": int(row["trials"]),
         "suspect": bool(row["point_suspect"]),
     }
