@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
+from statistics import median
 from typing import Annotated, Any
 
-import pandas as pd
 import typer
 from pandas import DataFrame
 from rich.table import Table
@@ -23,7 +23,6 @@ from db.queries.regressions import regressions_frame
 from db.queries.roofs import roofs_of
 from db.queries.trials import trial_record
 from db.records.fleet import Launch
-from db.records.sampling import Trace
 from db.records.trial import Memory, SourceKind, Trial
 from db.wording.marks import timing_text
 from db.wording.numerics import numerics_sentence
@@ -162,14 +161,9 @@ def trace_texts(trial: Trial, data_dir: Path) -> Facts:
     if not here.is_dir():
         where = f"{trace.directory} below the data directory of {trial.machine.name}"
         return [("trace", f"{where}, {size(trace.size_bytes)}")]
-    facts: Facts = [("trace", f"{here}, {size(trace.size_bytes)}")]
-    return [*facts, ("  report", _report(here, trace))]
-
-
-def _report(here: Path, trace: Trace) -> str:
-    if trace.report is None:
-        return "none; with `pip install compilewatch[trace]` the next trace gets one"
-    return (here / REPORT).as_uri()
+    none = "none; with `pip install compilewatch[trace]` the next trace gets one"
+    report = none if trace.report is None else (here / REPORT).as_uri()
+    return [("trace", f"{here}, {size(trace.size_bytes)}"), ("  report", report)]
 
 
 class Subject(StrEnum):
@@ -297,9 +291,9 @@ def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
         facts += [("log", trial.failure.log_tail)] if trial.failure.log_tail else []
     if trial.latency_samples_ns:
         samples = trial.latency_samples_ns
-        facts += [("latency", f"{duration(_median(samples))} over {plural(len(samples), 'sample')}")]
+        facts += [("latency", f"{duration(median(samples))} over {plural(len(samples), 'sample')}")]
     if trial.control_latency_samples_ns:
-        facts += [("eager control", duration(_median(trial.control_latency_samples_ns)))]
+        facts += [("eager control", duration(median(trial.control_latency_samples_ns)))]
     facts += device_time_figures(trial) + stated_texts(trial) + sampling_texts(trial)
     if cold is not None:
         facts += [
@@ -344,16 +338,9 @@ def _source(trial: Trial) -> str:
     """Where the numbers come from, and what that leaves open."""
     if trial.source.kind is SourceKind.MEASURED:
         return f"measured by {trial.source.name}"
-    known = (
-        plural(len(trial.latency_samples_ns), "sample")
-        if trial.latency_samples_ns
-        else "only a summary, no samples"
-    )
+    samples = len(trial.latency_samples_ns)
+    known = plural(samples, "sample") if samples else "only a summary, no samples"
     return f"imported from {trial.source.name}: {known}"
-
-
-def _median(samples: Sequence[int]) -> float:
-    return float(pd.Series(samples).median())
 
 
 def _table(rows: Sequence[dict[str, Any]], columns: Sequence[str] | None) -> Table:

@@ -112,17 +112,12 @@ def geomean_command(
     if json_:
         print_document({"schema": SCHEMA, "rows": rows})
         return 0
-    names, figures = (
-        ("machine", "torch", "build_id", "task", "strategy"),
-        ("geomean speedup", "cases", "left out"),
-    )
-    cells = (
-        (
-            *(str(row[name] or MISSING) for name in names),
-            *(ratio(row["speedup"]), count(row["cases"]), count(len(row["left_out"]))),
-        )
-        for row in rows
-    )
+    names = ("machine", "torch", "build_id", "task", "strategy")
+    figures = ("geomean speedup", "cases", "left out")
+    cells = []
+    for row in rows:
+        numbers = (ratio(row["speedup"]), count(row["cases"]), count(len(row["left_out"])))
+        cells.append((*(str(row[name] or MISSING) for name in names), *numbers))
     headings = (*(name.removesuffix("_id") for name in names), *figures)
     console().print(plain_table(headings, cells, right=figures))
     return 0

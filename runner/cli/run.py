@@ -200,8 +200,7 @@ def _judge(plan: Plan, frame: DataFrame, database: Database, settings: Settings)
     """Against the run before; builds that took turns against each other. What regressed is remembered."""
     if frame.empty:
         return None
-    run_ids = [planned.run_id for planned in plan.runs]
-    report, logged = judge_and_log(database, run_ids, tuple(frame["workload"].unique()), settings)
+    report, logged = judge_and_log(database, _run_ids(plan), tuple(frame["workload"].unique()), settings)
     print_logged(logged)
     return report
 
@@ -219,9 +218,9 @@ def _print(
     targets = check_targets(frame, settings.targets)
     if as_json:
         machine, builds = _identities(frame)
-        run_ids = [planned.run_id for planned in plan.runs]
+        failures = _failures(frame)
         document = run_document(
-            run_ids, machine, builds, cases, plan.not_applicable, _failures(frame), verdicts
+            _run_ids(plan), machine, builds, cases, plan.not_applicable, failures, verdicts
         )
         checks = [check.model_dump(mode="json") for check in targets]
         parts = {} if submodules is None else {"submodules": submodules}

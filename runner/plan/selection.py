@@ -143,17 +143,8 @@ def known_strategies(settings: Settings) -> dict[str, Strategy]:
 
 def known_suites(settings: Settings) -> dict[str, Suite]:
     """Built-in suites, then those of the configuration."""
-    own = {
-        entry.name: Suite(
-            name=entry.name,
-            summary="from the configuration",
-            workloads=entry.workloads,
-            strategies=entry.strategies,
-            trials=entry.trials,
-            worker_env=entry.worker_env,
-        )
-        for entry in settings.suite
-    }
+    summary = "from the configuration"
+    own = {entry.name: Suite(**entry.model_dump(), summary=summary) for entry in settings.suite}
     _refuse_duplicate("suite", own, SUITES)
     return {**SUITES, **own}
 

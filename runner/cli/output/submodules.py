@@ -49,12 +49,8 @@ def _row(trials: list[Trial]) -> dict[str, Any]:
 def submodule_table(rows: Sequence[dict[str, Any]]) -> Table:
     """The rows for a person."""
     names, figures = ("submodule", "strategy"), ("first call", "graphs", "kernels")
-    cells = (
-        (
-            *(row[name] for name in names),
-            duration(row["first_call_ns"]),
-            *(count(row[name]) for name in ("graphs", "kernels")),
-        )
-        for row in rows
-    )
+    cells = []
+    for row in rows:
+        numbers = (duration(row["first_call_ns"]), count(row["graphs"]), count(row["kernels"]))
+        cells.append((*(row[name] for name in names), *numbers))
     return plain_table((*names, *figures), cells, right=figures)
