@@ -140,12 +140,7 @@ def _rows(
 
 
 def moved_cases(
-    database: Database,
-    base: Side,
-    head: Side,
-    metric: Metric,
-    policy: Policy,
-    strategies: Sequence[str],
+    database: Database, base: Side, head: Side, metric: Metric, policy: Policy, strategies: Sequence[str]
 ) -> list[Case]:
     """The cases that moved between what is stored of both, of these strategies where named.
 

@@ -16,9 +16,7 @@ from runner.config.settings import Settings
 from runner.plan.builds import create_build, created_builds, remove_build
 
 app = typer.Typer(
-    help="Other releases of torch, each in its own environment.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+    help="Other releases of torch, each in its own environment.", no_args_is_help=True, rich_markup_mode=None
 )
 
 

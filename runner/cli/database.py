@@ -76,8 +76,7 @@ def remove(
         typer.Option("--impossible-moments", help="All trials that `db check` lists with such a moment."),
     ] = False,
     impossible_samples: Annotated[
-        bool,
-        typer.Option("--impossible-samples", help="All trials that `db check` lists with such samples."),
+        bool, typer.Option("--impossible-samples", help="All trials that `db check` lists with such samples.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Without confirmation.")] = False,
     db: DatabaseOption = None,

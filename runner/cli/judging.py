@@ -20,13 +20,7 @@ from db.judge.policy import Policy
 from db.judge.results import Comparison, Row
 from db.judge.targets import TargetCheck, check_targets
 from db.judge.vocabulary import CauseClass, Verdict
-from db.queries.causes import (
-    Case,
-    Explanation,
-    explanation_documents,
-    explanation_lines,
-    explanations,
-)
+from db.queries.causes import Case, Explanation, explanation_documents, explanation_lines, explanations
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.run_parts import newest_run, newest_two

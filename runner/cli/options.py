@@ -98,8 +98,7 @@ def moment_of(option: str, text: str | None) -> datetime | None:
 # Options of commands that have something measured, now or by a service.
 
 SuiteOption = Annotated[
-    str | None,
-    typer.Option("--suite", help="A suite by name; see `compilewatch list suites`."),
+    str | None, typer.Option("--suite", help="A suite by name; see `compilewatch list suites`.")
 ]
 TrialsOption = Annotated[
     int | None,
@@ -129,8 +128,7 @@ LabelOption = Annotated[
 ProfileOption = Annotated[
     bool,
     typer.Option(
-        "--profile",
-        help="Profile the first trial of every case with torch.profiler, in its own process.",
+        "--profile", help="Profile the first trial of every case with torch.profiler, in its own process."
     ),
 ]
 TraceOption = Annotated[

@@ -97,13 +97,7 @@ SUITES: dict[str, Suite] = {
                 "mlp-4096",
                 "elementwise-4096",
             ),
-            strategies=(
-                "eager",
-                "default",
-                "reduce-overhead",
-                "max-autotune",
-                "max-autotune-no-cudagraphs",
-            ),
+            strategies=("eager", "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),
         ),
     )
 }
@@ -229,10 +223,7 @@ def check_packages(definitions: Sequence[WorkloadDefinition]) -> None:
 
 
 def _workload_names(
-    suite: Suite | None,
-    workloads: Sequence[str],
-    known: Mapping[str, WorkloadDefinition],
-    settings: Settings,
+    suite: Suite | None, workloads: Sequence[str], known: Mapping[str, WorkloadDefinition], settings: Settings
 ) -> tuple[str, ...]:
     """Names of workloads, each once; the name of a sweep stands for all that it makes."""
     sweeps = sweep_names(settings)

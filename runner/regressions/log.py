@@ -32,11 +32,7 @@ class Logged:
 
 
 def log_run(
-    database: Database,
-    comparison: Comparison,
-    settings: Settings,
-    *,
-    request_confirmations: bool = False,
+    database: Database, comparison: Comparison, settings: Settings, *, request_confirmations: bool = False
 ) -> Logged:
     """Record the regressions of a comparison, confirm those that wait for it, notify of the sure ones.
 

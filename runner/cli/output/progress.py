@@ -31,10 +31,7 @@ class TimeLeft:
     """Expected seconds left: what each waiting trial is expected to take, at most `remaining_s`."""
 
     def __init__(
-        self,
-        cases: Sequence[Case],
-        durations: Durations,
-        remaining_s: Callable[[], float] = lambda: math.inf,
+        self, cases: Sequence[Case], durations: Durations, remaining_s: Callable[[], float] = lambda: math.inf
     ) -> None:
         self._waiting = list(cases)
         self._durations = durations

@@ -59,10 +59,7 @@ def _base(entry: WorkloadSettings, root: Path) -> WorkloadDefinition:
         base = dataclasses.replace(library_workload(entry.target, root), name=entry.name)
     elif is_target(entry.target):
         base = WorkloadDefinition(
-            name=entry.name,
-            target=entry.target,
-            summary="from the configuration",
-            path=path,
+            name=entry.name, target=entry.target, summary="from the configuration", path=path
         )
     elif entry.target in WORKLOADS:
         base = dataclasses.replace(WORKLOADS[entry.target], name=entry.name, items_per_iteration=None)
