@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -58,7 +58,7 @@ def log_builds(
     A single run is judged by nothing here, and still is a second look at what waits for its build.
     """
     fresh = fresh or are_confirmation(database, run_ids)
-    comparisons = compare_runs(database, run_ids, settings)
+    comparisons = list(compare_runs(database, run_ids, settings))
     requests = request_confirmations and not fresh
     return _log(database, run_ids, comparisons, settings, requests=requests, fresh=fresh)
 
@@ -80,7 +80,7 @@ def compare_runs(database: Database, run_ids: Sequence[str], settings: Settings)
 def _log(
     database: Database,
     run_ids: Sequence[str],
-    comparisons: Iterable[Comparison],
+    comparisons: Sequence[Comparison],
     settings: Settings,
     *,
     requests: bool,
@@ -89,13 +89,12 @@ def _log(
     recorded, channels = Recorded(), [channel.name for channel in settings.channel]
     for again, regressions in fresh_comparisons(database, run_ids, settings.policy):
         recorded += record_confirmation(database, again, regressions, at=datetime.now(UTC), channels=channels)
-    judged = list(comparisons)
-    for comparison in judged:
+    for comparison in comparisons:
         recorded += record_comparison(
             database, comparison, at=datetime.now(UTC), channels=channels, fresh=fresh
         )
     if requests:
-        _request_confirmations(database, judged, settings)
+        _request_confirmations(database, comparisons, settings)
     return Logged(recorded, notify(database, settings.channel, settings.notify))
 
 
