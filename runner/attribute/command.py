@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from db.engine.session import Database
 from db.errors import ConfigError
@@ -18,21 +15,10 @@ from db.judge.results import Row
 from db.judge.vocabulary import METRIC_NAMES, Metric, Verdict
 from db.wording.sentences import change_text, range_text, whole_percent
 from db.wording.units import MISSING, count, duration, plural
-from runner.attribute.components import (
-    AttributionError,
-    components_between,
-    environment_of,
-)
+from runner.attribute.components import AttributionError, components_between, environment_of
 from runner.attribute.measuring import Measurer
-from runner.attribute.sides import (
-    FixedShare,
-    Side,
-    fixed_differences,
-    fixed_shares,
-    moved_cases,
-    side_of,
-)
-from runner.attribute.state import Question, State, state_path
+from runner.attribute.sides import FixedShare, Side, fixed_differences, fixed_shares, moved_cases, side_of
+from runner.attribute.state import Question, State
 from runner.bisect.environments import MeasuringInterruptedError, plan_interleaved
 from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
 from runner.cli.options import (
@@ -45,14 +31,13 @@ from runner.cli.options import (
     settings_of,
 )
 from runner.cli.output.documents import print_document
-from runner.cli.output.tables import console
+from runner.cli.output.tables import console, plain_table, print_lines
 from runner.config.settings import Settings
 from runner.device.host import require_space
 from runner.plan.builds import interpreter_facts
 from runner.plan.durations import Case, Durations, stored_durations_s
 from runner.plan.host_stacks import HostStacks
 from runner.plan.selection import refuse_code, resolve_device, select
-from runner.storage.search_state import load_state
 
 SCHEMA = "compilewatch.attribute/1"
 _METRICS = (Metric.LATENCY, Metric.DEVICE_TIME, Metric.COMPILE_COST, Metric.PEAK_MEMORY, Metric.SPEEDUP)
@@ -101,16 +86,22 @@ def attribute_command(
             cases = _named_cases(settings, workload, strategy or ()) if workload else []
             return _only_fixed(settings, database, sides, metric, cases, as_json=json_)
         settings.limits.require("builds", len(hybrids_of([each.name for each in components])))
-        cases = _cases(settings, database, sides, metric, workload or (), strategy or ())
+        if workload:
+            cases = _named_cases(settings, workload, strategy or ())
+        else:
+            # Those that moved between what is stored, whose names are data.
+            cases = moved_cases(database, *sides, metric, settings.policy, strategy or ())
+            refuse_code(settings, [name for name, _ in cases], [name for _, name in cases])
+        facts = interpreter_facts([side.build for side in sides])
         question = Question(
             base={name: each.version for name, each in sorted(old.packages.items())},
             head={name: each.version for name, each in sorted(new.packages.items())},
             builds=(sides[0].build.name, sides[1].build.name),
             cases=tuple(cases),
             metric=metric.value,
-            device=_device(settings, sides, device),
+            device=resolve_device(settings.run.device if device == "auto" else device, facts),
         )
-        state = load_state(state_path(settings.data_dir, question), State) or State(question=question)
+        state = State.load(question, settings.data_dir)
         measurer = Measurer(database, settings, state, old, new, components, index_url, trials, max_trials)
         if dry_run:
             document = _plan(measurer)
@@ -122,10 +113,7 @@ def attribute_command(
                 return EXIT_INTERRUPTED
             if discard:
                 measurer.remove_made()
-    if json_:
-        print_document({"schema": SCHEMA, **document})
-    else:
-        _print(document)
+    _print(document, as_json=json_)
     if dry_run:
         return 0
     return 0 if document["cases"] and all(each["named"] for each in document["cases"]) else EXIT_CANNOT
@@ -155,26 +143,18 @@ def _only_fixed(
             "Measure the same build with each, on hosts that have them, and compare those runs.",
         )
     document = {
-        "base": base.name,
-        "head": head.name,
-        "metric": metric.value,
-        "components": [],
-        "cases": [],
-        "unmoved": [],
-        "skipped": [],
-        "fixed": fixed,
-        "fixed_shares": _share_rows(shares),
-        "sentences": _share_sentences(shares, fixed),
+        **{"base": base.name, "head": head.name, "metric": metric.value},
+        **{name: [] for name in ("components", "cases", "unmoved", "skipped")},
+        **_fixed_document(shares, fixed, []),
     }
-    if as_json:
-        print_document({"schema": SCHEMA, **document})
-    else:
-        _print(document)
+    _print(document, as_json=as_json)
     return 0 if any(has_moved(each.row) for each in shares) else EXIT_CANNOT
 
 
-def _share_rows(shares: Sequence[FixedShare]) -> list[dict[str, Any]]:
-    return [
+def _fixed_document(
+    shares: Sequence[FixedShare], fixed: Sequence[str], sentences_before: Sequence[str]
+) -> dict[str, Any]:
+    rows = [
         {
             "workload": each.row.workload,
             "strategy": each.row.strategy,
@@ -185,6 +165,8 @@ def _share_rows(shares: Sequence[FixedShare]) -> list[dict[str, Any]]:
         }
         for each in shares
     ]
+    lines = [*sentences_before, *_share_sentences(shares, fixed)]
+    return {"fixed": fixed, "fixed_shares": rows, "sentences": lines}
 
 
 def _share_sentences(shares: Sequence[FixedShare], fixed: Sequence[str]) -> list[str]:
@@ -204,30 +186,9 @@ def _share_sentences(shares: Sequence[FixedShare], fixed: Sequence[str]) -> list
     return lines
 
 
-def _cases(
-    settings: Settings,
-    database: Database,
-    sides: tuple[Side, Side],
-    metric: Metric,
-    workloads: Sequence[str],
-    strategies: Sequence[str],
-) -> list[Case]:
-    """Those that are named, else those that moved between what is stored, whose names are data."""
-    if not workloads:
-        cases = moved_cases(database, *sides, metric, settings.policy, workloads, strategies)
-        refuse_code(settings, [name for name, _ in cases], [name for _, name in cases])
-        return cases
-    return _named_cases(settings, workloads, strategies)
-
-
 def _named_cases(settings: Settings, workloads: Sequence[str], strategies: Sequence[str]) -> list[Case]:
     chosen = select(settings, workloads=workloads, strategies=strategies or ("default",))
     return [(each.name, strategy.name) for each in chosen.workloads for strategy in chosen.strategies]
-
-
-def _device(settings: Settings, sides: tuple[Side, Side], device: str) -> str:
-    facts = interpreter_facts([side.build for side in sides])
-    return resolve_device(settings.run.device if device == "auto" else device, facts)
 
 
 def _plan(measurer: Measurer) -> dict[str, Any]:
@@ -289,7 +250,6 @@ def _report(measurer: Measurer, sides: tuple[Side, Side]) -> dict[str, Any]:
         shares = fixed_shares(measurer.database, *sides, metric, policy, question.cases)
         unknown = "" if shares else ": what that carries is unknown"
         lines.append(f"Stored trials also differ in {', '.join(fixed)}, which one host cannot swap{unknown}.")
-        lines += _share_sentences(shares, fixed)
     return {
         "base": measurer.base.build.name,
         "head": measurer.head.build.name,
@@ -301,9 +261,7 @@ def _report(measurer: Measurer, sides: tuple[Side, Side]) -> dict[str, Any]:
             {"hybrid": measurer.title(frozenset(each.hybrid)), "reason": each.reason}
             for each in measurer.state.skipped
         ],
-        "fixed": fixed,
-        "fixed_shares": _share_rows(shares),
-        "sentences": lines,
+        **_fixed_document(shares, fixed, lines),
     }
 
 
@@ -311,9 +269,8 @@ def _case(measurer: Measurer, attribution: CaseAttribution, moved: Row) -> dict[
     case = attribution.workload, attribution.strategy
     failures = measurer.failures(case) if len(measurer.components) > 1 else {}
     missing = {frozenset(each.hybrid): each.reason for each in measurer.state.skipped} | failures
-    lines = sentences(
-        attribution, moved, {measurer.title(hybrid): reason for hybrid, reason in missing.items()}, measurer
-    )
+    by_title = {measurer.title(hybrid): reason for hybrid, reason in missing.items()}
+    lines = sentences(attribution, moved, by_title, measurer)
     named, undecided = list(attribution.named), list(attribution.undecided)
     return {**attribution.model_dump(mode="json"), "named": named, "undecided": undecided, "sentences": lines}
 
@@ -364,22 +321,21 @@ def _size(change: float, interval: tuple[float, float] | None) -> str:
     return text if interval is None else f"{text} [{range_text(*interval)}]"
 
 
-def _print(document: dict[str, Any]) -> None:
-    out = console()
-    for line in document["sentences"]:
-        out.print(line, markup=False, highlight=False)
+def _print(document: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_document({"schema": SCHEMA, **document})
+        return
+    print_lines(document["sentences"])
     if "plan" in document or not document["cases"]:
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("case", "component", "carries", "alone", "rounds"):
-        table.add_column(heading)
+    rows = []
     for case in document["cases"]:
         alone = {each["components"][0]: each for each in case["alone"]}
         for each in case["carried"]:
-            (component,) = each["components"][:1]
+            component = each["components"][0]
             cells = f"{case['workload']} / {case['strategy']}", component, _text(each)
-            table.add_row(*map(Text, (*cells, _text(alone.get(component)), count(case["rounds"]))))
-    out.print(table)
+            rows.append((*cells, _text(alone.get(component)), count(case["rounds"])))
+    console().print(plain_table(("case", "component", "carries", "alone", "rounds"), rows))
 
 
 def _text(effect: dict[str, Any] | None) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +15,7 @@ from db.errors import CompilewatchError
 from db.judge.attribution import Hybrid
 from runner.config.settings import BuildSettings, Settings
 from runner.plan.builds import BuildError, created_builds
-from runner.process.cancellation import run_child
+from runner.plan.interpreter import answer_of
 from runner.worker.host import RECORDED_PACKAGES
 
 PYTHON = "python"
@@ -116,11 +114,8 @@ class Component:
 
 def environment_of(build: BuildSettings, settings: Settings) -> Environment:
     """Asks the interpreter. Raises AttributionError where it does not answer."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     try:
-        answer = run_child([str(build.python), "-I", "-c", _PROBE], env=environment, timeout_s=_TIMEOUT_S)
-        answer.check_returncode()
-        facts = json.loads(answer.stdout)
+        facts = answer_of(str(build.python), _PROBE, timeout_s=_TIMEOUT_S)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise AttributionError(
             f"The interpreter of {build.name} does not say what is installed.", f"Check {build.python}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -29,13 +30,12 @@ from runner.attribute.components import (
     require_same,
     requirements_of,
 )
-from runner.attribute.state import Batch, Skipped, State, state_path
+from runner.attribute.state import Batch, Skipped, State
 from runner.bisect.environments import announce, make_build, measure_interleaved
 from runner.config.settings import BuildSettings, Settings
 from runner.plan.builds import BuildError, remove_build
 from runner.plan.durations import Case
 from runner.plan.interpreter import InterpreterError
-from runner.storage.search_state import save_state
 
 
 @dataclass
@@ -97,8 +97,7 @@ class Measurer:
                 and not (case in known and known[case].rounds >= self.at_once and known[case].decided)
             ]
 
-        what = f"{plural(len(builds), 'build')}"
-        self._measure_until(self.state.mixed, builds, still_open, what)
+        self._measure_until(self.state.mixed, builds, still_open, plural(len(builds), "build"))
         return self._attributed(self.state.mixed, cases)
 
     def failures(self, case: Case) -> dict[Hybrid, str]:
@@ -214,14 +213,9 @@ class Measurer:
         return [row for row in comparison.rows if row.metric is wanted and _case(row) in question.cases]
 
     def _attributed(self, batches: Sequence[Batch], cases: Sequence[Case]) -> list[CaseAttribution]:
+        runs = [batch.by_hybrid() for batch in batches]
         metric = Metric(self.state.question.metric)
-        attributions = attribute(
-            self._frame(batches),
-            [batch.by_hybrid() for batch in batches],
-            self.names,
-            self.policy,
-            metric,
-        )
+        attributions = attribute(self._frame(batches), runs, self.names, self.policy, metric)
         return [each for each in attributions if (each.workload, each.strategy) in cases]
 
     def _frame(self, batches: Sequence[Batch]) -> DataFrame:
@@ -232,17 +226,14 @@ class Measurer:
         """How many trials of each case were stored of the build that has most, failed ones too."""
         frame = self._frame(batches)
         place = {run: number for batch in batches for number, run in enumerate(batch.runs)}
-        counts: dict[Case, dict[int, int]] = {}
-        for run, workload, strategy in zip(
-            frame["run_id"], frame["workload"], frame["strategy"], strict=True
-        ):
-            mine = counts.setdefault((str(workload), str(strategy)), {})
-            number = place[str(run)]
-            mine[number] = mine.get(number, 0) + 1
+        counts: dict[Case, Counter[int]] = defaultdict(Counter)
+        columns = (frame["run_id"], frame["workload"], frame["strategy"])
+        for run, workload, strategy in zip(*columns, strict=True):
+            counts[str(workload), str(strategy)][place[str(run)]] += 1
         return {case: max(mine.values()) for case, mine in counts.items()}
 
     def _save(self) -> None:
-        save_state(state_path(self.settings.data_dir, self.state.question), self.state)
+        self.state.save(self.settings.data_dir)
 
 
 def _case(row: Row) -> Case:

@@ -140,15 +140,9 @@ def _rows(
 
 
 def moved_cases(
-    database: Database,
-    base: Side,
-    head: Side,
-    metric: Metric,
-    policy: Policy,
-    workloads: Sequence[str],
-    strategies: Sequence[str],
+    database: Database, base: Side, head: Side, metric: Metric, policy: Policy, strategies: Sequence[str]
 ) -> list[Case]:
-    """The cases that moved between what is stored of both, of these workloads and strategies where named.
+    """The cases that moved between what is stored of both, of these strategies where named.
 
     Raises AttributionError where nothing is stored or nothing moved.
     """
@@ -158,7 +152,7 @@ def moved_cases(
             f"No trial of {missing.name} is stored, so nobody knows which cases moved.",
             "Name the cases with -w and -s, or measure both with `compilewatch run --build`.",
         )
-    filters = Filters(workloads=tuple(workloads), strategies=tuple(strategies))
+    filters = Filters(strategies=tuple(strategies))
     comparison = gateway.compare(database, base.stored, head.stored, filters, policy=policy)
     moved = [
         (row.workload, row.strategy) for row in comparison.rows if row.metric is metric and has_moved(row)

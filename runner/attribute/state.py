@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from db.judge.attribution import Hybrid
-from db.records.ids import identity
+from runner.storage.search_state import SearchQuestion, SearchState
 
 
-class Question(BaseModel):
-    """What is to be attributed. Two commands with the same question share their trials. `base` and `head`
-    are what is installed there, by package.
-    """
+class Question(SearchQuestion):
+    """What is to be attributed; `base` and `head` are what is installed there, by package."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    folder: ClassVar[str] = "attribute"
 
     base: dict[str, str]
     head: dict[str, str]
@@ -23,11 +21,6 @@ class Question(BaseModel):
     cases: tuple[tuple[str, str], ...]
     metric: str
     device: str
-
-    @property
-    def key(self) -> str:
-        """The name of its state."""
-        return identity(self.model_dump(mode="json"))
 
 
 class Batch(BaseModel):
@@ -52,24 +45,17 @@ class Skipped(BaseModel):
     reason: str
 
 
-class State(BaseModel):
+class State(SearchState):
     """`ends` are runs of base and head alone, `mixed` those with the hybrids; `made` are environments made
-    for this. What is installed and run comes from this host's builds, only ids and reasons from here.
+    for this.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
     question: Question
-    ends: list[Batch] = []
-    mixed: list[Batch] = []
-    skipped: list[Skipped] = []
-    made: list[str] = []
+    ends: list[Batch] = Field(default=[])
+    mixed: list[Batch] = Field(default=[])
+    skipped: list[Skipped] = Field(default=[])
+    made: list[str] = Field(default=[])
 
     def reason(self, hybrid: Hybrid) -> str | None:
         """Why it cannot be measured, None where that is not known."""
         return next((each.reason for each in self.skipped if frozenset(each.hybrid) == hybrid), None)
-
-
-def state_path(directory: Path, question: Question) -> Path:
-    """Where the state is kept."""
-    return directory / "attribute" / f"{question.key}.json"

@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from db.errors import ConfigError
 from db.judge.bisection import Bracket, Place, most_builds, place_of, search
@@ -19,18 +16,17 @@ from db.wording.metrics import METRICS
 from db.wording.sentences import change_text, range_text
 from db.wording.units import MISSING, count, plural
 from runner.bisect.environments import MeasuringInterruptedError
-from runner.bisect.measuring import Measurer, state_path
+from runner.bisect.measuring import Measurer
 from runner.bisect.releases import releases_between
 from runner.bisect.state import Question, State
 from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from runner.cli.output.documents import print_document
-from runner.cli.output.tables import console
+from runner.cli.output.tables import console, plain_table, print_lines
 from runner.device.host import require_space
 from runner.plan.builds import parsed_release
 from runner.plan.interpreter import check_interpreter
 from runner.plan.selection import resolve_device, select
-from runner.storage.search_state import load_state
 
 SCHEMA = "compilewatch.bisect/1"
 
@@ -94,10 +90,8 @@ def bisect(
         device=resolve_device(settings.run.device if device == "auto" else device, [check_interpreter()]),
     )
     with database_of(settings) as database:
-        state = load_state(state_path(settings.data_dir, question), State) or State(question=question)
-        measurer = Measurer(
-            database, settings, question, state, index_url, trials, max_trials, profile, discard
-        )
+        state = State.load(question, settings.data_dir)
+        measurer = Measurer(database, settings, state, index_url, trials, max_trials, profile, discard)
         try:
             whole = measurer.whole()
             bracket = search(
@@ -152,20 +146,17 @@ def _release(measurer: Measurer, release: str, whole: Row) -> dict[str, Any]:
 
 
 def _print(report: dict[str, Any], whole: Row) -> None:
-    out = console()
-    for line in sentences(report, whole):
-        out.print(line, markup=False, highlight=False)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("torch", "stands", METRIC_NAMES[whole.metric], "against the first", "trials"):
-        table.add_column(heading)
+    print_lines(sentences(report, whole))
+    rows = []
     for each in report["releases"]:
         change = MISSING if each["change"] is None else change_text(each["change"])
         if each["interval"] is not None:
             change += f" [{range_text(*each['interval'])}]"
         value = MISSING if each["value"] is None else METRICS[whole.metric].write(each["value"])
         stands = f"{each['place']} the change" if each["place"] in ("before", "after") else each["place"]
-        table.add_row(*map(Text, (each["release"], stands or MISSING, value, change, count(each["trials"]))))
-    out.print(table)
+        rows.append((each["release"], stands or MISSING, value, change, count(each["trials"])))
+    headings = ("torch", "stands", METRIC_NAMES[whole.metric], "against the first", "trials")
+    console().print(plain_table(headings, rows))
 
 
 def sentences(report: dict[str, Any], whole: Row) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from db.engine.session import Database
 from db.judge import gateway
@@ -22,7 +21,6 @@ from runner.config.settings import BuildSettings, Settings
 from runner.plan.builds import BuildError, remove_build
 from runner.plan.diagnostics import Diagnostics
 from runner.plan.interpreter import InterpreterError
-from runner.storage.search_state import save_state
 
 # What is searched for where the command names no metric: the first of these that moved between the ends.
 _METRICS = (
@@ -31,24 +29,23 @@ _METRICS = (
 )
 
 
-def state_path(directory: Path, question: Question) -> Path:
-    """Where the state of a search is kept."""
-    return directory / "bisect" / f"{question.key}.json"
-
-
 @dataclass
 class Measurer:
     """The trials of one search. `most_trials` a side of a release at most, `at_once` of them at a time."""
 
     database: Database
     settings: Settings
-    question: Question
     state: State
     index_url: str | None
     at_once: int
     most_trials: int
     profile: bool
     discard: bool
+
+    @property
+    def question(self) -> Question:
+        """What is searched for."""
+        return self.state.question
 
     def whole(self) -> Row:
         """The change between both ends. Raises BisectError where none is shown."""
@@ -184,4 +181,4 @@ class Measurer:
             self._save()
 
     def _save(self) -> None:
-        save_state(state_path(self.settings.data_dir, self.question), self.state)
+        self.state.save(self.settings.data_dir)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-from db.records.ids import identity
+from runner.storage.search_state import SearchQuestion, SearchState
 
 
 class Pair(NamedTuple):
@@ -28,10 +28,10 @@ class Step(BaseModel):
     skipped: str | None = None
 
 
-class Question(BaseModel):
-    """What is searched for. Two commands with the same question share their trials."""
+class Question(SearchQuestion):
+    """Between which releases something changed, and in which case."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    folder: ClassVar[str] = "bisect"
 
     good: str
     bad: str
@@ -41,19 +41,12 @@ class Question(BaseModel):
     metric: str | None
     device: str
 
-    @property
-    def key(self) -> str:
-        """The name of its state."""
-        return identity(self.model_dump(mode="json"))
 
-
-class State(BaseModel):
-    """Steps by release. What is installed and run comes from the command, only ids and reasons from here."""
-
-    model_config = ConfigDict(extra="forbid")
+class State(SearchState):
+    """Steps by release."""
 
     question: Question
-    steps: dict[str, Step] = {}
+    steps: dict[str, Step] = Field(default={})
 
     def step(self, release: str) -> Step:
         """Of a release, a new one where it was not measured."""

@@ -10,9 +10,7 @@ from operator import itemgetter
 from typing import Annotated, Any
 
 import typer
-from rich import box
 from rich.table import Table
-from rich.text import Text
 
 from db.errors import NotFoundError
 from db.metrics.break_even_rows import break_even_rows
@@ -36,7 +34,7 @@ from runner.cli.options import (
     settings_of,
 )
 from runner.cli.output.documents import print_document
-from runner.cli.output.tables import console
+from runner.cli.output.tables import console, plain_table, print_lines
 
 SCHEMA = "compilewatch.break-even/1"
 
@@ -89,14 +87,11 @@ def break_even_command(
     subject = "Build" if build else "Newest build"
     for _, mine in groupby(rows, key=itemgetter("machine_id", "build_id")):
         of_build = list(mine)
-        console().print(Text(f"{subject} of {_build_words(of_build[0])}"))
+        first = of_build[0]
+        torch = f"torch {first['torch']}, " if first["torch"] else ""
+        print_lines([f"{subject} of {first['machine']}: {torch}build {first['build_id']}"])
         console().print(_table(of_build, hourly is not None))
     return 0
-
-
-def _build_words(row: dict[str, Any]) -> str:
-    torch = f"torch {row['torch']}, " if row["torch"] else ""
-    return f"{row['machine']}: {torch}build {row['build_id']}"
 
 
 def _label(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
@@ -108,13 +103,8 @@ def _label(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _table(rows: list[dict[str, Any]], priced: bool) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("workload", "torch", "strategy"):
-        table.add_column(heading)
-    headings = ["break-even", "in time", *(["in money"] if priced else []), "total", "fastest from"]
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    table.add_column("choice")
+    figures = ["break-even", "in time", *(["in money"] if priced else []), "total", "fastest from"]
+    cells_of = []
     for row in rows:
         cells = [
             steps(row["break_even_steps"]),
@@ -124,6 +114,5 @@ def _table(rows: list[dict[str, Any]], priced: bool) -> Table:
             MISSING if row["fastest_from_steps"] is None else f"step {count(row['fastest_from_steps'])}",
         ]
         verdict = "← choose" if row["chosen"] else row["reason"] or ""
-        names = (_label(row, rows), str(row["torch"]), row["strategy"])
-        table.add_row(*map(Text, names), *cells, Text(verdict))
-    return table
+        cells_of.append((_label(row, rows), str(row["torch"]), row["strategy"], *cells, verdict))
+    return plain_table(("workload", "torch", "strategy", *figures, "choice"), cells_of, right=figures)

@@ -6,14 +6,12 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
+from statistics import median
 from typing import Annotated, Any
 
-import pandas as pd
 import typer
 from pandas import DataFrame
-from rich import box
 from rich.table import Table
-from rich.text import Text
 
 from db.cause.compiler_change import autotuned_texts, generated_text
 from db.cause.roofline import roofline
@@ -25,7 +23,6 @@ from db.queries.regressions import regressions_frame
 from db.queries.roofs import roofs_of
 from db.queries.trials import trial_record
 from db.records.fleet import Launch
-from db.records.sampling import Trace
 from db.records.trial import Memory, SourceKind, Trial
 from db.wording.marks import timing_text
 from db.wording.numerics import numerics_sentence
@@ -44,7 +41,7 @@ from db.wording.trials import (
 from db.wording.units import MISSING, count, duration, moment, percent, plural, size, words
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from runner.cli.output.documents import frame_rows, print_document
-from runner.cli.output.tables import console
+from runner.cli.output.tables import console, facts_table, plain_table, print_lines
 from runner.config.settings import Settings
 from runner.plan.selection import known_strategies, known_suites, known_workloads
 from runner.process.trace import REPORT, trace_directory
@@ -164,14 +161,9 @@ def trace_texts(trial: Trial, data_dir: Path) -> Facts:
     if not here.is_dir():
         where = f"{trace.directory} below the data directory of {trial.machine.name}"
         return [("trace", f"{where}, {size(trace.size_bytes)}")]
-    facts: Facts = [("trace", f"{here}, {size(trace.size_bytes)}")]
-    return [*facts, ("  report", _report(here, trace))]
-
-
-def _report(here: Path, trace: Trace) -> str:
-    if trace.report is None:
-        return "none; with `pip install compilewatch[trace]` the next trace gets one"
-    return (here / REPORT).as_uri()
+    none = "none; with `pip install compilewatch[trace]` the next trace gets one"
+    report = none if trace.report is None else (here / REPORT).as_uri()
+    return [("trace", f"{here}, {size(trace.size_bytes)}"), ("  report", report)]
 
 
 class Subject(StrEnum):
@@ -206,36 +198,14 @@ def _launch(launch: Launch) -> dict[str, Any]:
 _SHOWN = {
     Subject.RUNS: ("run_id", "suite", "label", "source", "started_at", "status", "trials", "failed_trials"),
     Subject.BUILDS: (
-        "build_id",
-        "build_label",
-        "torch",
-        "torch_variant",
-        "cuda",
-        "driver",
-        "triton",
-        "trials",
+        *("build_id", "build_label", "torch", "torch_variant", "cuda", "driver", "triton", "trials"),
     ),
     Subject.MACHINES: (
-        "machine_id",
-        "machine",
-        "device",
-        "device_name",
-        "device_count",
-        "trials",
-        "last_seen_at",
+        *("machine_id", "machine", "device", "device_name", "device_count", "trials", "last_seen_at"),
     ),
     Subject.REGRESSIONS: (
-        "regression_id",
-        "recorded_at",
-        "workload",
-        "strategy",
-        "timing",
-        "metric",
-        "change",
-        "base",
-        "head",
-        "state",
-        "author",
+        *("regression_id", "recorded_at", "workload", "strategy", "timing", "metric", "change"),
+        *("base", "head", "state", "author"),
     ),
     Subject.WORKERS: ("owner", "queue", "served", "started_at", "seen_at", "stopped_at", "measured"),
     Subject.LAUNCHES: ("launched_at", "queue", "host", "state", "exit_code", "worker", "output"),
@@ -277,13 +247,9 @@ def list_(
             columns = tuple(name for name in _SHOWN[subject] if name != "timing")
     console().print(_table(rows, columns))
     if subject is Subject.REGRESSIONS:
-        why = [
-            f"{row['workload']} / {row['strategy']}: {row['explanation']}"
-            for row in rows
-            if row["explanation"]
-        ]
-        for line in dict.fromkeys(why):
-            console().print(Text(line))
+        explained_rows = (row for row in rows if row["explanation"])
+        why = (f"{row['workload']} / {row['strategy']}: {row['explanation']}" for row in explained_rows)
+        print_lines(dict.fromkeys(why))
     return 0
 
 
@@ -301,11 +267,8 @@ def show(
     if json_:
         print_document(trial.model_dump(mode="json", by_alias=True))
         return 0
-    table = Table(box=None, show_header=False, pad_edge=False)
     facts = _facts(trial, settings.data_dir) + ([("roofline", bound.sentence)] if bound else [])
-    for name, value in facts:
-        table.add_row(Text(name, style="dim"), Text(value))
-    console().print(table)
+    console().print(facts_table(facts))
     return 0
 
 
@@ -328,9 +291,9 @@ def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
         facts += [("log", trial.failure.log_tail)] if trial.failure.log_tail else []
     if trial.latency_samples_ns:
         samples = trial.latency_samples_ns
-        facts += [("latency", f"{duration(_median(samples))} over {plural(len(samples), 'sample')}")]
+        facts += [("latency", f"{duration(median(samples))} over {plural(len(samples), 'sample')}")]
     if trial.control_latency_samples_ns:
-        facts += [("eager control", duration(_median(trial.control_latency_samples_ns)))]
+        facts += [("eager control", duration(median(trial.control_latency_samples_ns)))]
     facts += device_time_figures(trial) + stated_texts(trial) + sampling_texts(trial)
     if cold is not None:
         facts += [
@@ -375,26 +338,16 @@ def _source(trial: Trial) -> str:
     """Where the numbers come from, and what that leaves open."""
     if trial.source.kind is SourceKind.MEASURED:
         return f"measured by {trial.source.name}"
-    known = (
-        plural(len(trial.latency_samples_ns), "sample")
-        if trial.latency_samples_ns
-        else "only a summary, no samples"
-    )
+    samples = len(trial.latency_samples_ns)
+    known = plural(samples, "sample") if samples else "only a summary, no samples"
     return f"imported from {trial.source.name}: {known}"
 
 
-def _median(samples: Sequence[int]) -> float:
-    return float(pd.Series(samples).median())
-
-
 def _table(rows: Sequence[dict[str, Any]], columns: Sequence[str] | None) -> Table:
-    shown = columns or list(rows[0])
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in shown:
-        table.add_column(words(name.removesuffix("_at")), overflow="fold", no_wrap=name.endswith("_id"))
-    for row in rows:
-        table.add_row(*(Text(_text(name, row[name])) for name in shown))
-    return table
+    shown = {words(name.removesuffix("_at")): name for name in columns or rows[0]}
+    unbroken = [heading for heading, name in shown.items() if name.endswith("_id")]
+    cells = ([_text(name, row[name]) for name in shown.values()] for row in rows)
+    return plain_table(shown, cells, folds=True, unbroken=unbroken)
 
 
 def _text(column: str, value: Any) -> str:

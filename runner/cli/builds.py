@@ -7,21 +7,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from db.wording.units import MISSING
 from runner.cli.options import ConfigOption, JsonOption, settings_of
 from runner.cli.output.documents import print_document
-from runner.cli.output.tables import console
+from runner.cli.output.tables import console, plain_table
 from runner.config.settings import Settings
 from runner.plan.builds import create_build, created_builds, remove_build
 
 app = typer.Typer(
-    help="Other releases of torch, each in its own environment.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+    help="Other releases of torch, each in its own environment.", no_args_is_help=True, rich_markup_mode=None
 )
 
 
@@ -74,12 +69,8 @@ def list_(json_: JsonOption = False, config: ConfigOption = None) -> int:
     if not rows:
         typer.echo("No builds yet. Make one with `compilewatch builds create torch==RELEASE`.")
         return 0
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in rows[0]:
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(str(value or MISSING)) for value in row.values()))
-    console().print(table)
+    cells = ([str(value or MISSING) for value in row.values()] for row in rows)
+    console().print(plain_table(rows[0], cells, folds=True))
     return 0
 
 
@@ -106,15 +97,8 @@ def _rows(settings: Settings) -> list[dict[str, Any]]:
         }
         for build in created_builds(settings)
     ]
-    configured = [
-        {
-            "build": entry.name,
-            "torch": None,
-            "python": None,
-            "packages": None,
-            "from": "configuration",
-            "interpreter": str(entry.python),
-        }
-        for entry in settings.builds
+    unknown = dict.fromkeys(("torch", "python", "packages"))
+    return created + [
+        {"build": each.name, **unknown, "from": "configuration", "interpreter": str(each.python)}
+        for each in settings.builds
     ]
-    return created + configured

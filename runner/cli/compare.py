@@ -9,9 +9,6 @@ from typing import Annotated, Any
 import typer
 from pandas import DataFrame
 from pydantic import ValidationError
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from db.errors import ConfigError, NotFoundError
 from db.judge.policy import Policy
@@ -38,7 +35,7 @@ from runner.cli.options import (
     settings_of,
 )
 from runner.cli.output.documents import print_document
-from runner.cli.output.tables import console
+from runner.cli.output.tables import console, plain_table
 
 
 def compare(
@@ -71,14 +68,7 @@ def compare(
     with database_of(settings, migrate=False) as database:
         sides = resolve_side(base, database), resolve_side(head, database)
         require_stored(database, replace(filters, machines=only(machine)))
-        report = judge(
-            database,
-            *sides,
-            settings,
-            policy=policy,
-            filters=filters,
-            machine=machine,
-        )
+        report = judge(database, *sides, settings, policy=policy, filters=filters, machine=machine)
     print_comparison(report, as_json=json_, as_markdown=markdown_)
     print_undecided(report.comparison.verdict, report)
     return exit_code(report.comparison.verdict)
@@ -122,18 +112,14 @@ def geomean_command(
     if json_:
         print_document({"schema": SCHEMA, "rows": rows})
         return 0
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("machine", "torch", "build", "task", "strategy"):
-        table.add_column(heading)
-    for heading in ("geomean speedup", "cases", "left out"):
-        table.add_column(heading, justify="right")
+    names = ("machine", "torch", "build_id", "task", "strategy")
+    figures = ("geomean speedup", "cases", "left out")
+    cells = []
     for row in rows:
-        names = (row[name] or MISSING for name in ("machine", "torch", "build_id", "task", "strategy"))
-        left_out = count(len(row["left_out"]))
-        table.add_row(
-            *(Text(str(name)) for name in names), ratio(row["speedup"]), count(row["cases"]), left_out
-        )
-    console().print(table)
+        numbers = (ratio(row["speedup"]), count(row["cases"]), count(len(row["left_out"])))
+        cells.append((*(str(row[name] or MISSING) for name in names), *numbers))
+    headings = (*(name.removesuffix("_id") for name in names), *figures)
+    console().print(plain_table(headings, cells, right=figures))
     return 0
 
 

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import typer
 from pydantic import BaseModel, SecretStr
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from db.engine.session import shown_address
 from db.errors import ConfigError, DatabaseError
+from db.wording.units import plural
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, settings_of
 from runner.cli.output.documents import print_document
-from runner.cli.output.tables import console
-from runner.config.settings import Settings
+from runner.cli.output.tables import console, plain_table
 from runner.config.sources import DEFAULT_FILE, Origin, origins
 from runner.plan.selection import known_suites, known_workloads, select
 from runner.workloads.catalog.builtin import WORKLOADS
@@ -45,7 +42,13 @@ def check(config: ConfigOption = None) -> int:
         select(settings, suite=suite.name)
     own = [name for name in known_workloads(settings) if name not in WORKLOADS]
     select(settings, workloads=own)
-    _check_schedules(settings)
+    known = known_suites(settings)
+    for schedule in settings.schedule:
+        if schedule.suite is not None and schedule.suite not in known:
+            raise ConfigError(
+                f"[[schedule]] {schedule.name} measures the suite {schedule.suite!r}, which does not exist.",
+                "`compilewatch list suites` shows all.",
+            )
     for build in settings.builds:
         if not build.python.is_file():
             print(f"Note: [[build]] {build.name} names {build.python}, not on this host.", file=sys.stderr)
@@ -55,12 +58,10 @@ def check(config: ConfigOption = None) -> int:
             "COMPILEWATCH_AUTH__CLIENT_SECRET.",
             file=sys.stderr,
         )
-    counted = [
-        f"{len(entries)} {table}{'s' * (len(entries) != 1)}"
-        for table, entries in _tables(settings)
-        if entries
-    ]
-    typer.echo(f"{_name_of(settings)} is valid: {', '.join(counted) or 'no tables of its own'}.")
+    names = ("workload", "suite", "strategy", "build", "schedule", "target", "channel")
+    counted = [plural(len(entries), name) for name in names if (entries := getattr(settings, name))]
+    file = "The default configuration" if settings.config_file is None else settings.config_file.name
+    typer.echo(f"{file} is valid: {', '.join(counted) or 'no tables of its own'}.")
     return 0
 
 
@@ -73,23 +74,23 @@ def show(json_: JsonOption = False, config: ConfigOption = None, db: DatabaseOpt
     settings = settings_of(config, db)
     values = origins(settings, options={} if db is None else {"database_url": db})
     rows = [_row(origin) for origin in values]
+    file = None if settings.config_file is None else str(settings.config_file)
     if json_:
-        print_document({"schema": CONFIG_SCHEMA, "file": _path_of(settings), "rows": rows})
+        print_document({"schema": CONFIG_SCHEMA, "file": file, "rows": rows})
         return 0
-    print(f"Configuration: {_path_of(settings) or f'no {DEFAULT_FILE} here; defaults'}", file=sys.stderr)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("key", "value", "from"):
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        table.add_row(Text(row["key"]), Text(_written(row["value"])), Text(row["from"]))
-    console().print(table)
+    print(f"Configuration: {file or f'no {DEFAULT_FILE} here; defaults'}", file=sys.stderr)
+    cells = ((row["key"], _written(row["value"]), row["from"]) for row in rows)
+    console().print(plain_table(("key", "value", "from"), cells, folds=True))
     return 0
 
 
 def _row(origin: Origin) -> dict[str, Any]:
     value = _without_secrets(origin.value)
     if origin.key == "database_url":
-        value = _without_password(value)
+        try:
+            value = shown_address(value)
+        except DatabaseError:
+            value = "not an address"
     return {"key": origin.key, "value": value, "from": origin.source}
 
 
@@ -108,38 +109,7 @@ def _without_secrets(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _without_password(url: str) -> str:
-    try:
-        return shown_address(url)
-    except DatabaseError:
-        return "not an address"
-
-
 def _written(value: Any) -> str:
     if value is None:
         return "unset"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _check_schedules(settings: Settings) -> None:
-    """Raises ConfigError for a [[schedule]] whose suite does not exist."""
-    known = known_suites(settings)
-    for schedule in settings.schedule:
-        if schedule.suite is not None and schedule.suite not in known:
-            raise ConfigError(
-                f"[[schedule]] {schedule.name} measures the suite {schedule.suite!r}, which does not exist.",
-                "`compilewatch list suites` shows all.",
-            )
-
-
-def _tables(settings: Settings) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    for table in ("workload", "suite", "strategy", "build", "schedule", "target", "channel"):
-        yield table, getattr(settings, table)
-
-
-def _path_of(settings: Settings) -> str | None:
-    return None if settings.config_file is None else str(settings.config_file)
-
-
-def _name_of(settings: Settings) -> str:
-    return "The default configuration" if settings.config_file is None else settings.config_file.name

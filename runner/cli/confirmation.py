@@ -107,13 +107,12 @@ def _judge_fresh(database: Database, first: Comparison, plan: Plan, settings: Se
 
 def _lines(decided: Sequence[Confirmation], over_budget: Sequence[Suspicion]) -> tuple[str, ...]:
     """Each decision, and each suspicion that the budget left out."""
+    lines = (
+        f"{each.outcome.value.capitalize()}: {_case(each.case)}, {METRICS[each.metric].word}: {each.reason}"
+        for each in decided
+    )
     waiting = (f"Not measured again, beyond the budget: {_case(each.case)}." for each in over_budget)
-    return (*map(_line, decided), *waiting)
-
-
-def _line(decided: Confirmation) -> str:
-    subject = f"{_case(decided.case)}, {METRICS[decided.metric].word}"
-    return f"{decided.outcome.value.capitalize()}: {subject}: {decided.reason}"
+    return (*lines, *waiting)
 
 
 def _case(case: CaseKey) -> str:

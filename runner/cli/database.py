@@ -9,12 +9,7 @@ from typing import Annotated
 import typer
 
 from db.engine.session import open_database
-from db.queries.integrity import (
-    Damage,
-    find_damage,
-    trials_of_impossible_moments,
-    trials_of_impossible_samples,
-)
+from db.queries.integrity import find_damage, trials_of_impossible_moments, trials_of_impossible_samples
 from db.store.removal import remove_trials, require_stored
 from db.wording.units import plural
 from db.wording.units import size as bytes_text
@@ -68,15 +63,9 @@ def check(db: DatabaseOption = None, config: ConfigOption = None, as_json: JsonO
     if as_json:
         print_document({"database": shown, "sound": not damage, "damage": [asdict(one) for one in damage]})
     else:
-        _print_damage(shown, damage)
+        lines = [f"{one.what}\n  {one.next_step}" for one in damage]
+        typer.echo("\n".join(lines) or f"{shown} is sound.")
     return 1 if damage else 0
-
-
-def _print_damage(shown_url: str, damage: list[Damage]) -> None:
-    if not damage:
-        typer.echo(f"{shown_url} is sound.")
-    for one in damage:
-        typer.echo(f"{one.what}\n  {one.next_step}")
 
 
 @app.command("remove-trials")
@@ -87,8 +76,7 @@ def remove(
         typer.Option("--impossible-moments", help="All trials that `db check` lists with such a moment."),
     ] = False,
     impossible_samples: Annotated[
-        bool,
-        typer.Option("--impossible-samples", help="All trials that `db check` lists with such samples."),
+        bool, typer.Option("--impossible-samples", help="All trials that `db check` lists with such samples.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Without confirmation.")] = False,
     db: DatabaseOption = None,

@@ -6,12 +6,11 @@ import dataclasses
 import itertools
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -35,7 +34,7 @@ from runner.cli.front import EXIT_INTERRUPTED
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from runner.cli.output.documents import print_document
 from runner.cli.output.progress import TimeLeft, run_progress, stop_signal
-from runner.cli.output.tables import console
+from runner.cli.output.tables import console, plain_table, print_lines
 from runner.config.settings import Settings
 from runner.doctor.checks import Check, Verdict, gate_checks, probe_checks, variation_checks
 from runner.doctor.findings import Finding, Standing
@@ -78,13 +77,14 @@ def doctor(
     Exits 1 when the machine cannot measure, or when --validate has no figure. The trials of --validate are
     stored as a run of the suite `validate`. A missed aim is no failure.
     """
-    validation_options = [
-        name for name, value in (("--minutes", minutes), ("--processes", processes)) if value is not None
-    ]
-    if validation_options and not validate:
-        raise ConfigError(f"{validation_options[0]} is for a validation.", "Add --validate, or leave it out.")
+    for name, value in (("--minutes", minutes), ("--processes", processes)):
+        if value is not None and not validate:
+            raise ConfigError(f"{name} is for a validation.", "Add --validate, or leave it out.")
     settings = settings_of(config, db)
-    facts = _interpreter()
+    try:
+        facts: InterpreterFacts | CompilewatchError = check_interpreter(sys.executable)
+    except InterpreterError as error:
+        facts = error
     torch_sees = facts.device_count if isinstance(facts, InterpreterFacts) else None
     findings = software_findings(settings, facts) + hardware_findings(torch_sees)
     failed = any(finding.standing is Standing.FAIL for finding in findings)
@@ -101,17 +101,16 @@ def doctor(
         if outcome.measured.interrupted:
             return EXIT_INTERRUPTED
     if json_:
-        print_document(_document(findings, outcome))
+        print_document(
+            {
+                "schema": SCHEMA,
+                "findings": [dataclasses.asdict(finding) for finding in findings],
+                "validation": None if outcome is None else validation_document(outcome),
+            }
+        )
     elif outcome is not None:
         print_validation(outcome)
     return 1 if failed or (outcome is not None and not outcome.floors) else 0
-
-
-def _interpreter() -> InterpreterFacts | CompilewatchError:
-    try:
-        return check_interpreter(sys.executable)
-    except InterpreterError as error:
-        return error
 
 
 def _print(findings: list[Finding]) -> None:
@@ -121,14 +120,6 @@ def _print(findings: list[Finding]) -> None:
         step = Text(f"\n{finding.next_step}", style="dim") if finding.next_step else Text("")
         table.add_row(standing, Text(finding.subject), Text(finding.fact) + step)
     console().print(table)
-
-
-def _document(findings: list[Finding], outcome: Validation | None) -> dict[str, Any]:
-    return {
-        "schema": SCHEMA,
-        "findings": [dataclasses.asdict(finding) for finding in findings],
-        "validation": None if outcome is None else validation_document(outcome),
-    }
 
 
 _VERDICT_STYLES = {Verdict.MET: "green", Verdict.MISSED: "red", Verdict.UNKNOWN: "yellow"}
@@ -180,23 +171,17 @@ def validation_of(
 
 def print_validation(outcome: Validation) -> None:
     """One table of figures, aims and verdicts, then what was cut and what the machine can show."""
-    out = console()
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("figure", "of", "bound", "found", "aim", "verdict"):
-        table.add_column(heading)
-    for name, group in itertools.groupby(sorted(outcome.checks, key=_order), key=lambda check: check.name):
+    table = plain_table(("figure", "of", "bound", "found", "aim", "verdict"))
+    order = list(_NAMES)
+    checks = sorted(outcome.checks, key=lambda check: order.index(check.name))
+    for name, group in itertools.groupby(checks, key=lambda check: check.name):
         for number, check in enumerate(group):
             verdict = Text(check.verdict.value, style=_VERDICT_STYLES[check.verdict])
             named = _NAMES[name] if number == 0 else ""
             cells = (named, check.case, bound_word(check.bound), check.fact, check.aim)
             table.add_row(*(Text(cell) for cell in cells), verdict)
-    out.print(table)
-    for line in _lines(outcome):
-        out.print(line, markup=False, highlight=False)
-
-
-def _order(check: Check) -> int:
-    return list(_NAMES).index(check.name)
+    console().print(table)
+    print_lines(_lines(outcome))
 
 
 def _lines(outcome: Validation) -> Iterator[str]:
@@ -223,7 +208,7 @@ def validation_document(outcome: Validation) -> dict[str, Any]:
         "device": outcome.device,
         "seconds": outcome.measured.seconds,
         "trials": len(outcome.measured.trials),
-        "checks": _dicts(outcome.checks),
+        "checks": [dataclasses.asdict(check) for check in outcome.checks],
         "noise_floor": [
             {**dataclasses.asdict(floor), "smallest_change": floor.change, "trials": TRIALS_A_SIDE}
             for floor in outcome.floors
@@ -231,7 +216,3 @@ def validation_document(outcome: Validation) -> dict[str, Any]:
         "cut": outcome.measured.cut,
         "not_measured": CPU_ONLY if outcome.device == "cpu" else None,
     }
-
-
-def _dicts(checks: Iterable[Check]) -> Sequence[dict[str, Any]]:
-    return [dataclasses.asdict(check) for check in checks]

@@ -52,7 +52,9 @@ def exit_code_of(app: typer.Typer, arguments: list[str]) -> int:
         _print_error(error.message, error.next_step)
         return error.exit_code
     except typer.TyperException as error:
-        _print_error(_complaint(error), _usage_hint(error))
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "compilewatch"
+        _print_error(_complaint(error), f"Try `{command} --help`.")
         return EXIT_CANNOT
     except (KeyboardInterrupt, typer.Abort):
         _print_error("Interrupted.", "What was measured is stored.")
@@ -72,17 +74,15 @@ def _unforeseen(error: Exception) -> int:
     if isinstance(error, BrokenPipeError):
         return EXIT_CANNOT
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
-        _print_error(_full(error), "Free space or write elsewhere, then run it again.")
+        what = error.filename or "The output"
+        next_step = "Free space or write elsewhere, then run it again."
+        _print_error(f"{what} could not be written whole ({error.strerror}).", next_step)
         return EXIT_CANNOT
     _print_error(
         f"compilewatch has a defect ({type(error).__name__}), traceback in {_log_defect()}.",
         "Please report it with that file.",
     )
     return EXIT_DEFECT
-
-
-def _full(error: OSError) -> str:
-    return f"{error.filename or 'The output'} could not be written whole ({error.strerror})."
 
 
 def _leave_nothing_to_write() -> None:
@@ -120,12 +120,6 @@ def _complaint(error: typer.TyperException) -> str:
     # The choices of a missing option stand on lines of their own.
     sentence = " ".join(error.format_message().split())
     return sentence if sentence.endswith((".", "?", "!")) else f"{sentence}."
-
-
-def _usage_hint(error: typer.TyperException) -> str:
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context is not None else "compilewatch"
-    return f"Try `{command} --help`."
 
 
 def _log_defect() -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,7 +16,6 @@ from db.judge.results import Row
 from db.judge.vocabulary import Verdict
 from db.queries.causes import explanations
 from db.queries.filters import Filters
-from db.queries.regressions import RegressionState
 from db.queries.sides import require_stored, resolve_side
 from db.records.regressions import ACCEPTED, row_subject
 from runner.cli.front import EXIT_INTERRUPTED
@@ -193,22 +192,19 @@ def _print(report: ComparisonReport) -> None:
 def _more(report: ComparisonReport, decided: Decided) -> dict[str, object]:
     """What the document has beside the comparison: recorded regressions, and what a second look found."""
     known = [report.states[row_subject(row)] for row in _counted(report) if row_subject(row) in report.states]
-    return {
-        "regressions": [_state_document(state) for state in known],
-        "confirmations": [each.model_dump(mode="json") for each in decided.confirmations],
-    }
-
-
-def _state_document(state: RegressionState) -> dict[str, Any]:
-    regression = state.regression
-    return {
-        "regression_id": regression.regression_id,
-        "workload": regression.row.workload,
-        "strategy": regression.row.strategy,
-        "metric": regression.row.metric.value,
-        "state": state.state.value,
-        "recorded_at": regression.recorded_at,
-    }
+    regressions = [
+        {
+            "regression_id": each.regression.regression_id,
+            "workload": each.regression.row.workload,
+            "strategy": each.regression.row.strategy,
+            "metric": each.regression.row.metric.value,
+            "state": each.state.value,
+            "recorded_at": each.regression.recorded_at,
+        }
+        for each in known
+    ]
+    confirmations = [each.model_dump(mode="json") for each in decided.confirmations]
+    return {"regressions": regressions, "confirmations": confirmations}
 
 
 def _exit_code(report: ComparisonReport) -> int:

@@ -18,7 +18,7 @@ from db.errors import NotFoundError
 from db.judge import gateway
 from db.judge.history.counts import exact_events
 from db.judge.history.machine import EventGroup, machine_history
-from db.judge.history.releases import Compare, ReleaseStep, release_steps
+from db.judge.history.releases import Compare, release_steps
 from db.judge.history.sequence import builds_interleaved, in_reading_order
 from db.judge.history.series import judge_series, withdrawals
 from db.judge.policy import Policy
@@ -45,7 +45,7 @@ from runner.cli.output.history_text import (
     history_table,
     target_outlooks,
 )
-from runner.cli.output.tables import console
+from runner.cli.output.tables import console, print_lines
 from runner.config.settings import Settings
 
 # Everything that changed on a machine, series that moved together as one: `history` without a case.
@@ -71,13 +71,8 @@ def show_changes(
     filters = Filters(workloads=only(workload), strategies=only(strategy))
     require_stored(database, replace(filters, machines=only(machine)))
     trials = _of_one_machine(trials_frame(database, filters), machine)
-    compare = partial(
-        gateway.compare,
-        database,
-        filters=filters,
-        machine_id=str(trials["machine_id"].iloc[-1]),
-        policy=policy,
-    )
+    machine_id = str(trials["machine_id"].iloc[-1])
+    compare = partial(gateway.compare, database, filters=filters, machine_id=machine_id, policy=policy)
     groups = machine_history(trials, compare, policy)
     name = str(trials["machine"].iloc[-1])
     runs, series = trials["run_id"].nunique(), trials["series_id"].nunique()
@@ -91,9 +86,7 @@ def show_changes(
     if as_json:
         print_document(_document(trials, groups, summary, policy))
     else:
-        out = console()
-        for line in (summary, *(line for group in groups for line in _lines(group, torch, marks))):
-            out.print(line, markup=False, highlight=False)
+        print_lines([summary, *(line for group in groups for line in _lines(group, torch, marks))])
     return 1 if _is_worse(groups) else 0
 
 
@@ -173,7 +166,9 @@ def chosen_points(
         raise NotFoundError(
             f"{workload} was never measured with {strategy!r}.", f"Measured with: {measured}."
         )
-    chosen = _machine(mine) if machine is None else machine
+    # By default the machine with the longest history, measured before imported.
+    longest = _measured_first(mine)["machine_id"].value_counts().index[0]
+    chosen = str(longest) if machine is None else machine
     on_machine = mine[mine["machine_id"] == chosen]
     if on_machine.empty:
         raise NotFoundError(
@@ -192,11 +187,6 @@ def chosen_points(
     of_kind = there[there["source_kind"] == here["source_kind"].iloc[-1]]
     of_series = of_kind[of_kind["series_id"].isin(set(same["series_id"]))]
     return in_reading_order(same.reset_index(drop=True), of_series), of_kind, left_out
-
-
-def _machine(points: DataFrame) -> str:
-    """The machine with the longest history, measured before imported."""
-    return str(_measured_first(points)["machine_id"].value_counts().index[0])
 
 
 def _measured_first(points: DataFrame) -> DataFrame:
@@ -282,21 +272,15 @@ def history(
         _require_values(points, followed, strategy)
         _require_reference(points, reference)
         # Releases are judged as `compare` does: among all cases that were measured with them.
-        compare = partial(
-            gateway.compare,
-            database,
-            machine_id=str(points["machine_id"].iloc[-1]),
-            policy=settings.policy,
-        )
+        machine_id = str(points["machine_id"].iloc[-1])
+        compare = partial(gateway.compare, database, machine_id=machine_id, policy=settings.policy)
         report = _judge(points, trials, compare, followed, settings, reference)
     sentences = [*_origin(points), *history_sentences(report), *left_out]
     if json_:
         print_document(history_document(points, report, sentences, settings.policy))
     else:
-        out = console()
-        for line in sentences:
-            out.print(line, markup=False, highlight=False)
-        out.print(history_table(points, report))
+        print_lines(sentences)
+        console().print(history_table(points, report))
     return _exit_code(report, len(points), settings.policy)
 
 
@@ -356,31 +340,28 @@ def _exit_code(report: HistoryReport, points: int, policy: Policy) -> int:
     """
     series = report.series
     if report.releases:
-        return _exit_code_of(report.releases[-1])
+        last_step = report.releases[-1]
+        code = exit_code(last_step.row.verdict)
+        if code == EXIT_CANNOT:
+            print(
+                f"compilewatch: Cannot tell torch {last_step.base_torch} from {last_step.head_torch} here.\n"
+                "  Measure them again interleaved, with more --trials.",
+                file=sys.stderr,
+            )
+        return code
     start = series.cuts[-1].index if series.cuts else 0
     needed = 2 * policy.history.minimum_segment
     if points - start < needed:
         runs = plural(points - start, "run")
         print(
-            f"compilewatch: Cannot tell: {runs} under one set of conditions, {needed} needed.",
+            f"compilewatch: Cannot tell: {runs} under one set of conditions, {needed} needed.\n"
+            "  Measure more runs, for instance nightly with `compilewatch run`.",
             file=sys.stderr,
         )
-        print("  Measure more runs, for instance nightly with `compilewatch run`.", file=sys.stderr)
         return EXIT_CANNOT
     last = standing_change([event for event in series.events if event.index >= start])
     drifts = series.drift is not None and series.drift.verdict is Verdict.REGRESSED
     return 1 if drifts or (last is not None and last.verdict is Verdict.REGRESSED) else 0
-
-
-def _exit_code_of(last: ReleaseStep) -> int:
-    code = exit_code(last.row.verdict)
-    if code == EXIT_CANNOT:
-        print(
-            f"compilewatch: Cannot tell torch {last.base_torch} from {last.head_torch} here.",
-            file=sys.stderr,
-        )
-        print("  Measure them again interleaved, with more --trials.", file=sys.stderr)
-    return code
 
 
 def standing_change(events: Sequence[ChangeEvent]) -> ChangeEvent | None:

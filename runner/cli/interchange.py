@@ -23,7 +23,7 @@ from db.interchange.write.flat import latencies_ns
 from db.queries.filters import Filters
 from db.queries.sides import require_stored
 from db.queries.trials import any_trial
-from db.records.trial import NEWEST_VERSION, SCHEMAS, Task, trial_schema
+from db.records.trial import NEWEST_VERSION, SCHEMAS, SourceKind, Status, Task, trial_schema
 from db.wording.units import count, duration, plural, ratio, words
 from runner.cli.front import EXIT_CANNOT
 from runner.cli.options import (
@@ -32,18 +32,9 @@ from runner.cli.options import (
     DatabaseOption,
     JsonOption,
     LabelOption,
-    MachinesOption,
-    RunsOption,
-    SinceOption,
-    SourcesOption,
-    StatusesOption,
     StrategiesOption,
-    SuitesOption,
-    TasksOption,
-    UntilOption,
     WorkloadsOption,
     database_of,
-    filters_of,
     moment_of,
     settings_of,
 )
@@ -52,44 +43,7 @@ from runner.config.settings import Settings
 from runner.storage.persistence import import_runs
 from runner.storage.spool import TravellingSpool
 
-# Options of `compilewatch import`: what a file may leave unsaid.
-
 _UNSAID = "where the file has none."
-
-FormatOption = Annotated[str, typer.Option("--format", help="auto, or the name of a format.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Preview the first rows; store nothing.")]
-TorchOption = Annotated[str | None, typer.Option("--torch", help=f"torch version, {_UNSAID}")]
-CudaOption = Annotated[str | None, typer.Option("--cuda", help=f"CUDA version, {_UNSAID}")]
-DriverOption = Annotated[str | None, typer.Option("--driver", help=f"Driver version, {_UNSAID}")]
-PythonOption = Annotated[str | None, typer.Option("--python", help=f"Python version, {_UNSAID}")]
-DeviceOption = Annotated[StatedDevice | None, typer.Option("--device", help=f"Kind of device, {_UNSAID}")]
-DeviceNameOption = Annotated[str | None, typer.Option("--device-name", help=f"GPU or CPU model, {_UNSAID}")]
-MachineNameOption = Annotated[str | None, typer.Option("--machine", help="A name for the machine.")]
-DtypeOption = Annotated[str | None, typer.Option("--dtype", help=f"Data type, {_UNSAID}")]
-BatchSizeOption = Annotated[int | None, typer.Option("--batch-size", min=1, help=f"Batch size, {_UNSAID}")]
-TaskOption = Annotated[Task | None, typer.Option("--task", help=f"Task, {_UNSAID}")]
-StatedStrategyOption = Annotated[
-    StatedStrategy | None,
-    typer.Option("--strategy", help="csv, timm-csv, dynamo-csv: the strategy, where the file has none."),
-]
-MeasuredAtOption = Annotated[
-    str | None, typer.Option("--measured-at", metavar="TIME", help=f"Moment of the measurement, {_UNSAID}")
-]
-PairKeyOption = Annotated[
-    str | None,
-    typer.Option("--pair-key", help="pytest-benchmark: the parameter that names the strategy."),
-]
-ColumnsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column",
-        metavar="FIELD=COLUMN",
-        help="csv: a column's meaning, such as latency_ms=time. Repeatable.",
-    ),
-]
-SuiteNameOption = Annotated[str | None, typer.Option("--suite", help="A suite name for the imported trials.")]
-
-JobOption = Annotated[str | None, typer.Option("--job", help="torch-trace: the job; default: its folder.")]
 
 
 def import_(
@@ -99,24 +53,37 @@ def import_(
             metavar="PATH...", help="Files to read, or folders of jobs' logs or of a host's trials."
         ),
     ],
-    format_: FormatOption = AUTO,
-    dry_run: DryRunOption = False,
-    torch: TorchOption = None,
-    cuda: CudaOption = None,
-    driver: DriverOption = None,
-    python: PythonOption = None,
-    device: DeviceOption = None,
-    device_name: DeviceNameOption = None,
-    machine: MachineNameOption = None,
-    dtype: DtypeOption = None,
-    batch_size: BatchSizeOption = None,
-    task: TaskOption = None,
-    strategy: StatedStrategyOption = None,
-    measured_at: MeasuredAtOption = None,
-    pair_key: PairKeyOption = None,
-    column: ColumnsOption = None,
-    suite: SuiteNameOption = None,
-    job: JobOption = None,
+    format_: Annotated[str, typer.Option("--format", help="auto, or the name of a format.")] = AUTO,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Preview the first rows; store nothing.")
+    ] = False,
+    torch: Annotated[str | None, typer.Option(help=f"torch version, {_UNSAID}")] = None,
+    cuda: Annotated[str | None, typer.Option(help=f"CUDA version, {_UNSAID}")] = None,
+    driver: Annotated[str | None, typer.Option(help=f"Driver version, {_UNSAID}")] = None,
+    python: Annotated[str | None, typer.Option(help=f"Python version, {_UNSAID}")] = None,
+    device: Annotated[StatedDevice | None, typer.Option(help=f"Kind of device, {_UNSAID}")] = None,
+    device_name: Annotated[str | None, typer.Option(help=f"GPU or CPU model, {_UNSAID}")] = None,
+    machine: Annotated[str | None, typer.Option(help="A name for the machine.")] = None,
+    dtype: Annotated[str | None, typer.Option(help=f"Data type, {_UNSAID}")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help=f"Batch size, {_UNSAID}")] = None,
+    task: Annotated[Task | None, typer.Option(help=f"Task, {_UNSAID}")] = None,
+    strategy: Annotated[
+        StatedStrategy | None, typer.Option(help=f"csv, timm-csv, dynamo-csv: the strategy, {_UNSAID}")
+    ] = None,
+    measured_at: Annotated[
+        str | None, typer.Option(metavar="TIME", help=f"Moment of the measurement, {_UNSAID}")
+    ] = None,
+    pair_key: Annotated[
+        str | None, typer.Option(help="pytest-benchmark: the parameter that names the strategy.")
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD=COLUMN", help="csv: a column's meaning, such as latency_ms=time. Repeatable."
+        ),
+    ] = None,
+    suite: Annotated[str | None, typer.Option(help="A suite name for the imported trials.")] = None,
+    job: Annotated[str | None, typer.Option(help="torch-trace: the job; default: its folder.")] = None,
     label: LabelOption = None,
     json_: JsonOption = False,
     db: DatabaseOption = None,
@@ -165,15 +132,23 @@ def export(
     output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
     workload: WorkloadsOption = None,
     strategy: StrategiesOption = None,
-    machine: MachinesOption = None,
+    machine: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="A machine's id. Repeatable.")
+    ] = None,
     build: BuildsOption = None,
-    suite: SuitesOption = None,
-    run: RunsOption = None,
-    task: TasksOption = None,
-    status: StatusesOption = None,
-    source: SourcesOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
+    suite: Annotated[list[str] | None, typer.Option(metavar="S", help="A suite by name. Repeatable.")] = None,
+    run: Annotated[list[str] | None, typer.Option(metavar="ID", help="A run's id. Repeatable.")] = None,
+    task: Annotated[list[Task] | None, typer.Option(help="A task by name. Repeatable.")] = None,
+    status: Annotated[list[Status] | None, typer.Option(help="ok or failed.")] = None,
+    source: Annotated[
+        list[SourceKind] | None, typer.Option(help="Measured here, or imported. Repeatable.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="From this time (RFC 3339, UTC) on.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Up to this time (RFC 3339, UTC).")
+    ] = None,
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
@@ -181,18 +156,18 @@ def export(
 
     Example: compilewatch export --output history.jsonl
     """
-    filters = filters_of(
-        workload=workload,
-        strategy=strategy,
-        machine=machine,
-        build=build,
-        suite=suite,
-        run=run,
-        task=task,
-        status=status,
-        source=source,
-        since=since,
-        until=until,
+    filters = Filters(
+        workloads=tuple(workload or ()),
+        strategies=tuple(strategy or ()),
+        machines=tuple(machine or ()),
+        builds=tuple(build or ()),
+        suites=tuple(suite or ()),
+        runs=tuple(run or ()),
+        tasks=tuple(task or ()),
+        statuses=tuple(status or ()),
+        sources=tuple(source or ()),
+        since=moment_of("--since", since),
+        until=moment_of("--until", until),
     )
     chosen = format_of(output, format_)
     with database_of(settings_of(config, db), migrate=False) as database:
@@ -245,23 +220,20 @@ def _existing_database(settings: Settings) -> Iterator[Database]:
 
 
 def _require_files(paths: Sequence[Path]) -> None:
-    missing = next((path for path in paths if not path.exists()), None)
-    if missing is not None:
-        raise NotFoundError(f"There is no file {missing}.", "Check the path; nothing was imported.")
-    folder = next(
-        (path for path in paths if path.is_dir() and not (job_files(path) or (path / RUNS_FOLDER).is_dir())),
-        None,
-    )
-    if folder is not None:
-        raise CompilewatchError(
-            f"{folder} is a folder; nothing was imported.", f"Name the files in it, such as {folder}/*.jsonl."
-        )
-    pipe = next((path for path in paths if not (path.is_file() or path.is_dir())), None)
-    if pipe is not None:
-        raise CompilewatchError(
-            f"{pipe} is a pipe or a device, which cannot be read twice; nothing was imported.",
-            "Write its content to a file and import that.",
-        )
+    for path in paths:
+        if not path.exists():
+            raise NotFoundError(f"There is no file {path}.", "Check the path; nothing was imported.")
+    for path in paths:
+        if path.is_dir() and not (job_files(path) or (path / RUNS_FOLDER).is_dir()):
+            raise CompilewatchError(
+                f"{path} is a folder; nothing was imported.", f"Name the files in it, such as {path}/*.jsonl."
+            )
+    for path in paths:
+        if not (path.is_file() or path.is_dir()):
+            raise CompilewatchError(
+                f"{path} is a pipe or a device, which cannot be read twice; nothing was imported.",
+                "Write its content to a file and import that.",
+            )
 
 
 def _columns(options: list[str] | None) -> dict[str, str]:

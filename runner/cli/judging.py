@@ -20,13 +20,7 @@ from db.judge.policy import Policy
 from db.judge.results import Comparison, Row
 from db.judge.targets import TargetCheck, check_targets
 from db.judge.vocabulary import CauseClass, Verdict
-from db.queries.causes import (
-    Case,
-    Explanation,
-    explanation_documents,
-    explanation_lines,
-    explanations,
-)
+from db.queries.causes import Case, Explanation, explanation_documents, explanation_lines, explanations
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.run_parts import newest_run, newest_two
@@ -46,7 +40,7 @@ from runner.cli.output.comparison_text import (
     target_lines,
 )
 from runner.cli.output.documents import print_document
-from runner.cli.output.tables import console
+from runner.cli.output.tables import console, print_lines
 from runner.config.settings import Settings
 
 if TYPE_CHECKING:
@@ -230,12 +224,10 @@ def print_comparison(
     elif as_markdown:
         sys.stdout.write(printable(markdown(comparison, report.targets, report.sentences)))
     else:
-        out = console()
-        for line in (*report.sentences, *target_lines(report.targets)):
-            out.print(line, markup=False, highlight=False)
+        print_lines([*report.sentences, *target_lines(report.targets)])
         changed = [row for row in comparison.rows if row.verdict is not Verdict.UNCHANGED]
         if changed:
-            out.print(comparison_table(changed, comparison.policy))
+            console().print(comparison_table(changed, comparison.policy))
         typer.echo(f"{plural(len(comparison.rows) - len(changed), 'row')} unchanged; --json has them all.")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from db.errors import ConfigError, one_line
-from db.queries.filters import Filters
-from db.records.trial import SourceKind, Status, Task
 from runner.config.settings import Settings
 from runner.config.sources import load_settings
 
@@ -74,59 +72,9 @@ def database_of(settings: Settings, *, migrate: bool = True) -> Iterator[Databas
         database.close()
 
 
-# Filter options of commands that read: the same names as the keys of the dashboard's links.
-
-MachinesOption = Annotated[
-    list[str] | None, typer.Option("--machine", metavar="ID", help="A machine's id. Repeatable.")
-]
 BuildsOption = Annotated[
     list[str] | None, typer.Option("--build", metavar="ID", help="A build's id. Repeatable.")
 ]
-SuitesOption = Annotated[
-    list[str] | None, typer.Option("--suite", metavar="S", help="A suite by name. Repeatable.")
-]
-RunsOption = Annotated[list[str] | None, typer.Option("--run", metavar="ID", help="A run's id. Repeatable.")]
-TasksOption = Annotated[list[Task] | None, typer.Option("--task", help="A task by name. Repeatable.")]
-SourcesOption = Annotated[
-    list[SourceKind] | None, typer.Option("--source", help="Measured here, or imported. Repeatable.")
-]
-StatusesOption = Annotated[list[Status] | None, typer.Option("--status", help="ok or failed.")]
-SinceOption = Annotated[
-    str | None, typer.Option("--since", metavar="TIME", help="From this time (RFC 3339, UTC) on.")
-]
-UntilOption = Annotated[
-    str | None, typer.Option("--until", metavar="TIME", help="Up to this time (RFC 3339, UTC).")
-]
-
-
-def filters_of(
-    *,
-    workload: Sequence[str] | None = None,
-    strategy: Sequence[str] | None = None,
-    machine: Sequence[str] | None = None,
-    build: Sequence[str] | None = None,
-    suite: Sequence[str] | None = None,
-    run: Sequence[str] | None = None,
-    task: Sequence[Task] | None = None,
-    status: Sequence[Status] | None = None,
-    source: Sequence[SourceKind] | None = None,
-    since: str | None = None,
-    until: str | None = None,
-) -> Filters:
-    """The options as one selection. Raises ConfigError for a time that is none."""
-    return Filters(
-        workloads=tuple(workload or ()),
-        strategies=tuple(strategy or ()),
-        machines=tuple(machine or ()),
-        builds=tuple(build or ()),
-        suites=tuple(suite or ()),
-        runs=tuple(run or ()),
-        tasks=tuple(task or ()),
-        statuses=tuple(status or ()),
-        sources=tuple(source or ()),
-        since=moment_of("--since", since),
-        until=moment_of("--until", until),
-    )
 
 
 def only(name: str | None) -> tuple[str, ...]:
@@ -150,8 +98,7 @@ def moment_of(option: str, text: str | None) -> datetime | None:
 # Options of commands that have something measured, now or by a service.
 
 SuiteOption = Annotated[
-    str | None,
-    typer.Option("--suite", help="A suite by name; see `compilewatch list suites`."),
+    str | None, typer.Option("--suite", help="A suite by name; see `compilewatch list suites`.")
 ]
 TrialsOption = Annotated[
     int | None,
@@ -181,8 +128,7 @@ LabelOption = Annotated[
 ProfileOption = Annotated[
     bool,
     typer.Option(
-        "--profile",
-        help="Profile the first trial of every case with torch.profiler, in its own process.",
+        "--profile", help="Profile the first trial of every case with torch.profiler, in its own process."
     ),
 ]
 TraceOption = Annotated[

@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from db.engine.session import Database
 from db.errors import ConfigError, NotFoundError
@@ -21,7 +18,7 @@ from db.store.reports import expire_reports, revoke_report
 from db.wording.units import moment, plural
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, author, database_of, settings_of
 from runner.cli.output.documents import frame_rows, print_document
-from runner.cli.output.tables import console
+from runner.cli.output.tables import console, facts_table, plain_table
 from runner.cli.serve import dashboard_environment
 
 SCHEMA = "compilewatch.reports/1"
@@ -71,15 +68,13 @@ def list_(json_: JsonOption = False, db: DatabaseOption = None, config: ConfigOp
     if not rows:
         typer.echo("No report yet. Freeze a link with `compilewatch report create --link URL`.")
         return 0
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("report", "frozen", "by", "title"):
-        table.add_column(heading, no_wrap=heading == "report", overflow="fold")
+    cells = []
     for row in rows:
         revoked = "revoked: " if row["revoked_at"] else ""
         frozen = moment(datetime.fromisoformat(row["created_at"]))
-        cells = (row["report_id"], frozen, row["created_by"], revoked + row["title"])
-        table.add_row(*(Text(cell) for cell in cells))
-    console().print(table)
+        cells.append((row["report_id"], frozen, row["created_by"], revoked + row["title"]))
+    headings = ("report", "frozen", "by", "title")
+    console().print(plain_table(headings, cells, folds=True, unbroken=("report",)))
     return 0
 
 
@@ -101,10 +96,7 @@ def show(
     ]
     if report.revoked_at is not None:
         facts.append(("revoked", f"{moment(report.revoked_at)} by {report.revoked_by}"))
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for name, value in facts:
-        table.add_row(Text(name, style="dim"), Text(value))
-    console().print(table)
+    console().print(facts_table(facts))
     return 0
 
 

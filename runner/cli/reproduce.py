@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
 from db.errors import CompilewatchError, ConfigError, one_line
 from db.queries.trials import trial_record
@@ -20,7 +18,7 @@ from runner.cli.front import EXIT_INTERRUPTED
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from runner.cli.output.documents import print_document
 from runner.cli.output.progress import measure
-from runner.cli.output.tables import console
+from runner.cli.output.tables import console, plain_table, print_lines
 from runner.config.settings import Settings
 from runner.plan.builds import builds_named
 from runner.plan.durations import Durations
@@ -107,8 +105,10 @@ def _write(text: str, file: Path) -> int:
 
 def figures(trial: Trial) -> dict[str, float | None]:
     """What is compared of two trials; None where it was not measured."""
-    latency = _median(trial.latency_samples_ns)
-    control = _median(trial.control_latency_samples_ns)
+    latency, control = (
+        statistics.median(samples) if samples else None
+        for samples in (trial.latency_samples_ns, trial.control_latency_samples_ns)
+    )
     cold, memory, compiler = trial.cold_start, trial.memory, trial.compiler
     breaks = compiler.graph_breaks if compiler else None
     recompiles = compiler.recompiles if compiler else None
@@ -133,24 +133,24 @@ def differences(stored: Trial, again: Trial) -> list[str]:
         for name, old in before.model_dump(mode="json").items():
             new = getattr(now, name)
             if old != new:
-                lines.append(f"{words(name)}: {_short(old)} -> {_short(new)}")
+                lines.append(f"{words(name)}: {one_line(str(old), 60)} -> {one_line(str(new), 60)}")
     return lines
 
 
 def _print(stored: Trial, again: Trial) -> None:
-    out = console()
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in (f"{again.workload.name} / {again.strategy.name}", "stored", "again", "change"):
-        table.add_column(heading, justify="left" if heading.startswith(again.workload.name) else "right")
     before, now = figures(stored), figures(again)
+    rows = []
     for name, text in _FIGURES:
-        if before[name] is not None or now[name] is not None:
+        old, new = before[name], now[name]
+        if old is not None or new is not None:
+            change = percent(new / old - 1, signed=True) if old and new is not None else MISSING
             label = words(name.removesuffix("_ns").removesuffix("_bytes"))
-            table.add_row(label, text(before[name]), text(now[name]), _change(before[name], now[name]))
-    table.add_row("status", _status(stored), _status(again), "")
-    out.print(table)
-    for line in differences(stored, again):
-        out.print(line, markup=False, highlight=False)
+            rows.append((label, text(old), text(new), change))
+    rows.append(("status", _status(stored), _status(again), ""))
+    sides = ("stored", "again", "change")
+    case = f"{again.workload.name} / {again.strategy.name}"
+    console().print(plain_table((case, *sides), rows, right=sides))
+    print_lines(differences(stored, again))
     strategies = " ".join(f"-s {name}" for name in dict.fromkeys(("eager", again.strategy.name)))
     print(
         f"Stored as trial {again.trial_id}. One trial a side decides nothing. For a verdict:\n"
@@ -183,15 +183,3 @@ def _side(trial: Trial) -> dict[str, Any]:
 
 def _status(trial: Trial) -> str:
     return trial.status.value if trial.failure is None else words(trial.failure.kind.value)
-
-
-def _change(before: float | None, now: float | None) -> str:
-    return percent(now / before - 1, signed=True) if before and now is not None else MISSING
-
-
-def _median(samples: list[int] | None) -> float | None:
-    return statistics.median(samples) if samples else None
-
-
-def _short(value: object) -> str:
-    return one_line(str(value), 60)

@@ -6,9 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
-from rich import box
 from rich.table import Table
-from rich.text import Text
 from ulid import ULID
 
 from db.queries.schedules import requests
@@ -32,7 +30,7 @@ from runner.cli.options import (
     who_asks,
 )
 from runner.cli.output.documents import print_document
-from runner.cli.output.tables import console
+from runner.cli.output.tables import console, plain_table
 from runner.plan.builds import builds_named
 from runner.plan.plan import require_limits
 from runner.plan.selection import refuse_code, select
@@ -136,19 +134,17 @@ def _document(listed: list[RunRequest]) -> dict[str, Any]:
 
 
 def _table(listed: list[RunRequest]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("request", "kind", "what", "asked", "by", "state", "note"):
-        table.add_column(heading, overflow="fold", no_wrap=heading == "request")
+    cells = []
     for request in listed:
+        spec = request.spec
+        cases = ", ".join(f"{workload} / {strategy}" for workload, strategy in spec.cases)
+        what = spec.suite or cases or ", ".join(spec.workloads) or "the suite of [run]"
         note = request.history[-1].note if request.history else None
-        cells = (
-            *(request.request_id, request.kind.value, _what(request.spec), moment(request.asked_at)),
-            *(request.asked_by, request.state.value, note or MISSING),
+        cells.append(
+            (
+                *(request.request_id, request.kind.value, what, moment(request.asked_at)),
+                *(request.asked_by, request.state.value, note or MISSING),
+            )
         )
-        table.add_row(*map(Text, cells))
-    return table
-
-
-def _what(spec: RequestSpec) -> str:
-    cases = ", ".join(f"{workload} / {strategy}" for workload, strategy in spec.cases)
-    return spec.suite or cases or ", ".join(spec.workloads) or "the suite of [run]"
+    headings = ("request", "kind", "what", "asked", "by", "state", "note")
+    return plain_table(headings, cells, folds=True, unbroken=("request",))

@@ -48,7 +48,7 @@ from runner.cli.output.documents import print_document, run_document
 from runner.cli.output.progress import measure
 from runner.cli.output.run_verdicts import judge_and_log, worst_verdicts
 from runner.cli.output.submodules import submodule_rows, submodule_table
-from runner.cli.output.tables import console, reasons, result_table
+from runner.cli.output.tables import console, print_lines, reasons, result_table
 from runner.config.settings import BuildSettings, Settings
 from runner.device.host import require_space
 from runner.plan.builds import builds_named, interpreter_facts
@@ -200,8 +200,7 @@ def _judge(plan: Plan, frame: DataFrame, database: Database, settings: Settings)
     """Against the run before; builds that took turns against each other. What regressed is remembered."""
     if frame.empty:
         return None
-    run_ids = [planned.run_id for planned in plan.runs]
-    report, logged = judge_and_log(database, run_ids, tuple(frame["workload"].unique()), settings)
+    report, logged = judge_and_log(database, _run_ids(plan), tuple(frame["workload"].unique()), settings)
     print_logged(logged)
     return report
 
@@ -219,9 +218,9 @@ def _print(
     targets = check_targets(frame, settings.targets)
     if as_json:
         machine, builds = _identities(frame)
-        run_ids = [planned.run_id for planned in plan.runs]
+        failures = _failures(frame)
         document = run_document(
-            run_ids, machine, builds, cases, plan.not_applicable, _failures(frame), verdicts
+            _run_ids(plan), machine, builds, cases, plan.not_applicable, failures, verdicts
         )
         checks = [check.model_dump(mode="json") for check in targets]
         parts = {} if submodules is None else {"submodules": submodules}
@@ -232,14 +231,11 @@ def _print(
     out.print(result_table(rows, plan.not_applicable, verdicts, builds=_build_names(plan, frame)))
     if submodules is not None:
         out.print(submodule_table(submodules))
-    for line in (*reasons(plan.not_applicable), *target_lines(targets)):
-        out.print(line, markup=False, highlight=False)
-    for (_, workload, strategy), failure in _failures(frame).items():
-        out.print(
-            f"{workload} / {strategy}: {words(failure['kind'])}: {failure['message']}",
-            markup=False,
-            highlight=False,
-        )
+    print_lines([*reasons(plan.not_applicable), *target_lines(targets)])
+    print_lines(
+        f"{workload} / {strategy}: {words(failure['kind'])}: {failure['message']}"
+        for (_, workload, strategy), failure in _failures(frame).items()
+    )
 
 
 def _build_names(plan: Plan, frame: DataFrame) -> dict[str, str]:
@@ -256,20 +252,10 @@ def _build_names(plan: Plan, frame: DataFrame) -> dict[str, str]:
 def _identities(frame: DataFrame) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
     if frame.empty:
         return None, []
-    machine_columns = {
-        "machine_id": "id",
-        "machine": "name",
-        "device": "device",
-        "device_name": "device_name",
-    }
-    build_columns = {
-        "build_id": "id",
-        "build_label": "label",
-        **{
-            name: name
-            for name in ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os")
-        },
-    }
+    machine_columns = {"machine_id": "id", "machine": "name"}
+    machine_columns |= {name: name for name in ("device", "device_name")}
+    same = ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os")
+    build_columns = {"build_id": "id", "build_label": "label"} | {name: name for name in same}
     machine = {name: frame[column].iloc[-1] for column, name in machine_columns.items()}
     builds = frame[list(build_columns)].rename(columns=build_columns).drop_duplicates("id")
     plain = builds.astype(object).where(builds.notna(), None)
@@ -289,11 +275,8 @@ def _failures(frame: DataFrame) -> dict[tuple[str, str, str], dict[str, str]]:
 
 
 def _print_plan(plan: Plan, device: str, facts: Sequence[InterpreterFacts]) -> None:
-    where = (
-        "the CPU (no GPU found)"
-        if device == "cpu" and not any(fact.device_count for fact in facts)
-        else device
-    )
+    without_gpu = device == "cpu" and not any(fact.device_count for fact in facts)
+    where = "the CPU (no GPU found)" if without_gpu else device
     versions = ", ".join(f"torch {fact.torch}" for fact in facts)
     cases = {spec.case for spec in plan.trials}
     amount = f"{plural(len(cases), 'case')} in {plural(len(plan.trials), 'trial')}"

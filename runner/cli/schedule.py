@@ -11,9 +11,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.table import Table
-from rich.text import Text
 
 from db.engine.session import Database
 from db.queries.schedules import last_firings, schedules
@@ -24,7 +22,7 @@ from db.wording.units import MISSING, moment, plural, words
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of, who_asks
 from runner.cli.output.documents import print_document
 from runner.cli.output.progress import stop_signal
-from runner.cli.output.tables import console
+from runner.cli.output.tables import console, plain_table
 from runner.config.settings import Settings
 from runner.fleet.requirements import require_fleet
 from runner.plan.plan import Plan
@@ -54,9 +52,8 @@ def schedule(context: typer.Context, db: DatabaseOption = None, config: ConfigOp
     from runner.service.service import Service
 
     with database_of(settings) as database, stop_signal() as stop:
-        measures = (
-            _on_workers(database, settings, stop) if settings.fleet.queues else _here(database, settings)
-        )
+        fleet = bool(settings.fleet.queues)
+        measures = _on_workers(database, settings, stop) if fleet else _here(database, settings)
         service = Service(
             settings,
             database,
@@ -243,13 +240,11 @@ def _next(schedule: Schedule) -> list[str]:
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("name", "cron", "suite", "state", "next firings", "last firing"):
-        table.add_column(heading, overflow="fold")
+    cells = []
     for row in rows:
         following = "\n".join(moment(datetime.fromisoformat(at)) for at in row["next_firings_at"])
         at = row["last_fire_at"]
         last = f"{moment(datetime.fromisoformat(at))} {row['last_outcome']}" if at else MISSING
-        cells = (row["name"], f"{row['cron']} {row['timezone']}", row["suite"], row["state"], following, last)
-        table.add_row(*map(Text, cells))
-    return table
+        cron = f"{row['cron']} {row['timezone']}"
+        cells.append((row["name"], cron, row["suite"], row["state"], following, last))
+    return plain_table(("name", "cron", "suite", "state", "next firings", "last firing"), cells, folds=True)

@@ -8,7 +8,7 @@ import os
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from pydantic import ValidationError
@@ -160,7 +160,8 @@ def list_(db: DatabaseOption = None, config: ConfigOption = None, as_json: JsonO
     with open_database(settings_of(config, db).database_url, read_only=True) as database:
         stored = tokens(database)
     if as_json:
-        print_document({"tokens": [_shown(token) for token in stored]})
+        shown = [token.model_dump(mode="json", exclude={"secret_hash"}) for token in stored]
+        print_document({"tokens": shown})
         return 0
     if not stored:
         typer.echo("There is no token. Make one with `compilewatch token create NAME`.")
@@ -194,7 +195,3 @@ def _state(token: Token, now: datetime) -> str:
     if token.expires_at is None:
         return "until revoked"
     return f"{'ended' if token.has_ended(now) else 'until'} {moment(token.expires_at)}"
-
-
-def _shown(token: Token) -> dict[str, Any]:
-    return token.model_dump(mode="json", exclude={"secret_hash"})

@@ -10,14 +10,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    PrivateAttr,
-    SecretStr,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, SecretStr, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from db.judge.policy import Policy
@@ -263,7 +256,7 @@ class Settings(BaseSettings):
         """Threads of a measured process. One CPU stays free: with as many threads as CPUs, one other busy
         process makes OpenMP's spinning threads wait for each other and a step up to 100 times slower.
         """
-        return self.run.threads or max(1, _usable_cpus() - 1)
+        return self.run.threads or max(1, len(os.sched_getaffinity(0)) - 1)
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:
@@ -285,9 +278,3 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Only what `load_settings` hands over, so that every value's origin is known."""
         return (init_settings,)
-
-
-def _usable_cpus() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -29,6 +29,7 @@ OPTION = "option"
 Location = tuple[str | int, ...]
 Layers = Mapping[str, Mapping[str, Any]]
 
+_ABSENT = object()
 # As a value is written in TOML.
 _IN_TOML = {"string_type": "text in quotes", "path_type": "a path in quotes"}
 
@@ -57,7 +58,8 @@ def _explained(error: ValidationError, layers: Layers) -> ConfigError:
         return ConfigError(f"{source}: {key} is missing{where}{more}.", REFERENCE)
     if first["type"] == "value_error":
         problem = str(first.get("ctx", {}).get("error", first["msg"]))
-        place = _place(loc, layers) if _is_table(loc, layers) else where
+        is_table = any(isinstance(_value(layer, loc), Mapping) for layer in layers.values())
+        place = _place(loc, layers) if is_table else where
         return ConfigError(f"{source}: {problem}{place}{more}.", REFERENCE)
     in_union = len(loc) < len(first["loc"])
     wanted = (in_union and _meaning(loc)) or _wanted(first["type"], first.get("ctx", {}), loc) or first["msg"]
@@ -70,16 +72,21 @@ def variable_of(key: Location) -> str:
     return "COMPILEWATCH_" + "__".join(str(part) for part in key).upper()
 
 
-def has_value(layer: Mapping[str, Any], key: Location) -> bool:
-    """Whether `layer` has a value at `key`."""
+def _value(layer: Mapping[str, Any], key: Location) -> Any:
+    """What `layer` has at `key`; `_ABSENT` where it has nothing."""
     here: Any = layer
     for part in key:
         in_table = isinstance(here, Mapping) and part in here
         in_list = isinstance(here, (list, tuple)) and isinstance(part, int) and part < len(here)
         if not (in_table or in_list):
-            return False
+            return _ABSENT
         here = here[part]
-    return True
+    return here
+
+
+def has_value(layer: Mapping[str, Any], key: Location) -> bool:
+    """Whether `layer` has a value at `key`."""
+    return _value(layer, key) is not _ABSENT
 
 
 def _wanted(kind: str, context: Mapping[str, Any], loc: Location) -> str | None:
@@ -92,11 +99,8 @@ def _wanted(kind: str, context: Mapping[str, Any], loc: Location) -> str | None:
 
 def _meaning(loc: Location) -> str | None:
     """What the value at `loc` may be, for fields whose description says that."""
-    model: type[BaseModel] = Settings
     keys = [part for part in loc if isinstance(part, str)]
-    for table in keys[:1]:
-        model = _section_of(model, table)
-    field = model.model_fields.get(keys[1]) if len(keys) > 1 else None
+    field = _section_of(Settings, keys[0]).model_fields.get(keys[1]) if len(keys) > 1 else None
     return field.description if field else None
 
 
@@ -136,21 +140,9 @@ def _place(table: Location, layers: Layers) -> str:
     if len(names) == len(table):
         return f" in [{'.'.join(names)}]"
     entry, number = table[: len(names) + 1], int(table[len(names)])
-    layer_with = next((layer for layer in layers.values() if _is_table(entry, {"": layer})), None)
-    called = None if layer_with is None else _value(layer_with, entry).get("name")
+    tables = (_value(layer, entry) for layer in layers.values())
+    called = next((each.get("name") for each in tables if isinstance(each, Mapping)), None)
     return f" in [[{'.'.join(names)}]] {called or f'number {number + 1}'}"
-
-
-def _is_table(loc: Location, layers: Layers) -> bool:
-    """Whether some layer has a table at `loc`."""
-    return any(has_value(layer, loc) and isinstance(_value(layer, loc), Mapping) for layer in layers.values())
-
-
-def _value(layer: Mapping[str, Any], loc: Location) -> Any:
-    here: Any = layer
-    for part in loc:
-        here = here[part]
-    return here
 
 
 def _valid_keys(loc: Location) -> list[str]:

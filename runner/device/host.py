@@ -9,7 +9,15 @@ from typing import Any
 import pynvml
 
 from db.errors import CompilewatchError
-from runner.device.state import nvml_handle, nvml_query, reasons_in_words
+from runner.device.state import (
+    clock_event_reasons,
+    nvml_handle,
+    nvml_query,
+    nvml_text,
+    nvml_watts,
+    reasons_in_words,
+    uncorrected_ecc_errors,
+)
 
 # Whether the disk has room for what a run writes.
 
@@ -62,35 +70,17 @@ def device_reading(device: str) -> dict[str, Any] | None:
 def _reading(handle: Any) -> dict[str, Any]:
     memory = nvml_query("nvmlDeviceGetMemoryInfo", handle)
     rates = nvml_query("nvmlDeviceGetUtilizationRates", handle)
-    reasons = nvml_query("nvmlDeviceGetCurrentClocksEventReasons", handle)
-    if reasons is None:
-        reasons = nvml_query("nvmlDeviceGetCurrentClocksThrottleReasons", handle)
-    ecc = nvml_query(
-        "nvmlDeviceGetTotalEccErrors",
-        handle,
-        pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
-        pynvml.NVML_VOLATILE_ECC,
-    )
+    reasons = clock_event_reasons(handle)
     return {
-        "name": _text(nvml_query("nvmlDeviceGetName", handle)),
-        "uuid": _text(nvml_query("nvmlDeviceGetUUID", handle)),
+        "name": nvml_text("nvmlDeviceGetName", handle),
+        "uuid": nvml_text("nvmlDeviceGetUUID", handle),
         "temperature_c": nvml_query("nvmlDeviceGetTemperature", handle, pynvml.NVML_TEMPERATURE_GPU),
-        "power_w": _watts(nvml_query("nvmlDeviceGetPowerUsage", handle)),
-        "power_limit_w": _watts(nvml_query("nvmlDeviceGetEnforcedPowerLimit", handle)),
+        "power_w": nvml_watts("nvmlDeviceGetPowerUsage", handle),
+        "power_limit_w": nvml_watts("nvmlDeviceGetEnforcedPowerLimit", handle),
         "sm_clock_mhz": nvml_query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_SM),
         "utilization_percent": None if rates is None else float(rates.gpu),
         "used_bytes": None if memory is None else int(memory.used),
         "total_bytes": None if memory is None else int(memory.total),
-        "throttle_reasons": None if reasons is None else reasons_in_words(int(reasons)),
-        "uncorrected_ecc_errors": ecc,
+        "throttle_reasons": None if reasons is None else reasons_in_words(reasons),
+        "uncorrected_ecc_errors": uncorrected_ecc_errors(handle),
     }
-
-
-def _text(value: Any) -> str | None:
-    if value is None:
-        return None
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-
-
-def _watts(milliwatts: Any) -> float | None:
-    return None if milliwatts is None else milliwatts / 1000

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pynvml
 
-from runner.device.state import device_facts, nvml_handle, nvml_query
+from runner.device.state import device_facts, ecc_is_on, nvml_handle, nvml_query, nvml_watts
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,6 @@ def device_setup(device: str) -> DeviceSetup | None:
         return None
     facts = device_facts(device)
     persistence = nvml_query("nvmlDeviceGetPersistenceMode", handle)
-    default = nvml_query("nvmlDeviceGetPowerManagementDefaultLimit", handle)
-    ecc = nvml_query("nvmlDeviceGetEccMode", handle)
     mig = nvml_query("nvmlDeviceGetMigMode", handle)
     rates = nvml_query("nvmlDeviceGetUtilizationRates", handle)
     memory = nvml_query("nvmlDeviceGetMemoryInfo", handle)
@@ -46,10 +44,10 @@ def device_setup(device: str) -> DeviceSetup | None:
         driver=facts.driver,
         persistence=None if persistence is None else bool(persistence),
         power_limit_w=facts.power_limit_w,
-        power_default_w=None if default is None else default / 1000,
+        power_default_w=nvml_watts("nvmlDeviceGetPowerManagementDefaultLimit", handle),
         sm_clock_mhz=nvml_query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_SM),
         sm_clock_max_mhz=nvml_query("nvmlDeviceGetMaxClockInfo", handle, pynvml.NVML_CLOCK_SM),
-        ecc=None if ecc is None else bool(ecc[0]),
+        ecc=ecc_is_on(handle),
         mig=None if mig is None else bool(mig[0]),
         utilization_percent=None if rates is None else int(rates.gpu),
         memory_used_bytes=None if memory is None else int(memory.used),

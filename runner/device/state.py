@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,10 +44,37 @@ def nvml_query(function: str, *arguments: Any) -> Any:
         return None
 
 
-def _text(value: Any) -> str | None:
-    if value is None:
-        return None
-    return value.decode() if isinstance(value, bytes) else str(value)
+def nvml_text(function: str, *arguments: Any) -> str | None:
+    """One NVML query that gives a text, which older versions of pynvml leave as bytes."""
+    value = nvml_query(function, *arguments)
+    return value.decode(errors="replace") if isinstance(value, bytes) else value and str(value)
+
+
+def nvml_watts(function: str, handle: Any) -> float | None:
+    """One NVML query that gives milliwatts."""
+    milliwatts = nvml_query(function, handle)
+    return None if milliwatts is None else milliwatts / 1000
+
+
+def clock_event_reasons(handle: Any) -> int | None:
+    """The bit mask of why the clock is as it is, under its name of today or of older drivers."""
+    reasons = nvml_query("nvmlDeviceGetCurrentClocksEventReasons", handle)
+    if reasons is None:
+        reasons = nvml_query("nvmlDeviceGetCurrentClocksThrottleReasons", handle)
+    return None if reasons is None else int(reasons)
+
+
+def uncorrected_ecc_errors(handle: Any) -> int | None:
+    """Memory errors since the driver was loaded that ECC could not correct."""
+    kinds = pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC
+    errors = nvml_query("nvmlDeviceGetTotalEccErrors", handle, *kinds)
+    return None if errors is None else int(errors)
+
+
+def ecc_is_on(handle: Any) -> bool | None:
+    """Whether ECC is on now, whatever it will be after the next boot."""
+    mode = nvml_query("nvmlDeviceGetEccMode", handle)
+    return None if mode is None else bool(mode[0])
 
 
 def visible_index(device: str, visible: str | None) -> int | str:
@@ -90,13 +116,12 @@ def device_facts(device: str) -> DeviceFacts:
     handle = nvml_handle(device)
     if handle is None:
         return DeviceFacts()
-    limit = nvml_query("nvmlDeviceGetEnforcedPowerLimit", handle)
     memory = nvml_query("nvmlDeviceGetMemoryInfo", handle)
     return DeviceFacts(
-        uuid=_text(nvml_query("nvmlDeviceGetUUID", handle)),
-        name=_text(nvml_query("nvmlDeviceGetName", handle)),
-        driver=_text(nvml_query("nvmlSystemGetDriverVersion")),
-        power_limit_w=None if limit is None else limit / 1000,
+        uuid=nvml_text("nvmlDeviceGetUUID", handle),
+        name=nvml_text("nvmlDeviceGetName", handle),
+        driver=nvml_text("nvmlSystemGetDriverVersion"),
+        power_limit_w=nvml_watts("nvmlDeviceGetEnforcedPowerLimit", handle),
         memory_bytes=None if memory is None else int(memory.total),
     )
 
@@ -136,9 +161,9 @@ class DeviceWatch:
         """Whether there is anything to ask."""
         return self._handle is not None
 
-    def _note(self, name: str, value: Any, convert: Callable[[Any], float] = float) -> None:
+    def _note(self, name: str, value: Any) -> None:
         if value is not None:
-            self._series.setdefault(name, []).append(convert(value))
+            self._series.setdefault(name, []).append(float(value))
 
     def sample(self, side: str = "") -> bool:
         """Read everything once; called while the worker waits, so never inside a timed block. `side` is the
@@ -152,35 +177,25 @@ class DeviceWatch:
         self._note("sm", clock)
         self._note("memory", nvml_query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_MEM))
         self._note("temperature", nvml_query("nvmlDeviceGetTemperature", handle, pynvml.NVML_TEMPERATURE_GPU))
-        self._note(
-            "power", nvml_query("nvmlDeviceGetPowerUsage", handle), lambda milliwatts: milliwatts / 1000
-        )
-        self._note(
-            "utilization", nvml_query("nvmlDeviceGetUtilizationRates", handle), lambda rates: float(rates.gpu)
-        )
-        reasons = nvml_query("nvmlDeviceGetCurrentClocksEventReasons", handle)
-        if reasons is None:
-            reasons = nvml_query("nvmlDeviceGetCurrentClocksThrottleReasons", handle)
+        self._note("power", nvml_watts("nvmlDeviceGetPowerUsage", handle))
+        rates = nvml_query("nvmlDeviceGetUtilizationRates", handle)
+        self._note("utilization", None if rates is None else rates.gpu)
+        reasons = clock_event_reasons(handle)
         readings = self._sides.setdefault(side, _SideReadings())
         readings.sm_clock_mhz += [] if clock is None else [float(clock)]
-        readings.reasons |= int(reasons or 0)
+        readings.reasons |= reasons or 0
         slowed = [name for bit, name in _SUSPECT_REASONS.items() if (reasons or 0) & bit]
         if reasons is not None:
-            self._reasons = (self._reasons or 0) | int(reasons)
+            self._reasons = (self._reasons or 0) | reasons
             self._readings += 1
             for name in slowed:
                 self._slow_readings[name] = self._slow_readings.get(name, 0) + 1
         energy = nvml_query("nvmlDeviceGetTotalEnergyConsumption", handle)
         if energy is not None:
             self._energy.append(int(energy))
-        errors = nvml_query(
-            "nvmlDeviceGetTotalEccErrors",
-            handle,
-            pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
-            pynvml.NVML_VOLATILE_ECC,
-        )
+        errors = uncorrected_ecc_errors(handle)
         if errors is not None:
-            self._ecc_errors.append(int(errors))
+            self._ecc_errors.append(errors)
         # Inside a container NVML lists no process at all, which does not mean that none is there.
         running = nvml_query("nvmlDeviceGetComputeRunningProcesses", handle)
         if running:
@@ -213,7 +228,6 @@ class DeviceWatch:
         broken = self._ecc_errors[-1] - self._ecc_errors[0] if self._ecc_errors else None
         if broken:
             doubts.append(f"memory errors that ECC could not correct: {broken}")
-        mode = nvml_query("nvmlDeviceGetEccMode", self._handle)
         utilization = self._series.get("utilization")
         return DeviceState(
             sm_clock_mhz=_triple(self._series.get("sm", [])),
@@ -223,7 +237,7 @@ class DeviceWatch:
             utilization_percent=statistics.median(utilization) if utilization else None,
             throttle_reasons=None if self._reasons is None else active,
             other_processes=others,
-            ecc=None if mode is None else bool(mode[0]),
+            ecc=ecc_is_on(self._handle),
             ecc_errors=broken,
             energy_mj=self._energy[-1] - self._energy[0] if len(self._energy) > 1 else None,
             suspect=bool(doubts),

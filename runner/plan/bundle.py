@@ -6,13 +6,14 @@ Works on syntax trees, so nothing is imported or run, and what is carried keeps 
 from __future__ import annotations
 
 import ast
+import pprint
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import Any
 
 from db.errors import CompilewatchError
-from runner.workloads.catalog.targets import split_target
+from runner.workloads.catalog.targets import source_file, split_target
 
 Locate = Callable[[str], Path | None]
 _Import = ast.Import | ast.ImportFrom
@@ -171,6 +172,11 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
                     yield node.id
 
 
+def literal(value: dict[str, Any]) -> str:
+    """As a script has it in its source."""
+    return pprint.pformat(value, width=100, sort_dicts=False)
+
+
 def _text(source: str, statement: ast.stmt) -> str:
     """The lines of a statement with its decorators and the comment above it."""
     lines = source.splitlines()
@@ -198,18 +204,13 @@ def bundle_of(target: str, path: tuple[str, ...]) -> Bundle:
     return bundle
 
 
-def _carried(path: tuple[str, ...]) -> Callable[[str], Path | None]:
+def _carried(path: tuple[str, ...]) -> Locate:
     """Which modules a script carries: ours, and those beside the configuration. Others must be installed."""
 
     def locate(module: str) -> Path | None:
         if module.startswith(_OWN):
             file = _RUNNER.joinpath(*module.split(".")[1:]).with_suffix(".py")
             return file if file.is_file() else None
-        search: list[str] = list(path)
-        spec = None
-        for depth in range(1, module.count(".") + 2):
-            spec = PathFinder.find_spec(".".join(module.split(".")[:depth]), search) if search else None
-            search = list(spec.submodule_search_locations or []) if spec else []
-        return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
+        return source_file(module, path)
 
     return locate

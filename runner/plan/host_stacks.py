@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import os
 import re
 import shutil
@@ -13,6 +12,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import Any
 
 from db.errors import CompilewatchError
 from db.records.trial import Build
@@ -20,7 +20,7 @@ from db.wording.units import words
 from runner.config.settings import BuildSettings, Settings
 from runner.device.state import device_facts
 from runner.plan.builds import known_builds
-from runner.process.cancellation import run_child
+from runner.plan.interpreter import answer_of
 from runner.worker.host import RECORDED_PACKAGES, split_version, torch_variant
 
 # What the runner adds to a build's facts: the C++ compiler the workers will find.
@@ -57,7 +57,8 @@ def _version_of(compiler: str, changed_at_ns: int) -> str | None:  # noqa: ARG00
 _TIMEOUT_S = 20.0
 _THIS = "this-interpreter"
 
-# torch/version.py is what `torch.__version__` is read from; importing torch itself takes seconds.
+# torch/version.py is what `torch.__version__` is read from; importing torch itself takes seconds, and the
+# metadata of a wheel may lack its +cu130.
 _PROBE = """
 import importlib.util, json, platform, runpy, sys
 from importlib import metadata
@@ -149,24 +150,31 @@ def _different(stack: Build, present: Build, but: Collection[str] = ()) -> tuple
     return tuple(changes)
 
 
-def _stack_of(python: str) -> Build | None:
-    """What a trial under this interpreter would record, but for its settings; None without a torch."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    try:
-        command = [python, "-I", "-c", _PROBE, *RECORDED_PACKAGES]
-        answer = run_child(command, env=environment, timeout_s=_TIMEOUT_S)
-        answer.check_returncode()
-        facts = json.loads(answer.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError):
-        # An interpreter that is gone or broken has no build; `run --build` says what is wrong with it.
-        return None
+def torch_facts(python: str) -> dict[str, Any] | None:
+    """What an interpreter has installed: `release` and `variant` of its torch and more; None without a torch.
+
+    Raises OSError, subprocess.SubprocessError or ValueError where it does not answer.
+    """
+    facts: dict[str, Any] = answer_of(python, _PROBE, *RECORDED_PACKAGES, timeout_s=_TIMEOUT_S)
     if not facts["version"]:
         return None
     release, local = split_version(facts["version"])
+    return facts | {"release": release, "variant": torch_variant(local, facts["cuda"], facts["hip"])}
+
+
+def _stack_of(python: str) -> Build | None:
+    """What a trial under this interpreter would record, but for its settings; None without a torch."""
+    try:
+        facts = torch_facts(python)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        # An interpreter that is gone or broken has no build; `run --build` says what is wrong with it.
+        return None
+    if facts is None:
+        return None
     return Build(
-        torch=release,
+        torch=facts["release"],
         torch_git=(facts["git"] or "")[:12] or None,
-        torch_variant=torch_variant(local, facts["cuda"], facts["hip"]),
+        torch_variant=facts["variant"],
         cuda=facts["cuda"] or facts["hip"],
         driver=device_facts("cuda:0").driver,
         triton=facts["triton"],

@@ -51,20 +51,35 @@ class InterpreterFacts:
     """GPUs it can use; 0 where there is none or no driver."""
 
 
+def own_environment() -> dict[str, str]:
+    """Ours without the variables by which it would be another Python's."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+
+def answer_of(python: str, program: str, *arguments: str, timeout_s: float) -> Any:
+    """The JSON that `program` prints under this interpreter.
+
+    Raises OSError, subprocess.SubprocessError or ValueError where it does not answer.
+    """
+    command = [python, "-I", "-c", program, *arguments]
+    finished = run_child(command, env=own_environment(), timeout_s=timeout_s)
+    finished.check_returncode()
+    return json.loads(finished.stdout)
+
+
 def _version(text: str) -> tuple[int, ...]:
     numbers = text.partition("+")[0].split(".")[:2]
     return tuple(int(part) for part in numbers if part.isdigit())
 
 
 def _probe(path: str) -> dict[str, Any]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     try:
-        finished = run_child([path, "-I", "-c", _PROBE], env=environment, timeout_s=_TIMEOUT_S)
+        finished = run_child([path, "-I", "-c", _PROBE], env=own_environment(), timeout_s=_TIMEOUT_S)
     except FileNotFoundError:
         raise InterpreterError(
             f"There is no interpreter at {path}.", "Give the path of a python with torch installed."
         ) from None
-    except (PermissionError, OSError) as error:
+    except OSError as error:
         raise InterpreterError(
             f"The interpreter {path} cannot be started: {error.strerror}.",
             "Give the path of a python with torch installed.",
@@ -109,11 +124,5 @@ def check_interpreter(path: str = sys.executable) -> InterpreterFacts:
             f"The interpreter {path} has torch {facts['torch']}, and the oldest that is measured is 2.6.",
             f"Upgrade it with `{path} -m pip install --upgrade torch`.",
         )
-    return InterpreterFacts(
-        path=path,
-        python=facts["python"],
-        torch=facts["torch"],
-        cuda=facts["cuda"],
-        hip=facts["hip"],
-        device_count=facts["device_count"],
-    )
+    known = ("python", "torch", "cuda", "hip", "device_count")
+    return InterpreterFacts(path=path, **{name: facts[name] for name in known})

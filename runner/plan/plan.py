@@ -7,10 +7,11 @@ and take turns in going first, and several builds alternate A B, B A.
 
 from __future__ import annotations
 
-import importlib.util
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from ulid import ULID
 
@@ -158,19 +159,14 @@ def _split(
     for definition in selection.workloads:
         for strategy in selection.strategies:
             reason = not_applicable_reason(strategy, device_kind) or _unfit(definition, strategy)
-            reason = reason or (_not_installed(strategy) if is_here else None)
+            if is_here and not reason and strategy.backend == "onnxruntime":
+                missing = next((name for name in ONNX_PACKAGES if find_spec(name) is None), None)
+                reason = missing and f"{missing} is not installed; the extra onnx brings it"
             if reason is None:
                 cases.setdefault(definition.name, []).append(strategy)
             else:
                 others.append(NotApplicable(workload=definition.name, strategy=strategy.name, reason=reason))
     return cases, tuple(others)
-
-
-def _not_installed(strategy: Strategy) -> str | None:
-    """Which package this interpreter lacks for `strategy`."""
-    needed = ONNX_PACKAGES if strategy.backend == "onnxruntime" else ()
-    missing = next((name for name in needed if importlib.util.find_spec(name) is None), None)
-    return None if missing is None else f"{missing} is not installed; the extra onnx brings it"
 
 
 def _unfit(definition: WorkloadDefinition, strategy: Strategy) -> str | None:
@@ -183,11 +179,8 @@ def _unfit(definition: WorkloadDefinition, strategy: Strategy) -> str | None:
         return None
     if definition.task is not Task.INFERENCE and not strategy.fullgraph:
         return "only a model in inference is exported"
-    return (
-        "an exported program is for one batch, and this goes through several"
-        if definition.is_stream
-        else None
-    )
+    several = "an exported program is for one batch, and this goes through several"
+    return several if definition.is_stream else None
 
 
 def _ordered(
@@ -204,6 +197,22 @@ def _ordered(
                 order = range(builds) if (position + round_) % 2 == 0 else reversed(range(builds))
                 for build in order:
                     yield round_, name, strategy, build
+
+
+def case_spec(
+    definition: WorkloadDefinition, strategy: Strategy, device: str, settings: Settings
+) -> dict[str, Any]:
+    """One case and its settings as the scripts have it that run it without compilewatch."""
+    workload = workload_spec(definition).model_dump(mode="json")
+    names = ("name", "task", "batch_size", "shape", "dtype", "kwargs", "regions")
+    return {
+        "workload": {name: workload[name] for name in names},
+        "strategy": strategy.model_dump(mode="json"),
+        "device": device,
+        "threads": settings.threads,
+        "matmul_precision": settings.run.matmul_precision,
+        "seed": settings.run.seed,
+    }
 
 
 def workload_spec(definition: WorkloadDefinition) -> WorkloadSpec:

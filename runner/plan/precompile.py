@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import pprint
 from pathlib import Path
-from typing import Any
 
 from db.errors import ConfigError
 from db.records.strategies import not_applicable_reason
 from db.records.trial import CacheState, Strategy, StrategyKind
 from runner.config.settings import Settings
-from runner.plan.bundle import bundle_of
-from runner.plan.plan import workload_spec
+from runner.plan.bundle import bundle_of, literal
+from runner.plan.plan import case_spec
 from runner.plan.selection import select
 from runner.workloads.catalog.definition import WorkloadDefinition
 from runner.workloads.catalog.targets import split_target
@@ -57,26 +55,11 @@ def directory_files(
     script = _SCRIPT.format(
         what=f"{definition.name}, {strategy.name}",
         imports=bundle.imports(),
-        spec=pprint.pformat(_spec(definition, strategy, settings, device), width=100, sort_dicts=False),
+        spec=literal(case_spec(definition, strategy, device, settings)),
         body=bundle.body(),
         function=split_target(definition.target)[1],
     )
     return {SCRIPT: script, LOADER: _LOADER.read_text(encoding="utf-8")}
-
-
-def _spec(
-    definition: WorkloadDefinition, strategy: Strategy, settings: Settings, device: str
-) -> dict[str, Any]:
-    workload = workload_spec(definition).model_dump(mode="json")
-    names = ("name", "task", "batch_size", "shape", "dtype", "kwargs", "regions")
-    return {
-        "workload": {name: workload[name] for name in names},
-        "strategy": strategy.model_dump(mode="json"),
-        "device": device,
-        "threads": settings.threads,
-        "matmul_precision": settings.run.matmul_precision,
-        "seed": settings.run.seed,
-    }
 
 
 _SCRIPT = '''"""Compile {what}, and write the caches beside this file.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pprint
 import shlex
 import statistics
 import sys
@@ -10,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from packaging.version import InvalidVersion, Version
 from ulid import ULID
@@ -21,9 +20,9 @@ from db.records.trial import SourceKind, Strategy, Trial
 from db.wording.units import count, duration, moment, words
 from runner.config.settings import Settings
 from runner.plan.builds import created_builds
-from runner.plan.bundle import bundle_of
-from runner.plan.interpreter import InterpreterFacts, check_interpreter
-from runner.plan.plan import Plan, PlannedRun, workload_spec
+from runner.plan.bundle import bundle_of, literal
+from runner.plan.interpreter import check_interpreter
+from runner.plan.plan import Plan, PlannedRun, case_spec, workload_spec
 from runner.plan.selection import select_by_data
 from runner.plan.trial_spec import MatmulPrecision, TorchSettings, TrialSpec
 from runner.process.measured_process import pinned_settings, recorded_environment
@@ -71,9 +70,12 @@ def plan_again(trial: Trial, settings: Settings, interpreter: Path | None = None
 def interpreter_for(trial: Trial, settings: Settings) -> Path:
     """This Python, a created or a configured build: the first with the release and variant of `trial`."""
     wanted = (trial.build.torch, trial.build.torch_variant)
-    created = [build.python for build in created_builds(settings) if _release(build.facts.torch) == wanted[0]]
+    builds = created_builds(settings)
+    created = [build.python for build in builds if split_version(build.facts.torch)[0] == wanted[0]]
     for python in (Path(sys.executable), *created, *(entry.python for entry in settings.builds)):
-        if _torch_of(check_interpreter(str(python))) == wanted:
+        facts = check_interpreter(str(python))
+        release, local = split_version(facts.torch)
+        if (release, torch_variant(local, facts.cuda, facts.hip)) == wanted:
             return python
     raise ConfigError(
         f"The trial measured torch {one_line(wanted[0])} ({one_line(str(wanted[1]))}), which is not here.",
@@ -103,12 +105,15 @@ def script_of(trial: Trial, settings: Settings) -> str:
     bundle = bundle_of(definition.target, definition.path)
     bundle.add("runner.worker.reproduction", "reproduce")
     environment = pinned_settings(case.threads) | case.worker_env
+    spec = case_spec(definition, case.strategy, _device(trial), settings)
+    spec |= {"threads": case.threads, "matmul_precision": case.matmul_precision}
+    spec |= {"samples": settings.run.samples, "stored": _ranges(trial)}
     return _SCRIPT.format(
         docstring=_docstring(trial),
-        environment=_literal(environment),
+        environment=literal(environment),
         key=repr(trial.trial_id),
         imports=bundle.imports(),
-        spec=_literal(_script_spec(trial, case, settings)),
+        spec=literal(spec),
         body=bundle.body(),
         function=split_target(definition.target)[1],
     )
@@ -150,7 +155,7 @@ if __name__ == "__main__":
 def _docstring(trial: Trial) -> str:
     build, latency = trial.build, _medians(trial)
     what = f"{trial.workload.name} version {trial.workload.version}, {trial.strategy.name}"
-    figures = ", ".join(f"{name} {duration(value)}" for name, value in latency.items() if value is not None)
+    figures = ", ".join(f"{name} {duration(value)}" for name, value in latency.items())
     where = f"torch {build.torch} ({build.torch_variant or 'unknown variant'}), {trial.machine.device_name}"
     facts = one_line(what), one_line(where)
     text = f"Trial {trial.trial_id} again: {facts[0]}.\n\nMeasured {moment(trial.started_at)}: {facts[1]}."
@@ -160,38 +165,21 @@ def _docstring(trial: Trial) -> str:
     return f'"""{safe}\n"""'
 
 
-def _script_spec(trial: Trial, case: _Case, settings: Settings) -> dict[str, Any]:
-    workload = workload_spec(case.definition).model_dump(mode="json")
-    names = ("name", "task", "batch_size", "shape", "dtype", "kwargs", "regions")
-    return {
-        "workload": {name: workload[name] for name in names},
-        "strategy": case.strategy.model_dump(mode="json"),
-        "device": _device(trial),
-        "threads": case.threads,
-        "matmul_precision": case.matmul_precision,
-        "seed": settings.run.seed,
-        "samples": settings.run.samples,
-        "stored": _ranges(trial),
-    }
+def _medians(trial: Trial) -> dict[str, float]:
+    return {name: statistics.median(samples) for name, samples in _sides(trial).items() if samples}
 
 
-def _medians(trial: Trial) -> dict[str, float | None]:
-    own = statistics.median(trial.latency_samples_ns) if trial.latency_samples_ns else None
+def _sides(trial: Trial) -> dict[str, list[int]]:
+    """The samples of eager, and those of a compiled strategy."""
     if trial.strategy.kind == "eager":
-        return {"eager": own}
-    control = (
-        statistics.median(trial.control_latency_samples_ns) if trial.control_latency_samples_ns else None
-    )
-    return {"eager": control, "compiled": own}
+        return {"eager": trial.latency_samples_ns}
+    return {"eager": trial.control_latency_samples_ns, "compiled": trial.latency_samples_ns}
 
 
 def _ranges(trial: Trial) -> dict[str, list[float]]:
     """Median, 5th and 95th percentile of each side's samples, and of their ratio at its farthest."""
-    eager = trial.strategy.kind == "eager"
-    sides = {"eager": trial.latency_samples_ns if eager else trial.control_latency_samples_ns}
-    sides |= {} if eager else {"compiled": trial.latency_samples_ns}
     ranges = {}
-    for name, samples in sides.items():
+    for name, samples in _sides(trial).items():
         summary = summarize_samples(samples)
         if summary is not None:
             ranges[name] = [summary.latency_ns, summary.p05_ns, summary.p95_ns]
@@ -199,10 +187,6 @@ def _ranges(trial: Trial) -> dict[str, list[float]]:
         (eager_ns, eager_low, eager_high), (own_ns, own_low, own_high) = ranges["eager"], ranges["compiled"]
         ranges["speedup"] = [eager_ns / own_ns, eager_low / own_high, eager_high / own_low]
     return ranges
-
-
-def _literal(value: dict[str, Any]) -> str:
-    return pprint.pformat(value, width=100, sort_dicts=False)
 
 
 @dataclass(frozen=True)
@@ -294,12 +278,3 @@ def _claim(value: object) -> str:
 
 def _device(trial: Trial) -> str:
     return "cpu" if trial.machine.device == "cpu" else "cuda:0"
-
-
-def _release(version: str) -> str:
-    return split_version(version)[0]
-
-
-def _torch_of(facts: InterpreterFacts) -> tuple[str, str]:
-    release, local = split_version(facts.torch)
-    return release, torch_variant(local, facts.cuda, facts.hip)

@@ -33,8 +33,8 @@ def plan_spec(settings: Settings, spec: RequestSpec, builds: list[BuildSettings]
     A request is data: it names what is configured, and "module:function" is code. Raises CompilewatchError
     for a name that the configuration does not know, or a request that comes to nothing.
     """
-    workloads = spec.workloads or _names(workload for workload, _ in spec.cases)
-    strategies = spec.strategies or _names(strategy for _, strategy in spec.cases)
+    workloads = spec.workloads or tuple(dict.fromkeys(workload for workload, _ in spec.cases))
+    strategies = spec.strategies or tuple(dict.fromkeys(strategy for _, strategy in spec.cases))
     refuse_code(settings, workloads, strategies)
     plan = plan_run(
         settings,
@@ -80,7 +80,3 @@ def only_cases(plan: Plan, cases: Collection[tuple[str, str]]) -> Plan:
     if not trials:
         raise ConfigError("None of the cases can be measured here.", "Name others.")
     return _with_trials(plan, trials)
-
-
-def _names(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))

@@ -97,13 +97,7 @@ SUITES: dict[str, Suite] = {
                 "mlp-4096",
                 "elementwise-4096",
             ),
-            strategies=(
-                "eager",
-                "default",
-                "reduce-overhead",
-                "max-autotune",
-                "max-autotune-no-cudagraphs",
-            ),
+            strategies=("eager", "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),
         ),
     )
 }
@@ -143,17 +137,8 @@ def known_strategies(settings: Settings) -> dict[str, Strategy]:
 
 def known_suites(settings: Settings) -> dict[str, Suite]:
     """Built-in suites, then those of the configuration."""
-    own = {
-        entry.name: Suite(
-            name=entry.name,
-            summary="from the configuration",
-            workloads=entry.workloads,
-            strategies=entry.strategies,
-            trials=entry.trials,
-            worker_env=entry.worker_env,
-        )
-        for entry in settings.suite
-    }
+    summary = "from the configuration"
+    own = {entry.name: Suite(**entry.model_dump(), summary=summary) for entry in settings.suite}
     _refuse_duplicate("suite", own, SUITES)
     return {**SUITES, **own}
 
@@ -238,10 +223,7 @@ def check_packages(definitions: Sequence[WorkloadDefinition]) -> None:
 
 
 def _workload_names(
-    suite: Suite | None,
-    workloads: Sequence[str],
-    known: Mapping[str, WorkloadDefinition],
-    settings: Settings,
+    suite: Suite | None, workloads: Sequence[str], known: Mapping[str, WorkloadDefinition], settings: Settings
 ) -> tuple[str, ...]:
     """Names of workloads, each once; the name of a sweep stands for all that it makes."""
     sweeps = sweep_names(settings)

@@ -24,7 +24,8 @@ def by_value(plan: Plan, durations: Durations) -> Plan:
     eager alone last, since every trial measures eager too; then the repeats alike. Of equal ones the
     shorter goes first. Builds that take turns stay side by side.
     """
-    named = {strategy: place for place, strategy in enumerate(_strategies(plan))}
+    strategies = dict.fromkeys(spec.strategy.name for spec in plan.trials)
+    named = {strategy: place for place, strategy in enumerate(strategies)}
 
     def value(spec: TrialSpec) -> tuple[int, int, int, float, str]:
         strategy = spec.strategy
@@ -33,10 +34,6 @@ def by_value(plan: Plan, durations: Durations) -> Plan:
         return spec.round, tier, named[strategy.name], expected_s, spec.workload.name
 
     return plan.model_copy(update={"trials": tuple(sorted(plan.trials, key=value))})
-
-
-def _strategies(plan: Plan) -> list[str]:
-    return list(dict.fromkeys(spec.strategy.name for spec in plan.trials))
 
 
 def require_fit(plan: Plan, durations: Durations, seconds: float) -> None:

@@ -17,11 +17,7 @@ class PreparationCancelledError(Exception):
     """What is being prepared was cancelled."""
 
 
-def _never() -> bool:
-    return False
-
-
-_is_cancelled: ContextVar[Callable[[], bool]] = ContextVar("is_cancelled", default=_never)
+_is_cancelled: ContextVar[Callable[[], bool]] = ContextVar("is_cancelled", default=lambda: False)
 
 
 @contextlib.contextmanager

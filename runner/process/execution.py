@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Protocol
 
 from db.engine.session import Database
@@ -57,7 +56,6 @@ def execute(
     *,
     progress: Progress,
     is_cancelled: Callable[[], bool],
-    lock_dir: Path | None = None,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     admits: Callable[[Job], bool] = lambda _job: True,
 ) -> RunOutcome:
@@ -65,15 +63,14 @@ def execute(
 
     A failed trial is a result and the plan goes on. Once `is_cancelled` says so, the running trial ends, is
     stored as `cancelled`, and nothing more is measured. What `admits` refuses when its turn comes is left
-    out. Raises DatabaseError when the runs cannot be
-    announced; nothing is measured then.
+    out. Raises DatabaseError when the runs cannot be announced; nothing is measured then.
     """
     store_waiting(database, spool)
     announce(plan, database, started_at := clock())
     if isinstance(spool, TravellingSpool):
         for announcement in announcements(plan, started_at):
             spool.put_run(announcement)
-    executor = LocalExecutor(database, spool, lock_dir=lock_dir, on_phase=progress.phase, admits=admits)
+    executor = LocalExecutor(database, spool, on_phase=progress.phase, admits=admits)
     try:
         measured, failed = work_off(jobs_of(plan), executor, progress, is_cancelled)
     finally:
@@ -158,7 +155,8 @@ class _Watch:
 
     def __init__(self, jobs: Iterable[Job], progress: Progress) -> None:
         self.remaining = {job.job_id: job for job in jobs}
-        self._numbers = _numbers(self.remaining.values())
+        trials = (job_id for job_id, job in self.remaining.items() if not job.is_canaries)
+        self._numbers = {job_id: number for number, job_id in enumerate(trials, start=1)}
         self._started: set[str] = set()
         self._progress = progress
         self.measured = 0
@@ -186,8 +184,3 @@ class _Watch:
                 self._progress.trial_finished(trial)
             elif trial.failure is not None:
                 _LOG.warning("%s failed: %s", trial.workload.name, trial.failure.message.partition("\n")[0])
-
-
-def _numbers(jobs: Iterable[Job]) -> dict[str, int]:
-    """The place of each trial in the plan, from 1; canaries have none."""
-    return {job.job_id: number for number, job in enumerate((j for j in jobs if not j.is_canaries), start=1)}

@@ -126,18 +126,15 @@ def _kind_and_message(ending: Ending, log: str) -> tuple[FailureKind, str]:
     if outcome.guard_lost:
         return FailureKind.CRASH, "The guard process of the trial was killed"
     if outcome.signal is not None:
-        return _failure_by_signal(outcome.signal, log, oom_killed=ending.oom_killed)
-    if ending.garbage is not None or outcome.exit_code == 0:
+        # SIGKILL is the kernel's out-of-memory killer only where the kernel counted one meanwhile.
+        if ending.oom_killed and outcome.signal == signals.SIGKILL:
+            return FailureKind.OUT_OF_MEMORY, "The kernel killed the process for memory"
+        ended = f"The process died of {_signal_name(outcome.signal)}"
+    elif ending.garbage is not None or outcome.exit_code == 0:
         return FailureKind.BAD_RECORD, ending.garbage or "The process ended without a record"
-    ended = f"The process ended with exit code {outcome.exit_code}"
+    else:
+        ended = f"The process ended with exit code {outcome.exit_code}"
     return _kind_by_log(log), ended
-
-
-def _failure_by_signal(number: int, log: str, *, oom_killed: bool) -> tuple[FailureKind, str]:
-    """SIGKILL is the kernel's out-of-memory killer only where the kernel counted one meanwhile."""
-    if oom_killed and number == signals.SIGKILL:
-        return FailureKind.OUT_OF_MEMORY, "The kernel killed the process for memory"
-    return _kind_by_log(log), f"The process died of {_signal_name(number)}"
 
 
 def _kind_by_log(log: str) -> FailureKind:

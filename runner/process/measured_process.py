@@ -71,11 +71,7 @@ def recorded_environment(worker_env: Mapping[str, str]) -> dict[str, str]:
 
 
 def worker_environment(
-    scratch: Path,
-    *,
-    threads: int,
-    extra: Mapping[str, str],
-    inherited: Mapping[str, str] | None = None,
+    scratch: Path, *, threads: int, extra: Mapping[str, str], inherited: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """The whole environment of one measured process; creates its empty directories below `scratch`."""
     source = os.environ if inherited is None else inherited

@@ -123,12 +123,6 @@ def _cold_start(record: Record, outcome: ProcessOutcome) -> dict[str, Any]:
     return cold
 
 
-def _timing(timing: dict[str, Any], watch: DeviceWatch) -> dict[str, Any]:
-    """The worker's `timing`, and what NVML said after the blocks of each side."""
-    sides = {name: timing[name] | watch.of_side(name) for name in ("side", "control") if timing.get(name)}
-    return timing | sides
-
-
 def _worker_failure(failure: WorkerFailure, outcome: ProcessOutcome) -> Failure:
     kind, message, log = FailureKind(failure.kind), scrub(failure.message), log_tail(outcome)
     if kind in (FailureKind.COMPILE_ERROR, FailureKind.MISSING_COMPILER):
@@ -162,8 +156,10 @@ def assemble(
     if record is not None:
         try:
             return _measured(base, record, outcome, listening)
-        except (ValidationError, AttributeError, KeyError, TypeError, ValueError) as error:
-            problem = f"The record is not one: {_first_fault(error)}"
+        except ValidationError as error:
+            problem = f"The record is not one: {first_problem(error, 'the whole record')}"
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            problem = f"The record is not one: {type(error).__name__}: {error}"
     ending = Ending(outcome, listening.phase, spec.timeout_s, oom_killed, problem)
     return Trial(**base, status=Status.FAILED, failure=failure_of(ending))
 
@@ -206,16 +202,13 @@ def _measured(base: dict[str, Any], record: Record, outcome: ProcessOutcome, lis
     is_second = "timing" in parts or parts["cold_start"].keys() & foreign_parts(1)["cold_start"]
     parts["schema"] = SCHEMAS[2 if is_second else 1]
     if "timing" in parts:
-        parts["timing"] = _timing(parts["timing"], listening.watch)
+        # With what NVML said after the blocks of each side.
+        timing, watch = parts["timing"], listening.watch
+        sides = {side: timing[side] | watch.of_side(side) for side in ("side", "control") if timing.get(side)}
+        parts["timing"] = timing | sides
     parts["status"] = Status.OK
     if record.status != Status.OK:
         if record.failure is None:
             raise ValueError("it neither succeeded nor says what failed")
         parts |= {"status": Status.FAILED, "failure": _worker_failure(record.failure, outcome)}
     return Trial(**base, **parts)
-
-
-def _first_fault(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        return first_problem(error, "the whole record")
-    return f"{type(error).__name__}: {error}"

@@ -24,7 +24,6 @@ from runner.plan.diagnostics import Diagnostics
 from runner.plan.trial_spec import TrialSpec, WorkloadSpec
 from runner.process.failure import scrub
 from runner.process.measured_process import Attempt, Finished, OnPhase, Role, listen
-from runner.process.record import Listening
 from runner.process.trace import trace_directory, trace_in
 from runner.worker.messages import Purpose, Record, read
 
@@ -44,17 +43,13 @@ class TrialInterrupted(KeyboardInterrupt):
         self.trial = trial
 
 
-def _never() -> bool:
-    return False
-
-
 def run_trial(
     spec: TrialSpec,
     *,
     interpreter: str | Path = sys.executable,
     lock_dir: Path | None = None,
     on_phase: OnPhase | None = None,
-    is_cancelled: Callable[[], bool] = _never,
+    is_cancelled: Callable[[], bool] = lambda: False,
     diagnostics: Diagnostics | None = None,
 ) -> Trial:
     """Measure one case once in a fresh process and return its record, a failed one for any death.
@@ -110,11 +105,7 @@ def _explained(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Tria
         directory = trace_directory(data_dir, trial.trial_id)
         directory.mkdir(parents=True, exist_ok=True)
         # What is written into a cache is what there is to see, so this process starts from empty ones.
-        role = Role(
-            scratch / "trace",
-            "trace",
-            environment={"TORCH_TRACE": str(directory)},
-        )
+        role = Role(scratch / "trace", "trace", environment={"TORCH_TRACE": str(directory)})
         record = _record_of_pass(listen(attempt, scratch, role, lock), "trace", trial)
         if record is not None:
             trace = trace_in(data_dir, trial.trial_id)
@@ -173,7 +164,7 @@ def run_canaries(
     *,
     interpreter: str | Path = sys.executable,
     lock_dir: Path | None = None,
-    is_cancelled: Callable[[], bool] = _never,
+    is_cancelled: Callable[[], bool] = lambda: False,
 ) -> list[Trial]:
     """Measure the canaries of one run, `specs`, in one fresh process; one record each, none when cancelled.
 
@@ -183,7 +174,16 @@ def run_canaries(
     finished = _listen_apart(attempt, "canaries", [spec.workload for spec in specs], lock_dir)
     if finished.interrupted or finished.outcome.stopped == "cancelled":
         return []
-    return [finished.trial(attempt, spec, _canary_records(finished.listening, spec)) for spec in specs]
+    trials = []
+    for spec in specs:
+        # The process's record with one canary's samples in it; a failure is the failure of each.
+        name = spec.workload.name
+        records = [
+            read(Record, vars(record) | (record.canaries or {}).get(name, {}))
+            for record in finished.listening.records
+        ]
+        trials.append(finished.trial(attempt, spec, records))
+    return trials
 
 
 def run_probes(
@@ -208,7 +208,7 @@ def run_submodules(spec: TrialSpec, interpreter: str | Path) -> list[str]:
 
     Raises CompilewatchError where it cannot be built, and as `run_trial` does.
     """
-    attempt = Attempt(spec, str(interpreter), _never, device_facts(spec.device))
+    attempt = Attempt(spec, str(interpreter), lambda: False, device_facts(spec.device))
     finished = _listen_apart(attempt, "submodules", ())
     if finished.interrupted:
         raise KeyboardInterrupt
@@ -237,14 +237,6 @@ def _listen_apart(
             return listen(attempt, scratch, role, lock)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _canary_records(listening: Listening, spec: TrialSpec) -> list[Record]:
-    """The process's record with one canary's samples in it; a failure is the failure of each."""
-    return [
-        read(Record, vars(record) | (record.canaries or {}).get(spec.workload.name, {}))
-        for record in listening.records
-    ]
 
 
 def _run_process(attempt: Attempt, scratch: Path, caches: Path, lock: int, *, prime: bool) -> Trial | None:

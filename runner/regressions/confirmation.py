@@ -116,7 +116,8 @@ def fresh_comparisons(
     Where the base was measured again too, the sides were interleaved and both are fresh; else the fresh head
     meets the base of old.
     """
-    builds = _builds_of(database, run_ids)
+    parts = run_parts(database, run_ids).groupby("run_id")["build_id"]
+    builds = {str(run): frozenset(map(str, ids)) for run, ids in parts}
     waiting: dict[str, tuple[_Confirmation, list[Regression]]] = {}
     for recorded in standing_regressions(database):
         if recorded.state is TriageState.NEW:
@@ -144,11 +145,6 @@ def _undecided(database: Database, comparison: Comparison) -> tuple[Row, ...]:
         and state.state is not TriageState.NEW
     }
     return tuple(row for row in comparison.rows if row_subject(row) not in decided)
-
-
-def _builds_of(database: Database, run_ids: Collection[str]) -> dict[str, frozenset[str]]:
-    parts = run_parts(database, run_ids)
-    return {str(run): frozenset(map(str, ids)) for run, ids in parts.groupby("run_id")["build_id"]}
 
 
 def _confirmation_of(regression: Regression, builds: dict[str, frozenset[str]]) -> _Confirmation | None:

@@ -32,20 +32,15 @@ class Logged:
 
 
 def log_run(
-    database: Database,
-    comparison: Comparison,
-    settings: Settings,
-    *,
-    request_confirmations: bool = False,
+    database: Database, comparison: Comparison, settings: Settings, *, request_confirmations: bool = False
 ) -> Logged:
     """Record the regressions of a comparison, confirm those that wait for it, notify of the sure ones.
 
     With `request_confirmations` new suspicions are queued to be measured again. A second call adds and
     sends nothing.
     """
-    recorded = _confirm(database, comparison.head.run_ids, settings)
     return _log(
-        database, [comparison], recorded, settings, request_confirmations=request_confirmations, fresh=False
+        database, comparison.head.run_ids, [comparison], settings, requests=request_confirmations, fresh=False
     )
 
 
@@ -62,17 +57,10 @@ def log_builds(
     `fresh`: the runs were measured because something was suspected, so what they show is confirmed by them.
     A single run is judged by nothing here, and still is a second look at what waits for its build.
     """
-    recorded = _confirm(database, run_ids, settings)
-    comparisons = list(compare_runs(database, run_ids, settings))
     fresh = fresh or are_confirmation(database, run_ids)
-    return _log(
-        database,
-        comparisons,
-        recorded,
-        settings,
-        request_confirmations=request_confirmations and not fresh,
-        fresh=fresh,
-    )
+    comparisons = list(compare_runs(database, run_ids, settings))
+    requests = request_confirmations and not fresh
+    return _log(database, run_ids, comparisons, settings, requests=requests, fresh=fresh)
 
 
 def compare_runs(database: Database, run_ids: Sequence[str], settings: Settings) -> Iterator[Comparison]:
@@ -89,29 +77,23 @@ def compare_runs(database: Database, run_ids: Sequence[str], settings: Settings)
             continue
 
 
-def _confirm(database: Database, run_ids: Sequence[str], settings: Settings) -> Recorded:
-    recorded = Recorded()
-    for again, regressions in fresh_comparisons(database, run_ids, settings.policy):
-        recorded += record_confirmation(
-            database, again, regressions, at=datetime.now(UTC), channels=_channels(settings)
-        )
-    return recorded
-
-
 def _log(
     database: Database,
+    run_ids: Sequence[str],
     comparisons: Sequence[Comparison],
-    recorded: Recorded,
     settings: Settings,
     *,
-    request_confirmations: bool,
+    requests: bool,
     fresh: bool,
 ) -> Logged:
+    recorded, channels = Recorded(), [channel.name for channel in settings.channel]
+    for again, regressions in fresh_comparisons(database, run_ids, settings.policy):
+        recorded += record_confirmation(database, again, regressions, at=datetime.now(UTC), channels=channels)
     for comparison in comparisons:
         recorded += record_comparison(
-            database, comparison, at=datetime.now(UTC), channels=_channels(settings), fresh=fresh
+            database, comparison, at=datetime.now(UTC), channels=channels, fresh=fresh
         )
-    if request_confirmations:
+    if requests:
         _request_confirmations(database, comparisons, settings)
     return Logged(recorded, notify(database, settings.channel, settings.notify))
 
@@ -134,7 +116,3 @@ def _request_confirmations(database: Database, comparisons: Sequence[Comparison]
             continue
         if request is not None:
             _LOG.info("Confirmation queued as %s: %d cases.", request.request_id, len(request.spec.cases))
-
-
-def _channels(settings: Settings) -> list[str]:
-    return [channel.name for channel in settings.channel]

@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 from db.engine.session import Database
-from db.judge.vocabulary import CauseClass
 from db.queries.causes import recorded_explanations
 from db.records.ids import identity
 from db.records.regressions import NotificationState, Regression, side_title
@@ -95,20 +94,12 @@ def message_of(
     classes = sorted({each.row.cause for each in event if each.row.cause})
     return Message(
         message_id=identity({"regressions": sorted(each.regression_id for each in event)}),
-        title=f"{subject} regressed: {base} to {head}{_on(first)}",
+        title=f"{subject} regressed: {base} to {head}" + (f" on {first.machine}" if first.machine else ""),
         lines=(*(_line(each) for each in event), *why),
-        cause=_cause_text(classes),
+        cause=", ".join(cause.value for cause in classes) or None,
         link=_link(first, base_url),
         regressions=tuple(_document(each) for each in event),
     )
-
-
-def _on(regression: Regression) -> str:
-    return f" on {regression.machine}" if regression.machine else ""
-
-
-def _cause_text(causes: Sequence[CauseClass]) -> str | None:
-    return ", ".join(cause.value for cause in causes) or None
 
 
 def _line(regression: Regression) -> str:

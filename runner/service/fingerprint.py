@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import os
 import subprocess
 import sys
 from dataclasses import astuple, dataclass
@@ -17,20 +15,9 @@ from db.records.requests import RequestKind, RequestSpec, RunRequest
 from db.store.requests import new_request, save_request
 from runner.config.settings import BuildSettings, Settings
 from runner.device.state import device_facts
-from runner.process.cancellation import run_child
-from runner.worker.host import split_version, torch_variant
+from runner.plan.host_stacks import torch_facts
 
 _LOG = logging.getLogger("compilewatch.schedule")
-_TIMEOUT_S = 20.0
-
-# torch/version.py is what `torch.__version__` is read from; the metadata of a wheel may lack its +cu130.
-_PROBE = """
-import importlib.util, json, runpy, sys
-found = importlib.util.find_spec("torch")
-facts = runpy.run_path(found.submodule_search_locations[0] + "/version.py") if found else {}
-names = ("__version__", "cuda", "hip")
-sys.stdout.write(json.dumps({name: facts[name] and str(facts[name]) for name in names if name in facts}))
-"""
 
 
 @dataclass(frozen=True)
@@ -98,13 +85,8 @@ def _installed_torch(build: BuildSettings | None, driver: str | None) -> Fingerp
     """The torch behind an interpreter, None where there is none or it cannot be read, which is logged."""
     python = str(build.python) if build else sys.executable
     try:
-        answer = run_child([python, "-I", "-c", _PROBE], env=os.environ, timeout_s=_TIMEOUT_S)
-        answer.check_returncode()
-        facts = json.loads(answer.stdout)
+        facts = torch_facts(python)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         _LOG.warning("The torch of %s cannot be read: %s", python, error)
         return None
-    if "__version__" not in facts:
-        return None
-    release, local = split_version(facts["__version__"])
-    return Fingerprint(release, torch_variant(local, facts.get("cuda"), facts.get("hip")), driver)
+    return None if facts is None else Fingerprint(facts["release"], facts["variant"], driver)

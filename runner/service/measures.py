@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Protocol
 
 from db.errors import CompilewatchError
-from db.records.requests import RequestSpec, RunRequest
+from db.records.requests import RunRequest
 from runner.config.settings import Settings
 from runner.device.host import require_space
 from runner.plan.builds import interpreter_facts
@@ -57,11 +57,8 @@ class Here:
 
     elsewhere = False
 
-    def __init__(
-        self, execute: Execute, plan: Callable[[Settings, RequestSpec], Plan] = plan_request
-    ) -> None:
-        self._execute = execute
-        self._plan = plan
+    def __init__(self, execute: Execute) -> None:
+        self.execute = execute
 
     def accepts(self, machine: str | None, host: Host) -> bool:
         return host.matches(machine)
@@ -71,10 +68,7 @@ class Here:
 
     def plan(self, settings: Settings, request: RunRequest) -> Plan:
         require_space(settings.data_dir)
-        return self._plan(settings, request.spec)
-
-    def execute(self, plan: Plan, is_cancelled: Callable[[], bool]) -> RunOutcome:
-        return self._execute(plan, is_cancelled)
+        return plan_request(settings, request.spec)
 
     def warm_up(self, settings: Settings) -> None:
         """The first look into an interpreter imports torch."""

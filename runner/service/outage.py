@@ -4,48 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
-from datetime import datetime
 from threading import Event, Lock
 
-from db.engine.session import Database
 from db.errors import DatabaseError
-from db.records.schedules import HostHealth
-from db.store.schedules import save_health
-from runner.storage.spool import Spool
-
-# What a service or worker says of itself for those who watch it: what waits on its disk, what failed it.
-
-
-@dataclass
-class ErrorCount:
-    """How often the database failed this process; every thread adds to the same one."""
-
-    database: int = 0
-
-
-class Health:
-    """Call `save` every few seconds; it writes each time."""
-
-    def __init__(self, database: Database, host: str, spool: Spool, errors: ErrorCount) -> None:
-        self._database = database
-        self._host = host
-        self._spool = spool
-        self._errors = errors
-
-    def save(self, now: datetime) -> None:
-        """Raises DatabaseError."""
-        save_health(
-            self._database,
-            HostHealth(
-                host=self._host,
-                seen_at=now,
-                spool_trials=len(self._spool.waiting()),
-                spool_bytes=self._spool.size_bytes(),
-                database_errors=self._errors.database,
-            ),
-        )
-
 
 _LOG = logging.getLogger("compilewatch.schedule")
 _FIRST_WAIT_S = 1.0
@@ -57,8 +18,9 @@ class Outage:
     reaches it again, so that one line says each.
     """
 
-    def __init__(self, errors: ErrorCount | None = None) -> None:
-        self._errors = errors or ErrorCount()
+    def __init__(self) -> None:
+        self.errors = 0
+        """How often the database failed this process, all threads together."""
         self._lock = Lock()
         self._failing: set[Patience] = set()
         self._since = 0.0
@@ -70,7 +32,7 @@ class Outage:
     def failed(self, who: Patience, error: DatabaseError) -> None:
         """Count a failure of `who`, and say it where the database was there until now."""
         with self._lock:
-            self._errors.database += 1
+            self.errors += 1
             if not self._failing:
                 self._since = time.monotonic()
                 _LOG.warning("%s Waiting for it.", error.message)

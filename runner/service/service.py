@@ -16,9 +16,9 @@ from db.engine.session import Database
 from db.errors import DatabaseError
 from db.queries.schedules import last_result_of, schedule_watches, schedules
 from db.records.requests import RunRequest
-from db.records.schedules import Schedule, ScheduleSpec, ScheduleWatch
+from db.records.schedules import HostHealth, Schedule, ScheduleSpec, ScheduleWatch
 from db.store.requests import take_request
-from db.store.schedules import claim_silence, save_due
+from db.store.schedules import claim_silence, save_due, save_health
 from runner.config.settings import Settings
 from runner.plan.plan import Plan
 from runner.process.cancellation import PreparationCancelledError, cancellable
@@ -26,7 +26,7 @@ from runner.service.cron import next_firings, parse_cron
 from runner.service.host_facts import HostFacts
 from runner.service.keeper import Keeper
 from runner.service.measures import Measures
-from runner.service.outage import ErrorCount, Health, Outage
+from runner.service.outage import Outage
 from runner.service.owner import owner_of
 from runner.service.serving import Serving
 from runner.service.timetable import Host, Timetable
@@ -137,12 +137,10 @@ class Service:
         self._judge = judge
         self._clock = clock
         self._host = host or this_host()
-        errors = ErrorCount()
-        self._outage = Outage(errors)
+        self._outage = Outage()
         configured = configured_schedules(settings)
-        spool = Spool(settings.data_dir / "spool")
+        self._spool = Spool(settings.data_dir / "spool")
         self._silence = Silence(database, configured, notify_silence)
-        self._health = Health(database, self._host.name, spool, errors)
         self._timetable = Timetable(
             database,
             BackgroundScheduler(),
@@ -151,7 +149,7 @@ class Service:
             clock,
             elsewhere=self._accepts if measures.elsewhere else None,
         )
-        self._upkeep = Upkeep(settings, database, self._host, spool)
+        self._upkeep = Upkeep(settings, database, self._host, self._spool)
         self._under_way: dict[Future[None], RunRequest] = {}
 
     def run(self, stop: Event) -> None:
@@ -209,7 +207,14 @@ class Service:
 
     def _watch(self, now: datetime) -> None:
         """What people see of this service when they look after it. Raises DatabaseError."""
-        self._health.save(now)
+        health = HostHealth(
+            host=self._host.name,
+            seen_at=now,
+            spool_trials=len(self._spool.waiting()),
+            spool_bytes=self._spool.size_bytes(),
+            database_errors=self._outage.errors,
+        )
+        save_health(self._database, health)
         self._silence.check(now)
 
     def _take_and_serve(self, serving: Serving, stop: Event) -> None:

@@ -127,12 +127,7 @@ class Serving:
         while True:
             try:
                 stored = end_request(
-                    self._database,
-                    request.request_id,
-                    state,
-                    owner=self._owner,
-                    at=self._clock(),
-                    note=note,
+                    self._database, request.request_id, state, owner=self._owner, at=self._clock(), note=note
                 )
             except DatabaseError as error:
                 if self._stop.is_set():

@@ -73,25 +73,20 @@ def persist(trial: Trial, database: Database, spool: Spool) -> bool:
     """
     try:
         spool.put(trial)
-    except CompilewatchError as error:
-        return _persist_without_disk(trial, database, error)
+    except CompilewatchError as refused:
+        try:
+            save_trial(database, trial)
+        except DatabaseError as error:
+            lost = f"{refused.message} {error.message} Trial {trial.trial_id} is lost."
+            raise NotPersistedError(lost, refused.next_step) from error
+        _LOG.warning("%s Trial %s went straight to the database.", refused.message, trial.trial_id)
+        return True
     try:
         store_waiting(database, spool)
     except DatabaseError as error:
         waiting = plural(len(spool.waiting()), "trial")
         _LOG.warning("%s What waits in %s: %s.", error.message, spool.directory, waiting)
         return False
-    return True
-
-
-def _persist_without_disk(trial: Trial, database: Database, refused: CompilewatchError) -> bool:
-    try:
-        save_trial(database, trial)
-    except DatabaseError as error:
-        raise NotPersistedError(
-            f"{refused.message} {error.message} Trial {trial.trial_id} is lost.", refused.next_step
-        ) from error
-    _LOG.warning("%s Trial %s went straight to the database.", refused.message, trial.trial_id)
     return True
 
 

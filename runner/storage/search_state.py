@@ -4,28 +4,55 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, Self
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from db.errors import CompilewatchError
-
-State = TypeVar("State", bound=BaseModel)
-
-
-def load_state(path: Path, kind: type[State]) -> State | None:
-    """The state at `path`, None where there is none. Raises CompilewatchError where it cannot be read."""
-    try:
-        return kind.model_validate(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, ValidationError) as error:
-        raise CompilewatchError(f"{path} cannot be read.", "Delete it to begin the search anew.") from error
+from db.records.ids import identity
 
 
-def save_state(path: Path, state: BaseModel) -> None:
-    """Whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    waiting = path.with_suffix(".tmp")
-    waiting.write_text(state.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    waiting.replace(path)
+class SearchQuestion(BaseModel):
+    """What is searched for. Two commands with the same question share their trials."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    folder: ClassVar[str]
+    """Where states of these searches lie, below the data directory."""
+
+    @property
+    def key(self) -> str:
+        """The name of its state."""
+        return identity(self.model_dump(mode="json"))
+
+    def path(self, data_dir: Path) -> Path:
+        """Where its state is kept."""
+        return data_dir / self.folder / f"{self.key}.json"
+
+
+class SearchState(BaseModel):
+    """What is known so far: ids and reasons. What is installed and run comes from the command."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: SearchQuestion
+
+    @classmethod
+    def load(cls, question: SearchQuestion, data_dir: Path) -> Self:
+        """The stored state, else a new one. Raises CompilewatchError for one that cannot be read."""
+        path = question.path(data_dir)
+        try:
+            return cls.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return cls(question=question)
+        except (OSError, ValueError) as error:
+            raise CompilewatchError(
+                f"{path} cannot be read.", "Delete it to begin the search anew."
+            ) from error
+
+    def save(self, data_dir: Path) -> None:
+        """Whole or not at all."""
+        path = self.question.path(data_dir)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        waiting = path.with_suffix(".tmp")
+        waiting.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        waiting.replace(path)

@@ -58,25 +58,17 @@ class Spool:
         Raises CompilewatchError when the disk refuses; nothing of it stays there then.
         """
         path = self.directory / f"{trial.trial_id}.json"
-        try:
+        next_step = "Free space or set data_dir to a writable directory, then run again."
+        with _refusal(f"A measured trial cannot be written to {self.directory}", next_step):
             _write(path, trial.to_json())
-        except OSError as error:
-            raise CompilewatchError(
-                f"A measured trial cannot be written to {self.directory}: {error.strerror}.",
-                "Free space or set data_dir to a writable directory, then run again.",
-            ) from error
         return path
 
     def put_end(self, run_id: str, ended_at: datetime, status: str) -> None:
         """Write how a run ended, until the database takes it. Raises CompilewatchError like `put`."""
         content = {"ended_at": ended_at.isoformat(), "status": str(status)}
-        try:
+        next_step = "Free space or set data_dir to a writable directory."
+        with _refusal(f"The end of a run cannot be written to {self._ends}", next_step):
             _write(self._ends / f"{run_id}.json", json.dumps(content))
-        except OSError as error:
-            raise CompilewatchError(
-                f"The end of a run cannot be written to {self._ends}: {error.strerror}.",
-                "Free space or set data_dir to a writable directory.",
-            ) from error
 
     def waiting(self) -> list[Path]:
         """Files not yet stored, oldest first."""
@@ -164,13 +156,9 @@ class TravellingSpool(Spool):
 
     def put_run(self, announcement: Announcement) -> None:
         """Write that a run begins. Raises CompilewatchError where the disk refuses."""
-        try:
+        next_step = "Set [fleet] spool_dir to a directory that is writable here."
+        with _refusal(f"Nothing can be written to {self.directory}", next_step):
             _write(self._runs / f"{announcement.run_id}.json", announcement.model_dump_json())
-        except OSError as error:
-            raise CompilewatchError(
-                f"Nothing can be written to {self.directory}: {error.strerror}.",
-                "Set [fleet] spool_dir to a directory that is writable here.",
-            ) from error
 
     def runs(self) -> list[Announcement]:
         """The runs that were begun. Raises RecordError for a file that announces none."""
@@ -204,6 +192,15 @@ class TravellingSpool(Spool):
 def reason_of(rejected: Path) -> str:
     """Why a file was set aside."""
     return rejected.with_suffix(".reason.txt").read_text(encoding="utf-8").strip()
+
+
+@contextlib.contextmanager
+def _refusal(message: str, next_step: str) -> Iterator[None]:
+    """What the disk refuses inside, as one sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise CompilewatchError(f"{message}: {error.strerror}.", next_step) from error
 
 
 def _write(path: Path, text: str) -> None:

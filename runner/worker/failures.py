@@ -37,10 +37,6 @@ def chain(error: BaseException) -> Iterator[BaseException]:
         queue += [getattr(error_now, "inner_exception", None), error_now.__cause__, error_now.__context__]
 
 
-def _class_names(error: BaseException) -> set[str]:
-    return {base.__name__ for base in type(error).__mro__}
-
-
 def disk_is_full() -> bool:
     """Whether a cache directory of this process has no room left.
 
@@ -60,7 +56,7 @@ def _mentions(errors: list[BaseException], texts: tuple[str, ...]) -> bool:
 def kind_of(error: BaseException, phase: str) -> str:
     """The record's failure kind for an exception that ended `phase`."""
     errors = list(chain(error))
-    names = set().union(*(_class_names(each) for each in errors))
+    names = {base.__name__ for each in errors for base in type(each).__mro__}
     by_evidence = (
         ("out_of_memory", "OutOfMemoryError" in names or "MemoryError" in names),
         ("out_of_memory", _mentions(errors, _OUT_OF_MEMORY_TEXT)),
@@ -70,10 +66,7 @@ def kind_of(error: BaseException, phase: str) -> str:
         ("disk_full", phase in ("first_call", "warmup") and disk_is_full()),
         ("unsupported", bool(names & _UNSUPPORTED) or _mentions(errors, _NO_META_TEXT)),
         ("compile_error", bool(names & {"TorchDynamoException", "BackendCompilerFailed", "InductorError"})),
-        (
-            "import_error",
-            "ImportError" in names and phase in ("import_torch", "import_libraries", "build_model"),
-        ),
+        ("import_error", "ImportError" in names and phase in ("import_torch", "build_model")),
         ("import_error", phase == "import_libraries"),
         ("workload_error", "WorkloadError" in names or phase in _WORKLOAD_PHASES),
     )

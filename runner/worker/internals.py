@@ -294,13 +294,7 @@ def watch_operators(step: Callable[[], Any], note: Callable[[Any, Any], None]) -
         return False
 
     class Watch(mode):  # type: ignore[misc,valid-type]
-        def __torch_dispatch__(
-            self,
-            func: Any,
-            types: Any,
-            args: Any = (),
-            kwargs: Any = None,
-        ) -> Any:
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             result = func(*args, **(kwargs or {}))
             if not _only_names(func):
                 note((args, kwargs or {}), result)

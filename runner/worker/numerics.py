@@ -287,10 +287,8 @@ def check(
     random numbers each side is held to its own results of the same seed, and compiled to eager's where it
     `draws_as_eager`.
     """
-    for variant in (eager, compiled):
-        if initial is not None and variant.module is not None:
-            variant.module.load_state_dict(initial)
-    built = eager.built
+    _restored(compiled, initial)
+    built = _restored(eager, initial)
     first = _results(built, eager.call, seed)
     status = _unusable(first, lambda other: _with_weights(eager, initial, other), seed)
     if status == _RANDOM:
@@ -350,11 +348,8 @@ def _verdict(
     first: Results, result: Results, exact: Results | None, tolerance: float, scales: dict[str, float]
 ) -> tuple[dict[str, Any], str | None]:
     if first.keys() != result.keys():
-        different = sorted(first.keys() ^ result.keys())
-        return {
-            "status": "fail",
-            "tolerance": tolerance,
-        }, f"The results differ in {', '.join(different[:3])}."
+        different = ", ".join(sorted(first.keys() ^ result.keys())[:3])
+        return {"status": "fail", "tolerance": tolerance}, f"The results differ in {different}."
     usable = exact is not None and all(
         name in exact and exact[name].shape == first[name].shape for name in first
     )
@@ -369,7 +364,8 @@ def _verdict(
         for name, value in first.items()
     }
     failed = {name: each for name, each in compared.items() if not each.passed}
-    name, worst = next(iter(failed.items())) if failed else _worst(compared)
+    by_error = sorted(compared.items(), key=lambda item: -(item[1].max_abs_error or 0.0))
+    name, worst = next(iter(failed.items())) if failed else by_error[0]
     content = {
         "status": "fail" if failed else "pass",
         "reference": "float64" if usable else None,
@@ -384,7 +380,3 @@ def _verdict(
     }
     message = f"The compiled {name} is wrong: {worst.reason}." if failed else None
     return content, message
-
-
-def _worst(compared: dict[str, Comparison]) -> tuple[str, Comparison]:
-    return max(compared.items(), key=lambda item: item[1].max_abs_error or 0.0)

@@ -25,6 +25,7 @@ from runner.worker.compiler.compiling import (
 from runner.worker.loading import build_workload
 from runner.worker.messages import Strategy, Workload, read
 from runner.worker.steps import Step, grad_context, make_variant, own_copy, tensors_of
+from runner.workloads.built import Built
 
 WARMUP_CALLS = 10
 ROUNDS = 10
@@ -42,10 +43,7 @@ def reproduce(spec: dict[str, Any], builder: Callable[..., Any]) -> None:
         if strategy.kind != "eager":
             started = time.perf_counter_ns()
             artifacts = Path(tempfile.mkdtemp()) / "artifacts"
-            call = apply(target, strategy, artifacts)
-            if uses_cudagraphs(strategy, device.type):
-                call = marked(call)
-            compiled = make_variant(target, call, optimizer_compiler(strategy)).step
+            compiled = compiled_step(target, strategy, device, artifacts)
             compiled_output = compiled()
             if device.type == "cuda":
                 torch.cuda.synchronize(device)
@@ -54,6 +52,14 @@ def reproduce(spec: dict[str, Any], builder: Callable[..., Any]) -> None:
             steps["compiled"] = compiled
         samples = alternate(device, steps, spec["samples"])
     show(samples, spec["stored"])
+
+
+def compiled_step(target: Built, strategy: Strategy, device: torch.device, artifacts: Path) -> Step:
+    """One step of `target` as `strategy` executes it; compiled at its first call."""
+    call = apply(target, strategy, artifacts)
+    if uses_cudagraphs(strategy, device.type):
+        call = marked(call)
+    return make_variant(target, call, optimizer_compiler(strategy)).step
 
 
 def configure(spec: dict[str, Any]) -> None:

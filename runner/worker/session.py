@@ -13,15 +13,7 @@ from typing import Any
 
 import torch
 
-from runner.worker import (
-    affinity,
-    internals,
-    loading,
-    memory,
-    numerics,
-    profiling,
-    streams,
-)
+from runner.worker import affinity, internals, loading, memory, numerics, profiling, streams
 from runner.worker.clock import Timers, headline_of
 from runner.worker.compiler import compiler_facts, compiling, phases
 from runner.worker.evidence import InstructionCounter, host_state
@@ -114,11 +106,7 @@ class Session:
     """One case in this process: `record` is filled as its parts become known."""
 
     def __init__(
-        self,
-        spec: Specification,
-        channel: Channel,
-        record: Record,
-        counter: InstructionCounter | None = None,
+        self, spec: Specification, channel: Channel, record: Record, counter: InstructionCounter | None = None
     ) -> None:
         self._spec = spec
         self._channel = channel

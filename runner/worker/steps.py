@@ -103,9 +103,7 @@ def loss_of(built: Built, call: Callable[..., Any], batch: Batch) -> torch.Tenso
 
 
 def make_variant(
-    built: Built,
-    call: Callable[..., Any] | None = None,
-    compile_step: Callable[[Step], Step] | None = None,
+    built: Built, call: Callable[..., Any] | None = None, compile_step: Callable[[Step], Step] | None = None
 ) -> Variant:
     """A variant that executes `call`, by default the workload itself.
 

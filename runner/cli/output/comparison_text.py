@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -19,7 +18,7 @@ from db.wording.markdown_cells import escaped_text
 from db.wording.metrics import BY_COLUMN, METRICS
 from db.wording.units import MISSING, NEVER, TWO_TRIALS, count, level, percent, plural, ratio, words
 from db.wording.verdicts import row_verdict, worst_first
-from runner.cli.output.tables import marked
+from runner.cli.output.tables import marked, plain_table
 
 # Targets in words: which are missed, which cannot be checked.
 
@@ -27,30 +26,18 @@ from runner.cli.output.tables import marked
 def target_lines(checks: Sequence[TargetCheck]) -> Iterator[str]:
     """One line per target that is missed or cannot be checked; nothing for those met."""
     for check in checks:
+        case, quantity = f"{check.workload} / {check.strategy}", BY_COLUMN[check.quantity]
         if check.met is None:
-            yield f"Target not checked: {_case(check)}: {_name(check)} is unknown."
+            yield f"Target not checked: {case}: {quantity.word} is unknown."
         elif not check.met:
-            yield f"Target missed: {_case(check)}: {_name(check)} is {_value(check)}, {limit_text(check)}."
+            value = NEVER if check.value is None else quantity.write(check.value)
+            yield f"Target missed: {case}: {quantity.word} is {value}, {limit_text(check)}."
 
 
 def limit_text(check: TargetCheck) -> str:
     """What a target asks for, with its unit."""
     side = "at least" if check.quantity in AT_LEAST else "at most"
     return f"the target is {side} {BY_COLUMN[check.quantity].write(check.limit)}"
-
-
-def _case(check: TargetCheck) -> str:
-    return f"{check.workload} / {check.strategy}"
-
-
-def _name(check: TargetCheck) -> str:
-    return BY_COLUMN[check.quantity].word
-
-
-def _value(check: TargetCheck) -> str:
-    if check.value is None:
-        return NEVER if check.met is False else MISSING
-    return BY_COLUMN[check.quantity].write(check.value)
 
 
 _STYLES = {Verdict.REGRESSED: "red", Verdict.IMPROVED: "green", Verdict.UNCHANGED: "dim"}
@@ -113,9 +100,8 @@ def _left_out_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
 
 def comparison_table(rows: Sequence[Row], policy: Policy) -> Table:
     """One row per case and metric, the worst verdicts first."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in _headings(policy):
-        table.add_column(heading, justify="right" if heading.startswith(_NUMBERS) else "left")
+    headings = _headings(policy)
+    table = plain_table(headings, right=[each for each in headings if each.startswith(_NUMBERS)])
     for row in worst_first(rows):
         table.add_row(*(Text(cell) for cell in _cells(row)), style=_STYLES.get(row.verdict, ""))
     return table
@@ -140,16 +126,14 @@ def markdown(
     if changed:
         lines += ["", *_markdown_table(changed, comparison.policy)]
     if others:
-        lines += [
-            "",
-            f"<details><summary>{len(others)} more rows</summary>",
-            "",
-            *_markdown_table(others, comparison.policy),
-            "",
-            "</details>",
-        ]
-    lines += ["", *_markdown_policy(comparison.policy)]
-    return "\n".join(lines) + "\n"
+        lines += ["", f"<details><summary>{len(others)} more rows</summary>", ""]
+        lines += [*_markdown_table(others, comparison.policy), "", "</details>"]
+    lines += ["", "<details><summary>Policy in force</summary>", ""]
+    lines += [
+        f"- {escaped_text(entry.name)}: {escaped_text(entry.value)}"
+        for entry in policy_entries(comparison.policy)
+    ]
+    return "\n".join([*lines, "", "</details>"]) + "\n"
 
 
 def regression_line(row: Row) -> str:
@@ -198,10 +182,3 @@ def _markdown_table(rows: Sequence[Row], policy: Policy) -> list[str]:
     head = f"| {' | '.join(headings)} |"
     rule = "|" + " --- |" * len(headings)
     return [head, rule, *(f"| {' | '.join(escaped_text(cell) for cell in _cells(row))} |" for row in rows)]
-
-
-def _markdown_policy(policy: Policy) -> list[str]:
-    entries = [
-        f"- {escaped_text(entry.name)}: {escaped_text(entry.value)}" for entry in policy_entries(policy)
-    ]
-    return ["<details><summary>Policy in force</summary>", "", *entries, "", "</details>"]

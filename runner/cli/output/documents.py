@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -96,35 +97,9 @@ def case_row(
 
 def not_applicable_row(case: NotApplicable) -> dict[str, Any]:
     """A case that means nothing on this device: every figure null, the reason said."""
-    figures = dict.fromkeys(
-        (
-            "build_id",
-            "failure",
-            "latency_ns",
-            "control_latency_ns",
-            *("timing_method", "bound", *DEVICE_TIMES, *CONTROL_TIMES, *SPEEDUP_COLUMNS),
-            "speedup",
-            "speedup_interval",
-            "compile_cost_ns",
-            "break_even_steps",
-            "break_even_interval",
-            "peak_memory_bytes",
-            "graph_breaks",
-            "recompiles",
-            "numerics",
-            "verdict",
-        )
-    )
-    return {
-        "workload": case.workload,
-        "strategy": case.strategy,
-        "status": NOT_APPLICABLE,
-        "reason": case.reason,
-        **figures,
-        "nothing_compiled": False,
-        "trials": 0,
-        "failed_trials": 0,
-    }
+    unknown: dict[str, Any] = defaultdict(lambda: None, trials=0, failed_trials=0)
+    unknown |= {"workload": case.workload, "strategy": case.strategy, "status": NOT_APPLICABLE}
+    return case_row(unknown, {}, {}) | {"reason": case.reason}
 
 
 def frame_rows(frame: DataFrame) -> list[dict[str, Any]]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from pandas import DataFrame
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -23,6 +22,7 @@ from db.metrics.groups import floats
 from db.wording.metrics import BY_COLUMN, METRICS
 from db.wording.units import MISSING, interval, moment, percent, plural, words
 from db.wording.verdicts import marked
+from runner.cli.output.tables import plain_table
 
 # The targets of one series, and when a trend will cross them.
 
@@ -96,12 +96,15 @@ def history_sentences(report: HistoryReport) -> Iterator[str]:
     yield f"{name} over {plural(series.points, 'run')}{noise}, {plural(len(series.events), 'change')}."
     for event in series.events:
         when = f"{moment(event.at)}: " if event.at is not None else ""
-        yield f"{when}{event.reason} (p {event.p_value:.2g}, {_reach(event)})"
+        reach = _ends_text(event.interval, "95 % interval") or "no interval"
+        yield f"{when}{event.reason} (p {event.p_value:.2g}, {reach})"
     for event in report.withdrawn:
         yield f"{moment(event.at)}: announced then, taken back since: {event.reason}"
     for step in report.releases:
         releases = f"torch {step.base_torch} to {step.head_torch}"
-        yield f"{releases}: {step.row.verdict.value} ({_release_change(step)}). {step.row.reason}"
+        change = (percent(step.row.change, signed=True), _ends_text(step.row.interval, "interval"))
+        shown = ", ".join(filter(None, change))
+        yield f"{releases}: {step.row.verdict.value} ({shown}). {step.row.reason}"
     for event in report.exact:
         yield f"{moment(event.at)}: {METRICS[event.metric].name} {event.verdict.value}. {event.reason}"
     for cut in series.cuts:
@@ -117,27 +120,15 @@ def history_sentences(report: HistoryReport) -> Iterator[str]:
         yield f"Target of {title}, {side} {write(outlook.limit)}: {outlook.forecast.reason}."
 
 
-def _release_change(step: ReleaseStep) -> str:
-    change = percent(step.row.change, signed=True)
-    if step.row.interval is None:
-        return change
-    low, high = (percent(end, signed=True) for end in step.row.interval)
-    return f"{change}, interval {low} to {high}"
-
-
-def _reach(event: ChangeEvent) -> str:
-    if event.interval is None:
-        return "no interval"
-    low, high = (percent(end, signed=True) for end in event.interval)
-    return f"95 % interval {low} to {high}"
+def _ends_text(interval: tuple[float, float] | None, name: str) -> str:
+    return "" if interval is None else name + " " + " to ".join(percent(end, signed=True) for end in interval)
 
 
 def history_table(points: DataFrame, report: HistoryReport) -> Table:
     """One row per run as they are read: the last ones, and earlier ones where something changed."""
     series = report.series
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("date", "torch", METRICS[series.metric].word, "interval", "event"):
-        table.add_column(heading, justify="right" if heading not in ("date", "torch", "event") else "left")
+    figures = (METRICS[series.metric].word, "interval")
+    table = plain_table(("date", "torch", *figures, "event"), right=figures)
     events = {event.index: event for event in series.events}
     cuts = {cut.index: cut for cut in series.cuts}
     steps = _first_points(points, report.releases)
@@ -179,13 +170,10 @@ def _named(fields: Sequence[str]) -> str:
 
 
 def _figures(row: Mapping[Any, Any], metric: Metric) -> tuple[str, ...]:
-    value = row[METRICS[metric].column]
-    if metric is Metric.BREAK_EVEN and row["break_even"] == "never":
-        value = "never"
-    entry = METRICS[metric]
-    low, high = (None if pd.isna(row[name]) else row[name] for name in _ends(metric))
-    bounds = interval(low, high, entry.write, trials=row["counted_trials"])
-    shown = MISSING if pd.isna(value) else entry.write(value)
+    value, low, high = _known(row, metric)
+    write = METRICS[metric].write
+    bounds = interval(low, high, write, trials=row["counted_trials"])
+    shown = MISSING if value is None else write(value)
     return moment(row["last_started_at"]), str(row["torch"]), shown, bounds
 
 
@@ -211,36 +199,32 @@ def history_document(
         "exact_events": [event.model_dump(mode="json") for event in report.exact],
         "withdrawn": [event.model_dump(mode="json") for event in report.withdrawn],
         "targets": [
-            {
-                "quantity": each.quantity,
-                "limit": each.limit,
-                "at_least": each.at_least,
-                "forecast": each.forecast.model_dump(mode="json"),
-            }
-            for each in report.outlooks
+            asdict(each) | {"forecast": each.forecast.model_dump(mode="json")} for each in report.outlooks
         ],
         "sentences": list(sentences),
         "policy": policy.to_json(),
     }
 
 
-def _ends(metric: Metric) -> tuple[str, str]:
-    """The columns of the interval, or of the spread across trials."""
+def _known(row: Mapping[Any, Any], metric: Metric) -> tuple[Any, Any, Any]:
+    """The value of a point, and the ends of its interval or else of its spread across trials."""
     entry = METRICS[metric]
-    return entry.interval or entry.band or (entry.column, entry.column)
+    never = metric is Metric.BREAK_EVEN and row["break_even"] == "never"
+    low, high = entry.interval or entry.band or (entry.column, entry.column)
+    values = ("never" if never else row[entry.column], row[low], row[high])
+    value, start, end = (None if pd.isna(each) else each for each in values)
+    return value, start, end
 
 
 def _point(row: Mapping[Any, Any], metric: Metric) -> dict[str, Any]:
-    value = row[METRICS[metric].column]
-    low, high = (None if pd.isna(row[name]) else float(row[name]) for name in _ends(metric))
-    never = metric is Metric.BREAK_EVEN and row["break_even"] == "never"
+    value, low, high = _known(row, metric)
     return {
         "run_id": row["run_id"],
         "build_id": row["build_id"],
         "torch": row["torch"],
         "started_at": row["last_started_at"],
-        "value": "never" if never else None if pd.isna(value) else float(value),
-        "interval": None if low is None or high is None else [low, high],
+        "value": value if value is None or value == "never" else float(value),
+        "interval": None if low is None or high is None else [float(low), float(high)],
         "trials": int(row["trials"]),
         "suspect": bool(row["point_suspect"]),
     }

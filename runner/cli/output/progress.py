@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event
-from types import TracebackType
 from typing import Self
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -32,10 +31,7 @@ class TimeLeft:
     """Expected seconds left: what each waiting trial is expected to take, at most `remaining_s`."""
 
     def __init__(
-        self,
-        cases: Sequence[Case],
-        durations: Durations,
-        remaining_s: Callable[[], float] = lambda: math.inf,
+        self, cases: Sequence[Case], durations: Durations, remaining_s: Callable[[], float] = lambda: math.inf
     ) -> None:
         self._waiting = list(cases)
         self._durations = durations
@@ -62,12 +58,12 @@ def uses_bar() -> bool:
     return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
 
 
-class BarProgress:
+class BarProgress(Progress):
     """Trials done, what runs now and in which phase, time elapsed and expected time left."""
 
     def __init__(self, total: int, time_left: TimeLeft) -> None:
         self._time_left = time_left
-        self._progress = Progress(
+        super().__init__(
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TextColumn("{task.description}"),
@@ -77,32 +73,20 @@ class BarProgress:
             console=PlainConsole(stderr=True),
             transient=True,
         )
-        self._task = self._progress.add_task("starting", total=total, phase="", left=self._left())
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.stop()
+        self._task = self.add_task("starting", total=total, phase="", left=time_left.text())
 
     def trial_started(self, number: int, workload: str, strategy: str) -> None:  # noqa: ARG002
-        self._progress.update(self._task, description=f"{workload} · {strategy}", phase="")
+        self.update(self._task, description=f"{workload} · {strategy}", phase="")
 
     def phase(self, name: str) -> None:
-        self._progress.update(self._task, phase=words(name))
+        self.update(self._task, phase=words(name))
 
     def trial_finished(self, trial: Trial) -> None:
         seconds = _seconds(trial)
         self._time_left.finished((trial.workload.name, trial.strategy.name), seconds)
         if trial.failure is not None:
-            self._progress.console.print(_line(trial, seconds), markup=False, highlight=False)
-        self._progress.update(self._task, advance=1, left=self._left())
-
-    def _left(self) -> str:
-        return self._time_left.text()
+            self.console.print(_line(trial, seconds), markup=False, highlight=False)
+        self.update(self._task, advance=1, left=self._time_left.text())
 
 
 class LineProgress:
@@ -114,9 +98,7 @@ class LineProgress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         return None
 
     def trial_started(self, number: int, workload: str, strategy: str) -> None:  # noqa: ARG002
@@ -128,12 +110,8 @@ class LineProgress:
     def trial_finished(self, trial: Trial) -> None:
         seconds = _seconds(trial)
         self._time_left.finished((trial.workload.name, trial.strategy.name), seconds)
-        remaining = self._time_left.text()
-        print(
-            f"[{self._number}/{self._total}] {_line(trial, seconds)} (about {remaining} left)",
-            file=sys.stderr,
-            flush=True,
-        )
+        line = f"{_line(trial, seconds)} (about {self._time_left.text()} left)"
+        print(f"[{self._number}/{self._total}] {line}", file=sys.stderr, flush=True)
 
 
 def run_progress(total: int, time_left: TimeLeft) -> BarProgress | LineProgress:
@@ -152,9 +130,8 @@ def _line(trial: Trial, seconds: float) -> str:
     if trial.status is Status.FAILED and trial.failure is not None:
         message = trial.failure.message.partition("\n")[0]
         return f"{case}: failed ({words(trial.failure.kind.value)}) after {elapsed}: {message}"
-    latency = (
-        duration(statistics.median(trial.latency_samples_ns)) if trial.latency_samples_ns else "no samples"
-    )
+    samples = trial.latency_samples_ns
+    latency = duration(statistics.median(samples)) if samples else "no samples"
     return f"{case}: {latency} per iteration, trial took {elapsed}"
 
 

@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rich import box
 from rich.table import Table
 
 from db.records.trial import Trial
-from db.wording.units import MISSING, count, duration
+from db.wording.units import count, duration
+from runner.cli.output.tables import plain_table
 
 _SCOPE = "submodule:"
 
@@ -48,11 +48,9 @@ def _row(trials: list[Trial]) -> dict[str, Any]:
 
 def submodule_table(rows: Sequence[dict[str, Any]]) -> Table:
     """The rows for a person."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("submodule", "strategy", "first call", "graphs", "kernels"):
-        table.add_column(heading, justify="left" if heading in ("submodule", "strategy") else "right")
+    names, figures = ("submodule", "strategy"), ("first call", "graphs", "kernels")
+    cells = []
     for row in rows:
-        figures = (count(row[name]) if row[name] is not None else MISSING for name in ("graphs", "kernels"))
-        time = MISSING if row["first_call_ns"] is None else duration(row["first_call_ns"])
-        table.add_row(row["submodule"], row["strategy"], time, *figures)
-    return table
+        numbers = (duration(row["first_call_ns"]), count(row["graphs"]), count(row["kernels"]))
+        cells.append((*(row[name] for name in names), *numbers))
+    return plain_table((*names, *figures), cells, right=figures)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -23,6 +23,10 @@ from db.wording.units import MISSING, TWO_TRIALS, count, duration, interval, rat
 if TYPE_CHECKING:
     from runner.plan.plan import NotApplicable
 
+_FIGURES = (
+    *("trials", "latency", "eager", "speedup [95 %]", "compile cost", "break-even", "peak memory"),
+    "breaks",
+)
 # Narrower than this, wrapped cells cannot be read; a pipe has no width of its own.
 _PIPE_COLUMNS = 160
 
@@ -44,6 +48,47 @@ def console() -> Console:
     return PlainConsole(width=_PIPE_COLUMNS, no_color=True, highlight=False)
 
 
+def print_lines(lines: Iterable[str]) -> None:
+    """Sentences on standard output, as they are."""
+    out = console()
+    for line in lines:
+        out.print(line, markup=False, highlight=False)
+
+
+def plain_table(
+    headings: Iterable[str],
+    rows: Iterable[Iterable[str]] = (),
+    *,
+    right: Collection[str] = (),
+    folds: bool = False,
+    unbroken: Collection[str] = (),
+) -> Table:
+    """Texts as they are, under their headings; columns of `right` hold figures.
+
+    With `folds` a cell that is too long goes on in the next line instead of being cut; `unbroken` columns
+    keep their width.
+    """
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in headings:
+        table.add_column(
+            heading,
+            justify="right" if heading in right else "left",
+            overflow="fold" if folds else "ellipsis",
+            no_wrap=heading in unbroken,
+        )
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def facts_table(facts: Iterable[tuple[str, str]]) -> Table:
+    """Names and what they stand for, without a heading."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in facts:
+        table.add_row(Text(name, style="dim"), Text(value))
+    return table
+
+
 def result_table(
     cases: Sequence[Mapping[Any, Any]],
     not_applicable: Sequence[NotApplicable],
@@ -63,31 +108,15 @@ def result_table(
     }
     named = len({row["torch"] for row in cases}) < len(builds)
     of_build = [*(["build"] if named else []), *(["torch"] if builds else [])]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading, justify in (
-        ("workload", "left"),
-        ("strategy", "left"),
-        *((heading, "left") for heading in of_build),
-        ("trials", "right"),
-        ("latency", "right"),
-        ("eager", "right"),
-        ("speedup [95 %]", "right"),
-        ("compile cost", "right"),
-        ("break-even", "right"),
-        ("peak memory", "right"),
-        ("breaks", "right"),
-        *([("against last run", "left")] if verdicts else []),
-        ("note", "left"),
-    ):
-        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+    against = ["against last run"] if verdicts else []
+    table = plain_table(("workload", "strategy", *of_build, *_FIGURES, *against, "note"), right=_FIGURES)
     for row in cases:
         sides = {"build": builds.get(row["build_id"], MISSING), "torch": str(row["torch"])}
         verdict_cells = [verdicts.get((row["workload"], row["strategy"]), MISSING)] if verdicts else []
-        names = [Text(row["workload"]), Text(row["strategy"])]
-        names += [Text(sides[heading]) for heading in of_build]
-        table.add_row(*names, *_figures(row), *verdict_cells, Text(_notes(row, apart)))
+        names = (row["workload"], row["strategy"], *(sides[heading] for heading in of_build))
+        table.add_row(*map(Text, (*names, *_figures(row), *verdict_cells, _notes(row, apart))))
     for case in not_applicable:
-        blanks = [MISSING] * (8 + len(of_build) + bool(verdicts))
+        blanks = [MISSING] * (len(of_build) + len(_FIGURES) + len(against))
         table.add_row(Text(case.workload), Text(case.strategy), *blanks, Text("not applicable"), style="dim")
     return table
 

@@ -173,11 +173,7 @@ def generated_graph(source: str) -> dict[str, Any] | None:
         return None
     bodies = _kernels(source)
     whole = "\n".join(bodies).encode()
-    return {
-        "hash": hashlib.sha256(whole).hexdigest()[:16],
-        "size_bytes": len(whole),
-        "kernels": len(bodies),
-    }
+    return {"hash": hashlib.sha256(whole).hexdigest()[:16], "size_bytes": len(whole), "kernels": len(bodies)}
 
 
 def generated_source(source: str) -> dict[str, Any] | None:

@@ -18,13 +18,7 @@ from typing import Any
 
 import torch
 
-from runner.worker.compiler.compiling import (
-    apply,
-    marked,
-    needs_own_model,
-    optimizer_compiler,
-    uses_cudagraphs,
-)
+from runner.worker.compiler.compiling import needs_own_model
 from runner.worker.compiler.load_caches import (
     ARTIFACTS,
     CACHES,
@@ -37,8 +31,8 @@ from runner.worker.compiler.load_caches import (
 )
 from runner.worker.loading import UnsupportedCaseError, build_workload
 from runner.worker.messages import Strategy, Workload, read
-from runner.worker.reproduction import configure
-from runner.worker.steps import grad_context, make_variant, own_copy
+from runner.worker.reproduction import compiled_step, configure
+from runner.worker.steps import grad_context, own_copy
 
 STEPS = 2
 # A library is only taken as built where what it was linked of is there too.
@@ -78,10 +72,7 @@ def first_steps(spec: dict[str, Any], builder: Callable[..., Any]) -> dict[str, 
     device, strategy = torch.device(spec["device"]), read(Strategy, spec["strategy"])
     built = build_workload(builder, read(Workload, spec["workload"]), device)
     target = own_copy(built) if needs_own_model(built, strategy) else built
-    call = apply(target, strategy, Path())
-    if uses_cudagraphs(strategy, device.type):
-        call = marked(call)
-    step = make_variant(target, call, optimizer_compiler(strategy)).step
+    step = compiled_step(target, strategy, device, Path())
     there, seconds = libraries(), []
     with grad_context(built.task):
         for _ in range(STEPS):

@@ -15,7 +15,6 @@ _SMOKE = (
     WorkloadDefinition(
         name="cnn",
         summary="convolutions, batch norm and residual additions, the operations of a ResNet",
-        task=Task.INFERENCE,
         target="runner.workloads.cnn:build",
         batch_size=16,
         shape={"image_size": 32},
@@ -25,7 +24,6 @@ _SMOKE = (
     WorkloadDefinition(
         name="encoder",
         summary="pre-norm transformer encoder with scaled dot product attention",
-        task=Task.INFERENCE,
         target="runner.workloads.transformer:build",
         batch_size=32,
         shape={"sequence_length": 32},
@@ -60,7 +58,6 @@ _STANDARD = (
     WorkloadDefinition(
         name="resnet50",
         summary="ResNet-50 image classification, channels last",
-        task=Task.INFERENCE,
         target="runner.workloads.vision:build_resnet50",
         batch_size=64,
         shape={"image_size": 224},
@@ -71,7 +68,6 @@ _STANDARD = (
     WorkloadDefinition(
         name="bert-base",
         summary="BERT-base sequence classification",
-        task=Task.INFERENCE,
         target="runner.workloads.language:build_bert",
         batch_size=32,
         shape={"sequence_length": 128},
@@ -93,7 +89,6 @@ _STANDARD = (
     WorkloadDefinition(
         name="vit-b16",
         summary="ViT-B/16 image classification",
-        task=Task.INFERENCE,
         target="runner.workloads.vision:build_vit",
         batch_size=64,
         shape={"image_size": 224},
@@ -104,7 +99,6 @@ _STANDARD = (
     WorkloadDefinition(
         name="gpt2",
         summary="GPT-2 forward pass over a whole context, without a key-value cache",
-        task=Task.INFERENCE,
         target="runner.workloads.language:build_gpt2",
         batch_size=8,
         shape={"sequence_length": 512},
@@ -116,7 +110,6 @@ _STANDARD = (
     WorkloadDefinition(
         name="sd-unet",
         summary="one denoising step of the Stable Diffusion 1 U-Net, channels last",
-        task=Task.INFERENCE,
         target="runner.workloads.diffusion:build_sd_unet",
         batch_size=2,
         shape={"latent_size": 64, "text_length": 77},
@@ -127,7 +120,6 @@ _STANDARD = (
     WorkloadDefinition(
         name="encoder-512",
         summary="the encoder at datacenter size: six blocks, 512 wide",
-        task=Task.INFERENCE,
         target="runner.workloads.transformer:build",
         batch_size=32,
         shape={"sequence_length": 128},
@@ -139,7 +131,6 @@ _STANDARD = (
     WorkloadDefinition(
         name="lstm-cell",
         summary="an LSTM cell in a Python loop over the sequence, unrolled by the compiler",
-        task=Task.INFERENCE,
         target="runner.workloads.rnn:build_lstm_cell",
         batch_size=16,
         shape={"sequence_length": 32, "width": 256},
@@ -151,7 +142,6 @@ _STANDARD = (
     WorkloadDefinition(
         name="mlp-4096",
         summary="linear layers with GELU, 4096 wide",
-        task=Task.INFERENCE,
         target="runner.workloads.mlp:build",
         batch_size=1024,
         shape={"width": 4096},
@@ -208,7 +198,6 @@ _UNLISTED = (
     WorkloadDefinition(
         name="flex-attention",
         summary="causal FlexAttention with a bias per head: one fused kernel where it is compiled",
-        task=Task.INFERENCE,
         target="runner.workloads.operators:build_flex_attention",
         batch_size=2,
         shape={"sequence_length": 256},
@@ -241,11 +230,9 @@ _UNLISTED = (
     WorkloadDefinition(
         name="unet",
         summary="a DDPM U-Net in plain torch, for where diffusers is not installed",
-        task=Task.INFERENCE,
         target="runner.workloads.unet:build",
         batch_size=2,
         shape={"image_size": 64},
-        dtype="float32",
         item="image",
         kwargs={"channels": 64, "levels": 3},
     ),

@@ -82,8 +82,8 @@ class WorkloadDefinition:
     """
 
     name: str
-    task: Task
     target: str
+    task: Task = Task.INFERENCE
     summary: str = ""
     batch_size: int | None = None
     shape: Mapping[str, int] = field(default_factory=dict)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from db.errors import CompilewatchError, ConfigError, NotFoundError, one_line
-from db.records.trial import Task
 from runner.workloads.catalog.definition import WorkloadDefinition, sequence_tokens
 
 BATCH_SIZE = 8
@@ -25,19 +24,9 @@ IMAGE_SIZE = 224
 _BUILDERS = "runner.workloads.library_models"
 
 
-@dataclass(frozen=True)
-class _Library:
-    """What is installed under a prefix of names."""
-
-    package: str
-    extra: str
-
-
-LIBRARIES = {
-    "hf": _Library("transformers", "models"),
-    "timm": _Library("timm", "vision"),
-    "torchvision": _Library("torchvision", "vision"),
-}
+LIBRARIES = {"hf": "transformers", "timm": "timm", "torchvision": "torchvision"}
+"""The package of each prefix of names."""
+_VISION = ("timm", "torchvision")
 # A key that names code of a model's own repository (transformers, `trust_remote_code`). It is never followed.
 _CODE_OF_A_REPOSITORY = frozenset({"auto_map", "custom_pipelines"})
 _SIZE = re.compile(r"(?P<key>[bsi])(?P<size>[1-9]\d{0,6})|(?P<dtype>float(16|32|64)|bfloat16)")
@@ -51,7 +40,7 @@ def is_library_name(text: str) -> bool:
 
 def extra_of(package: str) -> str:
     """The extra of compilewatch that installs `package`."""
-    return next((each.extra for each in LIBRARIES.values() if each.package == package), "models")
+    return "vision" if package in _VISION else "models"
 
 
 def library_workload(name: str, root: Path) -> WorkloadDefinition:
@@ -63,11 +52,11 @@ def library_workload(name: str, root: Path) -> WorkloadDefinition:
     """
     prefix, _, rest = name.partition(":")
     model, _, sizes = rest.partition("@")
-    package = LIBRARIES[prefix].package
+    package = LIBRARIES[prefix]
     if importlib.util.find_spec(package) is None:
         raise ConfigError(
             f"{one_line(name)} needs {package}, which is not installed.",
-            f"Install it with: pip install 'compilewatch[{LIBRARIES[prefix].extra}]'",
+            f"Install it with: pip install 'compilewatch[{extra_of(package)}]'",
         )
     base = _transformers_model(name, model, root) if prefix == "hf" else _vision_model(prefix, model)
     return _sized(replace(base, name=name, packages=(package,)), sizes)
@@ -101,7 +90,6 @@ def _of_images(target: str, summary: str, image_size: int, kwargs: dict[str, Any
     return WorkloadDefinition(
         name=target,
         summary=summary,
-        task=Task.INFERENCE,
         target=f"{_BUILDERS}:{target}",
         batch_size=BATCH_SIZE,
         shape={"image_size": image_size},
@@ -267,7 +255,6 @@ def _of_configuration(
         return WorkloadDefinition(
             name=name,
             summary=summary,
-            task=Task.INFERENCE,
             target=f"{_BUILDERS}:build_hf",
             batch_size=BATCH_SIZE,
             shape={"sequence_length": length},

@@ -33,7 +33,6 @@ def _varlen(policy: str) -> WorkloadDefinition:
     return WorkloadDefinition(
         name="varlen" if policy == "none" else f"varlen-{policy}",
         summary=f"64 batches of requests of 8 to 256 tokens through an encoder, {_HOW[policy]}",
-        task=Task.INFERENCE,
         target="runner.workloads.varlen:build",
         batch_size=4,
         shape={"longest": 256},
@@ -60,7 +59,6 @@ STREAMS = (
     WorkloadDefinition(
         name="decode",
         summary="32 tokens one after the other with a static key-value cache, in plain torch",
-        task=Task.INFERENCE,
         target="runner.workloads.decode:build",
         batch_size=4,
         shape={"prompt_length": 32, "new_tokens": 32},
@@ -71,7 +69,6 @@ STREAMS = (
     WorkloadDefinition(
         name="llama-decode",
         summary="64 tokens one after the other with transformers' StaticCache: a Llama of 1.1 billion",
-        task=Task.INFERENCE,
         target="runner.workloads.static_cache:build",
         batch_size=1,
         shape={"prompt_length": 512, "new_tokens": 64},

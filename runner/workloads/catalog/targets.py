@@ -10,6 +10,7 @@ import ast
 import difflib
 import re
 import sys
+from collections.abc import Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -41,22 +42,23 @@ def locate_module(module: str, path: tuple[str, ...] = ()) -> Path:
 
     Raises ConfigError when there is none, or it is not Python source.
     """
-    search: list[str] | None = [*path, str(_OWN_ROOT), *sys.path]
-    parts = module.split(".")
-    for depth in range(len(parts)):
-        spec = PathFinder.find_spec(".".join(parts[: depth + 1]), search)
-        if spec is None:
-            break
-        if depth == len(parts) - 1:
-            if spec.origin and spec.origin.endswith(".py"):
-                return Path(spec.origin)
-            break
-        search = list(spec.submodule_search_locations or [])
+    file = source_file(module, [*path, str(_OWN_ROOT), *sys.path])
+    if file is not None:
+        return file
     searched = ", ".join(path) or "the installed packages"
     raise ConfigError(
         f"There is no Python file for module {module} in {searched}.",
         "Check the spelling; paths are relative to the configuration file.",
     )
+
+
+def source_file(module: str, search: Sequence[str]) -> Path | None:
+    """The Python source of `module` in one of the directories `search`, if there is one."""
+    places, spec = list(search), None
+    for depth in range(1, module.count(".") + 2):
+        spec = PathFinder.find_spec(".".join(module.split(".")[:depth]), places) if places else None
+        places = list(spec.submodule_search_locations or []) if spec else []
+    return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
 
 
 def check_target(target: str, path: tuple[str, ...] = ()) -> Path:

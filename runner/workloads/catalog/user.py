@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from db.errors import ConfigError, NotFoundError
-from db.records.trial import Task
 from runner.workloads.catalog.builtin import WORKLOADS
 from runner.workloads.catalog.definition import WorkloadDefinition
 from runner.workloads.catalog.libraries import is_library_name, library_workload
@@ -50,9 +49,7 @@ def user_target(target: str, settings: Settings) -> WorkloadDefinition:
     """
     path = (str(settings.project_root),)
     check_target(target, path)
-    return WorkloadDefinition(
-        name=target, task=Task.INFERENCE, target=target, summary="from the command line", path=path
-    )
+    return WorkloadDefinition(name=target, target=target, summary="from the command line", path=path)
 
 
 def _base(entry: WorkloadSettings, root: Path) -> WorkloadDefinition:
@@ -62,11 +59,7 @@ def _base(entry: WorkloadSettings, root: Path) -> WorkloadDefinition:
         base = dataclasses.replace(library_workload(entry.target, root), name=entry.name)
     elif is_target(entry.target):
         base = WorkloadDefinition(
-            name=entry.name,
-            task=Task.INFERENCE,
-            target=entry.target,
-            summary="from the configuration",
-            path=path,
+            name=entry.name, target=entry.target, summary="from the configuration", path=path
         )
     elif entry.target in WORKLOADS:
         base = dataclasses.replace(WORKLOADS[entry.target], name=entry.name, items_per_iteration=None)

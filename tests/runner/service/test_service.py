@@ -27,7 +27,7 @@ from runner.process.execution import RunOutcome
 from runner.service import keeper
 from runner.service.keeper import LEASE_S, Abandoned
 from runner.service.measures import Here, Measures
-from runner.service.outage import ErrorCount, Outage, Patience
+from runner.service.outage import Outage, Patience
 from runner.service.service import Service
 from runner.service.timetable import Host
 
@@ -249,7 +249,7 @@ class Refusing:
     def __init__(self) -> None:
         self.stop = threading.Event()
         self.stop.set()
-        self.outage = Outage(ErrorCount())
+        self.outage = Outage()
 
     def fail(self, patience: Patience) -> None:
         patience.failed(DatabaseError("No PostgreSQL server answers.", "Start it."), self.stop)
