@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from sqlalchemy import URL, Connection, Engine, create_engine, make_url
+from sqlalchemy import URL, Connection, Engine, Executable, create_engine, make_url
 from sqlalchemy.exc import ArgumentError
 
 from db.engine.driver_errors import explained
@@ -113,6 +113,16 @@ class Database:
         """
         with explained(self.url), self._reader.connect() as connection:
             yield connection
+
+    def rows(self, statement: Executable) -> list[Any]:
+        """What one statement reads, in a transaction of its own."""
+        with self.read() as connection:
+            return list(connection.execute(statement))
+
+    def scalars(self, statement: Executable) -> list[Any]:
+        """As `rows`, of each the first column."""
+        with self.read() as connection:
+            return list(connection.scalars(statement))
 
     def vacuum(self) -> None:
         """Give back the space of what was deleted and refresh the planner's statistics; nothing else changes.

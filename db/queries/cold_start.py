@@ -62,8 +62,7 @@ def newest_job_trials(db: Database, limit: int) -> pd.DataFrame:
         .order_by(LATEST.c.started_at.desc(), LATEST.c.series_id)
         .limit(limit)
     )
-    with db.read() as connection:
-        rows = connection.execute(newest).all()
+    rows = db.rows(newest)
     # No filter at all would let everything through.
     trials = trials_frame(db, Filters(runs=tuple({row.run_id for row in rows}) or ("",)))
     chosen: pd.DataFrame = trials[trials["series_id"].isin([row.series_id for row in rows])]

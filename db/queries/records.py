@@ -13,7 +13,7 @@ from sqlalchemy import Connection, RowMapping, Select, select
 from db.engine.session import Database
 from db.errors import NotFoundError, RecordError
 from db.queries.filters import Filters
-from db.queries.selection import matching, oldest_first
+from db.queries.selection import matching, oldest_first, read_records
 from db.records.samples import Blob, decode_samples
 from db.records.trial import SCHEMAS, Build, Machine, Source, Strategy, Trial, Workload
 from db.records.validation import first_problem
@@ -225,6 +225,4 @@ def recorded_builds(db: Database, build_ids: Collection[str]) -> list[Build]:
         .where(BUILD.c.build_id.in_(list(build_ids)))
         .order_by(BUILD.c.last_seen_at.desc(), BUILD.c.build_id)
     )
-    with db.read() as connection:
-        rows = connection.execute(statement).mappings()
-        return [Build.model_validate(dict(row)) for row in rows]
+    return read_records(db, Build, statement)

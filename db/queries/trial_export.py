@@ -26,9 +26,7 @@ from db.store.trial_rows import DETAIL_PARTS, SAMPLE_KINDS
 from db.tables.trials import TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
 
 _BATCH = 1000
-_COLUMNS = {
-    column.name: plain(column, "str") if isinstance(column.type, Enum) else column for column in TRIAL.c
-}
+_COLUMNS = {column.name: plain(column) if isinstance(column.type, Enum) else column for column in TRIAL.c}
 _NOTHING = Blob(b"", CODEC, 0)
 
 
