@@ -72,11 +72,6 @@ class Stack:
         }
 
 
-def stack_key(row: RowMapping) -> StackKey:
-    """The key of a row of `trial`."""
-    return StackKey(*[row[name] for name in StackKey._fields])
-
-
 def trial_record(db: Database, trial_id: str) -> Trial:
     """The trial as it was saved. Raises NotFoundError where there is none with this id, RecordError where
     an earlier release stored what is no record any more.
@@ -110,15 +105,23 @@ def _whole_trials() -> Select[Any]:
 
 
 def _assembled(connection: Connection, statement: Select[Any]) -> Iterator[Trial]:
+    for row, stack, samples in whole_rows(connection, statement):
+        yield _assemble(row, stack, samples)
+
+
+def whole_rows(
+    connection: Connection, statement: Select[Any]
+) -> Iterator[tuple[RowMapping, Stack, dict[str, list[int]]]]:
+    """The rows of a statement with `TRIAL_COLUMNS`, what each shares with others, and its arrays by kind."""
     stacks = Stacks(connection)
     # Closed where a record cannot be read too: a cursor of the server would stay open.
     with connection.execute(statement.execution_options(yield_per=_BATCH)).mappings() as result:
         for rows in result.partitions():
             samples = load_samples(connection, [row["trial_id"] for row in rows])
-            keys = [stack_key(row) for row in rows]
+            keys = [StackKey(*[row[name] for name in StackKey._fields]) for row in rows]
             stacks.load(keys)
             for row, key in zip(rows, keys, strict=True):
-                yield _assemble(row, stacks.of(key), samples[row["trial_id"]])
+                yield row, stacks.of(key), samples[row["trial_id"]]
 
 
 class Stacks:
