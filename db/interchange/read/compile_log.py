@@ -15,7 +15,7 @@ from pathlib import PurePath
 from typing import Any
 
 from db.interchange.files.fields import NS_PER_S
-from db.records.evidence import CacheCounters, CompilerEvent, CompilerFacts, PhasesNs
+from db.records.evidence import CacheCounters, CompilerEvent, CompilerFacts
 from db.records.fields import INT64_MAX
 from db.records.identity import CacheState
 
@@ -264,11 +264,6 @@ class CompileLog:
         caches = {name.partition("_" + name.rsplit("_", 1)[-1])[0] for name in self._cache}
         names = [f"{cache}_{answer}" for cache in caches for answer in _ANSWERS.values()]
         return CacheCounters(**{name: self._cache[name] for name in names})
-
-
-def record_phases(spent_ns: Mapping[str, int]) -> PhasesNs:
-    """The phases of the record; those that did not run are null."""
-    return PhasesNs(**dict(spent_ns))
 
 
 def _moment_ns(since_1970: float) -> int:
