@@ -72,6 +72,11 @@ class CaseKey(Result):
     source_name: str | None = None
     timing_method: str | None = None
 
+    @property
+    def ids(self) -> tuple[str, str]:
+        """Of the workload and of the strategy."""
+        return self.workload_id, self.strategy_id
+
 
 class Row(Result):
     """The verdict on one metric of one matched case.
@@ -240,11 +245,7 @@ class Comparison(Result):
         """
         verdicts: dict[tuple[str, str], Verdict] = {}
         for verdict in (Verdict.UNCHANGED, Verdict.INCONCLUSIVE, Verdict.IMPROVED, Verdict.REGRESSED):
-            verdicts |= {
-                (row.case.workload_id, row.case.strategy_id): verdict
-                for row in self.rows
-                if row.verdict is verdict
-            }
+            verdicts |= {row.case.ids: verdict for row in self.rows if row.verdict is verdict}
         return verdicts
 
     def to_json(self) -> dict[str, Any]:

@@ -94,7 +94,7 @@ class FollowUp(StrEnum):
 
 def row_subject(row: Row) -> tuple[str, str, str]:
     """Which case and metric a row is about: workload id, strategy id, metric."""
-    return row.case.workload_id, row.case.strategy_id, row.metric.value
+    return *row.case.ids, row.metric.value
 
 
 def side_keys(comparison: Comparison) -> tuple[str, str]:

@@ -38,22 +38,18 @@ def advice(rows: Sequence[Row], keys: Sequence[CaseKey], seconds: Floats, policy
     open_rows = [row for row in rows if row.metric in ADVISED and row.verdict is Verdict.INCONCLUSIVE]
     if not open_rows:
         return None
-    cost = {_ids(key): each for key, each in zip(keys, seconds.tolist(), strict=True)}
+    cost = {key.ids: each for key, each in zip(keys, seconds.tolist(), strict=True)}
     below = [row for row in open_rows if row.more_trials and _below_smallest(row, policy)]
-    waiting = {_ids(row.case) for row in below}
-    planned = [row for row in open_rows if row.more_trials and _ids(row.case) not in waiting]
+    waiting = {row.case.ids for row in below}
+    planned = [row for row in open_rows if row.more_trials and row.case.ids not in waiting]
     smallest, target = _step(below, cost), _step(planned, cost)
-    unseen = len({_ids(row.case) for row in open_rows if row.unseen})
+    unseen = len({row.case.ids for row in open_rows if row.unseen})
     return Advice(
         smallest=smallest,
         target=target,
         unseen=unseen,
         sentences=tuple(_sentences(smallest, target, unseen, policy)),
     )
-
-
-def _ids(case: CaseKey) -> tuple[str, str]:
-    return case.workload_id, case.strategy_id
 
 
 def _below_smallest(row: Row, policy: Policy) -> bool:
@@ -63,7 +59,7 @@ def _below_smallest(row: Row, policy: Policy) -> bool:
 def _step(rows: Iterable[Row], cost: dict[tuple[str, str], float]) -> AdviceStep | None:
     more: dict[tuple[str, str], int] = {}
     for row in rows:
-        more[_ids(row.case)] = max(more.get(_ids(row.case), 0), row.more_trials or 0)
+        more[row.case.ids] = max(more.get(row.case.ids, 0), row.more_trials or 0)
     if not more:
         return None
     known = [cost[case] for case in more if math.isfinite(cost[case])]

@@ -69,10 +69,10 @@ def suspicions(comparison: Comparison) -> tuple[Suspicion, ...]:
     by_case: dict[tuple[str, str], list[Row]] = {}
     for row in comparison.rows:
         if _is_suspicious(row) and _is_worse(row):
-            by_case.setdefault(_ids(row.case), []).append(row)
+            by_case.setdefault(row.case.ids, []).append(row)
     suspected = []
     for rows in by_case.values():
-        rows.sort(key=_strength)
+        rows.sort(key=lambda row: 1.0 if row.p_value is None else row.p_value)
         metrics = tuple(row.metric for row in rows)
         suspected.append(Suspicion(case=rows[0].case, metrics=metrics, p_value=rows[0].p_value))
     return tuple(sorted(suspected, key=lambda s: 1.0 if s.p_value is None else s.p_value))
@@ -82,10 +82,6 @@ def _is_suspicious(row: Row) -> bool:
     if row.verdict is Verdict.REGRESSED:
         return counts_as_regression(row) and row.p_value is not None
     return row.suspected and row.verdict is Verdict.INCONCLUSIVE
-
-
-def _strength(row: Row) -> float:
-    return 1.0 if row.p_value is None else row.p_value
 
 
 def _is_worse(row: Row) -> bool:
@@ -119,16 +115,12 @@ def decide(plan: ConfirmationPlan, fresh: Comparison | None) -> tuple[Confirmati
     Confirmed: the fresh trials alone say regressed. Everything else that was measured
     is not reproduced, its cause `noise`. `fresh` is None when no fresh trial arrived.
     """
-    rows = {} if fresh is None else {(_ids(row.case), row.metric): row for row in fresh.rows}
+    rows = {} if fresh is None else {(row.case.ids, row.metric): row for row in fresh.rows}
     return tuple(
-        _decide_one(suspicion, metric, rows.get((_ids(suspicion.case), metric)))
+        _decide_one(suspicion, metric, rows.get((suspicion.case.ids, metric)))
         for suspicion in plan.suspicions
         for metric in suspicion.metrics
     )
-
-
-def _ids(case: CaseKey) -> tuple[str, str]:
-    return case.workload_id, case.strategy_id
 
 
 def _decide_one(suspicion: Suspicion, metric: Metric, row: Row | None) -> Confirmation:

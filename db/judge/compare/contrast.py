@@ -127,17 +127,9 @@ def _blocked(used: Observations, block: Ints, cases: int) -> Contrasts:
     freedom = np.bincount(cell_case, inner, cases).astype(np.float64) - (total > 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = np.where(freedom > 0, squares / freedom, np.nan)
-    nothing = np.zeros(cases)
+    no, none = np.zeros(cases, dtype=np.bool_), np.zeros((cases, 2), dtype=np.int64)
     return Contrasts(
-        difference,
-        scale,
-        variance,
-        freedom,
-        nothing,
-        np.zeros(cases, dtype=np.bool_),
-        np.zeros(cases, dtype=np.bool_),
-        np.zeros((cases, 2), dtype=np.int64),
-        np.full((cases, 2), np.nan),
+        difference, scale, variance, freedom, np.zeros(cases), no, no, none, np.full((cases, 2), np.nan)
     )
 
 

@@ -20,7 +20,7 @@ from db.metrics.groups import Bools, Floats, Groups, Ints, equal_to, floats
 from db.records.trial import NumericsStatus
 from db.wording.units import words
 
-_COLUMNS = {Metric.GRAPH_BREAKS: "graph_breaks", Metric.RECOMPILES: "recompiles"}
+COUNTS = {Metric.GRAPH_BREAKS: "graph_breaks", Metric.RECOMPILES: "recompiles"}
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def count_rows(trials: DataFrame, case: Ints, cases: int) -> list[Counted]:
     cells = Groups(case * 2 + trials["side"].to_numpy(dtype=np.int64), 2 * cases)
     rows = []
     passed = passed_mask(trials)
-    for metric, column in _COLUMNS.items():
+    for metric, column in COUNTS.items():
         counts = _known_by_cell(cells, np.where(passed, floats(trials[column]), np.nan))
         for number, (base, head) in enumerate(zip(counts[::2], counts[1::2], strict=True)):
             if base and head:
@@ -108,9 +108,8 @@ def compare_counts(
         verdict = Verdict.UNCHANGED if low == high else Verdict.INCONCLUSIVE
     reason = f"{_range(low)} to {_range(high)}, compared exactly."
     if verdict is Verdict.INCONCLUSIVE:
-        reason = (
-            f"The count varies between trials: {_range(low)} on the base side, {_range(high)} on the head."
-        )
+        both = f"{_range(low)} on the base side, {_range(high)} on the head"
+        reason = f"The count varies between trials: {both}."
     return Counted(
         case=case,
         metric=metric,

@@ -79,18 +79,13 @@ class Cells:
     squares: Floats
 
 
-def no_past(cases: int) -> SeriesNoise:
-    """What `series_noise` knows of `cases` cases without a past: nothing."""
-    return SeriesNoise(np.full(cases, np.nan), np.zeros(cases), np.zeros(cases, dtype=np.int64))
-
-
 def series_noise(past: Past, cases: int, policy: Policy) -> SeriesNoise:
     """From the trials within each past run where runs hold several, else from run to run within segments.
 
     `df` is at most `policy.history_df_limit`: an old machine does not vouch for today's for ever.
     """
     if not len(past.x):
-        return no_past(cases)
+        return SeriesNoise(np.full(cases, np.nan), np.zeros(cases), np.zeros(cases, dtype=np.int64))
     cells = past.cells
     runs = np.bincount(cells.series, minlength=cases).astype(np.int64)
     df = np.bincount(cells.series, cells.n - 1, cases)

@@ -21,7 +21,6 @@ from db.judge.compare.noise_floor import NoiseFloor, floor_variations
 from db.judge.compare.rows import (
     Context,
     Findings,
-    SideValues,
     counted_row,
     incomparable_row,
     measured_row,
@@ -233,16 +232,18 @@ def _judge_measured(
     }
     families = max(1, sum(bool(enough_trials(t, policy).any()) for t in tested.values()))
 
-    def part(name: str) -> tuple[Tested, MetricDecisions]:
-        before = None if earlier is None else getattr(earlier, name)
-        decisions = judge(test(getattr(values, name), before), Metric.LATENCY, 1)
-        return decisions.tested, decisions.decisions
+    def parts(eager: str, compiled: str) -> Parts:
+        both = []
+        for name in (eager, compiled):
+            part = test(getattr(values, name), None if earlier is None else getattr(earlier, name))
+            both.append((part, judge(part, Metric.LATENCY, 1).decisions))
+        return Parts.of(*both)
 
     decided = {metric: judge(each, metric, families) for metric, each in tested.items()}
     return _Measured(
         decided,
-        parts=Parts.of(part("eager"), part("compiled")),
-        device_parts=Parts.of(part("eager_device"), part("compiled_device")),
+        parts=parts("eager", "compiled"),
+        device_parts=parts("eager_device", "compiled_device"),
         bounds=bounds,
         cycles=_cycles(test(values.cycles, None), tested[Metric.DEVICE_TIME]),
     )
@@ -277,13 +278,12 @@ def _context(
     canaries = np.array(matched.canary, dtype=np.bool_)
     base, head = (summaries[side] for side in SIDES)
     of_base, of_head = _places(matched, base), _places(matched, head)
-    values: tuple[SideValues, ...] = (side_values(base, of_base), side_values(head, of_head))
     metrics = measured.metrics
     on_gpu = ~equal_to(matched.trials["device"], "cpu") & matched.trials["device"].notna().to_numpy()
     return Context(
         keys=matched.keys,
-        base=values[0],
-        head=values[1],
+        base=side_values(base, of_base),
+        head=side_values(head, of_head),
         eager=is_eager(base)[of_base].tolist(),
         parts=measured.parts,
         device_parts=measured.device_parts,
@@ -321,13 +321,9 @@ def _timed_by_two(matched: MatchedCases) -> dict[int, tuple[str, str]]:
 
 def _thresholds(matched: MatchedCases, metric: Metric, policy: Policy) -> tuple[Floats, Floats]:
     """Minimum effect and margin of every case, overrides applied."""
-    if policy.overrides:
-        thresholds = [policy.for_case(key.workload, key.strategy, metric) for key in matched.keys]
-    else:
-        thresholds = [policy.thresholds[metric]] * len(matched.keys)
-    return np.array([t.minimum_effect for t in thresholds]), np.array(
-        [t.unchanged_margin for t in thresholds]
-    )
+    limits = [policy.for_case(key.workload, key.strategy, metric) for key in matched.keys]
+    both = ([t.minimum_effect for t in limits], [t.unchanged_margin for t in limits])
+    return np.array(both[0]), np.array(both[1])
 
 
 def _past(
@@ -340,7 +336,7 @@ def _past(
     earlier = equal_to(history["machine_id"], str(matched.machine_id)) & ~_compared(history, sides)
     # A history has sixty columns, of which the copy needs a fourth.
     mine = history[[name for name in (*PastLayout.COLUMNS, *GPU_COLUMNS) if name in history]]
-    numbers = {(key.workload_id, key.strategy_id): i for i, key in enumerate(matched.keys)}
+    numbers = {key.ids: i for i, key in enumerate(matched.keys)}
     return PastLayout.of(in_time_order(mine if earlier.all() else mine[earlier]), numbers, _timing(matched))
 
 
@@ -370,7 +366,7 @@ def _summaries(sides: DataFrame, matched: MatchedCases) -> dict[str, DataFrame]:
     """Each side's cases on the machine, matched or not, summed up as everywhere else in the project."""
     on_machine = sides["machine_id"] == matched.machine_id
     # Of a matched case only what is compared: beside it there may be trials that were timed otherwise.
-    compared = {(key.workload_id, key.strategy_id) for key in matched.keys}
+    compared = {key.ids for key in matched.keys}
     matching = set(matched.trials["trial_id"].tolist())
     ids = (sides[name].tolist() for name in ("workload_id", "strategy_id", "trial_id"))
     on_machine &= np.array(
@@ -390,7 +386,7 @@ def _places(matched: MatchedCases, summary: DataFrame) -> Ints:
     """Where every matched case stands in the summary of a side, in the order of its number."""
     cases = zip(summary["workload_id"].tolist(), summary["strategy_id"].tolist(), strict=True)
     places = {case: place for place, case in enumerate(cases)}
-    return np.array([places[key.workload_id, key.strategy_id] for key in matched.keys], dtype=np.int64)
+    return np.array([places[key.ids] for key in matched.keys], dtype=np.int64)
 
 
 def _geomean(

@@ -6,7 +6,9 @@ moderated t-test; the canary says whether the machine moved.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -45,6 +47,7 @@ class Parts:
 
         return cls(eager[0].test.difference, compiled[0].test.difference, moved(eager[1]), moved(compiled[1]))
 
+    @cached_property
     def who(self) -> list[WhoMoved | None]:
         """Per case; None where eager was not measured beside compiled."""
         measured = np.isfinite(self.eager) & np.isfinite(self.compiled)
@@ -53,6 +56,17 @@ class Parts:
             _MOVED[eager, compiled] if both else None
             for both, eager, compiled in zip(*(each.tolist() for each in flags), strict=True)
         ]
+
+    @cached_property
+    def changes(self) -> tuple[list[float | None], list[float | None]]:
+        """Relative ones of eager and of compiled, per case."""
+        eager, compiled = ([*map(relative, each.tolist())] for each in (self.eager, self.compiled))
+        return eager, compiled
+
+
+def relative(difference: float) -> float | None:
+    """A log ratio as a relative change."""
+    return math.expm1(difference) if math.isfinite(difference) else None
 
 
 _TIMED = (

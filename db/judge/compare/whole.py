@@ -87,11 +87,7 @@ def _latency(comparison: Comparison, confirmed: Collection[tuple[str, str]] | No
     for row in timed:
         kinds[row.case.strategy_kind == StrategyKind.EAGER.value].append(row)
     slower = [row.case for row in timed if row.verdict is Verdict.REGRESSED]
-    known = (
-        None
-        if confirmed is None
-        else sum((case.workload_id, case.strategy_id) in confirmed for case in slower)
-    )
+    known = None if confirmed is None else sum(case.ids in confirmed for case in slower)
     yield words.latency_moved(_moved(kinds[False]), _moved(kinds[True]), known)
     device, issue = (
         [row for row in comparison.rows if row.metric is metric]

@@ -55,7 +55,7 @@ def release_steps(
         ReleaseStep(base_build=base, head_build=head, base_torch=torch[base], head_torch=torch[head], row=row)
         for base, head, comparison in release_comparisons(trials, compare)
         for row in comparison.rows
-        if (row.case.workload_id, row.case.strategy_id) == (workload_id, strategy_id) and row.metric is metric
+        if row.case.ids == (workload_id, strategy_id) and row.metric is metric
     )
 
 
@@ -72,7 +72,7 @@ def release_events(trials: DataFrame, compare: Compare) -> Iterator[ChangeEvent]
             moved = row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
             if not moved or row.p_value is None or row.base is None or row.head is None:
                 continue
-            series_id = series[row.case.workload_id, row.case.strategy_id]
+            series_id = series[row.case.ids]
             unique = {"series": series_id, "metric": row.metric.value, "build": head}
             yield ChangeEvent(
                 event_id=identity(unique),
