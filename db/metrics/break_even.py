@@ -125,13 +125,8 @@ def _interval(steps: int | Never, low: float, high: float) -> tuple[str, float |
 
 
 _COLUMNS = (
-    "break_even",
-    "break_even_reason",
-    "break_even_steps",
-    "break_even_interval",
-    "break_even_low",
-    "break_even_high",
-    "break_even_time_ns",
+    *("break_even", "break_even_reason", "break_even_steps"),
+    *("break_even_interval", "break_even_low", "break_even_high", "break_even_time_ns"),
 )
 
 

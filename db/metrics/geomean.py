@@ -61,19 +61,15 @@ def geomean(values: Iterable[float]) -> float | None:
     return math.exp(math.fsum(logs) / len(logs)) if logs else None
 
 
-def matched_geomeans(
-    sides: Mapping[str, DataFrame], *, on: tuple[str, ...] = CASE, value: str = "speedup"
-) -> MatchedGeomeans:
-    """Geometric means of `value` per side.
+def matched_geomeans(sides: Mapping[str, DataFrame], *, on: tuple[str, ...] = CASE) -> MatchedGeomeans:
+    """Geometric means of the speedup per side.
 
     `sides`: rows of `summarize_cases` by the name of the side, such as two builds (`on` the case) or several
     strategies (`on=("workload_id",)`). Eager cases are the reference and take no part. Raises UnitError where
     the sides mix machines or a side has several rows of the same `on`.
     """
-    needed = dict.fromkeys((*on, value, *NEEDED))
-    return geomeans_of_rows(
-        {name: row_dicts(frame[list(needed)]) for name, frame in sides.items()}, on=on, value=value
-    )
+    needed = dict.fromkeys((*on, "speedup", *NEEDED))
+    return geomeans_of_rows({name: row_dicts(frame[list(needed)]) for name, frame in sides.items()}, on=on)
 
 
 def geomeans_of_rows(

@@ -17,13 +17,8 @@ from db.tables.trials import LATEST, SERIES, TRIAL_DETAIL, WORKLOAD
 
 # Before the first compiled call, in the order in which they happen.
 _BEFORE_FIRST_CALL = (
-    "interpreter",
-    "import_torch",
-    "harness",
-    "import_libraries",
-    "import_compile_stack",
-    "build_model",
-    "eager_first",
+    *("interpreter", "import_torch", "harness", "import_libraries", "import_compile_stack"),
+    *("build_model", "eager_first"),
 )
 UNATTRIBUTED = "unattributed"
 PHASES: tuple[str, ...] = (*_BEFORE_FIRST_CALL, *PhasesNs.model_fields, "first_call", UNATTRIBUTED)

@@ -14,7 +14,7 @@ from db.queries.filters import Filters
 from db.queries.selection import CASES, matching_series, matching_trials, plain, read_frame, selected
 from db.records.strategies import sort_key
 from db.records.trial import SourceKind
-from db.records.versions import version_key
+from db.records.versions import stack_order
 from db.tables.run_parts import RUN_PART
 from db.tables.trials import BUILD, MACHINE, RUN, SERIES, STRATEGY, TRIAL, WORKLOAD
 
@@ -52,8 +52,6 @@ def _source_kind() -> ColumnElement[SourceKind]:
 _TALLIES = ("trials", "failed_trials", "cancelled_trials", "first_seen_at", "last_seen_at")
 BEGAN = func.coalesce(RUN.c.started_at, RUN.c.first_seen_at)
 """When a run began; one that was not announced began with its first trial."""
-# In the order in which a difference matters for the order of builds.
-_STACK = ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os")
 
 
 def machines(db: Database) -> pd.DataFrame:
@@ -131,8 +129,7 @@ def version_order(row: Mapping[str, Any]) -> tuple[object, ...]:
 
     Torch decides, then what it stands on; builds that differ in none of that, by first seen.
     """
-    stack = (None if pd.isna(row[name]) else row[name] for name in _STACK)
-    return (*map(version_key, stack), row["first_seen_at"], row["build_id"])
+    return (*stack_order(row), row["first_seen_at"], row["build_id"])
 
 
 def _sorted(frame: pd.DataFrame, key: Callable[[dict[str, Any]], tuple[object, ...]]) -> pd.DataFrame:

@@ -37,13 +37,9 @@ def roofs_of(database: Database, run_id: str) -> Roofs | None:
 
 
 ROOFLINE_COLUMNS = {
-    "workload_id": "str",
-    "strategy": "str",
-    "operations": "float64",
-    "bytes": "float64",
-    "step_ns": "float64",
-    "roof_operations_per_s": "float64",
-    "roof_bytes_per_s": "float64",
+    **{"workload_id": "str", "strategy": "str"},
+    **dict.fromkeys(("operations", "bytes", "step_ns"), "float64"),
+    **dict.fromkeys(("roof_operations_per_s", "roof_bytes_per_s"), "float64"),
 }
 
 

@@ -39,29 +39,13 @@ from db.tables.trials import (
 )
 
 SAMPLE_KINDS = (
-    "warmup_ns",
-    "samples_ns",
-    "control_warmup_ns",
-    "control_samples_ns",
-    "host_samples_ns",
-    "control_host_samples_ns",
-    *DEVICE_TIMES,
-    *CONTROL_TIMES,
+    *("warmup_ns", "samples_ns", "control_warmup_ns", "control_samples_ns"),
+    *("host_samples_ns", "control_host_samples_ns"),
+    *(*DEVICE_TIMES, *CONTROL_TIMES),
 )
 DETAIL_PARTS = (
-    "failure",
-    "cold_start",
-    "summary",
-    "memory",
-    "compiler",
-    "numerics",
-    "device_state",
-    "host_state",
-    "sampling",
-    "profile",
-    "trace",
-    "stream",
-    "timing",
+    *("failure", "cold_start", "summary", "memory", "compiler", "numerics", "device_state", "host_state"),
+    *("sampling", "profile", "trace", "stream", "timing"),
 )
 # The quantiles a trial's row keeps: p05, median, p95, p99.
 _SHARES = (0.05, 0.5, 0.95, 0.99)
@@ -75,13 +59,9 @@ _COLD_START = (
     *("first_call_cpu_ns", "first_call_instructions"),
 )
 _MEMORY = (
-    "peak_bytes",
-    "peak_reserved_bytes",
-    "peak_with_compile_bytes",
-    "peak_rss_bytes",
-    "control_peak_bytes",
+    *("peak_bytes", "peak_reserved_bytes", "peak_with_compile_bytes"),
+    *("peak_rss_bytes", "control_peak_bytes"),
 )
-
 
 _arrays_of, _details_of = attrgetter(*SAMPLE_KINDS), attrgetter(*DETAIL_PARTS)
 

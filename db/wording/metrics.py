@@ -192,13 +192,7 @@ _ENTRIES = (
         "The latency that 95 % of a process's steps do not exceed.",
     ),
     MetricEntry(
-        *(
-            "throughput",
-            "Throughput",
-            "1/s",
-            _per_second,
-            "throughput_per_s",
-        ),
+        *("throughput", "Throughput", "1/s", _per_second, "throughput_per_s"),
         "Items per second at the latency.",
         higher_is_better=True,
     ),

@@ -20,19 +20,8 @@ from db.metrics.groups import Ints
 from db.wording.units import words
 
 CONDITIONS = (
-    "device",
-    "device_name",
-    "machine",
-    "threads",
-    "workload_version",
-    "task",
-    "batch_size",
-    "shape",
-    "dtype",
-    "items_per_iteration",
-    "cache",
-    "scope",
-    "timing_method",
+    *("device", "device_name", "machine", "threads", "workload_version", "task", "batch_size", "shape"),
+    *("dtype", "items_per_iteration", "cache", "scope", "timing_method"),
 )
 """Columns of a trials frame that must agree before two numbers are compared, beside every single setting."""
 
