@@ -14,8 +14,6 @@ from functools import cache
 
 
 class Family(StrEnum):
-    """What kind of work a kernel does."""
-
     ATTENTION = "attention"
     MATRIX = "matrix products"
     CONVOLUTION = "convolution"

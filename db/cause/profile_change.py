@@ -51,8 +51,6 @@ class Change:
 
 @dataclass(frozen=True)
 class KernelChange(Change):
-    """One kernel."""
-
     name: str
     kernel: Kernel
 
@@ -94,8 +92,6 @@ FUSIBLE = (Family.POINTWISE, Family.REDUCTION, Family.COPY, Family.GENERATED)
 
 
 class FindingKind(StrEnum):
-    """What was found between two profiles."""
-
     LOST_FUSED_ATTENTION = "lost_fused_attention"
     GAINED_FUSED_ATTENTION = "gained_fused_attention"
     OTHER_ATTENTION = "other_attention"

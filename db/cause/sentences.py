@@ -173,7 +173,6 @@ _PLURAL = (Family.MATRIX, Family.COPY, Family.COLLECTIVE, Family.HOST)
 
 
 def finding_text(finding: Finding) -> str:
-    """One finding as a clause."""
     return _TEXTS[finding.kind].format(
         old=_time(finding.before_ns),
         new=_time(finding.after_ns),

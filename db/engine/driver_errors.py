@@ -84,11 +84,8 @@ def _is_trouble(error: DBAPIError) -> bool:
             "no such" in str(error.orig) or "syntax error" in str(error.orig)
         )
     sqlstate = getattr(error.orig, "sqlstate", None)
-    return error.connection_invalidated or sqlstate in ("42501", "25006") or _is_operational(error)
-
-
-def _is_operational(error: DBAPIError) -> bool:
-    return any(base.__name__ == "OperationalError" for base in type(error.orig).__mro__)
+    is_operational = any(base.__name__ == "OperationalError" for base in type(error.orig).__mro__)
+    return error.connection_invalidated or sqlstate in ("42501", "25006") or is_operational
 
 
 def sentence(reason: str, url: str) -> DatabaseError:

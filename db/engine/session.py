@@ -141,7 +141,6 @@ class Database:
         return int(self.scalars(text(pages if self.dialect == "sqlite" else server))[0])
 
     def close(self) -> None:
-        """Give back all connections."""
         self._reader.dispose()
         if self._writer is not None:
             self._writer.dispose()

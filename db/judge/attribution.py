@@ -102,7 +102,6 @@ class CaseAttribution(Result):
 
     @property
     def decided(self) -> bool:
-        """Whether more rounds would tell nothing new."""
         return bool(self.carried) and not self.undecided
 
 

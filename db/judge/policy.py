@@ -335,14 +335,10 @@ class Policy(PolicyPart):
         thresholds = self.thresholds[metric]
         for override in self.overrides:
             if override.fits(workload, strategy, metric):
-                thresholds = self._apply(thresholds, override)
+                effect = override.minimum_effect or thresholds.minimum_effect
+                margin = override.unchanged_margin or thresholds.unchanged_margin
+                thresholds = Thresholds(minimum_effect=effect, unchanged_margin=max(effect, margin))
         return thresholds
-
-    @staticmethod
-    def _apply(thresholds: Thresholds, override: Override) -> Thresholds:
-        effect = override.minimum_effect or thresholds.minimum_effect
-        margin = override.unchanged_margin or thresholds.unchanged_margin
-        return Thresholds(minimum_effect=effect, unchanged_margin=max(effect, margin))
 
     def with_margin(self, minimum_effect: float) -> Policy:
         """The same policy with another minimum effect of latency and speedup (`compare --margin`)."""

@@ -66,7 +66,6 @@ def steps_to_break_even(
 
 
 def _whole_ratio(value: float | Fraction) -> tuple[int, int]:
-    """Numerator and denominator, exactly."""
     return (value if isinstance(value, float) else Fraction(value)).as_integer_ratio()
 
 

@@ -66,7 +66,6 @@ CASE_COLUMNS: dict[str, str] = {
 
 
 def empty_frame(columns: dict[str, str]) -> DataFrame:
-    """No rows, every column with its type."""
     return DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in columns.items()})
 
 
@@ -86,7 +85,6 @@ def _dtype(name: str) -> Any:
 
 
 def _typed(value: Any, dtype: Any) -> Any:
-    """`value` as an array of that type."""
     if isinstance(value, list):
         # through objects: as floats, whole numbers beyond 2^53 would lose their last digits
         value = np.array(value, dtype=np.object_)

@@ -17,8 +17,6 @@ from db.wording.units import words
 
 
 class Unit(StrEnum):
-    """What a value is counted in."""
-
     NANOSECONDS = "ns"
     BYTES = "B"
 

@@ -23,7 +23,6 @@ class QueuedJob(NamedTuple):
 
 
 def has_queue(db: Database) -> bool:
-    """Whether the queue's tables are there."""
     with db.read() as connection:
         return queue_is_there(connection)
 
@@ -66,12 +65,10 @@ def live_workers(db: Database, within_s: float) -> int:
 
 
 def stored_trials(db: Database, trial_ids: Collection[str]) -> set[str]:
-    """Those of these trials that are in the database."""
     return set(db.scalars(select(TRIAL.c.trial_id).where(TRIAL.c.trial_id.in_(trial_ids))))
 
 
 def announced_runs(db: Database, run_ids: Collection[str]) -> set[str]:
-    """Those of these runs that were announced."""
     statement = select(RUN.c.run_id).where(RUN.c.run_id.in_(run_ids), RUN.c.started_at.is_not(None))
     return set(db.scalars(statement))
 
@@ -122,7 +119,6 @@ def workers_of(connection: Connection, queue: str, after: datetime) -> set[str]:
 
 
 def demand(db: Database, queue: str, stalled_s: float, alive_after: datetime) -> tuple[int, int]:
-    """How many jobs of `queue` wait, and how many workers live."""
     with db.read() as connection:
         workers = workers_of(connection, queue, alive_after)
         return waiting_jobs(connection, queue, stalled_s), len(workers)

@@ -63,7 +63,6 @@ class Stack:
     build: Build
 
     def parts(self) -> dict[str, Workload | Strategy | Machine | Build]:
-        """The parts of a record, by name."""
         return {
             "workload": self.workload,
             "strategy": self.strategy,

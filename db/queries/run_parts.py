@@ -84,7 +84,8 @@ def measured_builds(
 
 def _builds(db: Database, filters: Filters, *, only_measured: bool, newest: int | None = None) -> list[str]:
     measured: ColumnElement[bool]
-    if _is_of_whole_runs(filters):
+    # Whether a run is either in the selection with all its trials or out of it.
+    if filters == Filters(machines=filters.machines, suites=filters.suites, builds=filters.builds):
         build, when, conditions = RUN_PART.c.build_id, RUN_PART.c.last_seen_at, _of_parts(filters)
         measured = RUN_PART.c.run_id.in_(select(RUN.c.run_id).where(is_measured()))
     else:
@@ -142,7 +143,6 @@ def series_by_build(
 
 
 def _torch_of(connection: Connection, build_ids: Iterable[str]) -> dict[str, str]:
-    """Build id -> version of torch."""
     statement = select(BUILD.c.build_id, BUILD.c.torch).where(BUILD.c.build_id.in_(list(build_ids)))
     return {row.build_id: row.torch for row in connection.execute(statement)}
 
@@ -292,12 +292,6 @@ def _runs(
         .limit(limit)
     )
     return tuple(connection.scalars(statement))
-
-
-def _is_of_whole_runs(filters: Filters) -> bool:
-    """Whether a run is either in the selection with all its trials or out of it."""
-    whole = Filters(machines=filters.machines, suites=filters.suites, builds=filters.builds)
-    return filters == whole
 
 
 def _of_parts(filters: Filters) -> list[ColumnElement[bool]]:

@@ -57,7 +57,6 @@ def queue(db: Database, *, limit: int | None = None, offset: int = 0) -> list[Ru
 
 
 def running_requests(db: Database) -> list[RunRequest]:
-    """Requests that some service is measuring, or was when it died."""
     return _requests(db, select(RUN_REQUEST), (RequestState.RUNNING,))
 
 

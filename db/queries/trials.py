@@ -105,7 +105,6 @@ def frame_where(
 
 
 def trials_of_runs(connection: Connection, filters: Filters, run_ids: Sequence[str]) -> pd.DataFrame:
-    """Like `trials_frame`, of some runs."""
     return frame_where(connection, [TRIAL.c.run_id.in_(run_ids), *matching(filters)], filters)
 
 
@@ -204,7 +203,6 @@ def newest_trials_frame(db: Database, filters: Filters, limit: int) -> pd.DataFr
 
 
 def any_trial(db: Database, filters: Filters) -> bool:
-    """Whether `filters` let any trial through."""
     return bool(db.scalars(select(TRIAL.c.trial_id).where(*matching(filters)).limit(1)))
 
 

@@ -208,7 +208,6 @@ class Token(BaseModel):
     revoked_by: str | None = None
 
     def has_ended(self, now: datetime) -> bool:
-        """Whether it was revoked or its time is over."""
         return self.revoked_at is not None or (self.expires_at is not None and self.expires_at <= now)
 
     def opens(self, scope: Scope, now: datetime) -> bool:

@@ -300,12 +300,10 @@ def _holds(value: Any) -> bool:
 
 
 def version_of(trial: Trial) -> int:
-    """The number of the record's version."""
     return int(trial.schema_.rpartition("/")[2])
 
 
 def headline_of(trial: Trial) -> str:
-    """The name of the array that is the trial's latency."""
     return f"{(trial.timing.headline if trial.timing else Headline.SAMPLES).value}_ns"
 
 

@@ -173,7 +173,6 @@ class Moved:
 
     @property
     def any(self) -> bool:
-        """Whether any case moved."""
         return self.slower + self.faster > 0
 
 

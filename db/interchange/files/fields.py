@@ -105,7 +105,6 @@ class Fields:
         return min(round(value), INT64_MAX)
 
     def count(self, key: str) -> int | None:
-        """A whole number of 0 or more."""
         number = self.number(key)
         if number is None:
             return None

@@ -200,7 +200,6 @@ class CompileLog:
 
     @property
     def compiled(self) -> bool:
-        """Whether there was any compilation in it."""
         return bool(self.compiles) or self.began_ns is not None
 
     @property
@@ -231,7 +230,6 @@ class CompileLog:
         return guards | ({"guard_latency_us": float(sum(latencies))} if latencies else {})
 
     def facts(self) -> CompilerFacts:
-        """Graphs, breaks, recompilations, skips and caches."""
         graphs = [each for each in self.compiles if each.get("graph_op_count")]
         recompiles = Counter(
             (reason, self._places.get(frame)) for (frame, _), reason in self._recompiles.items()

@@ -68,7 +68,6 @@ def _known_by_cell(cells: Groups, values: Floats) -> list[list[float]]:
 
 
 def _outcomes(cells: Groups, passed: Bools, trials: DataFrame) -> list[CaseOutcome]:
-    """How the trials of each cell ended."""
     every = np.ones(len(trials), dtype=np.bool_)
     counts = [cells.sum(flags).astype(np.int64) for flags in (every, checked_mask(trials), ~passed)]
     kinds: list[list[Any]] = [[] for _ in range(cells.count)]
@@ -88,7 +87,6 @@ def checked_mask(trials: DataFrame) -> Bools:
 
 
 def known(values: Floats, chosen: Bools) -> Floats:
-    """The values of the chosen trials that are numbers."""
     mine = values[chosen]
     return mine[np.isfinite(mine)]
 

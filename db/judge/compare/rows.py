@@ -62,13 +62,11 @@ class Context:
     policy: Policy
 
     def clock(self, metric: Metric, case: int) -> Clock:
-        """What device time or issue time says of the case."""
         findings = self.findings[metric]
         verdict = findings.verdict[case]
         return Clock(findings.difference[case], verdict in _MOVED, verdict is Verdict.UNCHANGED)
 
     def timed_apart(self, case: int) -> bool:
-        """Whether device and issue time of this case were measured."""
         both = (self.findings[metric].difference[case] for metric in (Metric.DEVICE_TIME, Metric.ISSUE_TIME))
         return all(math.isfinite(each) for each in both)
 

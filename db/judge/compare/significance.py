@@ -215,7 +215,6 @@ def _half_width(test: TTest, confidence: float) -> Floats:
 
 
 def power_quantile(power: float) -> float:
-    """The standard normal quantile of this power."""
     return float(special.ndtri(power))
 
 

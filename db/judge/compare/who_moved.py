@@ -127,8 +127,10 @@ def cause_of(
         return CauseClass.MACHINE
     if metric is Metric.ISSUE_TIME:
         return CauseClass.HOST
+    cause: CauseClass | None
     if metric in _RATIOS:
-        cause = CauseClass.EAGER if eager_case or who is WhoMoved.EAGER else _of_ratio(who)
+        compiled = CauseClass.COMPILER if who in (WhoMoved.COMPILED, WhoMoved.BOTH) else None
+        cause = CauseClass.EAGER if eager_case or who is WhoMoved.EAGER else compiled
     else:
         shared = metric in (Metric.LATENCY, Metric.DEVICE_TIME) and who is WhoMoved.BOTH
         cause = CauseClass.EAGER if eager_case or shared else CauseClass.COMPILER
@@ -137,7 +139,3 @@ def cause_of(
         # Of the wall time of a step it is not the code that changed, or nobody can say that it is.
         return CauseClass.HOST if on is Bound.HOST and cause is not None else None
     return cause
-
-
-def _of_ratio(who: WhoMoved | None) -> CauseClass | None:
-    return CauseClass.COMPILER if who in (WhoMoved.COMPILED, WhoMoved.BOTH) else None
