@@ -143,10 +143,7 @@ def _host_sentence(trial: Trial, change: ProfileChange) -> str | None:
 
 
 # Issue time is the host's alone; the wall time of a step shows the host where the device did not move.
-_HOST_CLOCKS = (
-    ("issue_ns", "issuing a step"),
-    ("host_samples_ns", "a synchronised step"),
-)
+_HOST_CLOCKS = (("issue_ns", "issuing a step"), ("host_samples_ns", "a synchronised step"))
 
 
 _TEXTS = {

@@ -23,11 +23,7 @@ _MESSAGES: tuple[tuple[str, str, str], ...] = (
     ("disk is full", "The disk that holds the database {url} is full.", "Free some space and try again."),
     ("No space left on device", "The disk of the database {url} is full.", "Free some space and try again."),
     ("file is not a database", "{url} is not a database file.", "Name another file with --db."),
-    (
-        "malformed",
-        "The database file {url} is damaged.",
-        "Restore it from a backup.",
-    ),
+    ("malformed", "The database file {url} is damaged.", "Restore it from a backup."),
     (
         "readonly database",
         "The database {url} cannot be written.",

@@ -107,8 +107,7 @@ class HistoryPolicy(PolicyPart):
         default=3, ge=1, description="nights in a row that weaker evidence has to last (measured)"
     )
     obvious_size: Positive = Field(
-        default=6.0,
-        description="a step of this many deviations of the points needs no rank test (measured)",
+        default=6.0, description="a step of this many deviations of the points needs no rank test (measured)"
     )
     points_per_side: int = Field(
         default=60, ge=5, description="points per side that enter the boundary's test (measured)"

@@ -158,8 +158,7 @@ def last_result_of(db: Database, schedule: str) -> datetime | None:
             return None
         newest: datetime | None = connection.scalar(
             select(func.max(func.coalesce(TRIAL.c.ended_at, TRIAL.c.started_at))).where(
-                TRIAL.c.run_id.in_(run_ids),
-                TRIAL.c.failure_kind.is_distinct_from(FailureKind.CANCELLED),
+                TRIAL.c.run_id.in_(run_ids), TRIAL.c.failure_kind.is_distinct_from(FailureKind.CANCELLED)
             )
         )
         return newest

@@ -17,15 +17,7 @@ from db.queries.filters import Filters
 from db.queries.frames import arrays_of, matched
 from db.queries.records import trial_record, trial_records
 from db.queries.run_parts import newest_runs_began
-from db.queries.selection import (
-    CASES,
-    any_of,
-    dtypes,
-    matching,
-    matching_series,
-    oldest_first,
-    selected,
-)
+from db.queries.selection import CASES, any_of, dtypes, matching, matching_series, oldest_first, selected
 from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, TimingMethod
 from db.tables.run_parts import RUN_PART
 from db.tables.trials import BUILD, LATEST, MACHINE, SERIES, STRATEGY, TRIAL, TRIAL_DETAIL, WORKLOAD

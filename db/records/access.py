@@ -93,11 +93,7 @@ class Roles(_Section):
 
     def role_of(self, groups: frozenset[str]) -> str | None:
         """The highest role that one of `groups` has, None for nobody."""
-        for role, named in (
-            ("operator", self.operators),
-            ("editor", self.editors),
-            ("viewer", self.viewers),
-        ):
+        for role, named in (("operator", self.operators), ("editor", self.editors), ("viewer", self.viewers)):
             if groups & set(named):
                 return role
         return None if self.everyone == "nobody" else self.everyone

@@ -51,12 +51,7 @@ class Recorded:
 
 
 def record_comparison(
-    db: Database,
-    comparison: Comparison,
-    *,
-    at: datetime,
-    channels: Sequence[str] = (),
-    fresh: bool = False,
+    db: Database, comparison: Comparison, *, at: datetime, channels: Sequence[str] = (), fresh: bool = False
 ) -> Recorded:
     """Record every regression of a comparison once, and what its verdicts mean for those recorded earlier.
 

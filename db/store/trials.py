@@ -33,12 +33,7 @@ def start_run(
     Raises ConflictError where the id belongs to a run announced with other content, RecordError for a moment
     that cannot be, as of a host with a wrong clock.
     """
-    announced = {
-        "suite": suite,
-        "label": label,
-        "started_at": started_at,
-        "planned_trials": planned_trials,
-    }
+    announced = {"suite": suite, "label": label, "started_at": started_at, "planned_trials": planned_trials}
     with db.write() as connection:
         why = wrong_moment(started_at, None, latest_moment(connection))
         if why is not None:

@@ -141,8 +141,7 @@ def detect(file: InputFile) -> Format:
     if detected is None:
         _expand(file)
         raise RecordError(
-            f"{file.shown}: is in no known format.",
-            f"Name it with --format, one of {', '.join(Format)}.",
+            f"{file.shown}: is in no known format.", f"Name it with --format, one of {', '.join(Format)}."
         )
     return detected
 

@@ -153,11 +153,7 @@ def _import_all(
 
 
 def _import_one(
-    save: Save,
-    shown: str,
-    files: Callable[[], list[InputFile]],
-    format_: str,
-    options: ImportOptions,
+    save: Save, shown: str, files: Callable[[], list[InputFile]], format_: str, options: ImportOptions
 ) -> FileReport:
     formats: tuple[Format, ...] = ()
     recognised: list[tuple[InputFile, Format]] = []

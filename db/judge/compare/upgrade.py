@@ -18,14 +18,7 @@ from db.judge.compare.judgement import MetricDecisions, Tested, enough_trials, e
 from db.judge.compare.measured import GPU_COLUMNS, Layout, PastLayout, log_values, timed_apart
 from db.judge.compare.noise import Past
 from db.judge.compare.noise_floor import NoiseFloor, floor_variations
-from db.judge.compare.rows import (
-    Context,
-    Findings,
-    counted_row,
-    incomparable_row,
-    measured_row,
-    side_values,
-)
+from db.judge.compare.rows import Context, Findings, counted_row, incomparable_row, measured_row, side_values
 from db.judge.compare.sides import (
     Selection,
     as_selection,
@@ -192,10 +185,7 @@ class _Measured:
 
 
 def _judge_measured(
-    matched: MatchedCases,
-    past: PastLayout | None,
-    policy: Policy,
-    floors: Callable[[], Sequence[NoiseFloor]],
+    matched: MatchedCases, past: PastLayout | None, policy: Policy, floors: Callable[[], Sequence[NoiseFloor]]
 ) -> _Measured:
     """Test every measured metric over all matched cases but the canary's, and both parts of each speedup."""
     cases = len(matched.keys)
