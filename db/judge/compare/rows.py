@@ -97,6 +97,11 @@ class Context:
             "cycles_change": relative(self.cycles[case]),
         }
 
+    def shared(self, metric: Metric, case: int) -> dict[str, Any]:
+        """What all rows of this metric of the case say."""
+        named = {"case": self.keys[case], "metric": metric, "unit": METRIC_UNITS[metric]}
+        return named | self.clocks_of(case)
+
     def who(self, metric: Metric, case: int) -> WhoMoved | None:
         """Who moved on the clock of the metric; of the host's time nobody asks."""
         return None if metric is Metric.ISSUE_TIME else self.parts_on(metric).who[case]
@@ -261,14 +266,11 @@ def incomparable_row(context: Context, case: int, findings: Findings) -> Row:
     """The row of a device speedup that a side lacks: device times of two methods make no speedup."""
     base, head = findings.values(case)
     return Row(
-        case=context.keys[case],
-        metric=findings.metric,
-        unit=METRIC_UNITS[findings.metric],
+        **context.shared(findings.metric, case),
         base=base,
         head=head,
         verdict=Verdict.NOT_COMPARABLE,
         cause=CauseClass.METHOD,
-        **context.clocks_of(case),
         trials=findings.trials[case],
         design=findings.design[case],
         reason=sentences.timed_by_two(*context.timed_by_two[case]),
@@ -286,9 +288,7 @@ def _never_row(
         verdict = direction
     moved = verdict in _MOVED
     return Row(
-        case=context.keys[case],
-        metric=Metric.BREAK_EVEN,
-        unit=METRIC_UNITS[Metric.BREAK_EVEN],
+        **context.shared(Metric.BREAK_EVEN, case),
         base=values[0],
         head=values[1],
         verdict=verdict,
@@ -296,7 +296,6 @@ def _never_row(
         who_moved=context.parts.who[case] if moved else None,
         cause=_cause(context, case, speedup) if moved else None,
         **context.parts_of(Metric.BREAK_EVEN, case),
-        **context.clocks_of(case),
         trials=speedup.trials[case],
         more_trials=speedup.more_trials[case] if verdict is Verdict.INCONCLUSIVE else None,
         unseen=speedup.unseen[case] if verdict is Verdict.INCONCLUSIVE else None,
@@ -310,15 +309,12 @@ def counted_row(context: Context, counted: Counted) -> Row:
     eager = context.eager[counted.case]
     moved = counted.verdict in _MOVED
     return Row(
-        case=context.keys[counted.case],
-        metric=counted.metric,
-        unit=METRIC_UNITS[counted.metric],
+        **context.shared(counted.metric, counted.case),
         base=counted.base,
         head=counted.head,
         verdict=counted.verdict,
         suspected=counted.suspected,
         cause=(CauseClass.EAGER if eager else CauseClass.COMPILER) if moved else None,
-        **context.clocks_of(counted.case),
         trials=counted.trials,
         design=Design.SEPARATE_RUNS,
         reason=counted.reason,
