@@ -24,6 +24,10 @@ class Observations:
     order: Ints
     x: Floats
 
+    def with_values(self, x: Floats) -> Observations:
+        """The trials that have a value, with it. `x`: log values, one per trial, NaN where there is none."""
+        return replace(self, x=x).where(np.isfinite(x))
+
     def where(self, mask: Bools) -> Observations:
         """Those that the flags `kept` choose; `kept` has one entry per trial."""
         return Observations(self.case[mask], self.side[mask], self.run[mask], self.order[mask], self.x[mask])

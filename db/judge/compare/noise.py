@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -37,6 +37,10 @@ class Past:
         build = np.zeros(len(keys), dtype=np.int64)
         build[cell] = self.build
         return Cells((keys // width).astype(np.int64), build, n, mean, squares)
+
+    def with_values(self, x: Floats) -> Past:
+        """The trials that have a value, with it; `x` as for `Observations.with_values`."""
+        return replace(self, x=x).where(np.isfinite(x))
 
     def where(self, mask: Bools) -> Past:
         """Those that the flags `kept` choose; `kept` has one entry per trial."""

@@ -15,7 +15,15 @@ from db.judge.compare.case_classes import canary_changes, case_bounds, class_num
 from db.judge.compare.comparable import GPU_METHODS, MatchedCases, comparable_timing, match_cases
 from db.judge.compare.counts import Counted, count_rows
 from db.judge.compare.judgement import MetricDecisions, Tested, enough_trials, examine_cases, judge_cases
-from db.judge.compare.measured import GPU_COLUMNS, Layout, PastLayout, log_values, timed_apart
+from db.judge.compare.measured import (
+    GPU_COLUMNS,
+    PAST_COLUMNS,
+    LogValues,
+    layout,
+    log_values,
+    past_layout,
+    timed_apart,
+)
 from db.judge.compare.noise import Past
 from db.judge.compare.noise_floor import NoiseFloor, floor_variations
 from db.judge.compare.rows import Context, Findings, counted_row, incomparable_row, measured_row, side_values
@@ -168,6 +176,10 @@ def compare_builds(
     return comparison.model_copy(update={"sentences": sentences(comparison)})
 
 
+_Past = tuple[Past, LogValues]
+"""Earlier trials of the compared cases, and their values."""
+
+
 @dataclass(frozen=True)
 class _Metric:
     tested: Tested
@@ -185,19 +197,18 @@ class _Measured:
 
 
 def _judge_measured(
-    matched: MatchedCases, past: PastLayout | None, policy: Policy, floors: Callable[[], Sequence[NoiseFloor]]
+    matched: MatchedCases, past: _Past | None, policy: Policy, floors: Callable[[], Sequence[NoiseFloor]]
 ) -> _Measured:
     """Test every measured metric over all matched cases but the canary's, and both parts of each speedup."""
     cases = len(matched.keys)
     bounds = case_bounds(matched.trials, matched.case, cases, policy)
     classes = class_numbers(bounds, [key.workload for key in matched.keys], matched.canary, policy)
-    layout = Layout.of(matched.trials, matched.case)
-    values = log_values(matched.trials)
-    nothing = Past.empty()
+    compared, values = layout(matched.trials, matched.case), log_values(matched.trials)
+    earlier = None if past is None else past[1]
 
     def test(x: Floats, before: Floats | None) -> Tested:
-        earlier = nothing if past is None or before is None else past.observe(before)
-        return examine_cases(layout.observe(x), earlier, cases, policy, classes)
+        history = Past.empty() if past is None or before is None else past[0].with_values(before)
+        return examine_cases(compared.with_values(x), history, cases, policy, classes)
 
     is_measured = ~np.array(matched.canary, dtype=np.bool_)
 
@@ -215,7 +226,6 @@ def _judge_measured(
         )
         return _Metric(tested, decisions, margin)
 
-    earlier = None if past is None else past.values
     tested = {
         metric: test(values.metrics[metric], None if earlier is None else earlier.metrics[metric])
         for metric in MEASURED_METRICS
@@ -318,16 +328,16 @@ def _thresholds(matched: MatchedCases, metric: Metric, policy: Policy) -> tuple[
 
 def _past(
     history: DataFrame | Callable[[MatchedCases], DataFrame] | None, sides: DataFrame, matched: MatchedCases
-) -> PastLayout | None:
+) -> _Past | None:
     if history is None or not matched.keys:
         return None
     if callable(history):
         history = history(matched)
     earlier = equal_to(history["machine_id"], str(matched.machine_id)) & ~_compared(history, sides)
     # A history has sixty columns, of which the copy needs a fourth.
-    mine = history[[name for name in (*PastLayout.COLUMNS, *GPU_COLUMNS) if name in history]]
+    mine = history[[name for name in (*PAST_COLUMNS, *GPU_COLUMNS) if name in history]]
     numbers = {key.ids: i for i, key in enumerate(matched.keys)}
-    return PastLayout.of(in_time_order(mine if earlier.all() else mine[earlier]), numbers, _timing(matched))
+    return past_layout(in_time_order(mine if earlier.all() else mine[earlier]), numbers, _timing(matched))
 
 
 def _timing(matched: MatchedCases) -> list[str]:
