@@ -75,11 +75,11 @@ def typed_frame(values: Mapping[str, object], columns: dict[str, str]) -> DataFr
     Raises KeyError where a column was forgotten.
     """
     # Column by column: of a whole frame, pandas asks for each of its ninety several times over.
-    return DataFrame({name: _typed(values[name], _dtype(dtype)) for name, dtype in columns.items()})
+    return DataFrame({name: _typed(values[name], pandas_dtype(dtype)) for name, dtype in columns.items()})
 
 
 @cache
-def _dtype(name: str) -> Any:
+def pandas_dtype(name: str) -> Any:
     """The type of that name, for which pandas asks all the types it knows."""
     return pd.api.types.pandas_dtype(name)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from db.metrics.case_columns import pandas_dtype
 
 MOMENT = "datetime64[us, UTC]"
 
@@ -24,15 +25,9 @@ def arrays_of(rows: Sequence[Sequence[Any]], columns: Mapping[str, str]) -> dict
     """The columns of `frame_of` as arrays, which have no index to be brought into line."""
     values = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
     return {
-        name: _array(list(column), _dtype(dtype))
+        name: _array(list(column), pandas_dtype(dtype))
         for (name, dtype), column in zip(columns.items(), values, strict=True)
     }
-
-
-@cache
-def _dtype(name: str) -> Any:
-    """The type of that name, for which pandas asks all the types it knows."""
-    return pd.api.types.pandas_dtype(name)
 
 
 def _array(values: list[Any], dtype: Any) -> Any:
