@@ -24,7 +24,12 @@ class OneLine(logging.Formatter):
         return "\n".join(f"    {escaped(line)}" for line in text.splitlines())
 
 
-class OneLineRecord(logging.LogRecord):
+class _Escaped(logging.LogRecord):
+    def getMessage(self) -> str:  # noqa: N802 - the name is the base's
+        return escaped(super().getMessage())
+
+
+class OneLineRecord(_Escaped):
     """For `logging.setLogRecordFactory`: one line under every formatter, those of libraries among them."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -32,15 +37,9 @@ class OneLineRecord(logging.LogRecord):
         if self.exc_info:
             self.exc_text = OneLine().formatException(self.exc_info)
 
-    def getMessage(self) -> str:  # noqa: N802 - the name is the base's
-        return escaped(super().getMessage())
 
-
-class _Plain(logging.LogRecord):
+class _Plain(_Escaped):
     """A record whose message is escaped; everything else is that of `record`."""
 
     def __init__(self, record: logging.LogRecord) -> None:
         self.__dict__.update(record.__dict__)
-
-    def getMessage(self) -> str:  # noqa: N802 - the name is the base's
-        return escaped(super().getMessage())

@@ -114,13 +114,13 @@ def _autotuning(base: CompilerFacts, head: CompilerFacts) -> Iterator[str]:
     """Operations that both sides timed candidates for: other implementations by name, other configurations by
     their number, since those of equal speed are taken by chance.
     """
-    before = {(each.operation, each.inputs): each for each in base.autotuned or ()}
-    after = {(each.operation, each.inputs): each for each in head.autotuned or ()}
-    pairs = [(each, after[key]) for key, each in before.items() if key in after]
+    sides = [{(each.operation, each.inputs): each for each in side.autotuned or ()} for side in (base, head)]
+    pairs = [(each, sides[1][key]) for key, each in sides[0].items() if key in sides[1]]
     other = [(old, new) for old, new in pairs if old.candidate != new.candidate]
     for old, new in other[:NAMED]:
         of = f" of {new.inputs}" if new.inputs else ""
-        yield f"autotuning took {_timed(new)} for {new.operation}{of} instead of {_timed(old)}"
+        taken, before = (_timed(each.candidate, each) for each in (new, old))
+        yield f"autotuning took {taken} for {new.operation}{of} instead of {before}"
     if len(other) > NAMED:
         yield f"autotuning took other kernels for {plural(len(other) - NAMED, 'more operation')}"
     configured = sum(
@@ -147,15 +147,13 @@ def autotuned_texts(facts: CompilerFacts) -> list[str]:
     for each in facts.autotuned or ():
         of = f" of {each.inputs}" if each.inputs else ""
         what = each.candidate if each.candidate != each.operation else each.configuration or "default"
-        time = "" if each.time_ns is None else f" ({duration(each.time_ns)})"
-        lines.append(f"{each.operation}{of}: {what}{time}, of {plural(each.candidates, 'candidate')}")
+        lines.append(f"{each.operation}{of}: {_timed(what, each)}, of {plural(each.candidates, 'candidate')}")
     more = len(lines) - _LISTED
     return lines if more <= 0 else [*lines[:_LISTED], plural(more, "more operation")]
 
 
-def _timed(operation: AutotunedOperation) -> str:
-    time = "" if operation.time_ns is None else f" ({duration(operation.time_ns)})"
-    return f"{operation.candidate}{time}"
+def _timed(what: str, operation: AutotunedOperation) -> str:
+    return what if operation.time_ns is None else f"{what} ({duration(operation.time_ns)})"
 
 
 def _caches(base: CompilerFacts, head: CompilerFacts) -> Iterator[str]:

@@ -8,14 +8,12 @@ Source: the libraries that torch 2.6 brings, torch/_inductor/codegen (`define_ke
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 
 
 class Family(StrEnum):
-    """What kind of work a kernel does."""
-
     ATTENTION = "attention"
     MATRIX = "matrix products"
     CONVOLUTION = "convolution"
@@ -182,12 +180,8 @@ def _operator(namespace: str, name: str) -> Kernel:
         if pattern.search(name):
             library = {"mkl": "MKL"}.get(namespace, kernel.library)
             library = "oneDNN" if namespace in _ONEDNN or name.startswith("mkldnn") else library
-            return kernel if library == kernel.library else _of_library(kernel, library)
+            return replace(kernel, library=library)
     return Kernel(Family.UNKNOWN)
-
-
-def _of_library(kernel: Kernel, library: str | None) -> Kernel:
-    return Kernel(kernel.family, library, kernel.variant, casts=kernel.casts, softmax=kernel.softmax)
 
 
 # What the profiler names besides kernels and operators; the worker already took out what is new each time.

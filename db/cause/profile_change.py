@@ -35,22 +35,9 @@ DISTURBED = 1.4
 
 
 @dataclass(frozen=True)
-class KernelChange:
-    """One kernel on both sides; 0 where a side does not list it."""
+class Change:
+    """Of a part of a step on both sides; 0 where a side does not list it."""
 
-    name: str
-    kernel: Kernel
-    before_ns: float
-    after_ns: float
-    before_calls: float
-    after_calls: float
-
-
-@dataclass(frozen=True)
-class FamilyChange:
-    """All listed kernels of a family on both sides."""
-
-    family: Family
     before_ns: float
     after_ns: float
     before_calls: float
@@ -60,6 +47,19 @@ class FamilyChange:
     def delta_ns(self) -> float:
         """Positive where it takes longer now."""
         return self.after_ns - self.before_ns
+
+
+@dataclass(frozen=True)
+class KernelChange(Change):
+    name: str
+    kernel: Kernel
+
+
+@dataclass(frozen=True)
+class FamilyChange(Change):
+    """All listed kernels of a family."""
+
+    family: Family
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,6 @@ FUSIBLE = (Family.POINTWISE, Family.REDUCTION, Family.COPY, Family.GENERATED)
 
 
 class FindingKind(StrEnum):
-    """What was found between two profiles."""
-
     LOST_FUSED_ATTENTION = "lost_fused_attention"
     GAINED_FUSED_ATTENTION = "gained_fused_attention"
     OTHER_ATTENTION = "other_attention"
@@ -133,25 +131,18 @@ def compare_profiles(before: ProfileSide, after: ProfileSide) -> ProfileChange |
     if not before.top or not after.top or on_device != (after.device_busy_fraction is not None):
         return None
     listed = _merged(before), _merged(after)
-    changes = (
-        KernelChange(
-            name,
-            classify(name),
-            listed[0].get(name, _NONE).ns,
-            listed[1].get(name, _NONE).ns,
-            listed[0].get(name, _NONE).calls,
-            listed[1].get(name, _NONE).calls,
-        )
-        for name in {**listed[0], **listed[1]}
-    )
-    kernels = _with_unfused(sorted(changes, key=lambda each: -abs(each.after_ns - each.before_ns)))
-    works = _work_ns(before), _work_ns(after)
+    changes = []
+    for name in {**listed[0], **listed[1]}:
+        (old_ns, old_calls), (new_ns, new_calls) = (each.get(name, _NONE) for each in listed)
+        changes.append(KernelChange(old_ns, new_ns, old_calls, new_calls, name, classify(name)))
+    kernels = _with_unfused(sorted(changes, key=lambda each: -abs(each.delta_ns)))
+    works, times = (_work_ns(before), _work_ns(after)), _times_ns(kernels)
     return ProfileChange(
         on_device=on_device,
         before_ns=works[0],
         after_ns=works[1],
-        before_rest_ns=max(0.0, works[0] - sum(each.before_ns for each in kernels)),
-        after_rest_ns=max(0.0, works[1] - sum(each.after_ns for each in kernels)),
+        before_rest_ns=max(0.0, works[0] - times[0]),
+        after_rest_ns=max(0.0, works[1] - times[1]),
         families=_families(kernels),
         kernels=tuple(kernels),
         copied_bytes=None
@@ -166,6 +157,17 @@ class _Spent(NamedTuple):
 
 
 _NONE = _Spent(0.0, 0.0)
+
+
+def _times_ns(changes: Iterable[Change]) -> tuple[float, float]:
+    """Of all together, before and after."""
+    some = list(changes)
+    return sum(each.before_ns for each in some), sum(each.after_ns for each in some)
+
+
+def _calls(changes: Iterable[Change]) -> tuple[float, float]:
+    some = list(changes)
+    return sum(each.before_calls for each in some), sum(each.after_calls for each in some)
 
 
 def is_disturbed(side: ProfileSide, timed_ns: float | None) -> bool:
@@ -198,16 +200,7 @@ def _families(kernels: Iterable[KernelChange]) -> tuple[FamilyChange, ...]:
     by_family: dict[Family, list[KernelChange]] = {}
     for each in kernels:
         by_family.setdefault(each.kernel.family, []).append(each)
-    changes = (
-        FamilyChange(
-            family,
-            sum(each.before_ns for each in some),
-            sum(each.after_ns for each in some),
-            sum(each.before_calls for each in some),
-            sum(each.after_calls for each in some),
-        )
-        for family, some in by_family.items()
-    )
+    changes = (FamilyChange(*_times_ns(some), *_calls(some), family) for family, some in by_family.items())
     return tuple(sorted(changes, key=lambda change: -abs(change.delta_ns)))
 
 
@@ -243,7 +236,7 @@ _DISPATCH = 0.01
 def _attention(change: ProfileChange) -> Finding | None:
     """How attention runs, where that is another way than before; None without evidence of both sides."""
     kernels = [each for each in change.kernels if each.kernel.family is Family.ATTENTION]
-    ns = sum(each.before_ns for each in kernels), sum(each.after_ns for each in kernels)
+    ns = _times_ns(kernels)
     before = {each.kernel.variant for each in kernels if each.before_ns > _DISPATCH * ns[0]}
     after = {each.kernel.variant for each in kernels if each.after_ns > _DISPATCH * ns[1]}
     if len(before) != 1 or len(after) != 1 or before == after or None in before | after:
@@ -270,7 +263,7 @@ def _with_unfused(kernels: list[KernelChange]) -> list[KernelChange]:
     matrix products around it; where a name says that attention ran unfused, the rest of it too.
     """
     fused = [each for each in kernels if each.kernel.fused_attention]
-    layers = sum(each.before_calls for each in fused), sum(each.after_calls for each in fused)
+    layers = _calls(fused)
     if bool(layers[0]) == bool(layers[1]):
         return kernels
     own = [
@@ -309,21 +302,13 @@ def _matrix(change: ProfileChange) -> Finding | None:
     """Matrix products that run elsewhere, or in another precision, than before."""
     kernels = [each for each in change.kernels if each.kernel.family is Family.MATRIX]
     known = [each for each in kernels if each.kernel.tensor_cores is not None]
-    times = {
-        on: (
-            sum(each.before_ns for each in known if each.kernel.tensor_cores is on),
-            sum(each.after_ns for each in known if each.kernel.tensor_cores is on),
-        )
-        for on in (True, False)
-    }
-    whole = sum(each.before_ns for each in kernels), sum(each.after_ns for each in kernels)
-    least = change.smallest_ns
-    on, off = times[True], times[False]
+    on, off = (
+        _times_ns(each for each in known if each.kernel.tensor_cores is there) for there in (True, False)
+    )
+    whole, least, new = _times_ns(kernels), change.smallest_ns, _main_precision(known, after=True)
     if on[0] - on[1] >= least and off[1] - off[0] >= least and on[1] <= on[0] / 2:
-        new = _main_precision(known, after=True)
         return Finding(FindingKind.LEFT_TENSOR_CORES, Family.MATRIX, *whole, after=new)
     if on[1] - on[0] >= least and off[0] - off[1] >= least and off[1] <= off[0] / 2:
-        new = _main_precision(known, after=True)
         return Finding(FindingKind.REACHED_TENSOR_CORES, Family.MATRIX, *whole, after=new)
     before, after = (_main_precision(kernels, after=side) for side in (False, True))
     if before and after and before != after:
@@ -353,18 +338,8 @@ def _fusible(change: ProfileChange) -> Finding | None:
             break
     if not families:
         return None
-    return Finding(
-        FindingKind.FUSIBLE,
-        families[0].family,
-        sum(each.before_ns for each in families),
-        sum(each.after_ns for each in families),
-        before=_number(sum(each.before_calls for each in families)),
-        after=_number(sum(each.after_calls for each in families)),
-    )
-
-
-def _number(calls: float) -> str:
-    return plural(round(calls), "kernel")
+    before, after = (plural(round(calls), "kernel") for calls in _calls(families))
+    return Finding(FindingKind.FUSIBLE, families[0].family, *_times_ns(families), before, after)
 
 
 def _of_family(change: ProfileChange, family: FamilyChange) -> Finding:
@@ -373,9 +348,8 @@ def _of_family(change: ProfileChange, family: FamilyChange) -> Finding:
     """
     for each in change.kernels:
         same = each.before_ns and each.after_ns and each.before_calls == each.after_calls
-        delta = each.after_ns - each.before_ns
-        if each.kernel.family is family.family and same and delta * family.delta_ns > 0:
-            if abs(delta) >= 0.8 * abs(family.delta_ns):
+        if each.kernel.family is family.family and same and each.delta_ns * family.delta_ns > 0:
+            if abs(each.delta_ns) >= 0.8 * abs(family.delta_ns):
                 kind, name = FindingKind.KERNEL, each.name
                 times = each.before_ns, each.after_ns
                 return Finding(kind, family.family, *times, name, name, each.after_calls)

@@ -36,7 +36,6 @@ class Roofline:
 
     @property
     def sentence(self) -> str:
-        """What an eager step is bound by, and how long its work would take."""
         operations, moved, step = map(duration, (self.operations_ns, self.bytes_ns, self.step_ns))
         work = f"operations need {operations}, bytes at most {moved}, of its {step}"
         return f"An eager step is {self.bound}: {work}."

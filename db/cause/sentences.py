@@ -43,24 +43,15 @@ class Cause:
             "before_ns": round(self.change.before_ns),
             "after_ns": round(self.change.after_ns),
             "findings": [
-                {
-                    "kind": each.kind.value,
-                    "family": each.family.value,
-                    "before": each.before,
-                    "after": each.after,
-                    "before_ns": round(each.before_ns),
-                    "after_ns": round(each.after_ns),
-                }
+                {"kind": each.kind.value, "family": each.family.value}
+                | {"before": each.before, "after": each.after}
+                | {"before_ns": round(each.before_ns), "after_ns": round(each.after_ns)}
                 for each in self.findings
             ],
             "families": [
-                {
-                    "family": each.family.value,
-                    "before_ns": round(each.before_ns),
-                    "after_ns": round(each.after_ns),
-                    "before_calls": each.before_calls,
-                    "after_calls": each.after_calls,
-                }
+                {"family": each.family.value}
+                | {"before_ns": round(each.before_ns), "after_ns": round(each.after_ns)}
+                | {"before_calls": each.before_calls, "after_calls": each.after_calls}
                 for each in self.change.families
             ],
         }
@@ -152,10 +143,7 @@ def _host_sentence(trial: Trial, change: ProfileChange) -> str | None:
 
 
 # Issue time is the host's alone; the wall time of a step shows the host where the device did not move.
-_HOST_CLOCKS = (
-    ("issue_ns", "issuing a step"),
-    ("host_samples_ns", "a synchronised step"),
-)
+_HOST_CLOCKS = (("issue_ns", "issuing a step"), ("host_samples_ns", "a synchronised step"))
 
 
 _TEXTS = {
@@ -182,10 +170,9 @@ _PLURAL = (Family.MATRIX, Family.COPY, Family.COLLECTIVE, Family.HOST)
 
 
 def finding_text(finding: Finding) -> str:
-    """One finding as a clause."""
     return _TEXTS[finding.kind].format(
-        old=duration(finding.before_ns) if finding.before_ns else "none",
-        new=duration(finding.after_ns) if finding.after_ns else "none",
+        old=_time(finding.before_ns),
+        new=_time(finding.after_ns),
         before=finding.before,
         after=finding.after,
         in_before=f" in {finding.before}" if finding.before else "",
@@ -195,6 +182,10 @@ def finding_text(finding: Finding) -> str:
         kernel=short_name(finding.after or ""),
         copies=_copies(finding),
     )
+
+
+def _time(ns: float) -> str:
+    return duration(ns) if ns else "none"
 
 
 def _copies(finding: Finding) -> str:
@@ -220,11 +211,7 @@ def short_name(name: str) -> str:
 def family_rows(change: ProfileChange) -> list[dict[str, str]]:
     """Every family on both sides in words, the largest difference first, and what is not listed."""
     rows = [
-        {
-            "family": each.family.value,
-            "before": duration(each.before_ns) if each.before_ns else "none",
-            "after": duration(each.after_ns) if each.after_ns else "none",
-        }
+        {"family": each.family.value, "before": _time(each.before_ns), "after": _time(each.after_ns)}
         for each in change.families
     ]
     rests, works = (change.before_rest_ns, change.after_rest_ns), (change.before_ns, change.after_ns)

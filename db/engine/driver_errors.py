@@ -23,11 +23,7 @@ _MESSAGES: tuple[tuple[str, str, str], ...] = (
     ("disk is full", "The disk that holds the database {url} is full.", "Free some space and try again."),
     ("No space left on device", "The disk of the database {url} is full.", "Free some space and try again."),
     ("file is not a database", "{url} is not a database file.", "Name another file with --db."),
-    (
-        "malformed",
-        "The database file {url} is damaged.",
-        "Restore it from a backup.",
-    ),
+    ("malformed", "The database file {url} is damaged.", "Restore it from a backup."),
     (
         "readonly database",
         "The database {url} cannot be written.",
@@ -84,11 +80,8 @@ def _is_trouble(error: DBAPIError) -> bool:
             "no such" in str(error.orig) or "syntax error" in str(error.orig)
         )
     sqlstate = getattr(error.orig, "sqlstate", None)
-    return error.connection_invalidated or sqlstate in ("42501", "25006") or _is_operational(error)
-
-
-def _is_operational(error: DBAPIError) -> bool:
-    return any(base.__name__ == "OperationalError" for base in type(error.orig).__mro__)
+    is_operational = any(base.__name__ == "OperationalError" for base in type(error.orig).__mro__)
+    return error.connection_invalidated or sqlstate in ("42501", "25006") or is_operational
 
 
 def sentence(reason: str, url: str) -> DatabaseError:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from sqlalchemy import URL, Connection, Engine, create_engine, make_url
+from sqlalchemy import URL, Connection, Engine, Executable, create_engine, make_url, text
 from sqlalchemy.exc import ArgumentError
 
 from db.engine.driver_errors import explained
@@ -19,7 +19,6 @@ from db.tables.metadata import JsonText
 
 # PostgreSQL: connections to a server.
 
-_CONNECT_TIMEOUT_S = 10
 # A server or a network that went away without a word is noticed within a minute, not after the two hours of
 # the system's own default; libpq, "Parameter Key Words".
 _LOST_AFTER = {
@@ -31,12 +30,9 @@ _LOST_AFTER = {
 
 
 def postgresql_engine(address: URL, options: dict[str, Any]) -> Engine:
-    """An engine for writing; `reading` makes one for reading of it.
-
-    Raises DatabaseError where the driver is not installed.
-    """
+    """An engine for writing. Raises DatabaseError where the driver is not installed."""
     defaults = {
-        "connect_timeout": _CONNECT_TIMEOUT_S,
+        "connect_timeout": 10,
         "application_name": "compilewatch",
         "options": "-c timezone=UTC",
         **_LOST_AFTER,
@@ -56,17 +52,8 @@ def postgresql_engine(address: URL, options: dict[str, Any]) -> Engine:
     )
 
 
-def reading(engine: Engine) -> Engine:
-    """The same connections, for transactions that see one snapshot and cannot write."""
-    return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-
-
 DEFAULT_URL = "sqlite:///compilewatch.db"
-_DRIVERS = {
-    "sqlite": "sqlite",
-    "postgresql": "postgresql+psycopg",
-    "postgres": "postgresql+psycopg",
-}
+_DRIVERS = {"sqlite": "sqlite", **dict.fromkeys(("postgresql", "postgres"), "postgresql+psycopg")}
 
 
 def _to_json(value: object) -> str:
@@ -114,6 +101,16 @@ class Database:
         with explained(self.url), self._reader.connect() as connection:
             yield connection
 
+    def rows(self, statement: Executable) -> list[Any]:
+        """What one statement reads, in a transaction of its own."""
+        with self.read() as connection:
+            return list(connection.execute(statement))
+
+    def scalars(self, statement: Executable) -> list[Any]:
+        """As `rows`, of each the first column."""
+        with self.read() as connection:
+            return list(connection.scalars(statement))
+
     def vacuum(self) -> None:
         """Give back the space of what was deleted and refresh the planner's statistics; nothing else changes.
 
@@ -141,12 +138,9 @@ class Database:
         """What the database takes on the disk, without SQLite's log."""
         pages = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
         server = "SELECT pg_database_size(current_database())"
-        with self.read() as connection:
-            size: int = connection.exec_driver_sql(pages if self.dialect == "sqlite" else server).scalar_one()
-        return size
+        return int(self.scalars(text(pages if self.dialect == "sqlite" else server))[0])
 
     def close(self) -> None:
-        """Give back all connections."""
         self._reader.dispose()
         if self._writer is not None:
             self._writer.dispose()
@@ -235,7 +229,9 @@ def _open_sqlite(address: URL, *, migrate: bool, read_only: bool) -> Database:
 
 def _open_postgresql(address: URL, *, migrate: bool, read_only: bool) -> Database:
     engine = postgresql_engine(address, _ENGINE_OPTIONS)
-    database = Database(address, reader=reading(engine), writer=None if read_only else engine)
+    # The same connections, for transactions that see one snapshot and cannot write.
+    reader = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+    database = Database(address, reader=reader, writer=None if read_only else engine)
     _bring_up(database, engine if migrate else None)
     return database
 
@@ -243,16 +239,14 @@ def _open_postgresql(address: URL, *, migrate: bool, read_only: bool) -> Databas
 def _bring_up(database: Database, upgrader: Engine | None) -> None:
     """Upgrade the schema where an engine for it is given; close the database unless it is current then."""
     try:
-        if upgrader is not None and not _is_current(database):
-            with explained(database.url), upgrader.begin() as connection:
-                upgrade(connection, database.url)
+        if upgrader is not None:
+            with database.read() as connection:
+                is_current = schema_state(connection) is SchemaState.CURRENT
+            if not is_current:
+                with explained(database.url), upgrader.begin() as connection:
+                    upgrade(connection, database.url)
         with database.read() as connection:
             require_current(connection, database.url)
     except BaseException:
         database.close()
         raise
-
-
-def _is_current(database: Database) -> bool:
-    with database.read() as connection:
-        return schema_state(connection) is SchemaState.CURRENT

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, NullPool, QueuePool, create_engine, event
+from sqlalchemy import Engine, NullPool, QueuePool, create_engine, event
 
 from db.engine.driver_errors import file_trouble
 from db.errors import DatabaseError
@@ -76,7 +75,7 @@ def sqlite_engine(
         poolclass=NullPool if purpose == "upgrade" else QueuePool,
         **options,
     )
-    event.listen(engine, "begin", _begin_with(_BEGIN[purpose]))
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(_BEGIN[purpose]))
     return engine
 
 
@@ -113,10 +112,3 @@ def _connect(uri: str, pragmas: list[str]) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _begin_with(statement: str) -> Callable[[Connection], None]:
-    def begin(connection: Connection) -> None:
-        connection.exec_driver_sql(statement)
-
-    return begin

@@ -1,8 +1,8 @@
 """Published speedups of torch.compile that state GPU, batch, dtype and mode, from `published.json`.
 
 A figure is shown beside a case only where model, task, size, precision and mode agree; one whose size was not
-published says so. Batch size, GPU and
-torch version differ almost always: the figure says its own, and is never averaged or compared by the judge.
+published says so. Batch size, GPU and torch version differ almost always: the figure says its own, and is
+never averaged or compared by the judge.
 """
 
 from __future__ import annotations
@@ -82,11 +82,7 @@ def published_for(
         for figure in published_figures()
         if figure.model in names
         and (figure.task, figure.mode) == (task, mode)
-        and _same_precision(figure.dtype, dtype)
+        and (figure.dtype == dtype or {figure.dtype, dtype} <= _HALF_PRECISION)
         and figure.shape.items() <= dict(shape).items()
     ]
     return sorted(published, key=lambda figure: (figure.device_name, figure.torch, figure.batch_size))
-
-
-def _same_precision(published: str, own: str) -> bool:
-    return published == own or {published, own} <= _HALF_PRECISION

@@ -91,7 +91,8 @@ class CaseAttribution(Result):
     @property
     def named(self) -> tuple[str, ...]:
         """The components that are shown to carry a change, the largest first."""
-        real = sorted((each for each in self.carried if each.real), key=lambda each: -abs(_log(each)))
+        by_size = sorted(self.carried, key=lambda each: -abs(math.log1p(each.change)))
+        real = (each for each in by_size if each.real)
         return tuple(each.components[0] for each in real)
 
     @property
@@ -101,12 +102,7 @@ class CaseAttribution(Result):
 
     @property
     def decided(self) -> bool:
-        """Whether more rounds would tell nothing new."""
         return bool(self.carried) and not self.undecided
-
-
-def _log(effect: Effect) -> float:
-    return math.log1p(effect.change)
 
 
 def hybrids_of(components: Sequence[str]) -> list[Hybrid]:
@@ -272,20 +268,17 @@ def _family(
     )
     low, high = interval(tested.test, policy.confidence)
     for number, (case, term) in enumerate(terms):
+        p_value = float(tested.test.p_value[number])
         effect = Effect(
             components=term.components,
             change=math.expm1(float(tested.test.difference[number])),
             interval=(float(low[number]), float(high[number])) if np.isfinite(low[number]) else None,
-            p_value=_finite(float(tested.test.p_value[number])),
+            p_value=p_value if math.isfinite(p_value) else None,
             real=bool(decisions.grew[number] or decisions.shrank[number]),
             none=bool(decisions.same[number]),
         )
         effects[case] += (effect,)
     return effects
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _observations(terms: Sequence[tuple[_Table, Term]]) -> Observations:

@@ -74,13 +74,7 @@ def compare(
 
         machine = filters.machines[0] if len(filters.machines) == 1 else None
         return compare_builds(
-            sides,
-            base,
-            head,
-            policy,
-            history=past,
-            machine_id=machine,
-            noise_floors=noise_floors,
+            sides, base, head, policy, history=past, machine_id=machine, noise_floors=noise_floors
         )
 
 

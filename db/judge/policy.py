@@ -107,8 +107,7 @@ class HistoryPolicy(PolicyPart):
         default=3, ge=1, description="nights in a row that weaker evidence has to last (measured)"
     )
     obvious_size: Positive = Field(
-        default=6.0,
-        description="a step of this many deviations of the points needs no rank test (measured)",
+        default=6.0, description="a step of this many deviations of the points needs no rank test (measured)"
     )
     points_per_side: int = Field(
         default=60, ge=5, description="points per side that enter the boundary's test (measured)"
@@ -335,14 +334,10 @@ class Policy(PolicyPart):
         thresholds = self.thresholds[metric]
         for override in self.overrides:
             if override.fits(workload, strategy, metric):
-                thresholds = self._apply(thresholds, override)
+                effect = override.minimum_effect or thresholds.minimum_effect
+                margin = override.unchanged_margin or thresholds.unchanged_margin
+                thresholds = Thresholds(minimum_effect=effect, unchanged_margin=max(effect, margin))
         return thresholds
-
-    @staticmethod
-    def _apply(thresholds: Thresholds, override: Override) -> Thresholds:
-        effect = override.minimum_effect or thresholds.minimum_effect
-        margin = override.unchanged_margin or thresholds.unchanged_margin
-        return Thresholds(minimum_effect=effect, unchanged_margin=max(effect, margin))
 
     def with_margin(self, minimum_effect: float) -> Policy:
         """The same policy with another minimum effect of latency and speedup (`compare --margin`)."""

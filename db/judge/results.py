@@ -119,12 +119,10 @@ class Row(Result):
 
     @property
     def workload(self) -> str:
-        """The name of the workload."""
         return self.case.workload
 
     @property
     def strategy(self) -> str:
-        """The name of the strategy."""
         return self.case.strategy
 
 

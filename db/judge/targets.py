@@ -110,10 +110,7 @@ def _check(values: dict[str, object], quantity: str, limit: float) -> TargetChec
         side = "at least" if quantity in AT_LEAST else "at most"
         reason = f"{quantity} is {value:.6g}, the target is {side} {limit:.6g}"
     return TargetCheck(
-        workload=str(values["workload"]),
-        strategy=str(values["strategy"]),
-        machine_id=str(values["machine_id"]),
-        build_id=str(values["build_id"]),
+        **{name: str(values[name]) for name in ("workload", "strategy", "machine_id", "build_id")},
         quantity=quantity,
         limit=limit,
         value=value,

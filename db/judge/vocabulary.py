@@ -61,7 +61,6 @@ COUNTED_METRICS = (Metric.GRAPH_BREAKS, Metric.RECOMPILES, Metric.NUMERICS)
 
 
 def higher_is_better(metric: Metric) -> bool:
-    """Whether a rise of the metric is an improvement."""
     return METRICS[metric].higher_is_better
 
 

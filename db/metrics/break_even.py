@@ -66,7 +66,6 @@ def steps_to_break_even(
 
 
 def _whole_ratio(value: float | Fraction) -> tuple[int, int]:
-    """Numerator and denominator, exactly."""
     return (value if isinstance(value, float) else Fraction(value)).as_integer_ratio()
 
 
@@ -123,13 +122,8 @@ def _interval(steps: int | Never, low: float, high: float) -> tuple[str, float |
 
 
 _COLUMNS = (
-    "break_even",
-    "break_even_reason",
-    "break_even_steps",
-    "break_even_interval",
-    "break_even_low",
-    "break_even_high",
-    "break_even_time_ns",
+    *("break_even", "break_even_reason", "break_even_steps"),
+    *("break_even_interval", "break_even_low", "break_even_high", "break_even_time_ns"),
 )
 
 

@@ -16,27 +16,13 @@ from db.metrics.quantities import Quantity, nanoseconds
 from db.wording.units import NEVER
 
 _LABELS = (
-    "workload",
-    "workload_id",
-    "machine",
-    "machine_id",
-    "torch",
-    "build_id",
-    "source_kind",
-    "source_name",
+    *("workload", "workload_id", "machine", "machine_id", "torch", "build_id"),
+    *("source_kind", "source_name"),
 )
-_NOT_REPAID: dict[str, Any] = {
-    "break_even_steps": None,
-    "break_even_time_ns": None,
-    "break_even_price": None,
-    "reason": None,
-}
-_UNKNOWN: dict[str, Any] = {
-    **_NOT_REPAID,
-    "total_ns": None,
-    "chosen": False,
-    "fastest_from_steps": None,
-}
+_NOT_REPAID: dict[str, Any] = dict.fromkeys(
+    ("break_even_steps", "break_even_time_ns", "break_even_price", "reason")
+)
+_UNKNOWN: dict[str, Any] = {**_NOT_REPAID, "total_ns": None, "chosen": False, "fastest_from_steps": None}
 
 
 def break_even_rows(

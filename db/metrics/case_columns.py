@@ -15,35 +15,14 @@ MIXED = "mixed"  # the status of a case of which some trials failed
 CASE_KEYS = ["machine_id", "build_id", "workload_id", "strategy_id"]
 
 _LABELS = {
-    "series_id": "str",
-    "machine": "str",
-    "device": "str",
-    "device_name": "str",
+    **dict.fromkeys(("series_id", "machine", "device", "device_name"), "str"),
     "threads": "Int64",
-    "build_label": "str",
-    "torch": "str",
-    "torch_variant": "str",
-    "cuda": "str",
-    "driver": "str",
-    "triton": "str",
-    "cudnn": "str",
-    "python": "str",
-    "os": "str",
-    "settings": "object",
-    "workload": "str",
-    "workload_version": "str",
-    "task": "str",
-    "batch_size": "Int64",
-    "shape": "object",
-    "dtype": "str",
-    "items_per_iteration": "Float64",
-    "item": "str",
-    "strategy": "str",
-    "strategy_kind": "str",
-    "cache": "str",
-    "scope": "str",
-    "source_kind": "str",
-    "source_name": "str",
+    **dict.fromkeys(("build_label", "torch", "torch_variant", "cuda", "driver", "triton", "cudnn"), "str"),
+    **{"python": "str", "os": "str", "settings": "object"},
+    **dict.fromkeys(("workload", "workload_version", "task"), "str"),
+    **{"batch_size": "Int64", "shape": "object", "dtype": "str", "items_per_iteration": "Float64"},
+    **dict.fromkeys(("item", "strategy", "strategy_kind", "cache", "scope"), "str"),
+    **dict.fromkeys(("source_kind", "source_name"), "str"),
 }
 LABELS = list(_LABELS)
 
@@ -56,14 +35,10 @@ CASE_COLUMNS: dict[str, str] = {
     "suspect_trials": "Int64",
     "counted_trials": "Int64",  # those behind latency: passed, not suspect, with a latency
     "failure_kind": "str",  # the most frequent one
-    "latency_ns": "Float64",
-    "latency_low_ns": "Float64",
-    "latency_high_ns": "Float64",
+    **dict.fromkeys(("latency_ns", "latency_low_ns", "latency_high_ns"), "Float64"),
     "control_latency_ns": "Float64",  # speedup times latency: the eager that the speedup is taken against
     "control": "str",  # in_process, same_run (eager trials of the same run), none
-    "speedup": "Float64",
-    "speedup_low": "Float64",
-    "speedup_high": "Float64",
+    **dict.fromkeys(("speedup", "speedup_low", "speedup_high"), "Float64"),
     "timing_method": "str",  # host, gated, cupti, ungated; missing where not known
     "bound": "str",  # host: pipelined wall time exceeds device time by over 10 %; device; missing: unknown
     **dict.fromkeys(("device_ns", "issue_ns", "wall_sync_ns", "wall_pipelined_ns"), "Float64"),
@@ -72,9 +47,7 @@ CASE_COLUMNS: dict[str, str] = {
     **dict.fromkeys(("device_speedup", "issue_speedup"), "Float64"),
     **dict.fromkeys(("wall_sync_speedup", "wall_pipelined_speedup"), "Float64"),
     "interval_method": "str",  # of speedup: bootstrap, student_t, reference (eager is 1 by definition), none
-    "compile_cost_ns": "Float64",
-    "compile_cost_low_ns": "Float64",
-    "compile_cost_high_ns": "Float64",
+    **dict.fromkeys(("compile_cost_ns", "compile_cost_low_ns", "compile_cost_high_ns"), "Float64"),
     "break_even": "str",  # steps, never, unknown
     "break_even_reason": "str",  # why never or unknown
     "break_even_steps": "Int64",
@@ -82,17 +55,10 @@ CASE_COLUMNS: dict[str, str] = {
     "break_even_low": "Int64",
     "break_even_high": "Int64",
     "break_even_time_ns": "Float64",  # run time at break-even, compile cost included
-    "time_to_first_result_ns": "Float64",
-    "process_tree_cpu_ns": "Float64",
-    "first_call_cpu_ns": "Float64",
-    "first_call_instructions": "Float64",
-    "throughput_per_s": "Float64",
-    "peak_bytes": "Float64",
-    "control_peak_bytes": "Float64",
-    "memory_ratio": "Float64",
-    "graphs": "Int64",
-    "graph_breaks": "Int64",
-    "recompiles": "Int64",
+    **dict.fromkeys(("time_to_first_result_ns", "process_tree_cpu_ns", "first_call_cpu_ns"), "Float64"),
+    **dict.fromkeys(("first_call_instructions", "throughput_per_s"), "Float64"),
+    **dict.fromkeys(("peak_bytes", "control_peak_bytes", "memory_ratio"), "Float64"),
+    **dict.fromkeys(("graphs", "graph_breaks", "recompiles"), "Int64"),
     "numerics_status": "str",  # the worst of all trials
     "nothing_compiled": "bool",
     "last_started_at": "datetime64[us, UTC]",
@@ -100,7 +66,6 @@ CASE_COLUMNS: dict[str, str] = {
 
 
 def empty_frame(columns: dict[str, str]) -> DataFrame:
-    """No rows, every column with its type."""
     return DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in columns.items()})
 
 
@@ -110,17 +75,16 @@ def typed_frame(values: Mapping[str, object], columns: dict[str, str]) -> DataFr
     Raises KeyError where a column was forgotten.
     """
     # Column by column: of a whole frame, pandas asks for each of its ninety several times over.
-    return DataFrame({name: _typed(values[name], pandas_type(dtype)) for name, dtype in columns.items()})
+    return DataFrame({name: _typed(values[name], pandas_dtype(dtype)) for name, dtype in columns.items()})
 
 
 @cache
-def pandas_type(name: str) -> Any:
+def pandas_dtype(name: str) -> Any:
     """The type of that name, for which pandas asks all the types it knows."""
     return pd.api.types.pandas_dtype(name)
 
 
 def _typed(value: Any, dtype: Any) -> Any:
-    """`value` as an array of that type."""
     if isinstance(value, list):
         # through objects: as floats, whole numbers beyond 2^53 would lose their last digits
         value = np.array(value, dtype=np.object_)

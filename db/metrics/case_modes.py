@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from pandas import DataFrame
 
-from db.metrics.case_columns import empty_frame, typed_frame
+from db.metrics.case_columns import typed_frame
 from db.metrics.eligibility import LeftOut, exclusion_reason
 from db.metrics.groups import row_dicts
 from db.metrics.mode_choice import ModeOption, best_option, lower_envelope
@@ -170,9 +170,7 @@ def totals_frame(options: Sequence[ModeOption], steps: Iterable[int], restarts: 
         for option, (start, per_step), band in zip(options, lines, bands, strict=True):
             total = (start + count * per_step) / parts
             rows.append((option.strategy, count, total, *_ends(band, count), option.strategy == best))
-    if not rows:
-        return empty_frame(TOTALS_COLUMNS)
-    return typed_frame(_by_column(rows, TOTALS_COLUMNS), TOTALS_COLUMNS)
+    return _frame(rows, TOTALS_COLUMNS)
 
 
 class _Line(NamedTuple):
@@ -232,10 +230,8 @@ def choose_modes(cases: DataFrame, *, steps: int, restarts: int = 0) -> DataFram
         total, eager = best.total(steps, restarts), best.eager_total(steps, restarts)
         figures = (float(each.value) for each in (total, eager, eager - total))
         rows.append((*keys, group[0]["workload"], best.strategy, *figures, len(options)))
-    if not rows:
-        return empty_frame(CHOICE_COLUMNS)
-    return typed_frame(_by_column(rows, CHOICE_COLUMNS), CHOICE_COLUMNS)
+    return _frame(rows, CHOICE_COLUMNS)
 
 
-def _by_column(rows: list[tuple[object, ...]], columns: dict[str, str]) -> dict[str, list[object]]:
-    return {name: [row[place] for row in rows] for place, name in enumerate(columns)}
+def _frame(rows: list[tuple[object, ...]], columns: dict[str, str]) -> DataFrame:
+    return typed_frame({name: [row[place] for row in rows] for place, name in enumerate(columns)}, columns)

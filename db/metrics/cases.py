@@ -171,12 +171,16 @@ def summary_columns(
     columns |= _time_columns(groups, times, eager, seed=seed, resamples=resamples)
     columns |= device_time_columns(trials, groups, times.device, times.timed, eager)
     columns |= memory_columns(trials, groups, passed=passed, reference=eager)
-    columns |= _compiler_columns(
-        trials, groups, passed, equal_to(trials["strategy_kind"], StrategyKind.COMPILE.value)[newest_rows]
-    )
+    # Exact and the same in every trial of a healthy case: the largest is the one to look at.
+    counts = {name: _largest_count(groups, trials[name], passed) for name in _COUNTS}
+    compiled = equal_to(trials["strategy_kind"], StrategyKind.COMPILE.value)[newest_rows]
+    columns |= {**counts, "nothing_compiled": compiled & (counts["graphs"] == 0)}
     items = floats(trials["items_per_iteration"])[newest_rows]
     columns["throughput_per_s"] = items * 1e9 / np.asarray(columns["latency_ns"])
     return columns
+
+
+_COUNTS = ("graphs", "graph_breaks", "recompiles")
 
 
 def _outcome_columns(trials: DataFrame, groups: Groups, passed: Bools) -> dict[str, object]:
@@ -252,18 +256,6 @@ def _time_columns(
         "process_tree_cpu_ns": groups.median(times.process_tree_cpu_ns),
         **{name: groups.median(values) for name, values in times.first_call.items()},
     }
-
-
-def _compiler_columns(trials: DataFrame, groups: Groups, passed: Bools, compiled: Bools) -> dict[str, object]:
-    """Counts are exact and the same in every trial of a healthy case: the largest is the one to look at.
-
-    `compiled`: flags of the cases that are to be compiled.
-    """
-    counts = {
-        name: _largest_count(groups, trials[name], passed)
-        for name in ("graphs", "graph_breaks", "recompiles")
-    }
-    return {**counts, "nothing_compiled": compiled & (counts["graphs"] == 0)}
 
 
 def _largest_count(groups: Groups, counts: Series, passed: Bools) -> Floats:

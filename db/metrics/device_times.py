@@ -21,16 +21,13 @@ def without_mixing(trials: DataFrame, groups: Groups, timed: Bools) -> Bools:
     """`timed` without the ungated events of version 1 in groups that have wall times too: one is not the
     other, so they share no median.
     """
-    events = equal_to(trials["timing_method"], TimingMethod.UNGATED.value) & (_versions(trials) == 1)
+    is_first = trials["record_version"].to_numpy(dtype=np.int64, na_value=1) == 1
+    events = equal_to(trials["timing_method"], TimingMethod.UNGATED.value) & is_first
     if not events.any():
         return timed
     others: Bools = groups.sum(timed & ~events) > 0
     mixed: Bools = events & others[groups.codes]
     return timed & ~mixed
-
-
-def _versions(trials: DataFrame) -> NDArray[np.int64]:
-    return trials["record_version"].to_numpy(dtype=np.int64, na_value=1)
 
 
 def trial_device_times(trials: DataFrame, groups: Groups, timed: Bools) -> dict[str, Floats]:

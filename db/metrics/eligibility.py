@@ -93,6 +93,6 @@ def without_canaries(trials: DataFrame, pattern: str = CANARY_WORKLOADS) -> Data
     return trials[~trials["workload"].isin(named)] if named else trials
 
 
-def is_canary(workload: str, pattern: str = CANARY_WORKLOADS) -> bool:
-    """Whether a workload of this name fits the shell-style `pattern` and measures the machine."""
-    return fnmatchcase(workload, pattern)
+def is_canary(workload: str) -> bool:
+    """Whether a workload of this name measures the machine."""
+    return fnmatchcase(workload, CANARY_WORKLOADS)

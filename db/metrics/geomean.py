@@ -74,10 +74,13 @@ def matched_geomeans(sides: Mapping[str, DataFrame], *, on: tuple[str, ...] = CA
 
 def geomeans_of_rows(sides: Mapping[str, Sequence[CaseRow]], *, on: tuple[str, ...]) -> MatchedGeomeans:
     """As `matched_geomeans`, of rows with `on`, `speedup` and the columns `NEEDED`."""
-    taking_part = {name: list(filter(_is_compiled, rows)) for name, rows in sides.items()}
-    machines = {row["machine_id"] for rows in taking_part.values() for row in rows}
+    compiled = {
+        name: [row for row in rows if row["strategy_kind"] != StrategyKind.EAGER.value]
+        for name, rows in sides.items()
+    }
+    machines = {row["machine_id"] for rows in compiled.values() for row in rows}
     require_same("machine_id", machines, "A geometric mean")
-    rows = {name: _by_key(name, taking_part_rows, on) for name, taking_part_rows in taking_part.items()}
+    rows = {name: _by_key(name, mine, on) for name, mine in compiled.items()}
     labels = {key: row for by_key in rows.values() for key, row in by_key.items()}
     left_out, matched = [], []
     for key, label in sorted(labels.items(), key=lambda item: item[0]):
@@ -93,10 +96,6 @@ def geomeans_of_rows(sides: Mapping[str, Sequence[CaseRow]], *, on: tuple[str, .
 
 
 _Key = tuple[str, ...]
-
-
-def _is_compiled(row: CaseRow) -> bool:
-    return bool(row["strategy_kind"] != StrategyKind.EAGER.value)
 
 
 def _by_key(side: str, rows: list[CaseRow], on: tuple[str, ...]) -> dict[_Key, CaseRow]:

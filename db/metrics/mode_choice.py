@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from db.errors import UnitError
 from db.metrics.quantities import Quantity
@@ -39,7 +38,6 @@ class ModeOption:
     eager_latency: Quantity | None = None
 
     def starts_cost(self, restarts: int) -> Quantity:
-        """Compile cost of the first start and of `restarts` later ones."""
         again = self.compile_cost if self.restart_cost is None else self.restart_cost
         return self.compile_cost + restarts * again
 
@@ -84,10 +82,6 @@ def _check(options: Sequence[ModeOption], steps: int, restarts: int) -> None:
         option.total(1, restarts) - options[0].total(1, restarts)
 
 
-def _rank(option: ModeOption, steps: int, restarts: int) -> tuple[Fraction, Fraction]:
-    return option.total(steps, restarts).value, option.latency.value
-
-
 def best_option(options: Sequence[ModeOption], steps: int, restarts: int = 0) -> ModeOption:
     """The option with the lowest total of those that have paid off, else of those that need not: eager.
 
@@ -102,7 +96,9 @@ def best_option(options: Sequence[ModeOption], steps: int, restarts: int = 0) ->
 def _best(options: Sequence[ModeOption], steps: int, restarts: int) -> ModeOption:
     paid_off = [option for option in options if option.has_paid_off(steps, restarts)]
     free = [option for option in options if option.eager_latency is None]
-    return min(paid_off or free or options, key=lambda option: _rank(option, steps, restarts))
+    return min(
+        paid_off or free or options, key=lambda each: (each.total(steps, restarts).value, each.latency.value)
+    )
 
 
 def lower_envelope(options: Sequence[ModeOption], restarts: int = 0) -> tuple[Segment, ...]:

@@ -40,7 +40,7 @@ POINT_COLUMNS: dict[str, str] = {
 
 
 def series_points(
-    trials: DataFrame, *, by: Literal["run", "build"] = "run", seed: int = 0, resamples: int = RESAMPLES
+    trials: DataFrame, *, by: Literal["run", "build"] = "run", resamples: int = RESAMPLES
 ) -> DataFrame:
     """One row per case and run (and build, where a run has several) or per case and build, oldest first.
 
@@ -62,7 +62,7 @@ def series_points(
     newest = groups.last_row(moments, trials["trial_id"].to_numpy(str))
     first = groups.last_row(-moments.astype(np.int64))
     times = trial_times(marked_trials, groups)
-    columns = summary_columns(marked_trials, groups, times, seed=seed, resamples=resamples)
+    columns = summary_columns(marked_trials, groups, times, resamples=resamples)
     columns |= {
         "run_id": trials["run_id"].array.take(newest),
         "first_started_at": started.array.take(first),

@@ -35,7 +35,6 @@ class TrialTimes:
 
     @property
     def speedup(self) -> Floats:
-        """Eager latency / compiled latency, per trial."""
         return self.control_ns / self.latency_ns
 
 

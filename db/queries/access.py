@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import ColumnElement, select
 
 from db.engine.session import Database
+from db.queries.selection import read_records
 from db.records.access import Token, secret_hash
 from db.tables.people import API_TOKEN
 
@@ -12,8 +13,7 @@ from db.tables.people import API_TOKEN
 def tokens(db: Database) -> list[Token]:
     """Every token, newest first, also those that have ended."""
     statement = select(API_TOKEN).order_by(API_TOKEN.c.created_at.desc(), API_TOKEN.c.token_id)
-    with db.read() as connection:
-        return [Token.model_validate(dict(row)) for row in connection.execute(statement).mappings()]
+    return read_records(db, Token, statement)
 
 
 def find_token(db: Database, token_id: str) -> Token | None:
@@ -30,6 +30,4 @@ def token_of(db: Database, secret: str) -> Token | None:
 
 
 def _one(db: Database, condition: ColumnElement[bool]) -> Token | None:
-    with db.read() as connection:
-        row = connection.execute(select(API_TOKEN).where(condition)).mappings().first()
-    return None if row is None else Token.model_validate(dict(row))
+    return next(iter(read_records(db, Token, select(API_TOKEN).where(condition))), None)

@@ -17,13 +17,8 @@ from db.tables.trials import LATEST, SERIES, TRIAL_DETAIL, WORKLOAD
 
 # Before the first compiled call, in the order in which they happen.
 _BEFORE_FIRST_CALL = (
-    "interpreter",
-    "import_torch",
-    "harness",
-    "import_libraries",
-    "import_compile_stack",
-    "build_model",
-    "eager_first",
+    *("interpreter", "import_torch", "harness", "import_libraries", "import_compile_stack"),
+    *("build_model", "eager_first"),
 )
 UNATTRIBUTED = "unattributed"
 PHASES: tuple[str, ...] = (*_BEFORE_FIRST_CALL, *PhasesNs.model_fields, "first_call", UNATTRIBUTED)
@@ -62,8 +57,7 @@ def newest_job_trials(db: Database, limit: int) -> pd.DataFrame:
         .order_by(LATEST.c.started_at.desc(), LATEST.c.series_id)
         .limit(limit)
     )
-    with db.read() as connection:
-        rows = connection.execute(newest).all()
+    rows = db.rows(newest)
     # No filter at all would let everything through.
     trials = trials_frame(db, Filters(runs=tuple({row.run_id for row in rows}) or ("",)))
     chosen: pd.DataFrame = trials[trials["series_id"].isin([row.series_id for row in rows])]

@@ -12,32 +12,21 @@ from sqlalchemy import ColumnElement, Connection, and_, or_, select
 from db.judge.compare.sides import Selection
 from db.metrics.trial_times import compile_cost_ns
 from db.queries.filters import Filters
-from db.queries.frames import MOMENT, frame_of
+from db.queries.frames import frame_of
 from db.queries.run_parts import runs_near
-from db.queries.selection import matching, matching_trials, plain
+from db.queries.selection import any_of, dtypes, matching, matching_trials, selected
 from db.queries.trials import frame_where
 from db.tables.trials import TRIAL, TRIAL_DETAIL
 
 MOST_SERIES_NAMED = 500
 """So many series are named in a query; of more, all trials of the runs are read and the others dropped."""
 
-_COLUMNS = {
-    "trial_id": "str",
-    "run_id": "str",
-    "build_id": "str",
-    "series_id": "str",
-    "started_at": MOMENT,
-    "status": "str",
-    "numerics_status": "str",
-    "suspect": "boolean",
-    "latency_ns": "Float64",
-    "control_latency_ns": "Float64",
-    "until_steady_ns": "Int64",
-    "calls_until_steady": "Int64",
-    "peak_bytes": "Int64",
-    **dict.fromkeys(("timing_method", "control_timing_method"), "str"),
-    **dict.fromkeys(("device_ns", "issue_ns", "control_device_ns"), "Float64"),
-}
+_PAST = select(
+    *selected(TRIAL, "trial_id", "run_id", "build_id", "series_id", "started_at", "status"),
+    *selected(TRIAL, "numerics_status", "suspect", "latency_ns", "control_latency_ns"),
+    *selected(TRIAL, "until_steady_ns", "calls_until_steady", "peak_bytes"),
+    *selected(TRIAL, "timing_method", "control_timing_method", "device_ns", "issue_ns", "control_device_ns"),
+)
 _SM_CLOCK = TRIAL_DETAIL.c.timing[("side", "sm_clock_mhz", 1)].as_float()
 
 
@@ -61,11 +50,7 @@ def sides_frame(connection: Connection, base: Selection, head: Selection, filter
 
 def _of(side: Selection) -> ColumnElement[bool]:
     """The trials of a side; as `Selection.mask`, nothing for a selection that selects by nothing."""
-    parts = [
-        column.in_(ids)
-        for column, ids in ((TRIAL.c.build_id, side.build_ids), (TRIAL.c.run_id, side.run_ids))
-        if ids
-    ]
+    parts = any_of((TRIAL.c.build_id, side.build_ids), (TRIAL.c.run_id, side.run_ids))
     return and_(*parts) if parts else TRIAL.c.trial_id.in_(())
 
 
@@ -89,7 +74,7 @@ def past_frame(
     nearest = runs_near(connection, suites, moment, searched, but=but)
     ids = [str(each) for each in series["series_id"]]
     frames = list(_by_batch(connection, ids, nearest, filters, runs))
-    past = pd.concat(frames, ignore_index=True) if frames else frame_of([], _COLUMNS)
+    past = pd.concat(frames, ignore_index=True) if frames else frame_of([], dtypes(_PAST))
     past = past.sort_values(["started_at", "trial_id"], ignore_index=True).merge(series, on="series_id")
     past["trial_compile_cost_ns"] = compile_cost_ns(
         past["until_steady_ns"], past["calls_until_steady"], past["latency_ns"]
@@ -127,6 +112,5 @@ def _trials(
     named = len(series) <= MOST_SERIES_NAMED
     if named:
         conditions.append(TRIAL.c.series_id.in_(list(series)))
-    columns = (plain(TRIAL.c[name], dtype) for name, dtype in _COLUMNS.items())
-    frame = frame_of(connection.execute(select(*columns).where(*conditions)).all(), _COLUMNS)
+    frame = frame_of(connection.execute(_PAST.where(*conditions)).all(), dtypes(_PAST))
     return frame if named else frame[frame["series_id"].isin(list(series))]

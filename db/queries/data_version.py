@@ -11,9 +11,8 @@ from db.tables.trials import DATA_VERSION, HOST, RUN_REQUEST, SCHEDULE, SIGN_OFF
 
 def data_version(db: Database) -> int:
     """A number that grows with every write, in the transaction of that write."""
-    with db.read() as connection:
-        version: int = connection.execute(select(DATA_VERSION.c.version)).scalar_one()
-    return version
+    (version,) = db.scalars(select(DATA_VERSION.c.version))
+    return int(version)
 
 
 # Whether anything changed that the data version does not count: queue, hosts, sign-offs.
@@ -45,5 +44,4 @@ def service_pulse(db: Database) -> object:
 def sign_off_pulse(db: Database) -> object:
     """Of the sign-offs: how many there are, and how many were withdrawn."""
     statement = select(func.count(), func.count(SIGN_OFF.c.withdrawn_at)).select_from(SIGN_OFF)
-    with db.read() as connection:
-        return tuple(connection.execute(statement).one())
+    return tuple(db.rows(statement)[0])

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Column, ColumnElement, Table, and_, exists, func, or_, select
+from sqlalchemy import Column, ColumnElement, Select, Table, and_, exists, func, or_, select
 
 from db.engine.session import Database
+from db.metrics.groups import row_dicts
 from db.queries.filters import Filters
-from db.queries.frames import MOMENT, frame_of
-from db.queries.selection import CASES, dtypes, matching_series, matching_trials, plain, selected
+from db.queries.selection import CASES, matching_series, matching_trials, plain, read_frame, selected
 from db.records.strategies import sort_key
 from db.records.trial import SourceKind
-from db.records.versions import version_key
+from db.records.versions import stack_order
 from db.tables.run_parts import RUN_PART
 from db.tables.trials import BUILD, MACHINE, RUN, SERIES, STRATEGY, TRIAL, WORKLOAD
 
@@ -49,103 +49,49 @@ def _source_kind() -> ColumnElement[SourceKind]:
     return select(TRIAL.c.source_kind).where(TRIAL.c.run_id == RUN.c.run_id).limit(1).scalar_subquery()
 
 
-_TALLIES = {
-    "trials": "Int64",
-    "failed_trials": "Int64",
-    "cancelled_trials": "Int64",
-    "first_seen_at": MOMENT,
-    "last_seen_at": MOMENT,
-}
+_TALLIES = ("trials", "failed_trials", "cancelled_trials", "first_seen_at", "last_seen_at")
 BEGAN = func.coalesce(RUN.c.started_at, RUN.c.first_seen_at)
 """When a run began; one that was not announced began with its first trial."""
-# In the order in which a difference matters for the order of builds.
-_STACK = ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os")
 
 
 def machines(db: Database) -> pd.DataFrame:
     """One row per machine, by name; `machine` is what it was last called."""
-    columns = {
-        "machine_id": "str",
-        "name": "str",
-        "device": "str",
-        "device_name": "str",
-        "device_count": "Int64",
-        "device_memory_bytes": "Int64",
-        "power_limit_w": "Float64",
-        "cpu_name": "str",
-        "cpu_count": "Int64",
-        "ram_bytes": "Int64",
-        "threads": "Int64",
-    }
-    frame = _facet(db, MACHINE, columns).rename(columns={"name": "machine"})
+    frame = read_frame(db, _facet(MACHINE)).rename(columns={"name": "machine"})
     return frame.sort_values(["machine", "machine_id"], ignore_index=True)
 
 
 def builds(db: Database, build_ids: Sequence[str] | None = None) -> pd.DataFrame:
     """One row per build (some or all), oldest version first; `build_label` is what it was last called."""
-    names = (
-        *("build_id", "label", "torch", "torch_git", "torch_variant", "cuda", "driver", "triton"),
-        *("cudnn", "python", "os", "compiler"),
-    )
-    columns = dict.fromkeys(names, "str") | {"packages": "object", "settings": "object"}
     of_these = [] if build_ids is None else [BUILD.c.build_id.in_(build_ids)]
-    frame = _facet(db, BUILD, columns, where=of_these).rename(columns={"label": "build_label"})
+    frame = read_frame(db, _facet(BUILD).where(*of_these)).rename(columns={"label": "build_label"})
     return _sorted(frame, version_order)
 
 
 def workloads(db: Database) -> pd.DataFrame:
     """One row per workload (a version and size of a name), by name and then newest last."""
-    columns = {
-        "workload_id": "str",
-        "name": "str",
-        "version": "str",
-        "task": "str",
-        "batch_size": "Int64",
-        "shape": "object",
-        "dtype": "str",
-        "items_per_iteration": "Float64",
-        "item": "str",
-    }
-    frame = _facet(db, WORKLOAD, columns).rename(columns={"name": "workload", "version": "workload_version"})
+    names = {"name": "workload", "version": "workload_version"}
+    frame = read_frame(db, _facet(WORKLOAD)).rename(columns=names)
     return frame.sort_values(["workload", "first_seen_at", "workload_id"], ignore_index=True)
 
 
 def strategies(db: Database) -> pd.DataFrame:
     """One row per strategy, in the order in which strategies are always shown."""
-    columns = {
-        "strategy_id": "str",
-        "name": "str",
-        "kind": "str",
-        "backend": "str",
-        "mode": "str",
-        "dynamic": "boolean",
-        "fullgraph": "boolean",
-        "scope": "str",
-        "cache": "str",
-        "options": "object",
-    }
-    frame = _facet(db, STRATEGY, columns).rename(columns={"name": "strategy", "kind": "strategy_kind"})
+    names = {"name": "strategy", "kind": "strategy_kind"}
+    frame = read_frame(db, _facet(STRATEGY)).rename(columns=names)
     return _sorted(frame, lambda row: (*sort_key(row["strategy"]), row["strategy_id"]))
 
 
 def suites(db: Database) -> pd.DataFrame:
     """One row per suite that any run had, by name, with the number of its runs."""
-    statement = (
-        select(
-            RUN.c.suite,
-            func.count(),
-            func.sum(RUN.c.trials),
-            func.sum(RUN.c.failed_trials),
-            func.sum(RUN.c.cancelled_trials),
-            func.min(RUN.c.first_seen_at),
-            func.max(RUN.c.last_seen_at),
-        )
+    totals: tuple[Any, ...] = (func.sum, func.sum, func.sum, func.min, func.max)
+    return read_frame(
+        db,
+        select(RUN.c.suite, func.count().label("runs"))
+        .add_columns(*(of(RUN.c[name]).label(name) for of, name in zip(totals, _TALLIES, strict=True)))
         .where(RUN.c.suite.is_not(None))
         .group_by(RUN.c.suite)
-        .order_by(RUN.c.suite)
+        .order_by(RUN.c.suite),
     )
-    with db.read() as connection:
-        return frame_of(connection.execute(statement).all(), {"suite": "str", "runs": "Int64"} | _TALLIES)
 
 
 def runs(db: Database, *, newest: int | None = None, suite: str | None = None) -> pd.DataFrame:
@@ -154,18 +100,9 @@ def runs(db: Database, *, newest: int | None = None, suite: str | None = None) -
     A run that was not announced (an imported one) began with its first trial and has no status. `source` is
     "measured", or for imported results the format they came from.
     """
-    columns = {
-        "run_id": "str",
-        "suite": "str",
-        "label": "str",
-        "started_at": MOMENT,
-        "ended_at": MOMENT,
-        "planned_trials": "Int64",
-        "status": "str",
-    }
-    order = (BEGAN.desc(), RUN.c.run_id.desc())
     of_suite = [] if suite is None else [RUN.c.suite == suite]
-    frame = _facet(db, RUN, columns, where=of_suite, order=order, limit=newest)
+    statement = _facet(RUN).where(*of_suite).order_by(BEGAN.desc(), RUN.c.run_id.desc())
+    frame = read_frame(db, statement.limit(newest))
     frame["started_at"] = frame["started_at"].fillna(frame["first_seen_at"])
     sources = _sources(db, None if newest is None else list(frame["run_id"]))
     kinds = [sources.get(run_id, SourceKind.MEASURED.value) for run_id in frame["run_id"]]
@@ -177,27 +114,14 @@ def _sources(db: Database, run_ids: list[str] | None) -> dict[str, str]:
     """Run id -> where its results were imported from, for runs that were not announced; of some, or all."""
     name = select(TRIAL.c.source_name).where(TRIAL.c.run_id == RUN.c.run_id).limit(1).scalar_subquery()
     of_these = [] if run_ids is None else [RUN.c.run_id.in_(run_ids)]
-    with db.read() as connection:
-        rows = connection.execute(
-            select(RUN.c.run_id, name.label("name")).where(is_imported(), *of_these)
-        ).all()
+    rows = db.rows(select(RUN.c.run_id, name.label("name")).where(is_imported(), *of_these))
     return {row.run_id: row.name for row in rows}
 
 
-def _facet(
-    db: Database,
-    table: Table,
-    columns: dict[str, str],
-    *,
-    where: Sequence[ColumnElement[bool]] = (),
-    order: Sequence[ColumnElement[Any]] = (),
-    limit: int | None = None,
-) -> pd.DataFrame:
-    typed = columns | _TALLIES
-    statement = select(*(plain(table.c[name], dtype) for name, dtype in typed.items()))
-    statement = statement.where(*where).order_by(*order).limit(limit)
-    with db.read() as connection:
-        return frame_of(connection.execute(statement).all(), typed)
+def _facet(table: Table) -> Select[Any]:
+    """All that `table` holds, its tallies last."""
+    own = (each.name for each in table.c if each.name not in _TALLIES)
+    return select(*selected(table, *own, *_TALLIES))
 
 
 def version_order(row: Mapping[str, Any]) -> tuple[object, ...]:
@@ -205,15 +129,11 @@ def version_order(row: Mapping[str, Any]) -> tuple[object, ...]:
 
     Torch decides, then what it stands on; builds that differ in none of that, by first seen.
     """
-    stack = (None if pd.isna(row[name]) else row[name] for name in _STACK)
-    return (*map(version_key, stack), row["first_seen_at"], row["build_id"])
+    return (*stack_order(row), row["first_seen_at"], row["build_id"])
 
 
 def _sorted(frame: pd.DataFrame, key: Callable[[dict[str, Any]], tuple[object, ...]]) -> pd.DataFrame:
-    names = [str(name) for name in frame.columns]
-    cells = zip(*(column.tolist() for _, column in frame.items()), strict=True)
-    records: list[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in cells]
-    keys = [key(record) for record in records]
+    keys = [key(record) for record in row_dicts(frame)]
     return frame.take(sorted(range(len(frame)), key=keys.__getitem__)).reset_index(drop=True)
 
 
@@ -223,16 +143,13 @@ def _sorted(frame: pd.DataFrame, key: Callable[[dict[str, Any]], tuple[object, .
 def machine_names(db: Database) -> list[tuple[str, str]]:
     """Name and id of every machine, and its name with that of its device, as pages write it."""
     columns = (MACHINE.c.machine_id, MACHINE.c.name, MACHINE.c.device_name)
-    with db.read() as connection:
-        rows = connection.execute(select(*columns).order_by(MACHINE.c.machine_id)).all()
+    rows = db.rows(select(*columns).order_by(MACHINE.c.machine_id))
     return [(text, key) for key, name, device in rows for text in (f"{name} ({device})", name)]
 
 
 def build_names(db: Database) -> list[tuple[str, str]]:
     """The version of torch, alone and behind the word, and the id of every build."""
-    with db.read() as connection:
-        columns = (BUILD.c.build_id, BUILD.c.torch)
-        rows = connection.execute(select(*columns).order_by(BUILD.c.build_id)).all()
+    rows = db.rows(select(BUILD.c.build_id, BUILD.c.torch).order_by(BUILD.c.build_id))
     return [(text, key) for key, torch in rows for text in (f"torch {torch}", torch)]
 
 
@@ -241,40 +158,24 @@ def _of_series(column: Column[Any]) -> ColumnElement[Any]:
     return select(column).where(TRIAL.c.series_id == SERIES.c.series_id).limit(1).scalar_subquery()
 
 
-_COLUMNS: dict[str, tuple[ColumnElement[Any], str]] = {
-    "series_id": (SERIES.c.series_id, "str"),
-    "machine_id": (SERIES.c.machine_id, "str"),
-    "machine": (MACHINE.c.name, "str"),
-    "workload_id": (SERIES.c.workload_id, "str"),
-    "workload": (WORKLOAD.c.name, "str"),
-    "workload_version": (WORKLOAD.c.version, "str"),
-    "task": (WORKLOAD.c.task, "str"),
-    "strategy_id": (SERIES.c.strategy_id, "str"),
-    "strategy": (STRATEGY.c.name, "str"),
-    "cache": (STRATEGY.c.cache, "str"),
-    "trials": (SERIES.c.trials, "Int64"),
-    "failed_trials": (SERIES.c.failed_trials, "Int64"),
-    "first_seen_at": (SERIES.c.first_seen_at, MOMENT),
-    "last_seen_at": (SERIES.c.last_seen_at, MOMENT),
-    # A series has one origin, as its workload has.
-    "source_kind": (_of_series(TRIAL.c.source_kind), "str"),
-    "source_name": (_of_series(TRIAL.c.source_name), "str"),
-}
-
-
 def series_frame(db: Database, filters: Filters = Filters()) -> pd.DataFrame:  # noqa: B008
     """One row per series of the machines, workloads, strategies and tasks selected, by id.
 
     Other filters are about trials and leave a series as it is.
     """
-    statement = (
-        select(*selected(_COLUMNS))
-        .select_from(CASES)
-        .where(*matching_series(filters))
-        .order_by(SERIES.c.series_id)
+    statement = select(
+        *selected(SERIES, "series_id", "machine_id"),
+        *selected(MACHINE, machine="name"),
+        *selected(SERIES, "workload_id"),
+        *selected(WORKLOAD, workload="name", workload_version="version", task="task"),
+        *selected(SERIES, "strategy_id"),
+        *selected(STRATEGY, strategy="name", cache="cache"),
+        *selected(SERIES, "trials", "failed_trials", "first_seen_at", "last_seen_at"),
+        # A series has one origin, as its workload has.
+        *(plain(_of_series(TRIAL.c[name])).label(name) for name in ("source_kind", "source_name")),
     )
-    with db.read() as connection:
-        return frame_of(connection.execute(statement).all(), dtypes(_COLUMNS))
+    matched = statement.select_from(CASES).where(*matching_series(filters))
+    return read_frame(db, matched.order_by(SERIES.c.series_id))
 
 
 def _of_some_trial(column: Column[Any]) -> ColumnElement[Any]:
@@ -283,30 +184,16 @@ def _of_some_trial(column: Column[Any]) -> ColumnElement[Any]:
     return of_workload.where(SERIES.c.workload_id == WORKLOAD.c.workload_id).limit(1).scalar_subquery()
 
 
-_WORKLOAD_COLUMNS: dict[str, tuple[ColumnElement[Any], str]] = {
-    "workload_id": (WORKLOAD.c.workload_id, "str"),
-    "workload": (WORKLOAD.c.name, "str"),
-    "workload_version": (WORKLOAD.c.version, "str"),
-    "task": (WORKLOAD.c.task, "str"),
-    "batch_size": (WORKLOAD.c.batch_size, "Int64"),
-    "shape": (WORKLOAD.c.shape, "object"),
-    "dtype": (WORKLOAD.c.dtype, "str"),
-    # A workload has one origin: an imported one has the version of its format.
-    "source_kind": (_of_some_trial(TRIAL.c.source_kind), "str"),
-    "source_name": (_of_some_trial(TRIAL.c.source_name), "str"),
-}
-
-
-def measured_workloads(db: Database, filters: Filters = Filters()) -> pd.DataFrame:  # noqa: B008
+def measured_workloads(db: Database, filters: Filters) -> pd.DataFrame:
     """One row per workload of the trials that `filters` let through, by name and id."""
     of_series = select(SERIES.c.workload_id).where(*matching_series(filters))
     if own := matching_trials(filters):
         of_series = of_series.where(exists().where(TRIAL.c.series_id == SERIES.c.series_id, *own))
-    statement = (
-        select(*selected(_WORKLOAD_COLUMNS))
-        .where(WORKLOAD.c.workload_id.in_(of_series))
-        .order_by(WORKLOAD.c.name, WORKLOAD.c.workload_id)
+    statement = select(
+        *selected(WORKLOAD, workload_id="workload_id", workload="name", workload_version="version"),
+        *selected(WORKLOAD, "task", "batch_size", "shape", "dtype"),
+        # A workload has one origin: an imported one has the version of its format.
+        *(plain(_of_some_trial(TRIAL.c[name])).label(name) for name in ("source_kind", "source_name")),
     )
-    with db.read() as connection:
-        rows = connection.execute(statement).all()
-    return frame_of(rows, dtypes(_WORKLOAD_COLUMNS))
+    measured = statement.where(WORKLOAD.c.workload_id.in_(of_series))
+    return read_frame(db, measured.order_by(WORKLOAD.c.name, WORKLOAD.c.workload_id))

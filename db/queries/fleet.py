@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Select, bindparam, select, text
 
 from db.engine.session import Database
+from db.queries.selection import read_records
 from db.records.fleet import FleetWorker, Launch
 from db.tables.service import FLEET_LAUNCH, FLEET_WORKER
 from db.tables.trials import RUN, TRIAL
@@ -22,7 +23,6 @@ class QueuedJob(NamedTuple):
 
 
 def has_queue(db: Database) -> bool:
-    """Whether the queue's tables are there."""
     with db.read() as connection:
         return queue_is_there(connection)
 
@@ -51,8 +51,7 @@ def queue_lengths(db: Database) -> dict[tuple[str, str], int]:
         "SELECT queue_name, status::text, count(*) FROM procrastinate_jobs"
         " WHERE status IN ('todo', 'doing') GROUP BY 1, 2"
     )
-    with db.read() as connection:
-        return {(queue, status): count for queue, status, count in connection.execute(statement)}
+    return {(queue, status): count for queue, status, count in db.rows(statement)}
 
 
 def live_workers(db: Database, within_s: float) -> int:
@@ -66,24 +65,18 @@ def live_workers(db: Database, within_s: float) -> int:
 
 
 def stored_trials(db: Database, trial_ids: Collection[str]) -> set[str]:
-    """Those of these trials that are in the database."""
-    with db.read() as connection:
-        return set(connection.scalars(select(TRIAL.c.trial_id).where(TRIAL.c.trial_id.in_(trial_ids))))
+    return set(db.scalars(select(TRIAL.c.trial_id).where(TRIAL.c.trial_id.in_(trial_ids))))
 
 
 def announced_runs(db: Database, run_ids: Collection[str]) -> set[str]:
-    """Those of these runs that were announced."""
     statement = select(RUN.c.run_id).where(RUN.c.run_id.in_(run_ids), RUN.c.started_at.is_not(None))
-    with db.read() as connection:
-        return set(connection.scalars(statement))
+    return set(db.scalars(statement))
 
 
 def fleet_workers(db: Database, limit: int = 100) -> list[FleetWorker]:
     """Workers as they last wrote of themselves, the one heard of last first."""
     statement = select(FLEET_WORKER).order_by(FLEET_WORKER.c.seen_at.desc(), FLEET_WORKER.c.owner)
-    with db.read() as connection:
-        rows = connection.execute(statement.limit(limit)).mappings()
-        return [FleetWorker.model_validate(dict(row)) for row in rows]
+    return read_records(db, FleetWorker, statement.limit(limit))
 
 
 def launches(db: Database, limit: int = 20) -> list[Launch]:
@@ -126,7 +119,6 @@ def workers_of(connection: Connection, queue: str, after: datetime) -> set[str]:
 
 
 def demand(db: Database, queue: str, stalled_s: float, alive_after: datetime) -> tuple[int, int]:
-    """How many jobs of `queue` wait, and how many workers live."""
     with db.read() as connection:
         workers = workers_of(connection, queue, alive_after)
         return waiting_jobs(connection, queue, stalled_s), len(workers)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from db.metrics.case_columns import pandas_type
+from db.metrics.case_columns import pandas_dtype
 
 MOMENT = "datetime64[us, UTC]"
 
@@ -25,7 +25,7 @@ def arrays_of(rows: Sequence[Sequence[Any]], columns: Mapping[str, str]) -> dict
     """The columns of `frame_of` as arrays, which have no index to be brought into line."""
     values = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
     return {
-        name: _array(list(column), pandas_type(dtype))
+        name: _array(list(column), pandas_dtype(dtype))
         for (name, dtype), column in zip(columns.items(), values, strict=True)
     }
 

@@ -19,7 +19,6 @@ from sqlalchemy import (
     RowMapping,
     Select,
     String,
-    Table,
     and_,
     func,
     or_,
@@ -111,9 +110,8 @@ def _values(connection: Connection) -> Iterator[Damage]:
             if unreadable is None:
                 continue
             rows = connection.execute(select(*keys).where(column.is_not(None), unreadable)).all()
-            if rows:
-                what = f"{column.name} of {plural(len(rows), 'row')} of {table.name} cannot be read"
-                yield Damage(f"{what}: {_examples(rows)}.", len(rows), _BACKUP)
+            what = f"{column.name} of {plural(len(rows), 'row')} of {table.name} cannot be read"
+            yield from _damage(what, rows)
 
 
 def _unreadable(column: Column[Any], dialect: str) -> ColumnElement[bool] | None:
@@ -140,23 +138,16 @@ def _orphans(connection: Connection) -> Iterator[Damage]:
                 select(*table.primary_key.columns).select_from(table.outerjoin(parent, joined)).where(lost)
             )
             rows = connection.execute(orphans).all()
-            if rows:
-                names = " and ".join(sorted(key.parent.name for key in constraint.elements))
-                what = (
-                    f"{plural(len(rows), 'row')} of {table.name} without the {constraint.referred_table.name}"
-                )
-                yield Damage(f"{what} that {names} names: {_examples(rows)}.", len(rows), _BACKUP)
+            names = " and ".join(sorted(key.parent.name for key in constraint.elements))
+            lacking = f"without the {constraint.referred_table.name} that {names} names"
+            yield from _damage(f"{plural(len(rows), 'row')} of {table.name} {lacking}", rows)
 
 
 def _moments(connection: Connection) -> Iterator[Damage]:
     """Trials of moments at which nothing can have been measured: one of next year stays the newest."""
     rows = connection.execute(_impossible(connection)).all()
-    if rows:
-        yield Damage(
-            f"{plural(len(rows), 'trial')} of a moment that cannot be: {_examples(rows)}.",
-            len(rows),
-            "Take them out with `compilewatch db remove-trials --impossible-moments`.",
-        )
+    what = f"{plural(len(rows), 'trial')} of a moment that cannot be"
+    yield from _damage(what, rows, "Take them out with `compilewatch db remove-trials --impossible-moments`.")
 
 
 def _impossible(connection: Connection) -> Select[tuple[str]]:
@@ -182,8 +173,7 @@ def _without_detail(connection: Connection) -> Iterator[Damage]:
         .where(TRIAL_DETAIL.c.trial_id.is_(None))
     )
     rows = connection.execute(trials).all()
-    if rows:
-        yield Damage(f"{plural(len(rows), 'trial')} without details: {_examples(rows)}.", len(rows), _BACKUP)
+    yield from _damage(f"{plural(len(rows), 'trial')} without details", rows)
 
 
 def _without_samples(connection: Connection) -> Iterator[Damage]:
@@ -200,8 +190,7 @@ def _without_samples(connection: Connection) -> Iterator[Damage]:
         )
     )
     rows = connection.execute(trials).all()
-    if rows:
-        yield Damage(f"{plural(len(rows), 'trial')} without samples: {_examples(rows)}.", len(rows), _SAMPLES)
+    yield from _damage(f"{plural(len(rows), 'trial')} without samples", rows, _SAMPLES)
 
 
 def _samples(connection: Connection) -> Iterator[Damage]:
@@ -219,8 +208,8 @@ def _samples(connection: Connection) -> Iterator[Damage]:
     wrong: list[tuple[str]] = []
     timeless = set(connection.scalars(_TIMELESS))
     streamed = connection.execution_options(yield_per=500).execute(statement)
-    for trial_id, rows in groupby(streamed, key=attrgetter("trial_id")):
-        for row in rows:
+    for trial_id, arrays in groupby(streamed, key=attrgetter("trial_id")):
+        for row in arrays:
             try:
                 ordered = sorted(decode_samples([Blob(row.data, row.codec, row.n)])[0])
             except DatabaseError:
@@ -230,19 +219,13 @@ def _samples(connection: Connection) -> Iterator[Damage]:
                     timeless.add(trial_id)
                 if not _follows(row._mapping, ordered):
                     wrong.append((trial_id,))
-    if unreadable:
-        what = f"{plural(len(unreadable), 'array')} of samples cannot be read: {_examples(unreadable)}."
-        yield Damage(what, len(unreadable), _SAMPLES)
-    if wrong:
-        what = f"{plural(len(wrong), 'trial')} with figures that do not follow from their samples"
-        yield Damage(f"{what}: {_examples(wrong)}.", len(wrong), _SAMPLES)
-    if timeless:
-        what = f"{plural(len(timeless), 'trial')} with a sample that took no time"
-        yield Damage(
-            f"{what}: {_examples([(trial_id,) for trial_id in sorted(timeless)])}.",
-            len(timeless),
-            "Take them out with `compilewatch db remove-trials --impossible-samples`.",
-        )
+    what = f"{plural(len(unreadable), 'array')} of samples cannot be read"
+    yield from _damage(what, unreadable, _SAMPLES)
+    what = f"{plural(len(wrong), 'trial')} with figures that do not follow from their samples"
+    yield from _damage(what, wrong, _SAMPLES)
+    what = f"{plural(len(timeless), 'trial')} with a sample that took no time"
+    rows = [(trial_id,) for trial_id in sorted(timeless)]
+    yield from _damage(what, rows, "Take them out with `compilewatch db remove-trials --impossible-samples`.")
 
 
 def trials_of_impossible_samples(db: Database) -> list[str]:
@@ -281,7 +264,7 @@ def _same(stored: float | None, computed: float | None) -> bool:
 
 def _tallies(connection: Connection) -> Iterator[Damage]:
     """The numbers of trials that lists and facets show beside every dimension."""
-    for table, key in (
+    for table, column in (
         (MACHINE, SERIES.c.machine_id),
         (WORKLOAD, SERIES.c.workload_id),
         (STRATEGY, SERIES.c.strategy_id),
@@ -289,27 +272,14 @@ def _tallies(connection: Connection) -> Iterator[Damage]:
         (BUILD, TRIAL.c.build_id),
         (RUN, TRIAL.c.run_id),
     ):
-        yield from _tally(connection, table, key.name, in_series=key.table is SERIES)
-
-
-def _tally(connection: Connection, table: Table, key: str, *, in_series: bool) -> Iterator[Damage]:
-    source = TRIAL.join(SERIES, SERIES.c.series_id == TRIAL.c.series_id) if in_series else TRIAL
-    column = (SERIES if in_series else TRIAL).c[key]
-    counted = (
-        select(column.label("key"), func.count().label("trials")).select_from(source).group_by(column)
-    ).subquery()
-    tallies = (
-        select(table.c[key])
-        .outerjoin(counted, counted.c.key == table.c[key])
-        .where(table.c.trials != func.coalesce(counted.c.trials, 0))
-    )
-    rows = connection.execute(tallies).all()
-    if rows:
-        yield Damage(
-            f"Wrong count of trials in {plural(len(rows), 'row')} of {table.name}: {_examples(rows)}.",
-            len(rows),
-            _BACKUP,
-        )
+        of_series = TRIAL.join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
+        source, key = of_series if column.table is SERIES else TRIAL, table.c[column.name]
+        trials = select(column.label("key"), func.count().label("trials")).select_from(source)
+        counted = trials.group_by(column).subquery()
+        wrong = table.c.trials != func.coalesce(counted.c.trials, 0)
+        tallies = select(key).outerjoin(counted, counted.c.key == key).where(wrong)
+        rows = connection.execute(tallies).all()
+        yield from _damage(f"Wrong count of trials in {plural(len(rows), 'row')} of {table.name}", rows)
 
 
 def _latest(connection: Connection) -> Iterator[Damage]:
@@ -324,12 +294,12 @@ def _latest(connection: Connection) -> Iterator[Damage]:
         )
     )
     rows = connection.execute(latest).all()
+    yield from _damage(f"{len(rows)} series with a newest run not theirs", rows)
+
+
+def _damage(what: str, rows: Sequence[Sequence[Any]], next_step: str = _BACKUP) -> Iterator[Damage]:
+    """With the first of `rows` as examples; nothing where there are none."""
     if rows:
-        yield Damage(
-            f"{len(rows)} series with a newest run not theirs: {_examples(rows)}.", len(rows), _BACKUP
-        )
-
-
-def _examples(rows: Sequence[Sequence[Any]]) -> str:
-    shown = [" ".join(str(part) for part in row) for row in rows[:_EXAMPLES]]
-    return ", ".join(shown) + (", ..." if len(rows) > _EXAMPLES else "")
+        shown = ", ".join(" ".join(map(str, row)) for row in rows[:_EXAMPLES])
+        more = ", ..." if len(rows) > _EXAMPLES else ""
+        yield Damage(f"{what}: {shown}{more}.", len(rows), next_step)

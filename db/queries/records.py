@@ -13,7 +13,7 @@ from sqlalchemy import Connection, RowMapping, Select, select
 from db.engine.session import Database
 from db.errors import NotFoundError, RecordError
 from db.queries.filters import Filters
-from db.queries.selection import matching, oldest_first
+from db.queries.selection import matching, oldest_first, read_records
 from db.records.samples import Blob, decode_samples
 from db.records.trial import SCHEMAS, Build, Machine, Source, Strategy, Trial, Workload
 from db.records.validation import first_problem
@@ -63,18 +63,12 @@ class Stack:
     build: Build
 
     def parts(self) -> dict[str, Workload | Strategy | Machine | Build]:
-        """The parts of a record, by name."""
         return {
             "workload": self.workload,
             "strategy": self.strategy,
             "machine": self.machine,
             "build": self.build,
         }
-
-
-def stack_key(row: RowMapping) -> StackKey:
-    """The key of a row of `trial`."""
-    return StackKey(*[row[name] for name in StackKey._fields])
 
 
 def trial_record(db: Database, trial_id: str) -> Trial:
@@ -110,15 +104,23 @@ def _whole_trials() -> Select[Any]:
 
 
 def _assembled(connection: Connection, statement: Select[Any]) -> Iterator[Trial]:
+    for row, stack, samples in whole_rows(connection, statement):
+        yield _assemble(row, stack, samples)
+
+
+def whole_rows(
+    connection: Connection, statement: Select[Any]
+) -> Iterator[tuple[RowMapping, Stack, dict[str, list[int]]]]:
+    """The rows of a statement with `TRIAL_COLUMNS`, what each shares with others, and its arrays by kind."""
     stacks = Stacks(connection)
     # Closed where a record cannot be read too: a cursor of the server would stay open.
     with connection.execute(statement.execution_options(yield_per=_BATCH)).mappings() as result:
         for rows in result.partitions():
             samples = load_samples(connection, [row["trial_id"] for row in rows])
-            keys = [stack_key(row) for row in rows]
+            keys = [StackKey(*[row[name] for name in StackKey._fields]) for row in rows]
             stacks.load(keys)
             for row, key in zip(rows, keys, strict=True):
-                yield _assemble(row, stacks.of(key), samples[row["trial_id"]])
+                yield row, stacks.of(key), samples[row["trial_id"]]
 
 
 class Stacks:
@@ -225,6 +227,4 @@ def recorded_builds(db: Database, build_ids: Collection[str]) -> list[Build]:
         .where(BUILD.c.build_id.in_(list(build_ids)))
         .order_by(BUILD.c.last_seen_at.desc(), BUILD.c.build_id)
     )
-    with db.read() as connection:
-        rows = connection.execute(statement).mappings()
-        return [Build.model_validate(dict(row)) for row in rows]
+    return read_records(db, Build, statement)

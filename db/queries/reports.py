@@ -6,45 +6,31 @@ import pandas as pd
 from sqlalchemy import func, select
 
 from db.engine.session import Database
-from db.queries.frames import MOMENT, frame_of
+from db.queries.selection import read_frame, read_records
 from db.records.reports import Report, SignOff
 from db.tables.trials import REPORT, SIGN_OFF, STORED_VIEW
-
-_COLUMNS = {
-    "report_id": "str",
-    "title": "str",
-    "created_at": MOMENT,
-    "created_by": "str",
-    "data_version": "Int64",
-    "revoked_at": MOMENT,
-    "revoked_by": "str",
-}
 
 
 def find_report(db: Database, report_id: str) -> Report | None:
     """The report with this id, revoked or not; None where there never was one."""
     if "\x00" in report_id:  # PostgreSQL refuses to look for it
         return None
-    with db.read() as connection:
-        row = connection.execute(select(REPORT).where(REPORT.c.report_id == report_id)).mappings().first()
-    return None if row is None else Report.model_validate(dict(row))
+    reports = read_records(db, Report, select(REPORT).where(REPORT.c.report_id == report_id))
+    return next(iter(reports), None)
 
 
 def reports_frame(db: Database) -> pd.DataFrame:
     """One row per report, newest first."""
-    statement = select(*(REPORT.c[name] for name in _COLUMNS)).order_by(
-        REPORT.c.created_at.desc(), REPORT.c.report_id
-    )
-    with db.read() as connection:
-        return frame_of(connection.execute(statement).all(), _COLUMNS)
+    columns = (column for column in REPORT.c if column is not REPORT.c.content)
+    statement = select(*columns).order_by(REPORT.c.created_at.desc(), REPORT.c.report_id)
+    return read_frame(db, statement)
 
 
 def reports_revision(db: Database) -> tuple[object, ...]:
     """Differs from what it was as soon as a report is made, revoked or deleted."""
     columns = (REPORT.c.created_at, REPORT.c.revoked_at)
     statement = select(func.count(), *(part(each) for each in columns for part in (func.count, func.max)))
-    with db.read() as connection:
-        return tuple(connection.execute(statement).one())
+    return tuple(db.rows(statement)[0])
 
 
 # What reports show, without the rest of their content.
@@ -55,9 +41,7 @@ def report_subjects(db: Database) -> dict[str, str]:
     statement = select(REPORT.c.report_id, REPORT.c.content["subject"].as_string()).where(
         REPORT.c.revoked_at.is_(None)
     )
-    with db.read() as connection:
-        rows = connection.execute(statement).all()
-    return {report_id: subject for report_id, subject in rows if subject is not None}
+    return {report_id: subject for report_id, subject in db.rows(statement) if subject is not None}
 
 
 # Reads of sign-offs.
@@ -74,8 +58,7 @@ def sign_offs(db: Database, machine_id: str, base_build_id: str, head_build_id: 
         )
         .order_by(SIGN_OFF.c.at, SIGN_OFF.c.sign_off_id)
     )
-    with db.read() as connection:
-        return [SignOff.model_validate(dict(row)) for row in connection.execute(statement).mappings()]
+    return read_records(db, SignOff, statement)
 
 
 # Reads of stored views.
@@ -85,8 +68,5 @@ def stored_link(db: Database, view_id: str) -> str | None:
     """The link that is kept under `view_id`; None where there is none."""
     if "\x00" in view_id:  # PostgreSQL refuses to look for it
         return None
-    with db.read() as connection:
-        link: str | None = connection.scalar(
-            select(STORED_VIEW.c.link).where(STORED_VIEW.c.view_id == view_id)
-        )
-    return link
+    links: list[str] = db.scalars(select(STORED_VIEW.c.link).where(STORED_VIEW.c.view_id == view_id))
+    return next(iter(links), None)

@@ -28,8 +28,7 @@ def roofs_of(database: Database, run_id: str) -> Roofs | None:
         .where(TRIAL.c.run_id == run_id, WORKLOAD.c.name.in_((GEMM, COPY)))
         .group_by(WORKLOAD.c.name, WORKLOAD.c.dtype, WORKLOAD.c.items_per_iteration)
     )
-    with database.read() as connection:
-        rows = {row.name: row for row in connection.execute(statement) if row.took_ns}
+    rows = {row.name: row for row in database.rows(statement) if row.took_ns}
     if rows.keys() != {GEMM, COPY}:
         return None
     per_s = {name: row.items_per_iteration / row.took_ns * 1e9 for name, row in rows.items()}
@@ -38,13 +37,9 @@ def roofs_of(database: Database, run_id: str) -> Roofs | None:
 
 
 ROOFLINE_COLUMNS = {
-    "workload_id": "str",
-    "strategy": "str",
-    "operations": "float64",
-    "bytes": "float64",
-    "step_ns": "float64",
-    "roof_operations_per_s": "float64",
-    "roof_bytes_per_s": "float64",
+    **{"workload_id": "str", "strategy": "str"},
+    **dict.fromkeys(("operations", "bytes", "step_ns"), "float64"),
+    **dict.fromkeys(("roof_operations_per_s", "roof_bytes_per_s"), "float64"),
 }
 
 
@@ -96,5 +91,4 @@ def _profiled(database: Database, filters: Filters) -> list[Row[tuple[object, ..
         .where(ranked.c.rank == 1)
         .order_by(ranked.c.strategy != EAGER.name, ranked.c.workload_id, ranked.c.strategy)
     )
-    with database.read() as connection:
-        return list(connection.execute(statement).all())
+    return database.rows(statement)

@@ -17,14 +17,11 @@ from db.metrics.eligibility import CANARY_WORKLOADS
 from db.queries import facets
 from db.queries.facets import is_imported, is_measured
 from db.queries.filters import Filters
-from db.queries.frames import MOMENT, frame_of
-from db.queries.selection import matching, matching_series, plain
+from db.queries.selection import any_of, matching, matching_series, plain, read_frame
 from db.records.trial import SourceKind
 from db.records.versions import version_key
 from db.tables.run_parts import RUN_PART
 from db.tables.trials import BUILD, LATEST, RUN, SERIES, TRIAL, WORKLOAD
-
-_COLUMNS = {"run_id": "str", "machine_id": "str", "build_id": "str"}
 
 
 class RunPart(NamedTuple):
@@ -48,26 +45,24 @@ def parts_within(connection: Connection, filters: Filters) -> list[RunPart]:
     Other filters are about single trials and leave parts as they are.
     """
     conditions = _of_parts(Filters(machines=filters.machines, builds=filters.builds))
-    if filters.runs:
-        conditions.append(RUN_PART.c.run_id.in_(filters.runs))
+    conditions += any_of((RUN_PART.c.run_id, filters.runs))
     if filters.since is not None:
         conditions.append(RUN_PART.c.last_seen_at >= filters.since)
     if filters.until is not None:
         conditions.append(RUN_PART.c.first_seen_at <= filters.until)
     # As plain text: thousands of parts are asked for before every look at a long history.
-    columns = (plain(RUN_PART.c[name], _COLUMNS.get(name, "")) for name in RunPart._fields)
+    columns = (plain(RUN_PART.c[name]) for name in RunPart._fields)
     return [RunPart(*row) for row in connection.execute(select(*columns).where(*conditions))]
 
 
 def run_parts(db: Database, run_ids: Iterable[str]) -> pd.DataFrame:
     """One row per run, machine and build that have a trial in common; none for a run without trials."""
-    columns = [RUN_PART.c[name] for name in _COLUMNS]
-    statement = select(*columns).where(RUN_PART.c.run_id.in_(list(run_ids))).order_by(*columns)
-    with db.read() as connection:
-        return frame_of(connection.execute(statement).all(), _COLUMNS)
+    columns = (RUN_PART.c.run_id, RUN_PART.c.machine_id, RUN_PART.c.build_id)
+    statement = select(*columns).where(RUN_PART.c.run_id.in_(list(run_ids)))
+    return read_frame(db, statement.order_by(*columns))
 
 
-def stored_builds(db: Database, filters: Filters = Filters()) -> list[str]:  # noqa: B008
+def stored_builds(db: Database, filters: Filters) -> list[str]:
     """The builds of the trials that `filters` let through, the one with the newest trial first; of several
     with trials of one moment, as imports of one command are, that of the newest torch.
     """
@@ -89,7 +84,8 @@ def measured_builds(
 
 def _builds(db: Database, filters: Filters, *, only_measured: bool, newest: int | None = None) -> list[str]:
     measured: ColumnElement[bool]
-    if _is_of_whole_runs(filters):
+    # Whether a run is either in the selection with all its trials or out of it.
+    if filters == Filters(machines=filters.machines, suites=filters.suites, builds=filters.builds):
         build, when, conditions = RUN_PART.c.build_id, RUN_PART.c.last_seen_at, _of_parts(filters)
         measured = RUN_PART.c.run_id.in_(select(RUN.c.run_id).where(is_measured()))
     else:
@@ -109,21 +105,19 @@ def _builds(db: Database, filters: Filters, *, only_measured: bool, newest: int 
     ]
 
 
-def build_totals(db: Database, filters: Filters = Filters()) -> pd.DataFrame:  # noqa: B008
+def build_totals(db: Database, filters: Filters) -> pd.DataFrame:
     """One row per build of the machines and suites selected, the one with the newest trial first: `build_id`,
     `runs`, `trials`, `first_seen_at`, `last_seen_at`.
     """
-    first, last = func.min(RUN_PART.c.first_seen_at), func.max(RUN_PART.c.last_seen_at)
+    last = func.max(RUN_PART.c.last_seen_at)
     statement = (
-        select(RUN_PART.c.build_id, func.count(), func.sum(RUN_PART.c.trials), first, last)
+        select(RUN_PART.c.build_id, func.count().label("runs"), func.sum(RUN_PART.c.trials).label("trials"))
+        .add_columns(func.min(RUN_PART.c.first_seen_at).label("first_seen_at"), last.label("last_seen_at"))
         .where(*_of_parts(filters))
         .group_by(RUN_PART.c.build_id)
         .order_by(last.desc(), RUN_PART.c.build_id)
     )
-    columns = {"build_id": "str", "runs": "Int64", "trials": "Int64"}
-    columns |= {"first_seen_at": MOMENT, "last_seen_at": MOMENT}
-    with db.read() as connection:
-        return frame_of(connection.execute(statement).all(), columns)
+    return read_frame(db, statement)
 
 
 def series_by_build(
@@ -149,7 +143,6 @@ def series_by_build(
 
 
 def _torch_of(connection: Connection, build_ids: Iterable[str]) -> dict[str, str]:
-    """Build id -> version of torch."""
     statement = select(BUILD.c.build_id, BUILD.c.torch).where(BUILD.c.build_id.in_(list(build_ids)))
     return {row.build_id: row.torch for row in connection.execute(statement)}
 
@@ -193,18 +186,15 @@ def of_newest_builds(db: Database, filters: Filters = Filters()) -> list[Filters
     if filters.builds:
         return [filters]
     statement = select(SERIES.c.machine_id).where(*matching_series(filters)).distinct()
-    with db.read() as connection:
-        machine_ids = sorted(connection.scalars(statement))
-    here = [replace(filters, machines=(machine_id,)) for machine_id in machine_ids]
+    here = [replace(filters, machines=(machine_id,)) for machine_id in sorted(db.scalars(statement))]
     newest = [(each, newest_build(db, each)) for each in here]
     return [replace(each, builds=(build_id,)) for each, build_id in newest if build_id is not None]
 
 
-def last_measured_at(db: Database, filters: Filters = Filters()) -> datetime | None:  # noqa: B008
+def last_measured_at(db: Database, filters: Filters) -> datetime | None:
     """When the newest trial of the machines, builds and suites selected began."""
     statement = select(func.max(RUN_PART.c.last_seen_at)).where(*_of_parts(filters))
-    with db.read() as connection:
-        moment: datetime | None = connection.scalar(statement)
+    moment: datetime | None = db.scalars(statement)[0]
     return moment
 
 
@@ -221,8 +211,7 @@ def newest_runs_began(db: Database, filters: Filters, runs: int) -> datetime | N
         .order_by(func.max(RUN_PART.c.last_seen_at).desc())
         .limit(runs)
     )
-    with db.read() as connection:
-        began: list[datetime] = list(connection.scalars(newest))
+    began: list[datetime] = db.scalars(newest)
     return min(began) if len(began) == runs else None
 
 
@@ -239,9 +228,7 @@ def newest_run(db: Database, *, measured: bool, of_suite: bool = False) -> Newes
     conditions = [*_with_trials(measured), *([RUN.c.suite.is_not(None)] if of_suite else [])]
     columns = (RUN.c.run_id, RUN.c.suite, RUN.c.first_seen_at)
     newest = select(*columns).where(*conditions).order_by(RUN.c.first_seen_at.desc(), RUN.c.run_id.desc())
-    with db.read() as connection:
-        row = connection.execute(newest.limit(1)).first()
-    return None if row is None else NewestRun(*row)
+    return next((NewestRun(*row) for row in db.rows(newest.limit(1))), None)
 
 
 def newest_two(db: Database, newest: NewestRun, *, measured: bool) -> tuple[str, str | None]:
@@ -307,18 +294,8 @@ def _runs(
     return tuple(connection.scalars(statement))
 
 
-def _is_of_whole_runs(filters: Filters) -> bool:
-    """Whether a run is either in the selection with all its trials or out of it."""
-    whole = Filters(machines=filters.machines, suites=filters.suites, builds=filters.builds)
-    return filters == whole
-
-
 def _of_parts(filters: Filters) -> list[ColumnElement[bool]]:
-    conditions: list[ColumnElement[bool]] = []
-    if filters.machines:
-        conditions.append(RUN_PART.c.machine_id.in_(filters.machines))
-    if filters.builds:
-        conditions.append(RUN_PART.c.build_id.in_(filters.builds))
+    conditions = any_of((RUN_PART.c.machine_id, filters.machines), (RUN_PART.c.build_id, filters.builds))
     if filters.suites:
         conditions.append(RUN_PART.c.run_id.in_(select(RUN.c.run_id).where(RUN.c.suite.in_(filters.suites))))
     return conditions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Select, func, null, select
 
 from db.engine.session import Database
 from db.errors import NotFoundError
+from db.queries.selection import read_records
 from db.records.requests import UNFINISHED, RequestState, RunRequest, RunStatus
 from db.records.schedules import Firing, HostHealth, HostState, Schedule, ScheduleWatch
 from db.records.trial import FailureKind
@@ -19,9 +20,7 @@ from db.tables.trials import BUILD, FIRING, HOST, MACHINE, RUN, RUN_REQUEST, SCH
 
 def schedules(db: Database) -> list[Schedule]:
     """All schedules, by name."""
-    with db.read() as connection:
-        rows = connection.execute(select(SCHEDULE).order_by(SCHEDULE.c.name)).mappings()
-        return [Schedule.model_validate(dict(row)) for row in rows]
+    return read_records(db, Schedule, select(SCHEDULE).order_by(SCHEDULE.c.name))
 
 
 def last_firings(db: Database) -> dict[str, Firing]:
@@ -31,18 +30,13 @@ def last_firings(db: Database) -> dict[str, Firing]:
     statement = select(FIRING).join(
         last, (FIRING.c.schedule == last.c.schedule) & (FIRING.c.fire_at == last.c.fire_at)
     )
-    with db.read() as connection:
-        rows = connection.execute(statement).mappings()
-        return {row["schedule"]: Firing.model_validate(dict(row)) for row in rows}
+    return {each.schedule: each for each in read_records(db, Firing, statement)}
 
 
 def firings(db: Database, schedule: str, limit: int = 100) -> list[Firing]:
     """The newest firings of one schedule, newest first."""
-    statement = (
-        select(FIRING).where(FIRING.c.schedule == schedule).order_by(FIRING.c.fire_at.desc()).limit(limit)
-    )
-    with db.read() as connection:
-        return [Firing.model_validate(dict(row)) for row in connection.execute(statement).mappings()]
+    statement = select(FIRING).where(FIRING.c.schedule == schedule).order_by(FIRING.c.fire_at.desc())
+    return read_records(db, Firing, statement.limit(limit))
 
 
 def requests(
@@ -63,7 +57,6 @@ def queue(db: Database, *, limit: int | None = None, offset: int = 0) -> list[Ru
 
 
 def running_requests(db: Database) -> list[RunRequest]:
-    """Requests that some service is measuring, or was when it died."""
     return _requests(db, select(RUN_REQUEST), (RequestState.RUNNING,))
 
 
@@ -74,25 +67,21 @@ def cancelled_requests(db: Database, request_ids: Collection[str]) -> list[str]:
     statement = select(RUN_REQUEST.c.request_id).where(
         RUN_REQUEST.c.request_id.in_(request_ids), RUN_REQUEST.c.cancel_asked
     )
-    with db.read() as connection:
-        return list(connection.scalars(statement))
+    return db.scalars(statement)
 
 
 def run_request(db: Database, request_id: str) -> RunRequest:
     """One request. Raises NotFoundError where there is none with this id."""
-    with db.read() as connection:
-        statement = select(RUN_REQUEST).where(RUN_REQUEST.c.request_id == request_id)
-        row = connection.execute(statement).mappings().one_or_none()
-    if row is None:
-        raise NotFoundError(f"There is no run request {request_id}.", "See `compilewatch request list`.")
-    return as_request(row)
+    statement = select(RUN_REQUEST).where(RUN_REQUEST.c.request_id == request_id)
+    for request in read_records(db, RunRequest, statement):
+        return request
+    raise NotFoundError(f"There is no run request {request_id}.", "See `compilewatch request list`.")
 
 
 def unended_runs(db: Database, run_ids: Collection[str]) -> list[str]:
     """Those of these runs that were announced and whose end nobody noted."""
     statement = select(RUN.c.run_id).where(RUN.c.run_id.in_(run_ids), RUN.c.status == RunStatus.RUNNING)
-    with db.read() as connection:
-        return list(connection.scalars(statement.order_by(RUN.c.run_id)))
+    return db.scalars(statement.order_by(RUN.c.run_id))
 
 
 def unfinished_request_of(connection: Connection, schedule: str) -> str | None:
@@ -114,8 +103,7 @@ def measured_stacks(db: Database, machine: str) -> set[tuple[str, str | None, st
         .where(TRIAL.c.machine_name == machine)
         .distinct()
     )
-    with db.read() as connection:
-        return {(row.torch, row.torch_variant, row.driver) for row in connection.execute(statement)}
+    return {tuple(row) for row in db.rows(statement)}
 
 
 def names_of_machine(db: Database, host: str) -> set[str]:
@@ -126,20 +114,11 @@ def names_of_machine(db: Database, host: str) -> set[str]:
         .where(MACHINE.c.name == host)
         .distinct()
     )
-    with db.read() as connection:
-        rows = connection.execute(statement).all()
-    return {host}.union(*((row.machine_id, row.device_name) for row in rows))
+    return {host}.union(*db.rows(statement))
 
 
 def _requests(db: Database, statement: Select[Any], states: tuple[RequestState, ...]) -> list[RunRequest]:
-    with db.read() as connection:
-        rows = connection.execute(statement.where(RUN_REQUEST.c.state.in_(states))).mappings()
-        return [as_request(row) for row in rows]
-
-
-def as_request(row: Mapping[Any, Any]) -> RunRequest:
-    """A row of the queue as a record."""
-    return RunRequest.model_validate(dict(row))
+    return read_records(db, RunRequest, statement.where(RUN_REQUEST.c.state.in_(states)))
 
 
 # Reads of what watches the watcher.
@@ -149,9 +128,8 @@ _RECENT_REQUESTS = 20
 
 def schedule_watches(db: Database) -> dict[str, ScheduleWatch]:
     """What is awaited of each schedule, by its name; those that never were watched are left out."""
-    with db.read() as connection:
-        rows = connection.execute(select(SCHEDULE_WATCH).order_by(SCHEDULE_WATCH.c.schedule)).mappings()
-        return {row["schedule"]: ScheduleWatch.model_validate(dict(row)) for row in rows}
+    statement = select(SCHEDULE_WATCH).order_by(SCHEDULE_WATCH.c.schedule)
+    return {each.schedule: each for each in read_records(db, ScheduleWatch, statement)}
 
 
 def silent_schedules(db: Database, now: datetime) -> list[ScheduleWatch]:
@@ -162,8 +140,7 @@ def silent_schedules(db: Database, now: datetime) -> list[ScheduleWatch]:
         .where(SCHEDULE_WATCH.c.due_at <= now, SCHEDULE.c.paused.is_(False))
         .order_by(SCHEDULE_WATCH.c.schedule)
     )
-    with db.read() as connection:
-        return [ScheduleWatch.model_validate(dict(row)) for row in connection.execute(statement).mappings()]
+    return read_records(db, ScheduleWatch, statement)
 
 
 def last_result_of(db: Database, schedule: str) -> datetime | None:
@@ -181,8 +158,7 @@ def last_result_of(db: Database, schedule: str) -> datetime | None:
             return None
         newest: datetime | None = connection.scalar(
             select(func.max(func.coalesce(TRIAL.c.ended_at, TRIAL.c.started_at))).where(
-                TRIAL.c.run_id.in_(run_ids),
-                TRIAL.c.failure_kind.is_distinct_from(FailureKind.CANCELLED),
+                TRIAL.c.run_id.in_(run_ids), TRIAL.c.failure_kind.is_distinct_from(FailureKind.CANCELLED)
             )
         )
         return newest
@@ -190,20 +166,17 @@ def last_result_of(db: Database, schedule: str) -> datetime | None:
 
 def host_healths(db: Database) -> list[HostHealth]:
     """Every host whose service or worker ever spoke, by name."""
-    with db.read() as connection:
-        rows = connection.execute(select(HOST_HEALTH).order_by(HOST_HEALTH.c.host)).mappings()
-        return [HostHealth.model_validate(dict(row)) for row in rows]
+    return read_records(db, HostHealth, select(HOST_HEALTH).order_by(HOST_HEALTH.c.host))
 
 
 def requests_by_state(db: Database) -> dict[RequestState, int]:
     """How many requests wait and run; both are there, with 0 where there are none."""
     statement = (
-        select(RUN_REQUEST.c.state, func.count().label("waiting"))
+        select(RUN_REQUEST.c.state, func.count())
         .where(RUN_REQUEST.c.state.in_(UNFINISHED))
         .group_by(RUN_REQUEST.c.state)
     )
-    with db.read() as connection:
-        counts = {row.state: row.waiting for row in connection.execute(statement)}
+    counts = dict(db.rows(statement))
     return {state: counts.get(state, 0) for state in UNFINISHED}
 
 
@@ -212,9 +185,7 @@ def requests_by_state(db: Database) -> dict[RequestState, int]:
 
 def hosts(db: Database) -> list[HostState]:
     """Every host whose service ever spoke, by name."""
-    with db.read() as connection:
-        rows = connection.execute(select(HOST).order_by(HOST.c.name)).mappings()
-        return [HostState.model_validate(dict(row)) for row in rows]
+    return read_records(db, HostState, select(HOST).order_by(HOST.c.name))
 
 
 def measuring_hosts(db: Database) -> dict[str, set[str]]:

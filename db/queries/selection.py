@@ -1,13 +1,31 @@
-"""Filters as conditions on the trial table."""
+"""Filters as conditions on the trial table, and rows as frames and records."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
-from sqlalchemy import Column, ColumnElement, String, select, type_coerce
+import pandas as pd
+from pydantic import BaseModel
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    ColumnElement,
+    DateTime,
+    Float,
+    Integer,
+    Select,
+    String,
+    Table,
+    TypeDecorator,
+    select,
+    type_coerce,
+)
 
+from db.engine.session import Database
 from db.queries.filters import Filters
+from db.queries.frames import MOMENT, frame_of
 from db.tables.trials import MACHINE, SERIES, STRATEGY, TRIAL, WORKLOAD
 
 
@@ -22,17 +40,13 @@ def matching(filters: Filters) -> list[ColumnElement[bool]]:
 
 def matching_trials(filters: Filters) -> list[ColumnElement[bool]]:
     """Conditions on `trial` by what is each trial's own; empty where all trials of the series match."""
-    conditions: list[ColumnElement[bool]] = [
-        column.in_(values)
-        for column, values in (
-            (TRIAL.c.build_id, filters.builds),
-            (TRIAL.c.run_id, filters.runs),
-            (TRIAL.c.suite, filters.suites),
-            (TRIAL.c.status, filters.statuses),
-            (TRIAL.c.source_kind, filters.sources),
-        )
-        if values
-    ]
+    conditions = any_of(
+        (TRIAL.c.build_id, filters.builds),
+        (TRIAL.c.run_id, filters.runs),
+        (TRIAL.c.suite, filters.suites),
+        (TRIAL.c.status, filters.statuses),
+        (TRIAL.c.source_kind, filters.sources),
+    )
     if filters.since is not None:
         conditions.append(TRIAL.c.started_at >= filters.since)
     if filters.until is not None:
@@ -42,31 +56,23 @@ def matching_trials(filters: Filters) -> list[ColumnElement[bool]]:
 
 def matching_series(filters: Filters) -> list[ColumnElement[bool]]:
     """Conditions on `series` by machine, workload, strategy and task; empty where all series match."""
-    conditions: list[ColumnElement[bool]] = []
-    if filters.machines:
-        conditions.append(SERIES.c.machine_id.in_(filters.machines))
-    if filters.strategies:
-        named = select(STRATEGY.c.strategy_id).where(STRATEGY.c.name.in_(filters.strategies))
-        conditions.append(SERIES.c.strategy_id.in_(named))
-    if filters.workloads or filters.tasks:
-        chosen = select(WORKLOAD.c.workload_id)
-        if filters.workloads:
-            chosen = chosen.where(WORKLOAD.c.name.in_(filters.workloads))
-        if filters.tasks:
-            chosen = chosen.where(WORKLOAD.c.task.in_(filters.tasks))
-        conditions.append(SERIES.c.workload_id.in_(chosen))
+    conditions = any_of((SERIES.c.machine_id, filters.machines))
+    if named := any_of((STRATEGY.c.name, filters.strategies)):
+        conditions.append(SERIES.c.strategy_id.in_(select(STRATEGY.c.strategy_id).where(*named)))
+    if chosen := any_of((WORKLOAD.c.name, filters.workloads), (WORKLOAD.c.task, filters.tasks)):
+        conditions.append(SERIES.c.workload_id.in_(select(WORKLOAD.c.workload_id).where(*chosen)))
     return conditions
+
+
+def any_of(*choices: tuple[Column[Any], Sequence[Any]]) -> list[ColumnElement[bool]]:
+    """For each column that it has one of these values; without any it is left open."""
+    return [column.in_(values) for column, values in choices if values]
 
 
 def oldest_first() -> tuple[Column[object], Column[object]]:
     """By start; trials that started together keep the order of their ids."""
     return TRIAL.c.started_at, TRIAL.c.trial_id
 
-
-# Columns of the tables as they are read into frames.
-
-Columns = Mapping[str, tuple[ColumnElement[Any], str]]
-"""Name in the frame -> the column that is read, and the dtype it gets."""
 
 CASES = (
     SERIES.join(MACHINE, MACHINE.c.machine_id == SERIES.c.machine_id)
@@ -75,17 +81,42 @@ CASES = (
 )
 """Every series beside its machine, workload and strategy."""
 
+_Record = TypeVar("_Record", bound=BaseModel)
 
-def plain(column: ColumnElement[Any], dtype: str) -> ColumnElement[Any]:
-    """`column`, and where text is wanted the text of an enum, not its members."""
-    return type_coerce(column, String) if dtype == "str" else column
+# What is selected, as it is read into frames: the types of columns tell those of the frame.
+
+_DTYPES: tuple[tuple[type, str], ...] = (
+    *((Boolean, "boolean"), (Integer, "Int64"), (Float, "Float64"), (JSON, "object")),
+    *((DateTime, MOMENT), (String, "str")),
+)
 
 
-def selected(columns: Columns) -> list[ColumnElement[Any]]:
-    """What to select, in the order of `columns`."""
-    return [plain(column, dtype) for column, dtype in columns.values()]
+def _dtype(column: ColumnElement[Any]) -> str:
+    kind = column.type.impl if isinstance(column.type, TypeDecorator) else column.type
+    return next(dtype for of_table, dtype in _DTYPES if isinstance(kind, of_table))
 
 
-def dtypes(columns: Columns) -> dict[str, str]:
-    """Name -> dtype, as `db.queries.frames.frame_of` takes them."""
-    return {name: dtype for name, (_, dtype) in columns.items()}
+def plain(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """`column`, and of text and enums the text as it is stored."""
+    return type_coerce(column, String) if _dtype(column) == "str" else column
+
+
+def selected(table: Table, *names: str, **renamed: str) -> list[ColumnElement[Any]]:
+    """These columns of `table` as they are selected; of `renamed` ones by the names that a frame has."""
+    columns = {**{name: name for name in names}, **renamed}
+    return [plain(table.c[name]).label(shown) for shown, name in columns.items()]
+
+
+def dtypes(statement: Select[Any]) -> dict[str, str]:
+    """Name -> dtype of what `statement` selects, as `db.queries.frames.frame_of` takes them."""
+    return {str(column.key): _dtype(column) for column in statement.selected_columns}
+
+
+def read_records(db: Database, model: type[_Record], statement: Select[Any]) -> list[_Record]:
+    """The rows of `statement` as what was stored, in a transaction of its own."""
+    return [model.model_validate(dict(row._mapping)) for row in db.rows(statement)]
+
+
+def read_frame(db: Database, statement: Select[Any]) -> pd.DataFrame:
+    """The rows of `statement`, in a transaction of its own."""
+    return frame_of(db.rows(statement), dtypes(statement))

@@ -116,16 +116,12 @@ def require_stored(db: Database, filters: Filters) -> None:
     with db.read() as connection:
         for kind in _KINDS:
             names: Sequence[str] = getattr(filters, kind.field)
-            for name in _unknown_names(connection, kind, names):
-                next_step = _which_there_are(connection, kind, name)
-                raise NotFoundError(f"No {kind.noun} {one_line(name)!r} is stored.", next_step)
-
-
-def _unknown_names(connection: Connection, kind: _Kind, names: Sequence[str]) -> list[str]:
-    if not names:
-        return []
-    known = set(connection.scalars(select(kind.column).where(kind.column.in_(names))))
-    return [name for name in names if name not in known]
+            stored = select(kind.column).where(kind.column.in_(names))
+            known = set(connection.scalars(stored)) if names else set()
+            for name in names:
+                if name not in known:
+                    next_step = _which_there_are(connection, kind, name)
+                    raise NotFoundError(f"No {kind.noun} {one_line(name)!r} is stored.", next_step)
 
 
 def _which_there_are(connection: Connection, kind: _Kind, name: str) -> str:

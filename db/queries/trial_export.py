@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import to_json
-from sqlalchemy import Connection, Enum, RowMapping, Select, Text, cast, select
+from sqlalchemy import Connection, Enum, RowMapping, Text, cast, select
 
 from db.engine.session import Database
 from db.queries.filters import Filters
-from db.queries.records import TRIAL_COLUMNS, Stack, StackKey, Stacks, load_samples, stack_key
+from db.queries.records import TRIAL_COLUMNS, Stack, StackKey, Stacks, whole_rows
 from db.queries.selection import matching, oldest_first, plain
 from db.records.samples import CODEC, Blob, decode_together
 from db.records.trial import SCHEMAS, Summary
@@ -26,9 +26,7 @@ from db.store.trial_rows import DETAIL_PARTS, SAMPLE_KINDS
 from db.tables.trials import TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
 
 _BATCH = 1000
-_COLUMNS = {
-    column.name: plain(column, "str") if isinstance(column.type, Enum) else column for column in TRIAL.c
-}
+_COLUMNS = {column.name: plain(column) if isinstance(column.type, Enum) else column for column in TRIAL.c}
 _NOTHING = Blob(b"", CODEC, 0)
 
 
@@ -61,7 +59,12 @@ class TrialBatch:
 
 def trial_batches(db: Database, filters: Filters) -> Iterator[TrialBatch]:
     """All matching trials, oldest first, in constant memory and from one moment's data."""
-    statement = _statement().where(*matching(filters)).order_by(*oldest_first())
+    # As text: most trials have none, and the type would look at each.
+    summary = cast(TRIAL_DETAIL.c.summary, Text)
+    joined = select(*_COLUMNS.values(), summary).join(
+        TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id
+    )
+    statement = joined.where(*matching(filters)).order_by(*oldest_first())
     with db.read() as connection:
         stacks = Stacks(connection)
         result = connection.execute(statement.execution_options(yield_per=_BATCH))
@@ -82,15 +85,7 @@ def trial_batches(db: Database, filters: Filters) -> Iterator[TrialBatch]:
             )
 
 
-def _statement() -> Select[Any]:
-    # As text: most trials have none, and the type would look at each.
-    summary = cast(TRIAL_DETAIL.c.summary, Text)
-    return select(*_COLUMNS.values(), summary).join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
-
-
 # Whole trial records as lines of JSON, for exports: what is stored as JSON is written as it is stored.
-
-_LINES_AT_ONCE = 500
 
 
 def trial_lines(db: Database, filters: Filters) -> Iterator[bytes]:
@@ -98,25 +93,16 @@ def trial_lines(db: Database, filters: Filters) -> Iterator[bytes]:
 
     Each is the record of `db.queries.records.trial_records` as JSON without what has its default.
     """
-    statement = _records_statement().where(*matching(filters)).order_by(*oldest_first())
-    settings: dict[StackKey, bytes] = {}
-    with db.read() as connection:
-        stacks = Stacks(connection)
-        result = connection.execute(statement.execution_options(yield_per=_LINES_AT_ONCE)).mappings()
-        for rows in result.partitions():
-            samples = load_samples(connection, [row["trial_id"] for row in rows])
-            keys = [stack_key(row) for row in rows]
-            stacks.load(keys)
-            for row, key in zip(rows, keys, strict=True):
-                if key not in settings:
-                    settings[key] = _setting(stacks.of(key))
-                yield _line(row, settings[key], samples[row["trial_id"]])
-
-
-def _records_statement() -> Select[Any]:
     # As text: neither SQLAlchemy nor the driver takes it apart.
     details = [cast(TRIAL_DETAIL.c[name], Text).label(name) for name in DETAIL_PARTS]
-    return select(*TRIAL_COLUMNS, *details).join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
+    whole = select(*TRIAL_COLUMNS, *details).join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
+    statement = whole.where(*matching(filters)).order_by(*oldest_first())
+    settings: dict[Stack, bytes] = {}
+    with db.read() as connection:
+        for row, stack, samples in whole_rows(connection, statement):
+            if stack not in settings:
+                settings[stack] = _setting(stack)
+            yield _line(row, settings[stack], samples)
 
 
 def _setting(stack: Stack) -> bytes:

@@ -14,98 +14,25 @@ from db.engine.session import Database
 from db.errors import NotFoundError, one_line
 from db.metrics.trial_times import compile_cost_ns
 from db.queries.filters import Filters
-from db.queries.frames import MOMENT, arrays_of, matched
+from db.queries.frames import arrays_of, matched
 from db.queries.records import trial_record, trial_records
 from db.queries.run_parts import newest_runs_began
-from db.queries.selection import CASES, dtypes, matching, matching_series, oldest_first, plain, selected
+from db.queries.selection import CASES, any_of, dtypes, matching, matching_series, oldest_first, selected
 from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, TimingMethod
 from db.tables.run_parts import RUN_PART
 from db.tables.trials import BUILD, LATEST, MACHINE, SERIES, STRATEGY, TRIAL, TRIAL_DETAIL, WORKLOAD
 
-__all__ = [
-    "COLUMNS",
-    "frame_where",
-    "latest_trials_frame",
-    "trial_record",
-    "trial_records",
-    "trials_frame",
-    "trials_of_runs",
-    "trials_page",
-]
-
-_OF_TRIAL = {
-    "trial_id": "str",
-    "run_id": "str",
-    "suite": "str",
-    "label": "str",
-    "started_at": MOMENT,
-    "ended_at": MOMENT,
-    "source_kind": "str",
-    "source_name": "str",
-    "machine_name": "str",
-    "build_id": "str",
-    "build_label": "str",
-    "series_id": "str",
-    "status": "str",
-    "failure_kind": "str",
-    "failure_message": "str",
-    "latency_ns": "Float64",
-    "latency_p05_ns": "Float64",
-    "latency_p95_ns": "Float64",
-    "latency_p99_ns": "Float64",
-    "samples": "Int64",
-    "control_latency_ns": "Float64",
-    "control_samples": "Int64",
-    "time_to_first_result_ns": "Int64",
-    "first_call_ns": "Int64",
-    "until_steady_ns": "Int64",
-    "calls_until_steady": "Int64",
-    "process_tree_cpu_ns": "Int64",
-    "first_call_cpu_ns": "Int64",
-    "first_call_instructions": "Int64",
-    "peak_bytes": "Int64",
-    "peak_reserved_bytes": "Int64",
-    "peak_with_compile_bytes": "Int64",
-    "peak_rss_bytes": "Int64",
-    "control_peak_bytes": "Int64",
-    "graphs": "Int64",
-    "graph_breaks": "Int64",
-    "recompiles": "Int64",
-    "numerics_status": "str",
-    "suspect": "boolean",
-    "cpu_stall_fraction": "Float64",
-    "record_version": "Int64",
-    "timing_method": "str",
-    "control_timing_method": "str",
-    **dict.fromkeys((*DEVICE_TIMES, *CONTROL_TIMES), "Float64"),
-}
-_OF_SERIES = {
-    "series_id": (SERIES.c.series_id, "str"),
-    "machine_id": (SERIES.c.machine_id, "str"),
-    "device": (MACHINE.c.device, "str"),
-    "device_name": (MACHINE.c.device_name, "str"),
-    "threads": (MACHINE.c.threads, "Int64"),
-    "workload_id": (SERIES.c.workload_id, "str"),
-    "workload": (WORKLOAD.c.name, "str"),
-    "workload_version": (WORKLOAD.c.version, "str"),
-    "task": (WORKLOAD.c.task, "str"),
-    "batch_size": (WORKLOAD.c.batch_size, "Int64"),
-    "shape": (WORKLOAD.c.shape, "object"),
-    "dtype": (WORKLOAD.c.dtype, "str"),
-    "items_per_iteration": (WORKLOAD.c.items_per_iteration, "Float64"),
-    "item": (WORKLOAD.c.item, "str"),
-    "strategy_id": (SERIES.c.strategy_id, "str"),
-    "strategy": (STRATEGY.c.name, "str"),
-    "strategy_kind": (STRATEGY.c.kind, "str"),
-    "cache": (STRATEGY.c.cache, "str"),
-    "scope": (STRATEGY.c.scope, "str"),
-}
-_OF_BUILD = {
-    **dict.fromkeys(
-        ("build_id", "torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os"), "str"
-    ),
-    "settings": "object",
-}
+_UNREAD = ("content_hash", "device_uuid")
+_TRIALS = select(*selected(TRIAL, *(each.name for each in TRIAL.c if each.name not in _UNREAD)))
+_SERIES = select(
+    *selected(SERIES, "series_id", "machine_id", "workload_id", "strategy_id"),
+    *selected(MACHINE, "device", "device_name", "threads"),
+    *selected(WORKLOAD, "task", "batch_size", "shape", "dtype", "items_per_iteration", "item"),
+    *selected(WORKLOAD, workload="name", workload_version="version"),
+    *selected(STRATEGY, "cache", "scope", strategy="name", strategy_kind="kind"),
+).select_from(CASES)
+_STACK = ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os", "settings")
+_BUILDS = select(*selected(BUILD, "build_id", *_STACK))
 
 _MOST_NAMED = 500
 
@@ -113,7 +40,7 @@ _MOST_NAMED = 500
 COLUMNS: tuple[str, ...] = (
     *("trial_id", "run_id", "suite", "label", "started_at", "ended_at", "source_kind", "source_name"),
     *("machine_id", "machine", "device", "device_name", "threads"),
-    *("build_id", "build_label", *(name for name in _OF_BUILD if name != "build_id")),
+    *("build_id", "build_label", *_STACK),
     *("workload_id", "workload", "workload_version", "task", "batch_size", "shape", "dtype"),
     *("items_per_iteration", "item", "strategy_id", "strategy", "strategy_kind", "cache", "scope"),
     *("series_id", "status", "failure_kind", "failure_message"),
@@ -155,11 +82,10 @@ def frame_where(
     connection: Connection, conditions: Sequence[ColumnElement[bool]], filters: Filters
 ) -> pd.DataFrame:
     """Like `trials_frame`, of those under `conditions`, which let through no other than `filters`."""
-    return _frame(connection, _columns().where(*conditions), filters)
+    return _frame(connection, _TRIALS.where(*conditions), filters)
 
 
 def trials_of_runs(connection: Connection, filters: Filters, run_ids: Sequence[str]) -> pd.DataFrame:
-    """Like `trials_frame`, of some runs."""
     return frame_where(connection, [TRIAL.c.run_id.in_(run_ids), *matching(filters)], filters)
 
 
@@ -210,19 +136,14 @@ def trials_page(db: Database, filters: Filters, *, after: str | None, limit: int
         return _frame(connection, statement, filters)
 
 
-def _trials(filters: Filters) -> Select[tuple[object, ...]]:
-    return _columns().where(*matching(filters))
+def _trials(filters: Filters) -> Select[Any]:
+    return _TRIALS.where(*matching(filters))
 
 
-def _columns() -> Select[tuple[object, ...]]:
-    columns = (plain(TRIAL.c[name], dtype) for name, dtype in _OF_TRIAL.items())
-    return select(*columns).select_from(TRIAL)
-
-
-def _frame(connection: Connection, statement: Select[tuple[object, ...]], filters: Filters) -> pd.DataFrame:
+def _frame(connection: Connection, statement: Select[Any], filters: Filters) -> pd.DataFrame:
     # Sorted here: asked for an order, SQLite walks the whole table in that order, however few rows match.
     rows = sorted(connection.execute(statement), key=attrgetter("started_at", "trial_id"))
-    trials = arrays_of(rows, _OF_TRIAL)
+    trials = arrays_of(rows, dtypes(statement))
     series_ids, build_ids = ([getattr(row, name) for row in rows] for name in ("series_id", "build_id"))
     series = matched(_series(connection, filters, series_ids), "series_id", series_ids)
     builds = matched(_builds(connection, build_ids), "build_id", build_ids)
@@ -235,21 +156,15 @@ def _frame(connection: Connection, statement: Select[tuple[object, ...]], filter
 def _series(connection: Connection, filters: Filters, series_ids: Iterable[str]) -> dict[str, Any]:
     """Columns of at least these: of all that `filters` let through where they are too many to name."""
     wanted = list(dict.fromkeys(series_ids))
-    statement = select(*selected(_OF_SERIES)).select_from(CASES)
-    if len(wanted) <= _MOST_NAMED:
-        statement = statement.where(SERIES.c.series_id.in_(wanted))
-    else:
-        statement = statement.where(*matching_series(filters))
-    return arrays_of(connection.execute(statement).all(), dtypes(_OF_SERIES))
+    these = [SERIES.c.series_id.in_(wanted)] if len(wanted) <= _MOST_NAMED else matching_series(filters)
+    return arrays_of(connection.execute(_SERIES.where(*these)).all(), dtypes(_SERIES))
 
 
 def _builds(connection: Connection, build_ids: Iterable[str]) -> dict[str, Any]:
     """Columns of at least these: of all builds where they are too many to name."""
     wanted = list(dict.fromkeys(build_ids))
-    statement = select(*(plain(BUILD.c[name], dtype) for name, dtype in _OF_BUILD.items()))
-    if len(wanted) <= _MOST_NAMED:
-        statement = statement.where(BUILD.c.build_id.in_(wanted))
-    return arrays_of(connection.execute(statement).all(), _OF_BUILD)
+    these = [BUILD.c.build_id.in_(wanted)] if len(wanted) <= _MOST_NAMED else []
+    return arrays_of(connection.execute(_BUILDS.where(*these)).all(), dtypes(_BUILDS))
 
 
 # The newest trials of a selection, and how many it has, without reading all of them.
@@ -269,10 +184,7 @@ def newest_trials_frame(db: Database, filters: Filters, limit: int) -> pd.DataFr
 
 
 def any_trial(db: Database, filters: Filters) -> bool:
-    """Whether `filters` let any trial through."""
-    statement = select(TRIAL.c.trial_id).where(*matching(filters)).limit(1)
-    with db.read() as connection:
-        return connection.scalar(statement) is not None
+    return bool(db.scalars(select(TRIAL.c.trial_id).where(*matching(filters)).limit(1)))
 
 
 def ungated_shown(db: Database, filters: Filters) -> bool:
@@ -283,8 +195,7 @@ def ungated_shown(db: Database, filters: Filters) -> bool:
     if not filters.builds:
         newest = select(LATEST.c.run_id, LATEST.c.series_id)
         conditions.append(tuple_(TRIAL.c.run_id, TRIAL.c.series_id).in_(newest))
-    with db.read() as connection:
-        return connection.scalar(select(TRIAL.c.trial_id).where(*conditions).limit(1)) is not None
+    return bool(db.scalars(select(TRIAL.c.trial_id).where(*conditions).limit(1)))
 
 
 def count_trials(db: Database, filters: Filters = Filters()) -> int:  # noqa: B008
@@ -298,16 +209,8 @@ def count_trials(db: Database, filters: Filters = Filters()) -> int:  # noqa: B0
     if filters == of_series:
         statement = select(func.sum(SERIES.c.trials)).where(*matching_series(filters))
     elif filters == Filters(machines=filters.machines, builds=filters.builds):
-        conditions = [
-            column.in_(ids)
-            for column, ids in (
-                (RUN_PART.c.machine_id, filters.machines),
-                (RUN_PART.c.build_id, filters.builds),
-            )
-            if ids
-        ]
-        statement = select(func.sum(RUN_PART.c.trials)).where(*conditions)
+        of_parts = any_of((RUN_PART.c.machine_id, filters.machines), (RUN_PART.c.build_id, filters.builds))
+        statement = select(func.sum(RUN_PART.c.trials)).where(*of_parts)
     else:
         statement = select(func.count()).select_from(TRIAL).where(*matching(filters))
-    with db.read() as connection:
-        return int(connection.scalar(statement) or 0)
+    return int(db.scalars(statement)[0] or 0)

@@ -93,11 +93,7 @@ class Roles(_Section):
 
     def role_of(self, groups: frozenset[str]) -> str | None:
         """The highest role that one of `groups` has, None for nobody."""
-        for role, named in (
-            ("operator", self.operators),
-            ("editor", self.editors),
-            ("viewer", self.viewers),
-        ):
+        for role, named in (("operator", self.operators), ("editor", self.editors), ("viewer", self.viewers)):
             if groups & set(named):
                 return role
         return None if self.everyone == "nobody" else self.everyone
@@ -208,7 +204,6 @@ class Token(BaseModel):
     revoked_by: str | None = None
 
     def has_ended(self, now: datetime) -> bool:
-        """Whether it was revoked or its time is over."""
         return self.revoked_at is not None or (self.expires_at is not None and self.expires_at <= now)
 
     def opens(self, scope: Scope, now: datetime) -> bool:

@@ -21,62 +21,37 @@ CACHE_OF_KIND = {
 }
 
 
-def _compiled(mode: str) -> Strategy:
-    return Strategy(
-        name=mode, kind=StrategyKind.COMPILE, backend="inductor", mode=mode, cache=CacheState.COLD
-    )
+def _of_inductor(name: str, **fields: Any) -> Strategy:
+    cold = {"kind": StrategyKind.COMPILE, "backend": "inductor", "cache": CacheState.COLD}
+    return Strategy(name=name, **cold | fields)
 
 
-def _with_options(name: str, **options: Any) -> Strategy:
-    """Inductor with `options` of `torch._inductor.config`."""
-    return Strategy(
-        name=name,
-        kind=StrategyKind.COMPILE,
-        backend="inductor",
-        cache=CacheState.COLD,
-        options=options,
-    )
-
-
-def _with_backend(name: str, backend: str) -> Strategy:
-    return Strategy(name=name, kind=StrategyKind.COMPILE, backend=backend, cache=CacheState.COLD)
-
-
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "no-epilogue-fusion": {"epilogue_fusion": False},
+    "max-fusion-8": {"max_fusion_size": 8},
+    # Autotuning among the kernels of libraries alone, and over every configuration of Triton's templates.
+    "max-autotune-aten": {"max_autotune": True, "max_autotune_gemm_backends": "ATEN"},
+    "max-autotune-exhaustive": {"max_autotune": True, "max_autotune_gemm_search_space": "EXHAUSTIVE"},
+    # Draws the random numbers that eager draws, so that both can be compared.
+    "fallback-random": {"fallback_random": True},
+}
 BUILTIN: dict[str, Strategy] = {
     strategy.name: strategy
     for strategy in (
         EAGER,
-        _compiled("default"),
-        _compiled("reduce-overhead"),
-        _compiled("max-autotune"),
-        _compiled("max-autotune-no-cudagraphs"),
+        *(_of_inductor(mode, mode=mode) for mode in _MODES),
         # Captured by torch.export and executed operation by operation: what capture alone costs and gains.
         Strategy(name="export", kind=StrategyKind.EXPORT, cache=CacheState.COLD),
         # Captured by torch.onnx.export, executed by ONNX Runtime on the provider of the device.
         Strategy(name="onnxruntime", kind=StrategyKind.EXPORT, backend="onnxruntime", cache=CacheState.COLD),
         # Captured and compiled in another process (AOTInductor); the measured one loads the package.
-        Strategy(
-            name="packaged", kind=StrategyKind.AOT_PACKAGE, backend="inductor", cache=CacheState.PACKAGED
-        ),
+        _of_inductor("packaged", kind=StrategyKind.AOT_PACKAGE, cache=CacheState.PACKAGED),
         # The same by Dynamo, as one graph (`torch.compile(fullgraph=True).aot_compile`): guards are kept, and
         # functions and training steps can be packaged too.
-        Strategy(
-            name="aot-compile",
-            kind=StrategyKind.AOT_PACKAGE,
-            backend="inductor",
-            fullgraph=True,
-            cache=CacheState.PACKAGED,
-        ),
-        # Each differs from default by one decision of Inductor.
-        _with_options("no-epilogue-fusion", epilogue_fusion=False),
-        _with_options("max-fusion-8", max_fusion_size=8),
-        # Autotuning among the kernels of libraries alone, and over every configuration of Triton's templates.
-        _with_options("max-autotune-aten", max_autotune=True, max_autotune_gemm_backends="ATEN"),
-        _with_options(
-            "max-autotune-exhaustive", max_autotune=True, max_autotune_gemm_search_space="EXHAUSTIVE"
-        ),
-        # Draws the random numbers that eager draws, so that both can be compared.
-        _with_options("fallback-random", fallback_random=True),
+        _of_inductor("aot-compile", kind=StrategyKind.AOT_PACKAGE, fullgraph=True, cache=CacheState.PACKAGED),
+        # Each differs from default by one decision of `torch._inductor.config`.
+        *(_of_inductor(name, options=options) for name, options in _OPTIONS.items()),
     )
 }
 
@@ -145,7 +120,7 @@ def parse_strategy(name: str, named: Mapping[str, Strategy] | None = None) -> St
     base, *modifiers = name.split("+")
     other = _BACKEND.fullmatch(base)
     if other is not None and base not in known:
-        known[base] = _with_backend(base, other.group(1))
+        known[base] = _of_inductor(base, backend=other.group(1))
     if not modifiers and base in known:
         return known[base]
     if base not in known:

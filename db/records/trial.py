@@ -54,50 +54,6 @@ from db.records.sampling import (
 )
 from db.records.validation import first_problem
 
-__all__ = [
-    "CONTROL_TIMES",
-    "DEVICE_TIMES",
-    "INT64_MAX",
-    "NEWEST_VERSION",
-    "SCHEMAS",
-    "SPEEDUP_COLUMNS",
-    "Build",
-    "CacheCounters",
-    "CacheState",
-    "ColdStart",
-    "CompilerEvent",
-    "CompilerFacts",
-    "DeviceState",
-    "Failure",
-    "FailureKind",
-    "Gate",
-    "Headline",
-    "HostState",
-    "Machine",
-    "Memory",
-    "Numerics",
-    "NumericsStatus",
-    "PhasesNs",
-    "Source",
-    "SourceKind",
-    "Status",
-    "Strategy",
-    "StrategyKind",
-    "Summary",
-    "Task",
-    "Timing",
-    "TimingMethod",
-    "TimingSide",
-    "Trial",
-    "Workload",
-    "foreign_parts",
-    "headline_of",
-    "parse_trial",
-    "timing_method_of",
-    "trial_schema",
-    "version_of",
-]
-
 Schema = Literal["compilewatch.trial/1", "compilewatch.trial/2"]
 SCHEMAS: dict[int, Schema] = {1: "compilewatch.trial/1", 2: "compilewatch.trial/2"}
 NEWEST_VERSION = max(SCHEMAS)
@@ -117,12 +73,7 @@ _OWN_PARTS = {
         "cold_start": {"first_call_cpu_ns", "first_call_instructions"},
         "compiler": {"generated", "autotuned"},
         "trace": {"sources"},
-        "host_state": {
-            "launching_cpu",
-            "launching_cpu_siblings",
-            "compile_pool_ended",
-            "address_layout",
-        },
+        "host_state": {"launching_cpu", "launching_cpu_siblings", "compile_pool_ended", "address_layout"},
     }
 }
 
@@ -300,12 +251,10 @@ def _holds(value: Any) -> bool:
 
 
 def version_of(trial: Trial) -> int:
-    """The number of the record's version."""
     return int(trial.schema_.rpartition("/")[2])
 
 
 def headline_of(trial: Trial) -> str:
-    """The name of the array that is the trial's latency."""
     return f"{(trial.timing.headline if trial.timing else Headline.SAMPLES).value}_ns"
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
@@ -12,6 +14,16 @@ _NUMBER = re.compile(r"(\d+)")
 _UNKNOWN = Version("0.dev0")
 
 VersionKey = tuple[Version, tuple[tuple[int, str], ...]]
+
+
+STACK = ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os")
+"""Parts of a build in the order in which they decide which of two is the newer one."""
+
+
+def stack_order(build: Mapping[str, Any]) -> tuple[VersionKey, ...]:
+    """The versions of a build, a row of any frame that has these, as builds are sorted by them."""
+    parts = (build.get(name) for name in STACK)
+    return tuple(version_key(part if isinstance(part, str) else None) for part in parts)
 
 
 @lru_cache(maxsize=4096)

@@ -14,7 +14,6 @@ from db.tables.people import API_TOKEN
 
 
 def save_token(db: Database, token: Token) -> None:
-    """Store a new token."""
     row = token.model_dump() | {"scopes": [scope.value for scope in token.scopes]}
     with db.write() as connection:
         connection.execute(insert(API_TOKEN).values(**row))

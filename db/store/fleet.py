@@ -114,7 +114,6 @@ def matched(
 
 
 def _save_due(connection: Connection, before: Sequence[Launch], after: Sequence[Launch]) -> None:
-    """Store until when workers may come, where that has changed."""
     for old, new in zip(before, after, strict=True):
         if old.worker_due_at != new.worker_due_at:
             of_launch = update(FLEET_LAUNCH).where(FLEET_LAUNCH.c.launch_id == new.launch_id)

@@ -31,8 +31,10 @@ def claim_notifications(db: Database, channel: str, *, at: datetime) -> tuple[Re
         lock_data_version(connection)
         abandoned = _give_up_abandoned(connection, channel, at)
         claimed = _confirmed_and_waiting(connection, channel)
+        begun = {"state": NotificationState.SENDING, "deliveries": NOTIFICATION.c.deliveries + 1}
         for each in claimed:
-            _begin_sending(connection, channel, each.regression_id, at)
+            this = (NOTIFICATION.c.channel == channel, NOTIFICATION.c.regression_id == each.regression_id)
+            connection.execute(update(NOTIFICATION).where(*this).values(**begun, changed_at=at))
         if claimed or abandoned:
             bump_data_version(connection)
     return claimed
@@ -73,14 +75,6 @@ def _confirmed_and_waiting(connection: Connection, channel: str) -> tuple[Regres
         each
         for each in standing
         if each.regression_id in states and states[each.regression_id][-1].state is TriageState.CONFIRMED
-    )
-
-
-def _begin_sending(connection: Connection, channel: str, regression_id: str, at: datetime) -> None:
-    connection.execute(
-        update(NOTIFICATION)
-        .where(NOTIFICATION.c.channel == channel, NOTIFICATION.c.regression_id == regression_id)
-        .values(state=NotificationState.SENDING, deliveries=NOTIFICATION.c.deliveries + 1, changed_at=at)
     )
 
 

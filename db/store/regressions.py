@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from sqlalchemy import Connection, func, insert, select
@@ -51,12 +51,7 @@ class Recorded:
 
 
 def record_comparison(
-    db: Database,
-    comparison: Comparison,
-    *,
-    at: datetime,
-    channels: Sequence[str] = (),
-    fresh: bool = False,
+    db: Database, comparison: Comparison, *, at: datetime, channels: Sequence[str] = (), fresh: bool = False
 ) -> Recorded:
     """Record every regression of a comparison once, and what its verdicts mean for those recorded earlier.
 
@@ -149,52 +144,44 @@ def _save_event(connection: Connection, regression_id: str, event: TriageEvent) 
     )
 
 
+@dataclass(frozen=True)
 class _Writer:
     """Turns the rows of one comparison into recorded verdicts, inside the caller's transaction."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        comparison: Comparison,
-        at: datetime,
-        channels: Sequence[str],
-        *,
-        fresh: bool,
-    ) -> None:
-        self._connection = connection
-        self._comparison = comparison
-        self._at = at
-        self._channels = channels
-        self._fresh = fresh
-        self._new: list[Regression] = []
-        self._revised: list[Regression] = []
-        self._confirmed: list[Regression] = []
+    connection: Connection
+    comparison: Comparison
+    at: datetime
+    channels: Sequence[str]
+    fresh: bool
+    new: list[Regression] = field(default_factory=list)
+    revised: list[Regression] = field(default_factory=list)
+    confirmed: list[Regression] = field(default_factory=list)
 
     @property
     def recorded(self) -> Recorded:
-        return Recorded(tuple(self._new), tuple(self._revised), tuple(self._confirmed))
+        return Recorded(tuple(self.new), tuple(self.revised), tuple(self.confirmed))
 
     def apply(self, what: FollowUp | None, row: Row, known: Regression | None) -> None:
         """Write what the verdict `row` means for what is `known` about its case."""
         if what is FollowUp.CONFIRM and known is not None:
-            if not states_of(self._connection, [known.regression_id]):
-                runs = ", ".join(self._comparison.head.run_ids)
+            if not states_of(self.connection, [known.regression_id]):
+                runs = ", ".join(self.comparison.head.run_ids)
                 self._confirm(known, f"Found again on fresh trials of {runs}.")
         elif what in (FollowUp.RECORD, FollowUp.REVISE):
             series = known.series_id if known else self._series_id(row)
-            fresh = freeze(self._comparison, row, series, self._at, revised=known)
+            fresh = freeze(self.comparison, row, series, self.at, revised=known)
             self._insert(fresh)
-            (self._revised if known else self._new).append(fresh)
+            (self.revised if known else self.new).append(fresh)
             if row.verdict is Verdict.REGRESSED and needs_no_confirmation(row):
                 self._confirm(fresh, "Counted exactly: no confirmation is needed.")
-            elif row.verdict is Verdict.REGRESSED and self._fresh:
+            elif row.verdict is Verdict.REGRESSED and self.fresh:
                 shown = plural(min(row.trials), "fresh trial")
                 self._confirm(fresh, f"Suspected before, shown by {shown} a side.")
 
     def _series_id(self, row: Row) -> str:
-        series_id: str | None = self._connection.scalar(
+        series_id: str | None = self.connection.scalar(
             select(SERIES.c.series_id).where(
-                SERIES.c.machine_id == self._comparison.machine_id,
+                SERIES.c.machine_id == self.comparison.machine_id,
                 SERIES.c.workload_id == row.case.workload_id,
                 SERIES.c.strategy_id == row.case.strategy_id,
             )
@@ -207,7 +194,7 @@ class _Writer:
         return series_id
 
     def _insert(self, regression: Regression) -> None:
-        self._connection.execute(
+        self.connection.execute(
             insert(REGRESSION).values(
                 regression_id=regression.regression_id,
                 series_id=regression.series_id,
@@ -223,19 +210,19 @@ class _Writer:
         )
 
     def _confirm(self, regression: Regression, note: str) -> None:
-        event = TriageEvent(state=TriageState.CONFIRMED, author=BY_THE_JUDGE, at=self._at, note=note)
-        _save_event(self._connection, regression.regression_id, event)
-        for channel in self._channels:
-            self._connection.execute(
-                upsert(self._connection, NOTIFICATION)
+        event = TriageEvent(state=TriageState.CONFIRMED, author=BY_THE_JUDGE, at=self.at, note=note)
+        _save_event(self.connection, regression.regression_id, event)
+        for channel in self.channels:
+            self.connection.execute(
+                upsert(self.connection, NOTIFICATION)
                 .values(
                     regression_id=regression.regression_id,
                     channel=channel,
                     state=NotificationState.QUEUED,
                     deliveries=0,
-                    changed_at=self._at,
+                    changed_at=self.at,
                     problem=None,
                 )
                 .on_conflict_do_nothing(index_elements=["regression_id", "channel"])
             )
-        self._confirmed.append(regression)
+        self.confirmed.append(regression)

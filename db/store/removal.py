@@ -58,7 +58,12 @@ def remove_trials(db: Database, trial_ids: Collection[str]) -> int:
             for row_id in touched[table.name]:
                 _count(connection, table, key, row_id)
                 if called is not None and calls is not None:
-                    _call(connection, called, calls, key, row_id)
+                    # By the name that the newest trial left gives it.
+                    names = select(calls).select_from(_CASES).where(key == row_id)
+                    newest = connection.execute(names.order_by(TRIAL.c.started_at.desc()).limit(1)).first()
+                    if newest is not None:
+                        this = update(table).where(table.c[key.name] == row_id)
+                        connection.execute(this.values({called.name: newest[0]}))
             _delete_unused(connection, table, touched[table.name])
         bump_data_version(connection)
     return len(wanted)
@@ -125,18 +130,6 @@ def _count(connection: Connection, table: Table, key: Column[Any], row_id: str) 
     names = ("trials", "failed_trials", "cancelled_trials", "first_seen_at", "last_seen_at")
     values = dict(zip(names, counts, strict=True))
     connection.execute(update(table).where(table.c[key.name] == row_id).values(**values))
-
-
-def _call(
-    connection: Connection, called: Column[Any], calls: Column[Any], key: Column[Any], row_id: str
-) -> None:
-    """By the name that the newest trial left gives it."""
-    newest = select(calls).select_from(_CASES).where(key == row_id).order_by(TRIAL.c.started_at.desc())
-    call = connection.execute(newest.limit(1)).first()
-    if call is not None:
-        table = called.table
-        statement = update(table).where(table.c[key.name] == row_id)
-        connection.execute(statement.values({called.name: call[0]}))
 
 
 def _delete_unused(connection: Connection, table: Table, row_ids: list[str]) -> None:

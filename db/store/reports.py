@@ -15,7 +15,6 @@ from db.tables.trials import REPORT, SIGN_OFF, STORED_VIEW
 
 
 def save_report(db: Database, report: Report) -> None:
-    """Store a new report."""
     with db.write() as connection:
         connection.execute(insert(REPORT).values(**report.model_dump()))
 

@@ -34,7 +34,6 @@ _READ_AT_ONCE = 50
 def new_request(
     request_id: str, kind: RequestKind, spec: RequestSpec, *, by: str, at: datetime, note: str | None = None
 ) -> RunRequest:
-    """A queued request that nobody has stored yet."""
     return RunRequest(
         request_id=request_id,
         kind=kind,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, select, update
 
@@ -31,7 +30,10 @@ def compact_samples(
             rows = _with_samples(connection, before)
             if not rows:
                 break
-            _save_summaries(connection, rows)
+            for row in rows:
+                if row["summary"] is None:
+                    this = TRIAL_DETAIL.c.trial_id == row["trial_id"]
+                    connection.execute(update(TRIAL_DETAIL).where(this).values(summary=_summary(row)))
             samples = TRIAL_SAMPLES.c.trial_id.in_([row["trial_id"] for row in rows])
             connection.execute(delete(TRIAL_SAMPLES).where(samples))
             bump_data_version(connection)
@@ -54,21 +56,7 @@ def _with_samples(connection: Connection, before: datetime) -> list[RowMapping]:
     return list(connection.execute(statement).mappings())
 
 
-def _save_summaries(connection: Connection, rows: list[RowMapping]) -> None:
-    for row in rows:
-        if row["summary"] is None:
-            this = TRIAL_DETAIL.c.trial_id == row["trial_id"]
-            connection.execute(update(TRIAL_DETAIL).where(this).values(summary=_summary(row)))
-
-
-def _summary(row: RowMapping) -> dict[str, Any]:
-    summary = {
-        "latency_ns": _whole(row["latency_ns"]),
-        "control_latency_ns": _whole(row["control_latency_ns"]),
-        "n": row["samples"],
-    }
-    return {name: value for name, value in summary.items() if value is not None}
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else round(value)
+def _summary(row: RowMapping) -> dict[str, int]:
+    summary = {"latency_ns": row["latency_ns"], "control_latency_ns": row["control_latency_ns"]}
+    whole = {**summary, "n": row["samples"]}
+    return {name: round(value) for name, value in whole.items() if value is not None}

@@ -14,7 +14,13 @@ from pydantic_core import to_json
 from sqlalchemy import Table
 
 from db.records.fields import INT64_MAX, Record
-from db.records.ids import build_identity, identity, machine_identity, strategy_identity, workload_identity
+from db.records.ids import (
+    build_identity,
+    machine_identity,
+    series_identity,
+    strategy_identity,
+    workload_identity,
+)
 from db.records.samples import CODEC, SampleArrays
 from db.records.trial import (
     CONTROL_TIMES,
@@ -39,29 +45,13 @@ from db.tables.trials import (
 )
 
 SAMPLE_KINDS = (
-    "warmup_ns",
-    "samples_ns",
-    "control_warmup_ns",
-    "control_samples_ns",
-    "host_samples_ns",
-    "control_host_samples_ns",
-    *DEVICE_TIMES,
-    *CONTROL_TIMES,
+    *("warmup_ns", "samples_ns", "control_warmup_ns", "control_samples_ns"),
+    *("host_samples_ns", "control_host_samples_ns"),
+    *(*DEVICE_TIMES, *CONTROL_TIMES),
 )
 DETAIL_PARTS = (
-    "failure",
-    "cold_start",
-    "summary",
-    "memory",
-    "compiler",
-    "numerics",
-    "device_state",
-    "host_state",
-    "sampling",
-    "profile",
-    "trace",
-    "stream",
-    "timing",
+    *("failure", "cold_start", "summary", "memory", "compiler", "numerics", "device_state", "host_state"),
+    *("sampling", "profile", "trace", "stream", "timing"),
 )
 # The quantiles a trial's row keeps: p05, median, p95, p99.
 _SHARES = (0.05, 0.5, 0.95, 0.99)
@@ -75,13 +65,9 @@ _COLD_START = (
     *("first_call_cpu_ns", "first_call_instructions"),
 )
 _MEMORY = (
-    "peak_bytes",
-    "peak_reserved_bytes",
-    "peak_with_compile_bytes",
-    "peak_rss_bytes",
-    "control_peak_bytes",
+    *("peak_bytes", "peak_reserved_bytes", "peak_with_compile_bytes"),
+    *("peak_rss_bytes", "control_peak_bytes"),
 )
-
 
 _arrays_of, _details_of = attrgetter(*SAMPLE_KINDS), attrgetter(*DETAIL_PARTS)
 
@@ -114,18 +100,14 @@ class Identifier:
         key = "\n".join(part.model_dump_json() for part in parts)
         ids = self._known.get(key)
         if ids is None:
-            ids = self._known[key] = _case_ids(trial)
+            machine, workload = machine_identity(trial.machine), workload_identity(trial.workload)
+            strategy, series = strategy_identity(trial.strategy), series_identity(trial)
+            ids = CaseIds(machine, build_identity(trial.build), workload, strategy, series)
+            self._known[key] = ids
         if len(self._recent) >= _RECENT:
             self._recent.clear()
         self._recent[objects] = (parts, ids)
         return ids
-
-
-def _case_ids(trial: Trial) -> CaseIds:
-    machine, workload = machine_identity(trial.machine), workload_identity(trial.workload)
-    strategy = strategy_identity(trial.strategy)
-    series = identity({"machine": machine, "workload": workload, "strategy": strategy})
-    return CaseIds(machine, build_identity(trial.build), workload, strategy, series)
 
 
 class TrialRows(NamedTuple):
@@ -164,19 +146,15 @@ def _prepare(trials: Sequence[Trial], identifier: Identifier) -> Iterator[TrialR
     stored = [*zip(kinds, packed.encoded(), repeat(CODEC, len(kinds)), map(len, arrays), strict=True)]
     summed_up = [number for number, kind in enumerate(kinds) if kind in _SUMMED_UP]
     percentiles = iter(packed.percentiles_ns(_SHARES, summed_up))
-    for trial, details, (start, end) in zip(trials, _details(trials), pairwise(ends), strict=True):
+    for trial, (start, end) in zip(trials, pairwise(ends), strict=True):
+        details = [
+            None if part is None else part.model_dump_json(exclude_defaults=True)
+            for part in _details_of(trial)
+        ]
         ids = identifier.ids(trial)
         content = _content_hash(trial, ids, details, sizes_bytes[start:end], raw[start:end])
         by_kind = {kind: next(percentiles) for kind in kinds[start:end] if kind in _SUMMED_UP}
         yield TrialRows(trial, ids, details, stored[start:end], by_kind, content)
-
-
-def _details(trials: Sequence[Trial]) -> Iterator[list[str | None]]:
-    """Of every trial the JSON of each of `DETAIL_PARTS`."""
-    return (
-        [None if part is None else part.model_dump_json(exclude_defaults=True) for part in _details_of(trial)]
-        for trial in trials
-    )
 
 
 _hashed_facts_of = attrgetter(

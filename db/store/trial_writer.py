@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
     BindParameter,
+    ColumnElement,
     Connection,
     Table,
     Update,
@@ -93,60 +94,6 @@ def _listed(fields: list[str]) -> str:
     return ", ".join(fields).replace("schema_", "schema")
 
 
-# Keeping `run_part` up to date with the trials that are inserted.
-
-Part = tuple[str, str, str]
-
-
-@dataclass
-class RunParts:
-    """What a transaction adds: per run, machine and build the number of trials, and when they began."""
-
-    _added: dict[Part, tuple[int, datetime, datetime]] = field(default_factory=dict)
-
-    def add(self, part: Part, trials: int, first: datetime, last: datetime) -> None:
-        """Count trials that began between `first` and `last`."""
-        known, earliest, latest = self._added.get(part, (0, first, last))
-        self._added[part] = (known + trials, min(earliest, first), max(latest, last))
-
-    def write(self, connection: Connection) -> None:
-        """Add it all to what is stored."""
-        if not self._added:
-            return
-        rows = [
-            {
-                "run_id": run_id,
-                "machine_id": machine_id,
-                "build_id": build_id,
-                "trials": trials,
-                "first_seen_at": first,
-                "last_seen_at": last,
-            }
-            for (run_id, machine_id, build_id), (trials, first, last) in self._added.items()
-        ]
-        connection.execute(_upsert(connection), rows)
-
-
-def _upsert(connection: Connection) -> sqlite.Insert | postgresql.Insert:
-    insert = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
-    statement = insert(RUN_PART)
-    offered, stored = statement.excluded, RUN_PART.c
-    return statement.on_conflict_do_update(
-        index_elements=["run_id", "machine_id", "build_id"],
-        set_={
-            "trials": stored.trials + offered.trials,
-            "first_seen_at": case(
-                (stored.first_seen_at < offered.first_seen_at, stored.first_seen_at),
-                else_=offered.first_seen_at,
-            ),
-            "last_seen_at": case(
-                (stored.last_seen_at > offered.last_seen_at, stored.last_seen_at),
-                else_=offered.last_seen_at,
-            ),
-        },
-    )
-
-
 # What a dimension was last called, and the column of a trial that says it.
 _LAST_CALLED = {"machine": ("name", "machine_name"), "build": ("label", "build_label")}
 _STORED_HASHES = select(TRIAL.c.trial_id, TRIAL.c.content_hash).where(
@@ -201,8 +148,16 @@ class TrialWriter:
         self._connection = connection
         self._tallies: dict[str, dict[str, _Tally]] = {name: {} for name in DIMENSIONS}
         self._newest: dict[str, tuple[datetime, str]] = {}
-        self._run_parts = RunParts()
+        self._run_parts: dict[tuple[str, str, str], tuple[int, datetime, datetime]] = {}
         self._latest_moment = latest_moment(connection)
+
+    def save_all(self, batches: Iterable[Batch]) -> tuple[int, int]:
+        """As `save`, of one batch after the other."""
+        new = known = 0
+        for batch in batches:
+            added, repeated = self.save(batch)
+            new, known = new + added, known + repeated
+        return new, known
 
     def save(self, batch: Batch) -> tuple[int, int]:
         """Insert the trials that are not stored yet: how many were new, how many known.
@@ -211,7 +166,8 @@ class TrialWriter:
         of a moment at which nothing can have been measured.
         """
         trial_ids, contents = batch.of_trials("trial_id"), batch.of_trials("content_hash")
-        stored = self._stored_hashes(trial_ids)
+        rows = self._connection.execute(_STORED_HASHES, {"trial_ids": list(trial_ids)})
+        stored: dict[str, str] = {row.trial_id: row.content_hash for row in rows}
         new, doubtful = [], []
         for place, (trial_id, content) in enumerate(zip(trial_ids, contents, strict=True)):
             known = stored.get(trial_id)
@@ -224,7 +180,11 @@ class TrialWriter:
             self._require_moments(batch, trial_ids, new)
             self._insert(batch if len(new) == len(batch) else batch.only(new))
         for place in doubtful:
-            self._require_equal(batch.records[place])
+            # Hashes of equal trials may differ, too.
+            trial = batch.records[place]
+            error = conflict(trial, next(load_trials(self._connection, [trial.trial_id])))
+            if error is not None:
+                raise error
         return len(new), len(batch) - len(new)
 
     def finish(self) -> None:
@@ -238,19 +198,11 @@ class TrialWriter:
                 for series_id, (started_at, run_id) in self._newest.items()
             ]
             self._connection.execute(_newest_upsert(self._connection), rows)
-        self._run_parts.write(self._connection)
+        if self._run_parts:
+            names = ("run_id", "machine_id", "build_id", "trials", "first_seen_at", "last_seen_at")
+            parts = [dict(zip(names, (*key, *added), strict=True)) for key, added in self._run_parts.items()]
+            self._connection.execute(_run_parts_upsert(self._connection), parts)
         bump_data_version(self._connection)
-
-    def _stored_hashes(self, trial_ids: Sequence[str]) -> dict[str, str]:
-        rows = self._connection.execute(_STORED_HASHES, {"trial_ids": list(trial_ids)})
-        return {row.trial_id: row.content_hash for row in rows}
-
-    def _require_equal(self, trial: Trial) -> None:
-        """Raise ConflictError unless the trial is the stored one: hashes of equal trials may differ, too."""
-        other = next(load_trials(self._connection, [trial.trial_id]))
-        error = conflict(trial, other)
-        if error is not None:
-            raise error
 
     def _require_moments(self, batch: Batch, trial_ids: Sequence[str], places: Sequence[int]) -> None:
         started_at, ended_at = batch.of_trials("started_at"), batch.of_trials("ended_at")
@@ -296,7 +248,9 @@ class TrialWriter:
                 else:
                     known.add(added)
             ids, run_id = alike.ids, alike.run_id
-            self._run_parts.add((run_id, ids.machine, ids.build), len(starts), first, last)
+            part = run_id, ids.machine, ids.build
+            so_far, earliest, latest = self._run_parts.get(part, (0, first, last))
+            self._run_parts[part] = (so_far + len(starts), min(earliest, first), max(latest, last))
             # A failure is a result; a trial that a person cancelled says nothing about its case.
             results = [
                 start
@@ -318,8 +272,8 @@ def _tally_update(name: str) -> Update:
         "trials": columns.trials + bindparam("more"),
         "failed_trials": columns.failed_trials + bindparam("more_failed"),
         "cancelled_trials": columns.cancelled_trials + bindparam("more_cancelled"),
-        "first_seen_at": case((columns.first_seen_at < first, columns.first_seen_at), else_=first),
-        "last_seen_at": case((columns.last_seen_at > last, columns.last_seen_at), else_=last),
+        "first_seen_at": _earlier(columns.first_seen_at, first),
+        "last_seen_at": _later(columns.last_seen_at, last),
     }
     if name in _LAST_CALLED:
         called = columns[_LAST_CALLED[name][0]]
@@ -340,6 +294,28 @@ def _tally_parameters(tallies: dict[str, _Tally]) -> list[dict[str, Any]]:
         }
         for key, tally in tallies.items()
     ]
+
+
+def _run_parts_upsert(connection: Connection) -> sqlite.Insert | postgresql.Insert:
+    """Add trials to what a run, a machine and a build have in common."""
+    statement = upsert(connection, RUN_PART)
+    offered, stored = statement.excluded, RUN_PART.c
+    return statement.on_conflict_do_update(
+        index_elements=["run_id", "machine_id", "build_id"],
+        set_={
+            "trials": stored.trials + offered.trials,
+            "first_seen_at": _earlier(stored.first_seen_at, offered.first_seen_at),
+            "last_seen_at": _later(stored.last_seen_at, offered.last_seen_at),
+        },
+    )
+
+
+def _earlier(stored: ColumnElement[Any], new: ColumnElement[Any]) -> ColumnElement[Any]:
+    return case((stored < new, stored), else_=new)
+
+
+def _later(stored: ColumnElement[Any], new: ColumnElement[Any]) -> ColumnElement[Any]:
+    return case((stored > new, stored), else_=new)
 
 
 def _newest_upsert(connection: Connection) -> sqlite.Insert | postgresql.Insert:

@@ -33,12 +33,7 @@ def start_run(
     Raises ConflictError where the id belongs to a run announced with other content, RecordError for a moment
     that cannot be, as of a host with a wrong clock.
     """
-    announced = {
-        "suite": suite,
-        "label": label,
-        "started_at": started_at,
-        "planned_trials": planned_trials,
-    }
+    announced = {"suite": suite, "label": label, "started_at": started_at, "planned_trials": planned_trials}
     with db.write() as connection:
         why = wrong_moment(started_at, None, latest_moment(connection))
         if why is not None:
@@ -109,13 +104,10 @@ def save_trials(db: Database, trials: Iterable[Trial], batch: int = TRIALS_OF_A_
 
 def save_batches(db: Database, batches: Iterable[Batch]) -> tuple[int, int]:
     """As `save_trials`, of trials that are ready for the driver."""
-    new = known = 0
     with db.write() as connection:
         lock_data_version(connection)
         writer = TrialWriter(connection)
-        for batch in batches:
-            added, repeated = writer.save(batch)
-            new, known = new + added, known + repeated
+        new, known = writer.save_all(batches)
         if new:
             writer.finish()
     return new, known
@@ -140,10 +132,5 @@ def dry_run_session(db: Database) -> Iterator[Callable[[Iterable[Batch]], tuple[
 
 
 def _save_nested(connection: Connection, batches: Iterable[Batch]) -> tuple[int, int]:
-    new = known = 0
     with connection.begin_nested():
-        writer = TrialWriter(connection)
-        for batch in batches:
-            added, repeated = writer.save(batch)
-            new, known = new + added, known + repeated
-    return new, known
+        return TrialWriter(connection).save_all(batches)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from enum import StrEnum
 
 from sqlalchemy import BigInteger, Enum, MetaData
-from sqlalchemy.orm import registry
+from sqlalchemy.orm import declared_attr, registry
 from sqlmodel import Field, SQLModel
 
 METADATA = MetaData(
@@ -43,6 +44,11 @@ class Row(SQLModel, registry=registry(metadata=METADATA)):
 
     # Rows are of validated records, so nothing validates them.
     model_config = {"defer_build": True}
+
+    @declared_attr  # type: ignore[arg-type]
+    def __tablename__(cls) -> str:  # noqa: N805
+        """`trial_detail` of `TrialDetailRow`."""
+        return re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__.removesuffix("Row")).lower()
 
 
 class Tallied(SQLModel):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from sqlalchemy import JSON, BigInteger, Index, Table
 from sqlmodel import Field
@@ -22,7 +22,6 @@ class RegressionRow(Row, table=True):
     another has the next `revision` and names the old one in `revises`.
     """
 
-    __tablename__: ClassVar[str] = "regression"
     __table_args__ = (
         Index(None, "series_id", "metric", "base_key", "head_key", "revision", unique=True),
         Index(None, "base_key", "head_key"),
@@ -45,8 +44,6 @@ class RegressionRow(Row, table=True):
 class TriageEventRow(Row, table=True):
     """Who said what about a regression, and when. The highest `number` is its state; none means new."""
 
-    __tablename__: ClassVar[str] = "triage_event"
-
     regression_id: str = Field(primary_key=True, foreign_key="regression.regression_id")
     number: int = Field(primary_key=True, sa_type=BigInteger, sa_column_kwargs={"autoincrement": False})
     state: TriageState = Field(sa_type=by_value(TriageState))
@@ -59,7 +56,6 @@ class TriageEventRow(Row, table=True):
 class NotificationRow(Row, table=True):
     """That a regression is to be told, or was, on one channel; addresses are not stored."""
 
-    __tablename__: ClassVar[str] = "notification"
     __table_args__ = (Index(None, "channel", "state"),)
 
     regression_id: str = Field(primary_key=True, foreign_key="regression.regression_id")
@@ -81,7 +77,6 @@ NOTIFICATION: Table = METADATA.tables["notification"]
 class SignOffRow(Row, table=True):
     """What somebody decided about an upgrade on one machine. Withdrawing it leaves that it was there."""
 
-    __tablename__: ClassVar[str] = "sign_off"
     __table_args__ = (Index(None, "machine_id", "base_build_id", "head_build_id"),)
 
     sign_off_id: str = Field(primary_key=True)
@@ -107,8 +102,6 @@ SIGN_OFF: Table = METADATA.tables["sign_off"]
 class StoredViewRow(Row, table=True):
     """A link of the dashboard. Its id follows from `link`, so that the same view is kept once."""
 
-    __tablename__: ClassVar[str] = "stored_view"
-
     view_id: str = Field(primary_key=True)
     link: str
     stored_at: datetime
@@ -124,7 +117,6 @@ STORED_VIEW: Table = METADATA.tables["stored_view"]
 class ApiTokenRow(Row, table=True):
     """A token as in `db.records.access`. Revoking it leaves that it was there."""
 
-    __tablename__: ClassVar[str] = "api_token"
     __table_args__ = (Index(None, "secret_hash", unique=True),)
 
     token_id: str = Field(primary_key=True)

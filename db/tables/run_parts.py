@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import ClassVar
 
 from sqlalchemy import BigInteger, Index, Table
 from sqlmodel import Field
@@ -16,7 +15,6 @@ class RunPartRow(Row, table=True):
     find which builds a machine measured, and when. Almost every run has one row.
     """
 
-    __tablename__: ClassVar[str] = "run_part"
     __table_args__ = (Index(None, "machine_id", "last_seen_at"),)
 
     run_id: str = Field(primary_key=True, foreign_key="run.run_id")

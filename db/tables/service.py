@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from sqlalchemy import JSON, BigInteger, Index, Table
 from sqlmodel import Field
@@ -15,8 +15,6 @@ from db.tables.metadata import METADATA, Row, by_value
 
 class ScheduleRow(Row, table=True):
     """What is measured when; `spec` is that of `db.records.schedules`, `upcoming` are its next firings."""
-
-    __tablename__: ClassVar[str] = "schedule"
 
     name: str = Field(primary_key=True)
     spec: dict[str, Any] = Field(sa_type=JSON)
@@ -32,7 +30,6 @@ class ScheduleRow(Row, table=True):
 class RunRequestRow(Row, table=True):
     """The queue of what to measure, and its past; `spec` and `history` are those of `db.records.requests`."""
 
-    __tablename__: ClassVar[str] = "run_request"
     __table_args__ = (Index(None, "state", "priority", "asked_at"),)
 
     request_id: str = Field(primary_key=True)
@@ -53,8 +50,6 @@ class RunRequestRow(Row, table=True):
 class FiringRow(Row, table=True):
     """The key is the claim: of any number of services only one can insert a firing."""
 
-    __tablename__: ClassVar[str] = "firing"
-
     schedule: str = Field(primary_key=True, foreign_key="schedule.name")
     fire_at: datetime = Field(primary_key=True)
     owner: str
@@ -74,8 +69,6 @@ FIRING: Table = METADATA.tables["firing"]
 
 class HostRow(Row, table=True):
     """What the service of a host last said of it; `devices` are those of `db.records.schedules`."""
-
-    __tablename__: ClassVar[str] = "host"
 
     name: str = Field(primary_key=True)
     owner: str
@@ -98,8 +91,6 @@ HOST: Table = METADATA.tables["host"]
 class ScheduleWatchRow(Row, table=True):
     """By `due_at` a schedule owes a result; `told_due_at` is the one that people were told of."""
 
-    __tablename__: ClassVar[str] = "schedule_watch"
-
     schedule: str = Field(primary_key=True, foreign_key="schedule.name")
     last_result_at: datetime | None
     due_at: datetime | None
@@ -108,8 +99,6 @@ class ScheduleWatchRow(Row, table=True):
 
 class HostHealthRow(Row, table=True):
     """What waits in the spool of a host, and how often the database failed it since it was started."""
-
-    __tablename__: ClassVar[str] = "host_health"
 
     host: str = Field(primary_key=True)
     seen_at: datetime
@@ -128,8 +117,6 @@ HOST_HEALTH: Table = METADATA.tables["host_health"]
 class FleetWorkerRow(Row, table=True):
     """What a worker last wrote of itself."""
 
-    __tablename__: ClassVar[str] = "fleet_worker"
-
     owner: str = Field(primary_key=True)
     queue: str
     host: str
@@ -142,8 +129,6 @@ class FleetWorkerRow(Row, table=True):
 
 class FleetLaunchRow(Row, table=True):
     """One run of a `[fleet.launch]` command; `worker` is the one that came of it."""
-
-    __tablename__: ClassVar[str] = "fleet_launch"
 
     launch_id: str = Field(primary_key=True)
     queue: str = Field(index=True)

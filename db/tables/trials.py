@@ -10,7 +10,7 @@ come back exactly as it was.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from sqlalchemy import JSON, BigInteger, Index, MetaData, Table
 from sqlmodel import Field
@@ -33,28 +33,10 @@ from db.tables.service import FIRING, HOST, HOST_HEALTH, RUN_REQUEST, SCHEDULE, 
 
 # Complete for whoever takes it from here: every table below is registered with it, and those of other files.
 METADATA: MetaData = Row.metadata
-__all__ = [
-    "API_TOKEN",
-    "FIRING",
-    "HOST",
-    "HOST_HEALTH",
-    "METADATA",
-    "NOTIFICATION",
-    "REGRESSION",
-    "RUN_PART",
-    "RUN_REQUEST",
-    "SCHEDULE",
-    "SCHEDULE_WATCH",
-    "SIGN_OFF",
-    "STORED_VIEW",
-    "TRIAGE_EVENT",
-]
 
 
 class MachineRow(Row, Tallied, table=True):
     """Hardware by identity. `name` is what it was last called; each trial keeps the name it was given."""
-
-    __tablename__: ClassVar[str] = "machine"
 
     machine_id: str = Field(primary_key=True)
     name: str
@@ -71,8 +53,6 @@ class MachineRow(Row, Tallied, table=True):
 
 class BuildRow(Row, Tallied, table=True):
     """Software stack by identity. `label` is what it was last called; each trial keeps its own."""
-
-    __tablename__: ClassVar[str] = "build"
 
     build_id: str = Field(primary_key=True)
     label: str | None
@@ -93,8 +73,6 @@ class BuildRow(Row, Tallied, table=True):
 class WorkloadRow(Row, Tallied, table=True):
     """A workload by identity: another version or size is another row."""
 
-    __tablename__: ClassVar[str] = "workload"
-
     workload_id: str = Field(primary_key=True)
     name: str = Field(index=True)
     version: str
@@ -108,8 +86,6 @@ class WorkloadRow(Row, Tallied, table=True):
 
 class StrategyRow(Row, Tallied, table=True):
     """A strategy by identity: its name stands for the other fields."""
-
-    __tablename__: ClassVar[str] = "strategy"
 
     strategy_id: str = Field(primary_key=True)
     name: str = Field(index=True)
@@ -126,7 +102,6 @@ class StrategyRow(Row, Tallied, table=True):
 class SeriesRow(Row, Tallied, table=True):
     """The history of one case on one machine."""
 
-    __tablename__: ClassVar[str] = "series"
     __table_args__ = (
         Index(None, "machine_id", "workload_id", "strategy_id", unique=True),
         Index(None, "workload_id"),
@@ -142,8 +117,6 @@ class SeriesRow(Row, Tallied, table=True):
 class RunRow(Row, Tallied, table=True):
     """A run that was announced has `started_at` and `status`; one known only from its trials has neither."""
 
-    __tablename__: ClassVar[str] = "run"
-
     run_id: str = Field(primary_key=True)
     suite: str | None
     label: str | None
@@ -156,7 +129,6 @@ class RunRow(Row, Tallied, table=True):
 class TrialRow(Row, table=True):
     """One trial, narrow: identity, outcome and the figures that follow from it by plain arithmetic."""
 
-    __tablename__: ClassVar[str] = "trial"
     __table_args__ = (
         # With the build: which builds a case was measured with is answered from the index alone.
         Index(None, "series_id", "started_at", "build_id"),
@@ -223,8 +195,6 @@ class TrialRow(Row, table=True):
 class TrialDetailRow(Row, table=True):
     """The nested parts of a trial's record, each as the JSON it has there, without what is null."""
 
-    __tablename__: ClassVar[str] = "trial_detail"
-
     trial_id: str = Field(primary_key=True, foreign_key="trial.trial_id", ondelete="CASCADE")
     failure: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
     cold_start: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
@@ -244,7 +214,6 @@ class TrialDetailRow(Row, table=True):
 class TrialSamplesRow(Row, table=True):
     """One array of a trial: `kind` is its field in the record, `data` is read by `db.records.samples`."""
 
-    __tablename__: ClassVar[str] = "trial_samples"
     __table_args__ = ({"sqlite_with_rowid": False},)
 
     trial_id: str = Field(primary_key=True, foreign_key="trial.trial_id", ondelete="CASCADE")
@@ -257,8 +226,6 @@ class TrialSamplesRow(Row, table=True):
 class LatestRow(Row, table=True):
     """The newest run of every series, so that no page groups over all trials to find it."""
 
-    __tablename__: ClassVar[str] = "latest"
-
     series_id: str = Field(primary_key=True, foreign_key="series.series_id")
     run_id: str = Field(foreign_key="run.run_id")
     started_at: datetime
@@ -266,8 +233,6 @@ class LatestRow(Row, table=True):
 
 class ReportRow(Row, table=True):
     """A frozen report. Revoking it takes the content away and leaves that it was there."""
-
-    __tablename__: ClassVar[str] = "report"
 
     report_id: str = Field(primary_key=True)
     title: str
@@ -281,8 +246,6 @@ class ReportRow(Row, table=True):
 
 class DataVersionRow(Row, table=True):
     """One row that counts the writes; whoever caches a read keeps it until this changes."""
-
-    __tablename__: ClassVar[str] = "data_version"
 
     id: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
     version: int = Field(sa_type=BigInteger)

@@ -115,12 +115,10 @@ _ENTRIES = (
     _speedup("device_speedup", "Device speedup", "Eager device time over compiled device time."),
     _speedup("issue_speedup", "Issue speedup", "Eager issue time over compiled issue time."),
     _speedup(
-        *("wall_sync_speedup", "Wall speedup (synchronised)"),
-        "Eager over compiled synchronised wall time.",
+        *("wall_sync_speedup", "Wall speedup (synchronised)"), "Eager over compiled synchronised wall time."
     ),
     _speedup(
-        *("wall_pipelined_speedup", "Wall speedup (pipelined)"),
-        "Eager over compiled pipelined wall time.",
+        *("wall_pipelined_speedup", "Wall speedup (pipelined)"), "Eager over compiled pipelined wall time."
     ),
     MetricEntry(
         *("compile_cost", "Compile cost", "ns", duration, "compile_cost_ns"),
@@ -153,8 +151,7 @@ _ENTRIES = (
         "How often a function was compiled again.",
     ),
     MetricEntry(
-        *("numerics", "Numerics", "status", str, "numerics_status"),
-        "Whether the compiled result is right.",
+        *("numerics", "Numerics", "status", str, "numerics_status"), "Whether the compiled result is right."
     ),
     MetricEntry(
         *("memory_ratio", "Memory ratio", "x", ratio, "memory_ratio"),
@@ -192,13 +189,7 @@ _ENTRIES = (
         "The latency that 95 % of a process's steps do not exceed.",
     ),
     MetricEntry(
-        *(
-            "throughput",
-            "Throughput",
-            "1/s",
-            _per_second,
-            "throughput_per_s",
-        ),
+        *("throughput", "Throughput", "1/s", _per_second, "throughput_per_s"),
         "Items per second at the latency.",
         higher_is_better=True,
     ),

@@ -44,16 +44,11 @@ def moved(
 
 
 def _because(who: WhoMoved, eager: float, compiled: float) -> str:
-    if who is WhoMoved.EAGER:
-        return f"because eager got {_direction(eager)}"
-    if who is WhoMoved.COMPILED:
-        return f"because compiled got {_direction(compiled)}"
+    alone = {WhoMoved.EAGER: eager, WhoMoved.COMPILED: compiled}.get(who)
+    if alone is not None:
+        return f"because {who.value} got {'slower' if alone > 0 else 'faster'}"
     parts = f"eager {change_text(eager)}, compiled {change_text(compiled)} in latency"
     return f"because both moved: {parts}" if who is WhoMoved.BOTH else f"({parts}; neither is sure alone)"
-
-
-def _direction(latency_change: float) -> str:
-    return "slower" if latency_change > 0 else "faster"
 
 
 def _size(change: float) -> str:
@@ -65,14 +60,10 @@ def unchanged(interval: tuple[float, float], margin: float) -> str:
     return f"Shown to be within {units.percent(margin)}: {range_text(*interval)}."
 
 
-def identical() -> str:
-    """Why a row is unchanged whatever its noise."""
-    return "Every trial of both sides has this value."
-
-
-def ranked() -> str:
-    """How a case with two modes is judged."""
-    return "Judged by ranks: the case has two modes."
+IDENTICAL = "Every trial of both sides has this value."
+"""Why a row is unchanged whatever its noise."""
+RANKED = "Judged by ranks: the case has two modes."
+"""How a case with two modes is judged."""
 
 
 def device_and_host(device: Clock, issue: Clock) -> str:
@@ -182,7 +173,6 @@ class Moved:
 
     @property
     def any(self) -> bool:
-        """Whether any case moved."""
         return self.slower + self.faster > 0
 
 
@@ -222,10 +212,13 @@ def weighted_mean(
     name: str, change: float, interval: tuple[float, float] | None, cases: int, confidence: float
 ) -> str:
     """The change of a metric over all cases, each weighted by its precision."""
-    shown = change_text(change)
-    if interval is not None:
-        shown += f" ({units.level(confidence)} interval {range_text(*interval)})"
+    shown = _with_interval(change, interval, confidence)
     return f"{name} of {units.plural(cases, 'case')}, weighted by precision: {shown}."
+
+
+def _with_interval(change: float, interval: tuple[float, float] | None, confidence: float) -> str:
+    reach = f" ({units.level(confidence)} interval {range_text(*interval)})" if interval else ""
+    return f"{change_text(change)}{reach}"
 
 
 def clocks_moved(device: Moved, issue: Moved) -> str:
@@ -258,9 +251,7 @@ def latency_mean(
     change: float, interval: tuple[float, float] | None, cases: int, confidence: float, kind: str
 ) -> str:
     """`kind`: "compiled" or "eager"."""
-    shown = change_text(change)
-    if interval is not None:
-        shown += f" ({units.level(confidence)} interval {range_text(*interval)})"
+    shown = _with_interval(change, interval, confidence)
     return f"Geomean latency of {units.plural(cases, f'matched {kind} case')}, head against base: {shown}."
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from db.metrics.device_times import bound_of
-from db.records.evidence import CompileAt, StreamFacts
+from db.records.evidence import StreamFacts
 from db.records.sampling import Gate, Profile, ProfileSide, SamplingFacts, TimingSide
 from db.records.trial import StrategyKind, Summary, TimingMethod, Trial, timing_method_of
 from db.wording.marks import UNGATED_MEANS, bound_word
@@ -158,15 +158,11 @@ def longest_rows(profile: Profile, times: StepTimes) -> list[tuple[str, str, str
     step; operators, which profiling slows down as the step, against the profiled one.
     """
     step_ns = profile.own.step_ns if profile.own.device_busy_fraction is None else times.own_ns
-    return [
-        (
-            each.name,
-            _amount(each.calls),
-            duration(each.self_ns),
-            _percent(each.self_ns / step_ns) if step_ns else MISSING,
-        )
-        for each in profile.own.top[:LISTED]
-    ]
+    rows = []
+    for each in profile.own.top[:LISTED]:
+        share = _percent(each.self_ns / step_ns) if step_ns else MISSING
+        rows.append((each.name, _amount(each.calls), duration(each.self_ns), share))
+    return rows
 
 
 def work_text(profile: Profile, times: StepTimes) -> str:
@@ -320,9 +316,7 @@ def timing_facts(side: TimingSide) -> dict[str, str]:
     return {
         "Method": str(side.method),
         "Gate": f"{words(gate.kind)}, {plural(gate.steps, 'step')}" if gate else MISSING,
-        "Verified samples": f"{count(gate.verified)} of {count(gate.samples)}{_share(gate)}"
-        if gate
-        else MISSING,
+        "Verified samples": _verified(gate) if gate else MISSING,
         "Retries": count(gate.retries) if gate else MISSING,
         "Launches per step": MISSING if side.launches is None else f"{side.launches:g}",
         "Synchronises inside": inside[side.synchronises],
@@ -333,8 +327,9 @@ def timing_facts(side: TimingSide) -> dict[str, str]:
     }
 
 
-def _share(gate: Gate) -> str:
-    return f" ({percent(gate.verified / gate.samples)})" if gate.samples else ""
+def _verified(gate: Gate) -> str:
+    share = f" ({percent(gate.verified / gate.samples)})" if gate.samples else ""
+    return f"{count(gate.verified)} of {count(gate.samples)}{share}"
 
 
 def device_time_figures(trial: Trial) -> list[tuple[str, str]]:
@@ -351,12 +346,8 @@ def device_time_figures(trial: Trial) -> list[tuple[str, str]]:
         own = timing_facts(trial.timing.side)
         eager = timing_facts(trial.timing.control) if trial.timing.control else own
         for name in (
-            "Gate",
-            "Verified samples",
-            "Retries",
-            "Launches per step",
-            "SM clock (MHz)",
-            "Clock limited by",
+            *("Gate", "Verified samples", "Retries"),
+            *("Launches per step", "SM clock (MHz)", "Clock limited by"),
         ):
             beside = "" if eager[name] == own[name] else f" (eager {eager[name]})"
             figures += [(f"  {name}", own[name] + beside)] if own[name] != MISSING else []
@@ -400,9 +391,9 @@ def _streams_beside_eager(own_ns: float, eager_ns: float | None) -> str:
 def compile_texts(facts: StreamFacts) -> list[tuple[str, str]]:
     """Where and why something was compiled, a row for each time."""
     of = count(facts.batches)
-    return [(f"batch {count(each.batch)} of {of}", _one(each)) for each in facts.compiles or ()]
-
-
-def _one(each: CompileAt) -> str:
-    reason = f": {each.reason}" if each.reason else ""
-    return f"{each.part or MISSING}, {duration(each.took_ns)}{reason}"
+    rows = []
+    for each in facts.compiles or ():
+        reason = f": {each.reason}" if each.reason else ""
+        text = f"{each.part or MISSING}, {duration(each.took_ns)}{reason}"
+        rows.append((f"batch {count(each.batch)} of {of}", text))
+    return rows

@@ -18,8 +18,6 @@ _UPGRADE_LOCK = 7_267_141_318
 
 
 class SchemaState(Enum):
-    """How the tables of a database stand to those of this release."""
-
     EMPTY = "empty"
     FOREIGN = "foreign"
     OLDER = "older"

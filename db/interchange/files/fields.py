@@ -105,7 +105,6 @@ class Fields:
         return min(round(value), INT64_MAX)
 
     def count(self, key: str) -> int | None:
-        """A whole number of 0 or more."""
         number = self.number(key)
         if number is None:
             return None
@@ -244,15 +243,12 @@ def csv_rows(file: InputFile) -> Iterator[Fields]:
 
 def _csv_lines(file: InputFile) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(_text_lines(file), strict=True)
-    while True:
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise Place(file.shown, reader.line_num).error("the row", f"is not CSV: {error}") from error
-        if any(cell.strip() for cell in cells):
-            yield reader.line_num, [cell.strip() for cell in cells]
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield reader.line_num, [cell.strip() for cell in cells]
+    except csv.Error as error:
+        raise Place(file.shown, reader.line_num).error("the row", f"is not CSV: {error}") from error
 
 
 def _text_lines(file: InputFile) -> Iterator[str]:

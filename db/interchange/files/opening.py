@@ -59,32 +59,24 @@ class InputFile:
     shown: str
     name: str
     opener: Callable[[], BinaryIO]
-    find_sibling: Callable[[str], InputFile | None]
+    sibling: Callable[[str], InputFile | None]
+    """The file of that name in the same folder or archive, if there is one."""
     folder: str = ""
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
         """The expanded bytes; damage in the file is a RecordError."""
         try:
-            with self._opened() as stream:
+            try:
+                stream = self.opener()
+            except _DAMAGED_DIRECTORY as error:
+                raise _damaged(self.shown, error) from error
+            with stream:
                 yield stream
         except _DAMAGE as error:
             raise _damaged(self.shown, error) from error
         except OSError as error:
-            raise RecordError(
-                f"{self.shown}: cannot be read ({error.strerror or error}).",
-                "Check the path and its permissions.",
-            ) from error
-
-    def _opened(self) -> BinaryIO:
-        try:
-            return self.opener()
-        except _DAMAGED_DIRECTORY as error:
-            raise _damaged(self.shown, error) from error
-
-    def sibling(self, name: str) -> InputFile | None:
-        """The file called `name` in the same folder or archive, if there is one."""
-        return self.find_sibling(name)
+            raise _unreadable(self.shown, error) from error
 
     def head(self, size: int = 65_536) -> bytes:
         """The first `size` expanded bytes, without a byte order mark."""
@@ -123,13 +115,24 @@ def _damaged(shown: str, error: Exception) -> RecordError:
     )
 
 
+def _unreadable(shown: str, error: OSError) -> RecordError:
+    return RecordError(
+        f"{shown}: cannot be read ({error.strerror or error}).", "Check the path and its permissions."
+    )
+
+
+def _allowed_bytes(packed_bytes: int) -> int:
+    """So far an archive of this size may expand."""
+    return min(MAX_EXPANDED_BYTES, max(FREE_EXPANDED_BYTES, packed_bytes * MAX_EXPANSION_RATIO))
+
+
 class _Bounded(io.RawIOBase):
     """Passes an expanding stream through and stops a decompression bomb."""
 
     def __init__(self, stream: gzip.GzipFile, shown: str, packed_bytes: int) -> None:
         self._stream = stream
         self._shown = shown
-        self._left = min(MAX_EXPANDED_BYTES, max(FREE_EXPANDED_BYTES, packed_bytes * MAX_EXPANSION_RATIO))
+        self._left = _allowed_bytes(packed_bytes)
 
     def readable(self) -> bool:
         return True
@@ -200,9 +203,7 @@ def _files(shown: str, name: str, content: Content, beside: Beside, folder: str 
         with _raw(content) as stream:
             magic = stream.read(4)
     except OSError as error:
-        raise RecordError(
-            f"{shown}: cannot be read ({error.strerror or error}).", "Check the path and its permissions."
-        ) from error
+        raise _unreadable(shown, error) from error
     if magic in (_ZIP_MAGIC, _EMPTY_ZIP_MAGIC):
         return _zip_members(shown, content)
     return [_plain_file(shown, name, content, beside, folder)]
@@ -216,14 +217,8 @@ def _size_bytes(content: Content) -> int:
     return content.stat().st_size if isinstance(content, Path) else len(content)
 
 
-def _archive(content: Content) -> zipfile.ZipFile:
-    return zipfile.ZipFile(content if isinstance(content, Path) else io.BytesIO(content))
-
-
-def _gunzipped(content: Content) -> gzip.GzipFile:
-    if isinstance(content, Path):
-        return gzip.GzipFile(content, "rb")
-    return gzip.GzipFile(fileobj=io.BytesIO(content), mode="rb")
+def _source(content: Content) -> Path | io.BytesIO:
+    return content if isinstance(content, Path) else io.BytesIO(content)
 
 
 def _plain_file(shown: str, name: str, content: Content, beside: Beside, folder: str) -> InputFile:
@@ -233,7 +228,8 @@ def _plain_file(shown: str, name: str, content: Content, beside: Beside, folder:
             stream.seek(0)
             return stream
         stream.close()
-        return io.BufferedReader(_Bounded(_gunzipped(content), shown, _size_bytes(content)), _BUFFER_BYTES)
+        expanding = gzip.open(_source(content))  # noqa: SIM115 - its reader closes it
+        return io.BufferedReader(_Bounded(expanding, shown, _size_bytes(content)), _BUFFER_BYTES)
 
     def sibling(other: str) -> InputFile | None:
         for candidate in (other, other + ".gz"):
@@ -247,7 +243,7 @@ def _plain_file(shown: str, name: str, content: Content, beside: Beside, folder:
 
 def _zip_members(shown: str, content: Content) -> list[InputFile]:
     try:
-        with _archive(content) as archive:
+        with zipfile.ZipFile(_source(content)) as archive:
             packed = archive.infolist()
     except (*_DAMAGE, *_DAMAGED_DIRECTORY, OSError) as error:
         raise _damaged(shown, error) from error
@@ -285,7 +281,7 @@ def _check_zip(shown: str, packed_bytes: int, infos: list[zipfile.ZipInfo]) -> N
     if len(infos) > MAX_ZIP_MEMBERS:
         raise RecordError(f"{shown}: has {len(infos)} members, more than {MAX_ZIP_MEMBERS}.", _BOUNDS)
     expanded = sum(info.file_size for info in infos)
-    allowed = min(MAX_EXPANDED_BYTES, max(FREE_EXPANDED_BYTES, packed_bytes * MAX_EXPANSION_RATIO))
+    allowed = _allowed_bytes(packed_bytes)
     if expanded > allowed:
         raise RecordError(f"{shown}: expands to {expanded} bytes, {allowed} are allowed.", _BOUNDS)
     for info in infos:
@@ -304,7 +300,7 @@ def _check_zip(shown: str, packed_bytes: int, infos: list[zipfile.ZipInfo]) -> N
 
 def _zip_member(shown: str, content: Content, member: str, names: set[str]) -> InputFile:
     def opener() -> BinaryIO:
-        with _archive(content) as archive:
+        with zipfile.ZipFile(_source(content)) as archive:
             # The member keeps the archive's file open until it is closed itself.
             return io.BufferedReader(archive.open(member), _BUFFER_BYTES)  # type: ignore[type-var]
 

@@ -15,7 +15,7 @@ from pathlib import PurePath
 from typing import Any
 
 from db.interchange.files.fields import NS_PER_S
-from db.records.evidence import CacheCounters, CompilerEvent, CompilerFacts, PhasesNs
+from db.records.evidence import CacheCounters, CompilerEvent, CompilerFacts
 from db.records.fields import INT64_MAX
 from db.records.identity import CacheState
 
@@ -200,7 +200,6 @@ class CompileLog:
 
     @property
     def compiled(self) -> bool:
-        """Whether there was any compilation in it."""
         return bool(self.compiles) or self.began_ns is not None
 
     @property
@@ -231,7 +230,6 @@ class CompileLog:
         return guards | ({"guard_latency_us": float(sum(latencies))} if latencies else {})
 
     def facts(self) -> CompilerFacts:
-        """Graphs, breaks, recompilations, skips and caches."""
         graphs = [each for each in self.compiles if each.get("graph_op_count")]
         recompiles = Counter(
             (reason, self._places.get(frame)) for (frame, _), reason in self._recompiles.items()
@@ -264,11 +262,6 @@ class CompileLog:
         caches = {name.partition("_" + name.rsplit("_", 1)[-1])[0] for name in self._cache}
         names = [f"{cache}_{answer}" for cache in caches for answer in _ANSWERS.values()]
         return CacheCounters(**{name: self._cache[name] for name in names})
-
-
-def record_phases(spent_ns: Mapping[str, int]) -> PhasesNs:
-    """The phases of the record; those that did not run are null."""
-    return PhasesNs(**dict(spent_ns))
 
 
 def _moment_ns(since_1970: float) -> int:

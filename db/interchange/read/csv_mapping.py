@@ -117,9 +117,8 @@ def _own(names: Iterable[str]) -> dict[str, str]:
 def _over(lower: Mapping[str, str], upper: Mapping[str, str]) -> dict[str, str]:
     """Both, and `upper` where both tell the same, be it in another unit."""
     quantities = set(map(_quantity, upper))
-    return {field: column for field, column in lower.items() if _quantity(field) not in quantities} | dict(
-        upper
-    )
+    rest = {field: column for field, column in lower.items() if _quantity(field) not in quantities}
+    return {**rest, **upper}
 
 
 def _quantity(field: str) -> str:

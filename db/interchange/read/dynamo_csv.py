@@ -177,8 +177,7 @@ def _result(row: Fields, file: InputFile, verdict: Fields | None) -> Result:
         workload=row.required_text("name"),
         strategy=_strategy(file.name, named.pop("compiler", None)),
         raw=dict(row.data),
-        # An empty batch size and the 0 of a failed row both mean that the file does not say it.
-        stated={"device": row.text("dev"), "batch_size": row.count("batch_size") or None},
+        stated={"device": row.text("dev"), "batch_size": _batch_size(row)},
         named=named,
         failure=failure,
         parts=parts,

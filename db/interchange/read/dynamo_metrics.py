@@ -63,8 +63,19 @@ def outcome(
     speedup = row.number("speedup")
     if speedup == 0:
         return {"numerics": numerics}, failure or failed(SPEEDUP_ZERO)
+    latency_ms = row.number("abs_latency") or None
     parts = {
-        "summary": _summary(row, speedup),
+        "summary": Summary(
+            latency_ns=None if latency_ms is None else row.whole("abs_latency", latency_ms * NS_PER_MS),
+            control_latency_ns=None
+            if latency_ms is None or speedup is None
+            else row.whole("speedup", latency_ms * speedup * NS_PER_MS),
+            metrics={
+                row.storable(key, key): value
+                for key in row.data
+                if key not in _CONSUMED and (value := row.number(key)) is not None
+            },
+        ),
         "cold_start": _cold_start(row),
         "memory": _memory(row, device, peak_unit),
         "compiler": _compiler_facts(row),
@@ -78,30 +89,6 @@ def _accuracy_failure(accuracy: str) -> Failure | None:
         return None
     kind = _FAILURES.get(accuracy, FailureKind.CRASH)
     return failed(f"The accuracy run of the same model ended with {accuracy}.", kind)
-
-
-def _summary(row: Fields, speedup: float | None) -> Summary:
-    latency_ms = row.number("abs_latency") or None
-    latency = None if latency_ms is None else row.whole("abs_latency", latency_ms * NS_PER_MS)
-    control = None
-    if latency_ms is not None and speedup is not None:
-        control = row.whole("speedup", latency_ms * speedup * NS_PER_MS)
-    return Summary(
-        latency_ns=latency,
-        control_latency_ns=control,
-        metrics=_metrics(row),
-    )
-
-
-def _metrics(row: Fields) -> dict[str, float]:
-    metrics: dict[str, float] = {}
-    for key in row.data:
-        if key in _CONSUMED:
-            continue
-        value = row.number(key)
-        if value is not None:
-            metrics[row.storable(key, key)] = value
-    return metrics
 
 
 def _cold_start(row: Fields) -> ColdStart | None:

@@ -27,6 +27,7 @@ from db.records.trial import (
     Status,
     Strategy,
     StrategyKind,
+    Summary,
     Trial,
     Workload,
 )
@@ -144,6 +145,13 @@ def failed(message: str, kind: FailureKind = FailureKind.CRASH) -> Failure:
     return Failure(kind=kind, message=message)
 
 
+def with_control(result: Result, control_ns: int | None) -> Result:
+    """`result` with the latency of eager that stands elsewhere in its file, or in another."""
+    summary: Summary = result.parts["summary"]
+    result.parts["summary"] = summary.model_copy(update={"control_latency_ns": control_ns})
+    return result
+
+
 def torch_facts(version: str) -> dict[str, str]:
     """ "2.13.0+cu130" as torch, variant and CUDA version; the last two only where the version says them."""
     torch, _, variant = version.partition("+")
@@ -175,7 +183,15 @@ def to_trial(result: Result, source: str, options: ImportOptions) -> Trial:
         build = Build(label=options.label, **{key: facts[key] for key in _BUILD_FIELDS & facts.keys()})
         workload = _workload(result, facts, source)
         strategy: Strategy = facts["strategy"]
-        run = _run_digest(source, machine, build, facts)
+        run = identity(
+            {
+                "source": source,
+                "machine": machine_identity(machine),
+                "build": build_identity(build),
+                "measured_at": facts["measured_at"].isoformat(),
+                "suite": facts.get("suite"),
+            }
+        )
         return Trial(
             trial_id="imp-" + _digest(result.raw, run, workload, strategy),
             run_id="imp-" + run,
@@ -192,7 +208,9 @@ def to_trial(result: Result, source: str, options: ImportOptions) -> Trial:
             **result.parts,
         )
     except ValidationError as error:
-        raise _invalid(result.place, error) from error
+        first = error.errors(include_url=False)[0]
+        name = ".".join(map(str, first["loc"])) or "the whole record"
+        raise result.place.error(name, problem(first)) from error
 
 
 def _facts(result: Result, options: ImportOptions) -> dict[str, Any]:
@@ -245,24 +263,6 @@ def _digest(raw: Any, run: str, workload: Workload, strategy: Strategy) -> str:
         "raw": raw,
     }
     return identity(content) + identity({"again": content})
-
-
-def _run_digest(source: str, machine: Machine, build: Build, facts: Mapping[str, Any]) -> str:
-    return identity(
-        {
-            "source": source,
-            "machine": machine_identity(machine),
-            "build": build_identity(build),
-            "measured_at": facts["measured_at"].isoformat(),
-            "suite": facts.get("suite"),
-        }
-    )
-
-
-def _invalid(place: Place, error: ValidationError) -> RecordError:
-    first = error.errors(include_url=False)[0]
-    name = ".".join(str(part) for part in first["loc"]) or "the whole record"
-    return place.error(name, problem(first))
 
 
 def _and(words: list[str]) -> str:

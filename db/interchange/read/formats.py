@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from enum import StrEnum
 
@@ -43,7 +43,7 @@ _COUNT = (
 
 
 def with_distinct_ids(trials: Iterable[Trial]) -> Iterator[Trial]:
-    """The trials of one file, whose ids follow from content, each with an id of its own.
+    """The trials of one file, or of one job, whose ids follow from content, each with an id of its own.
 
     The first of equal ones keeps its id; that of a later one says how many came before it, so that the same
     file gives the same ids again.
@@ -90,15 +90,6 @@ class Format(StrEnum):
     CSV = "csv"
 
 
-def _with_repeats(read: Reader) -> Reader:
-    """`read` for a format whose ids follow from content."""
-
-    def reader(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
-        return with_distinct_ids(read(file, options))
-
-    return reader
-
-
 JOB_READERS: dict[Format, Callable[[InputFile, ImportOptions], job_trials.JobProcess]] = {
     Format.TORCH_TRACE: torch_trace.read_process,
     Format.JOB_RECORDING: job_recording.read_process,
@@ -106,22 +97,17 @@ JOB_READERS: dict[Format, Callable[[InputFile, ImportOptions], job_trials.JobPro
 """The formats whose files are processes of a job: which belong together follows from all of them."""
 
 
-def read_jobs(processes: Sequence[job_trials.JobProcess], options: ImportOptions) -> Iterator[Trial]:
-    """The trials of processes that were read; equal logs are repeats."""
-    return with_distinct_ids(job_trials.job_trials(processes, options))
-
-
 READERS: dict[Format, Reader] = {
     Format.TRIAL: trial_jsonl.read,
-    Format.DYNAMO_CSV: _with_repeats(dynamo_csv.read),
-    Format.OSS_V3: _with_repeats(oss_v3.read),
-    Format.TORCHBENCH: _with_repeats(torchbench.read),
-    Format.PYTEST_BENCHMARK: _with_repeats(pytest_benchmark.read),
-    Format.OPTIMUM: _with_repeats(optimum.read),
-    Format.TIMM_CSV: _with_repeats(timm_csv.read),
-    Format.TRANSFORMERS_CI: _with_repeats(transformers_ci.read),
-    Format.VLLM_STARTUP: _with_repeats(vllm_startup.read),
-    Format.CSV: _with_repeats(generic_csv.read),
+    Format.DYNAMO_CSV: dynamo_csv.read,
+    Format.OSS_V3: oss_v3.read,
+    Format.TORCHBENCH: torchbench.read,
+    Format.PYTEST_BENCHMARK: pytest_benchmark.read,
+    Format.OPTIMUM: optimum.read,
+    Format.TIMM_CSV: timm_csv.read,
+    Format.TRANSFORMERS_CI: transformers_ci.read,
+    Format.VLLM_STARTUP: vllm_startup.read,
+    Format.CSV: generic_csv.read,
 }
 
 
@@ -155,8 +141,7 @@ def detect(file: InputFile) -> Format:
     if detected is None:
         _expand(file)
         raise RecordError(
-            f"{file.shown}: is in no known format.",
-            f"Name it with --format, one of {', '.join(Format)}.",
+            f"{file.shown}: is in no known format.", f"Name it with --format, one of {', '.join(Format)}."
         )
     return detected
 

@@ -17,8 +17,8 @@ from db.interchange.files.opening import InputFile, input_files, uploaded_files
 from db.interchange.files.options import ImportOptions
 from db.interchange.read.csv_mapping import unused_columns
 from db.interchange.read.foreign_trials import MissingFactError
-from db.interchange.read.formats import JOB_READERS, READERS, Format, detect, read_jobs
-from db.interchange.read.job_trials import JobProcess
+from db.interchange.read.formats import JOB_READERS, READERS, Format, detect, with_distinct_ids
+from db.interchange.read.job_trials import JobProcess, job_trials
 from db.records.trial import FailureKind, Status, Trial
 from db.store.trial_rows import Batch, BatchMaker
 from db.store.trials import dry_run_session, save_batches
@@ -144,11 +144,7 @@ def _import_all(
 
 
 def _import_one(
-    save: Save,
-    shown: str,
-    files: Callable[[], list[InputFile]],
-    format_: str,
-    options: ImportOptions,
+    save: Save, shown: str, files: Callable[[], list[InputFile]], format_: str, options: ImportOptions
 ) -> FileReport:
     formats: tuple[Format, ...] = ()
     recognised: list[tuple[InputFile, Format]] = []
@@ -191,7 +187,7 @@ def all_trials(
     others = [each for each in recognised if each[1] not in JOB_READERS]
     of_jobs = [each for each in recognised if each[1] in JOB_READERS]
     yield from chain.from_iterable(_trials(*each, options) for each in others)
-    yield from read_jobs(list(_processes(of_jobs, options, notes)), options)
+    yield from with_distinct_ids(job_trials(list(_processes(of_jobs, options, notes)), options))
 
 
 def _processes(
@@ -227,7 +223,8 @@ def _observed(batches: Iterable[Batch], report: FileReport) -> Iterator[Batch]:
 
 def _trials(file: InputFile, name: Format, options: ImportOptions) -> Iterator[Trial]:
     try:
-        yield from READERS[name](file, options)
+        trials = READERS[name](file, options)
+        yield from trials if name is Format.TRIAL else with_distinct_ids(trials)
     except RecursionError as error:
         # What json can read it may not be able to write again: each stops at a depth of its own.
         raise RecordError(

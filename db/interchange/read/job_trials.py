@@ -15,9 +15,9 @@ from typing import Any
 from db.errors import RecordError
 from db.interchange.files.fields import Place
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.compile_log import CompileLog, record_phases
+from db.interchange.read.compile_log import CompileLog
 from db.interchange.read.foreign_trials import Result, to_trial, torch_facts
-from db.records.evidence import ColdStart, Memory, Summary
+from db.records.evidence import ColdStart, Memory, PhasesNs, Summary
 from db.records.identity import JOB_SOURCE, CacheState, Strategy, StrategyKind, Task
 from db.records.strategies import EAGER
 from db.records.trial import Trial
@@ -127,7 +127,7 @@ def _cold_start(process: JobProcess) -> ColdStart | None:
     return ColdStart(
         **known,
         phase_source="dynamo_timed_events" if compiled_ns else None,
-        phases_ns=record_phases(process.phases_ns) if compiled_ns else None,
+        phases_ns=PhasesNs(**process.phases_ns) if compiled_ns else None,
     )
 
 

@@ -67,13 +67,6 @@ class Settings(NamedTuple):
         return f"{name}[{described}]" if described else name
 
 
-def own_settings(record: Fields) -> Settings:
-    """The sizes that our export writes into `model.extra_info`, beside the workload's version."""
-    info = record.part("model").part("extra_info").data
-    sizes = {key: _whole(str(text)) for key, text in info.items() if key != "version"}
-    return Settings({key: size for key, size in sizes.items() if size is not None}, {}, {})
-
-
 def settings_of(record: Fields, name: str, *, of_benchmark: bool = True) -> Settings:
     """The settings of a record of another tool, whose workload is called `name`.
 
@@ -196,20 +189,18 @@ def _case(trial: Trial) -> tuple[str, ...]:
 
 
 def _records(file: InputFile) -> Iterator[Fields]:
-    for index, (place, value) in enumerate(_values(file), start=1):
-        yield as_fields(place, value, f"record {index}")
-
-
-def _values(file: InputFile) -> Iterator[tuple[Place, object]]:
-    """Every record with its place: by line where the first line is JSON of its own, else in one piece."""
+    """Each with its place: by line where the first line is JSON of its own, else in one piece."""
+    texts: Iterable[tuple[Place, bytes]] = (
+        (Place(file.shown, number), line) for number, line in file.lines() if line.strip()
+    )
     if not _is_line_by_line(file):
-        place = Place(file.shown)
-        yield from _spread(place, load_json(file.document(), place))
-        return
-    for number, line in file.lines():
-        if line.strip():
-            place = Place(file.shown, number)
-            yield from _spread(place, load_json(line, place))
+        texts = [(Place(file.shown), file.document())]
+    values = ((place, load_json(text, place)) for place, text in texts)
+    each = (
+        (place, one) for place, value in values for one in (value if isinstance(value, list) else [value])
+    )
+    for index, (place, one) in enumerate(each, start=1):
+        yield as_fields(place, one, f"record {index}")
 
 
 def _is_line_by_line(file: InputFile) -> bool:
@@ -219,11 +210,6 @@ def _is_line_by_line(file: InputFile) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _spread(place: Place, value: object) -> Iterator[tuple[Place, object]]:
-    for item in value if isinstance(value, list) else [value]:
-        yield place, item
 
 
 class _Group:
@@ -269,7 +255,10 @@ class _Group:
         """What tells its case apart from others of the model."""
         benchmark = self.fields.part("benchmark").text("name")
         if benchmark == OWN_BENCHMARK:
-            return own_settings(self.fields)
+            # The sizes that our export writes, beside the workload's version.
+            info = self.fields.part("model").part("extra_info").data
+            sizes = {key: _whole(str(text)) for key, text in info.items() if key != "version"}
+            return Settings({key: size for key, size in sizes.items() if size is not None}, {}, {})
         return settings_of(self.fields, self._name, of_benchmark=benchmark != DYNAMO_BENCHMARK)
 
     @property

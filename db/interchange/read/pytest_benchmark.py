@@ -15,7 +15,14 @@ from db.errors import RecordError
 from db.interchange.files.fields import NS_PER_S, Fields, as_fields, json_document, moment
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.foreign_trials import Result, names_strategy, stated_strategy, to_trial, torch_facts
+from db.interchange.read.foreign_trials import (
+    Result,
+    names_strategy,
+    stated_strategy,
+    to_trial,
+    torch_facts,
+    with_control,
+)
 from db.records.strategies import EAGER
 from db.records.trial import Strategy, Summary, Task, Trial
 
@@ -42,11 +49,8 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     ]
     controls = _controls(parsed)
     for workload, result in parsed:
-        if result.strategy != EAGER:
-            summary: Summary = result.parts["summary"]
-            control = {"control_latency_ns": controls.get(workload)}
-            result.parts["summary"] = summary.model_copy(update=control)
-        yield to_trial(result, SOURCE, options)
+        whole = result if result.strategy == EAGER else with_control(result, controls.get(workload))
+        yield to_trial(whole, SOURCE, options)
 
 
 def _controls(parsed: list[tuple[_Workload, Result]]) -> dict[_Workload, int | None]:

@@ -18,7 +18,7 @@ from typing import Any
 from db.interchange.files.fields import NS_PER_MS, Fields, Place, csv_header, csv_rows
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.foreign_trials import Result, compiled, cuda_facts, to_trial
+from db.interchange.read.foreign_trials import Result, compiled, cuda_facts, to_trial, with_control
 from db.records.strategies import EAGER
 from db.records.trial import Strategy, Summary, Task, Trial
 
@@ -50,19 +50,14 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     """
     eager, dynamo = _pair(file)
     controls: dict[_Key, int | None] = {}
-    if eager:
-        strategy = _strategy(eager)
-        for row in _first_rows(eager):
-            result = _result(row, eager, strategy)
-            controls[_key(row)] = result.parts["summary"].latency_ns
-            yield to_trial(result, SOURCE, options)
-    if dynamo:
-        strategy = _strategy(dynamo)
-        for row in _first_rows(dynamo):
-            result = _result(row, dynamo, strategy)
-            summary = result.parts["summary"]
-            control = {"control_latency_ns": controls.get(_key(row))}
-            result.parts["summary"] = summary.model_copy(update=control)
+    for part in filter(None, (eager, dynamo)):
+        strategy = _strategy(part)
+        for row in _first_rows(part):
+            result = _result(row, part, strategy)
+            if part is eager:
+                controls[_key(row)] = result.parts["summary"].latency_ns
+            else:
+                with_control(result, controls.get(_key(row)))
             yield to_trial(result, SOURCE, options)
 
 

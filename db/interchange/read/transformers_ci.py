@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from db.interchange.files.fields import NS_PER_S, Fields, Place, as_fields, load_json
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.foreign_trials import Result, compiled, to_trial
+from db.interchange.read.foreign_trials import Result, compiled, to_trial, with_control
 from db.records.strategies import EAGER
 from db.records.trial import Strategy, Summary, Task, Trial
 
@@ -39,10 +39,9 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
         if result.strategy == EAGER
     }
     for result in results:
-        if result.strategy != EAGER:
-            control = {"control_latency_ns": controls.get((result.workload, result.raw["commit"]))}
-            result.parts["summary"] = result.parts["summary"].model_copy(update=control)
-        yield to_trial(result, SOURCE, options)
+        control_ns = controls.get((result.workload, result.raw["commit"]))
+        whole = result if result.strategy == EAGER else with_control(result, control_ns)
+        yield to_trial(whole, SOURCE, options)
 
 
 def _entries(file: InputFile) -> Iterator[_Entry]:
@@ -52,13 +51,8 @@ def _entries(file: InputFile) -> Iterator[_Entry]:
     if isinstance(document, list):
         for index, entry in enumerate(document):
             fields = as_fields(place, entry, f"entry {index}")
-            config = fields.text("config", 1000) or ""
-            yield (
-                fields.required_text("model"),
-                config,
-                fields.required_text("commit"),
-                fields.part("metrics"),
-            )
+            config, model = fields.text("config", 1000) or "", fields.required_text("model")
+            yield model, config, fields.required_text("commit"), fields.part("metrics")
         return
     for model, configurations in as_fields(place, document).parts():
         for config, commits in configurations.parts():

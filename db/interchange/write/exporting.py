@@ -154,14 +154,11 @@ def export(db: Database, filters: Filters, *, format: str, output: BinaryIO | Pa
         raise CompilewatchError(
             f"{format}: is no format that can be exported.", f"Known are {', '.join(ExportFormat)}."
         )
-    with without_cycle_collection(), _stream(output) as stream:
+    opened = _replacing(output) if isinstance(output, Path) else contextlib.nullcontext(output)
+    with without_cycle_collection(), opened as stream:
         if format == ExportFormat.JSONL:
             return trial_jsonl.write_lines(trial_lines(db, filters), stream)
         return WRITERS[ExportFormat(format)](trial_batches(db, filters), stream)
-
-
-def _stream(output: BinaryIO | Path) -> contextlib.AbstractContextManager[BinaryIO]:
-    return _replacing(output) if isinstance(output, Path) else contextlib.nullcontext(output)
 
 
 @contextlib.contextmanager

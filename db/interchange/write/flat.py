@@ -11,8 +11,8 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, BinaryIO
 
 from db.queries.records import Stack
@@ -61,7 +61,7 @@ class FlatColumns:
     def of(self, batch: TrialBatch) -> dict[str, Column]:
         """Every column of KINDS, in its order; `shape`, `settings` and `metrics` are JSON text."""
         for stack in set(batch.stacks) - self._shared.keys():
-            self._shared[stack] = _stack(stack) | _case(stack)
+            self._shared[stack] = _of_stack(stack)
         shared = [self._shared[stack] for stack in batch.stacks]
         known = {
             **batch.columns,
@@ -73,38 +73,23 @@ class FlatColumns:
         return {name: known[name] for name in KINDS}
 
 
-def _stack(stack: Stack) -> dict[str, Any]:
-    machine, build = stack.machine, stack.build
-    return {
-        "machine_id": stack.machine_id,
-        "device": machine.device,
-        "device_name": machine.device_name,
-        "threads": machine.threads,
-        **{
-            name: getattr(build, name)
-            for name in ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os")
-        },
-        "settings": json.dumps(build.settings, sort_keys=True),
-    }
+_OF_STACK = {
+    **{name: name for name in ("machine_id", "workload_id", "strategy_id")},
+    **{name: f"machine.{name}" for name in ("device", "device_name", "threads")},
+    **{name: f"build.{name}" for name in ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn")},
+    **{name: f"build.{name}" for name in ("python", "os")},
+    **{"workload": "workload.name", "workload_version": "workload.version", "task": "workload.task.value"},
+    **{name: f"workload.{name}" for name in ("batch_size", "dtype", "items_per_iteration", "item")},
+    **{"strategy": "strategy.name", "strategy_kind": "strategy.kind.value"},
+    **{"cache": "strategy.cache.value", "scope": "strategy.scope"},
+}
 
 
-def _case(stack: Stack) -> dict[str, Any]:
-    workload, strategy = stack.workload, stack.strategy
+def _of_stack(stack: Stack) -> dict[str, Any]:
+    texts = {"settings": stack.build.settings, "shape": stack.workload.shape}
     return {
-        "workload_id": stack.workload_id,
-        "workload": workload.name,
-        "workload_version": workload.version,
-        "task": workload.task.value,
-        "batch_size": workload.batch_size,
-        "shape": json.dumps(workload.shape, sort_keys=True),
-        "dtype": workload.dtype,
-        "items_per_iteration": workload.items_per_iteration,
-        "item": workload.item,
-        "strategy_id": stack.strategy_id,
-        "strategy": strategy.name,
-        "strategy_kind": strategy.kind.value,
-        "cache": strategy.cache.value,
-        "scope": strategy.scope,
+        **{name: attrgetter(place)(stack) for name, place in _OF_STACK.items()},
+        **{name: json.dumps(value, sort_keys=True) for name, value in texts.items()},
     }
 
 
@@ -192,14 +177,12 @@ def _write(output: BinaryIO, rows: Iterable[Iterable[object]]) -> None:
 def _cells(kind: str, column: Column) -> Column:
     match kind:
         case "moment":
-            return [None if moment is None else _rfc_3339(moment) for moment in column]
+            return [
+                None if moment is None else moment.isoformat().replace("+00:00", "Z") for moment in column
+            ]
         case "text":
             return [None if text is None else _text(text) for text in column]
     return column
-
-
-def _rfc_3339(moment: datetime) -> str:
-    return moment.isoformat().replace("+00:00", "Z")
 
 
 _text = lru_cache(_REMEMBERED)(harmless)

@@ -39,7 +39,8 @@ def advice(rows: Sequence[Row], keys: Sequence[CaseKey], seconds: Floats, policy
     if not open_rows:
         return None
     cost = {key.ids: each for key, each in zip(keys, seconds.tolist(), strict=True)}
-    below = [row for row in open_rows if row.more_trials and _below_smallest(row, policy)]
+    fewest = policy.minimum_trials
+    below = [row for row in open_rows if row.more_trials and min(row.trials) + row.more_trials <= fewest]
     waiting = {row.case.ids for row in below}
     planned = [row for row in open_rows if row.more_trials and row.case.ids not in waiting]
     smallest, target = _step(below, cost), _step(planned, cost)
@@ -50,10 +51,6 @@ def advice(rows: Sequence[Row], keys: Sequence[CaseKey], seconds: Floats, policy
         unseen=unseen,
         sentences=tuple(_sentences(smallest, target, unseen, policy)),
     )
-
-
-def _below_smallest(row: Row, policy: Policy) -> bool:
-    return min(row.trials) + (row.more_trials or 0) <= policy.minimum_trials
 
 
 def _step(rows: Iterable[Row], cost: dict[tuple[str, str], float]) -> AdviceStep | None:

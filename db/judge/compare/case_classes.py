@@ -33,11 +33,13 @@ def case_bounds(trials: DataFrame, case: Ints, cases: int, policy: Policy) -> tu
     if not {"device_ns", "wall_pipelined_ns"} <= set(trials.columns):
         return (None,) * cases
     ratio = positive(trials["wall_pipelined_ns"]) / positive(trials["device_ns"])
-    median = Groups(case, cases).present(ratio).quantile(0.5)
-    return tuple(
-        None if math.isnan(each) else Bound.HOST if each > policy.host_bound_ratio else Bound.DEVICE
-        for each in median.tolist()
-    )
+    return tuple(bounds_of(Groups(case, cases).median(ratio), policy))
+
+
+def bounds_of(ratios: Floats, policy: Policy) -> list[Bound | None]:
+    """By pipelined wall time over device time; None where that is not known."""
+    limit = policy.host_bound_ratio
+    return [None if math.isnan(r) else Bound.HOST if r > limit else Bound.DEVICE for r in ratios.tolist()]
 
 
 def class_numbers(
@@ -51,12 +53,9 @@ def class_numbers(
         return np.zeros(len(numbers), dtype=np.int64)
     for place, workload in enumerate(workloads):
         if canary[place]:
-            numbers[place] = _NUMBERS[_stands_for(workload, policy)]
+            is_host = fnmatchcase(workload, policy.host_canary_workloads)
+            numbers[place] = _NUMBERS[Bound.HOST if is_host else Bound.DEVICE]
     return np.array(numbers, dtype=np.int64)
-
-
-def _stands_for(workload: str, policy: Policy) -> Bound:
-    return Bound.HOST if fnmatchcase(workload, policy.host_canary_workloads) else Bound.DEVICE
 
 
 @dataclass(frozen=True)

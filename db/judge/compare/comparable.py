@@ -20,19 +20,8 @@ from db.metrics.groups import Ints
 from db.wording.units import words
 
 CONDITIONS = (
-    "device",
-    "device_name",
-    "machine",
-    "threads",
-    "workload_version",
-    "task",
-    "batch_size",
-    "shape",
-    "dtype",
-    "items_per_iteration",
-    "cache",
-    "scope",
-    "timing_method",
+    *("device", "device_name", "machine", "threads", "workload_version", "task", "batch_size", "shape"),
+    *("dtype", "items_per_iteration", "cache", "scope", "timing_method"),
 )
 """Columns of a trials frame that must agree before two numbers are compared, beside every single setting."""
 
@@ -71,7 +60,9 @@ def match_cases(sides: DataFrame, policy: Policy, machine_id: str | None = None)
     on_side = [{case["exact"] for case in cases if case["side"] == side} for side in (0, 1)]
     both = on_side[0] & on_side[1]
     matched = [case for case in cases if case["exact"] in both and case["side"] == 0]
-    machine_id = machine_id or _busiest(matched)
+    if not machine_id:
+        counts = Counter(str(case["machine_id"]) for case in matched)
+        machine_id = min(counts, key=lambda name: (-counts[name], name), default=None)
     here = [case for case in matched if case["machine_id"] == machine_id]
     here.sort(key=lambda case: (case["workload"], case["strategy"], case["exact"]))
     numbers = {case["exact"]: number for number, case in enumerate(here)}
@@ -136,11 +127,6 @@ def _case_table(sides: DataFrame, exact: Ints, texts: list[str]) -> list[_Case]:
     columns = {name: sides[name].array.take(newest).tolist() for name in named if name in sides}
     columns["exact"] = [texts[number] for number in exact[newest].tolist()]
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-def _busiest(matched: list[_Case]) -> str | None:
-    counts = Counter(str(case["machine_id"]) for case in matched)
-    return min(counts, key=lambda name: (-counts[name], name)) if counts else None
 
 
 def _case_key(case: _Case) -> CaseKey:
@@ -213,7 +199,9 @@ def _missing(case: _Case, same_name_matched: bool) -> LeftOut:
 def _differing(case: _Case, others: list[_Case]) -> LeftOut:
     """Names what keeps `case` from its nearest partner: the one with fewest differing fields."""
     nearest = min((_differences(case, other) for other in others), key=len)
-    named = [f"{_condition_name(name)} ({old} against {new})" for name, (old, new) in nearest.items()]
+    # A setting is named as whoever sets it spells it.
+    called = {name: name if name.startswith(_SETTING) else words(name) for name in nearest}
+    named = [f"{called[name]} ({old} against {new})" for name, (old, new) in nearest.items()]
     return _entry(case, Verdict.NOT_COMPARABLE, "differs in " + ", ".join(named), tuple(nearest))
 
 
@@ -244,11 +232,6 @@ def _grow_alike(case: _Case, other: _Case) -> bool:
         return False
     (batch, items), (other_batch, other_items) = sizes
     return bool(items * other_batch == other_items * batch)
-
-
-def _condition_name(field: str) -> str:
-    """A setting is named as whoever sets it spells it."""
-    return field if field.startswith(_SETTING) else words(field)
 
 
 def _entry(case: _Case, verdict: Verdict, reason: str, fields: tuple[str, ...] = ()) -> LeftOut:

@@ -72,7 +72,7 @@ def suspicions(comparison: Comparison) -> tuple[Suspicion, ...]:
             by_case.setdefault(row.case.ids, []).append(row)
     suspected = []
     for rows in by_case.values():
-        rows.sort(key=_strength)
+        rows.sort(key=lambda row: 1.0 if row.p_value is None else row.p_value)
         metrics = tuple(row.metric for row in rows)
         suspected.append(Suspicion(case=rows[0].case, metrics=metrics, p_value=rows[0].p_value))
     return tuple(sorted(suspected, key=lambda s: 1.0 if s.p_value is None else s.p_value))
@@ -82,10 +82,6 @@ def _is_suspicious(row: Row) -> bool:
     if row.verdict is Verdict.REGRESSED:
         return counts_as_regression(row) and row.p_value is not None
     return row.suspected and row.verdict is Verdict.INCONCLUSIVE
-
-
-def _strength(row: Row) -> float:
-    return 1.0 if row.p_value is None else row.p_value
 
 
 def _is_worse(row: Row) -> bool:

@@ -24,6 +24,10 @@ class Observations:
     order: Ints
     x: Floats
 
+    def with_values(self, x: Floats) -> Observations:
+        """The trials that have a value, with it. `x`: log values, one per trial, NaN where there is none."""
+        return replace(self, x=x).where(np.isfinite(x))
+
     def where(self, mask: Bools) -> Observations:
         """Those that the flags of `mask`, one per trial, choose."""
         return Observations(self.case[mask], self.side[mask], self.run[mask], self.order[mask], self.x[mask])
@@ -127,17 +131,9 @@ def _blocked(used: Observations, block: Ints, cases: int) -> Contrasts:
     freedom = np.bincount(cell_case, inner, cases).astype(np.float64) - (total > 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = np.where(freedom > 0, squares / freedom, np.nan)
-    nothing = np.zeros(cases)
+    no, none = np.zeros(cases, dtype=np.bool_), np.zeros((cases, 2), dtype=np.int64)
     return Contrasts(
-        difference,
-        scale,
-        variance,
-        freedom,
-        nothing,
-        np.zeros(cases, dtype=np.bool_),
-        np.zeros(cases, dtype=np.bool_),
-        np.zeros((cases, 2), dtype=np.int64),
-        np.full((cases, 2), np.nan),
+        difference, scale, variance, freedom, np.zeros(cases), no, no, none, np.full((cases, 2), np.nan)
     )
 
 

@@ -20,7 +20,7 @@ from db.metrics.groups import Bools, Floats, Groups, Ints, equal_to, floats
 from db.records.trial import NumericsStatus
 from db.wording.units import words
 
-_COLUMNS = {Metric.GRAPH_BREAKS: "graph_breaks", Metric.RECOMPILES: "recompiles"}
+COUNTS = {Metric.GRAPH_BREAKS: "graph_breaks", Metric.RECOMPILES: "recompiles"}
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def count_rows(trials: DataFrame, case: Ints, cases: int) -> list[Counted]:
     cells = Groups(case * 2 + trials["side"].to_numpy(dtype=np.int64), 2 * cases)
     rows = []
     passed = passed_mask(trials)
-    for metric, column in _COLUMNS.items():
+    for metric, column in COUNTS.items():
         counts = _known_by_cell(cells, np.where(passed, floats(trials[column]), np.nan))
         for number, (base, head) in enumerate(zip(counts[::2], counts[1::2], strict=True)):
             if base and head:
@@ -68,7 +68,6 @@ def _known_by_cell(cells: Groups, values: Floats) -> list[list[float]]:
 
 
 def _outcomes(cells: Groups, passed: Bools, trials: DataFrame) -> list[CaseOutcome]:
-    """How the trials of each cell ended."""
     every = np.ones(len(trials), dtype=np.bool_)
     counts = [cells.sum(flags).astype(np.int64) for flags in (every, checked_mask(trials), ~passed)]
     kinds: list[list[Any]] = [[] for _ in range(cells.count)]
@@ -88,7 +87,6 @@ def checked_mask(trials: DataFrame) -> Bools:
 
 
 def known(values: Floats, chosen: Bools) -> Floats:
-    """The values of the chosen trials that are numbers."""
     mine = values[chosen]
     return mine[np.isfinite(mine)]
 
@@ -108,9 +106,8 @@ def compare_counts(
         verdict = Verdict.UNCHANGED if low == high else Verdict.INCONCLUSIVE
     reason = f"{_range(low)} to {_range(high)}, compared exactly."
     if verdict is Verdict.INCONCLUSIVE:
-        reason = (
-            f"The count varies between trials: {_range(low)} on the base side, {_range(high)} on the head."
-        )
+        both = f"{_range(low)} on the base side, {_range(high)} on the head"
+        reason = f"The count varies between trials: {both}."
     return Counted(
         case=case,
         metric=metric,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
 from db.judge.compare.comparable import comparable_timing
 from db.judge.compare.contrast import Observations
@@ -102,66 +101,42 @@ def _positive_or_none(trials: DataFrame, name: str) -> Floats:
     return positive(trials[name]) if name in trials else np.full(len(trials), np.nan)
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Where each compared trial stands: case, side, occasion and time, ready to meet any of its values."""
+def layout(trials: DataFrame, case: Ints) -> Observations:
+    """Where each compared trial stands, ready to meet any of its values.
 
-    case: Ints
-    side: Ints
-    run: Ints
-    order: Ints
-
-    @classmethod
-    def of(cls, trials: DataFrame, case: Ints) -> Layout:
-        """`trials` in time order with column `side`; `case` the number of each one's case."""
-        return cls(case, trials["side"].to_numpy(dtype=np.int64), occasions(trials), np.arange(len(trials)))
-
-    def observe(self, x: Floats) -> Observations:
-        """The trials that have a value, with it. `x`: log values, one per trial, NaN where there is none."""
-        known = np.isfinite(x)
-        return Observations(self.case[known], self.side[known], self.run[known], self.order[known], x[known])
+    `trials` in time order with column `side`; `case` the number of each one's case.
+    """
+    side, order = trials["side"].to_numpy(dtype=np.int64), np.arange(len(trials))
+    return Observations(case, side, occasions(trials), order, np.full(len(trials), np.nan))
 
 
-@dataclass(frozen=True)
-class PastLayout:
-    """The same for earlier trials of the compared cases."""
-
-    COLUMNS: ClassVar[tuple[str, ...]] = (
-        *("trial_id", "started_at", "machine_id", "workload_id", "strategy_id", "run_id", "build_id"),
-        *LOG_VALUE_COLUMNS,
-    )
-    """Of a trials frame, those that are looked at."""
-
-    series: Ints
-    run: Ints
-    build: Ints
-    values: LogValues
-
-    @classmethod
-    def of(cls, past: DataFrame, cases: dict[tuple[str, str], int], timing: Sequence[str] = ()) -> PastLayout:
-        """`past`: trials of one machine in time order, none of them compared; `cases` numbers the pairs of
-        workload and strategy ids, other trials are passed over, and so are those of a case that were not
-        timed by its method, `timing[case]`.
-        """
-        of_workload, workloads = past["workload_id"].astype("str").factorize(use_na_sentinel=False)
-        of_strategy, strategies = past["strategy_id"].astype("str").factorize(use_na_sentinel=False)
-        numbers = [[cases.get((str(w), str(s)), -1) for s in strategies] for w in workloads]
-        series = np.array(numbers, dtype=np.int64).reshape(len(workloads), len(strategies))[
-            of_workload, of_strategy
-        ]
-        if len(timing) and "timing_method" in past:
-            methods = past["timing_method"].astype("str").map(comparable_timing).to_numpy(dtype=object)
-            series = np.where(methods == np.array(timing, dtype=object)[series], series, -1)
-        known = series >= 0
-        mine = past if known.all() else past[known]
-        return cls(series[known], _codes(mine["run_id"]), _codes(mine["build_id"]), log_values(mine))
-
-    def observe(self, x: Floats) -> Past:
-        """The earlier trials that have a value, with it; `x` as for `Layout.observe`."""
-        known = np.isfinite(x)
-        return Past(self.series[known], self.run[known], self.build[known], x[known])
+PAST_COLUMNS = (
+    *("trial_id", "started_at", "machine_id", "workload_id", "strategy_id", "run_id", "build_id"),
+    *LOG_VALUE_COLUMNS,
+)
+"""Of a trials frame, those that `past_layout` looks at."""
 
 
-def _codes(column: Series) -> Ints:
-    """Numbers in order of first appearance."""
-    return column.astype("str").factorize()[0].astype(np.int64)
+def past_layout(
+    past: DataFrame, cases: dict[tuple[str, str], int], timing: Sequence[str] = ()
+) -> tuple[Past, LogValues]:
+    """The same for earlier trials of the compared cases, and their values.
+
+    `past`: trials of one machine in time order, none of them compared; `cases` numbers the pairs of workload
+    and strategy ids, other trials are passed over, and so are those of a case that were not timed by its
+    method, `timing[case]`.
+    """
+    of_workload, workloads = past["workload_id"].astype("str").factorize(use_na_sentinel=False)
+    of_strategy, strategies = past["strategy_id"].astype("str").factorize(use_na_sentinel=False)
+    numbers = [[cases.get((str(w), str(s)), -1) for s in strategies] for w in workloads]
+    series = np.array(numbers, dtype=np.int64).reshape(len(workloads), len(strategies))[
+        of_workload, of_strategy
+    ]
+    if len(timing) and "timing_method" in past:
+        methods = past["timing_method"].astype("str").map(comparable_timing).to_numpy(dtype=object)
+        series = np.where(methods == np.array(timing, dtype=object)[series], series, -1)
+    known = series >= 0
+    mine = past if known.all() else past[known]
+    # Numbers in order of first appearance.
+    run, build = (mine[name].astype("str").factorize()[0].astype(np.int64) for name in ("run_id", "build_id"))
+    return Past(series[known], run, build, np.full(len(mine), np.nan)), log_values(mine)

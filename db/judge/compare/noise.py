@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -37,6 +37,10 @@ class Past:
         build = np.zeros(len(keys), dtype=np.int64)
         build[cell] = self.build
         return Cells((keys // width).astype(np.int64), build, n, mean, squares)
+
+    def with_values(self, x: Floats) -> Past:
+        """The trials that have a value, with it; `x` as for `Observations.with_values`."""
+        return replace(self, x=x).where(np.isfinite(x))
 
     def where(self, mask: Bools) -> Past:
         """Those that the flags of `mask`, one per trial, choose."""
@@ -79,18 +83,13 @@ class Cells:
     squares: Floats
 
 
-def no_past(cases: int) -> SeriesNoise:
-    """What `series_noise` knows of `cases` cases without a past: nothing."""
-    return SeriesNoise(np.full(cases, np.nan), np.zeros(cases), np.zeros(cases, dtype=np.int64))
-
-
 def series_noise(past: Past, cases: int, policy: Policy) -> SeriesNoise:
     """From the trials within each past run where runs hold several, else from run to run within segments.
 
     `df` is at most `policy.history_df_limit`: an old machine does not vouch for today's for ever.
     """
     if not len(past.x):
-        return no_past(cases)
+        return SeriesNoise(np.full(cases, np.nan), np.zeros(cases), np.zeros(cases, dtype=np.int64))
     cells = past.cells
     runs = np.bincount(cells.series, minlength=cases).astype(np.int64)
     df = np.bincount(cells.series, cells.n - 1, cases)

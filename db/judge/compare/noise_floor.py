@@ -7,12 +7,13 @@ wall time. Latency is the headline: on a GPU the wall time of a synchronised ste
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from pandas import DataFrame
 
+from db.judge.compare.case_classes import bounds_of
 from db.judge.compare.significance import Z_LEVEL, Z_POWER
 from db.judge.policy import Policy
 from db.judge.vocabulary import Bound
@@ -91,7 +92,8 @@ def _sides(
 ) -> Iterator[tuple[str, str, list[Bound | None], list[float], list[int]]]:
     """Per metric its name, "eager" where it is eager's, and of each case class, variation and processes."""
     values = _values(calm, prefix)
-    bounds = _bounds(values, cases)
+    ratios = cases.median(values["wall_pipelined"]) / cases.median(values["device_time"])
+    bounds = bounds_of(ratios, Policy())
     for metric, each in values.items():
         logs = cases.present(np.log(each))
         yield metric, "eager" if prefix else "", bounds, _variations(logs), logs.n.tolist()
@@ -105,13 +107,6 @@ def _values(calm: DataFrame, prefix: str) -> dict[str, Floats]:
     if not prefix:
         values[SPEEDUP] = positive(calm["control_latency_ns"]) / values["latency"]
     return values
-
-
-def _bounds(values: Mapping[str, Floats], cases: Groups) -> list[Bound | None]:
-    """Per case by the ratio of its medians, None where one is missing."""
-    ratios = cases.median(values["wall_pipelined"]) / cases.median(values["device_time"])
-    host = Policy().host_bound_ratio
-    return [None if math.isnan(ratio) else Bound.HOST if ratio > host else Bound.DEVICE for ratio in ratios]
 
 
 def _variations(logs: Present) -> list[float]:

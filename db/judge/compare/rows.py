@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from pandas import DataFrame
@@ -14,7 +13,7 @@ from db.judge.compare.case_classes import Canaries
 from db.judge.compare.counts import Counted
 from db.judge.compare.judgement import MetricDecisions, Tested
 from db.judge.compare.significance import interval, smallest_visible_change
-from db.judge.compare.who_moved import Parts, cause_of, machine_explains, moved_on
+from db.judge.compare.who_moved import Parts, cause_of, machine_explains, moved_on, relative
 from db.judge.policy import Policy
 from db.judge.results import CaseKey, Clock, Row
 from db.judge.vocabulary import (
@@ -63,13 +62,11 @@ class Context:
     policy: Policy
 
     def clock(self, metric: Metric, case: int) -> Clock:
-        """What device time or issue time says of the case."""
         findings = self.findings[metric]
         verdict = findings.verdict[case]
         return Clock(findings.difference[case], verdict in _MOVED, verdict is Verdict.UNCHANGED)
 
     def timed_apart(self, case: int) -> bool:
-        """Whether device and issue time of this case were measured."""
         both = (self.findings[metric].difference[case] for metric in (Metric.DEVICE_TIME, Metric.ISSUE_TIME))
         return all(math.isfinite(each) for each in both)
 
@@ -84,12 +81,12 @@ class Context:
 
     def parts_of(self, metric: Metric, case: int) -> dict[str, Any]:
         """Eager's and the compiled one's change, on the clock of the metric."""
-        eager, compiled = (
-            (self.device_eager, self.device_compiled)
-            if metric in _ON_DEVICE
-            else (self.eager_change, self.compiled_change)
-        )
+        eager, compiled = self.parts_on(metric).changes
         return {"eager_change": eager[case], "compiled_change": compiled[case]}
+
+    def parts_on(self, metric: Metric) -> Parts:
+        """On the clock of the metric."""
+        return self.device_parts if metric in _ON_DEVICE else self.parts
 
     def clocks_of(self, case: int) -> dict[str, Any]:
         """What every row of the case says of its clocks."""
@@ -97,44 +94,17 @@ class Context:
             "bound": self.bounds[case],
             "device_change": self.findings[Metric.DEVICE_TIME].change[case],
             "issue_change": self.findings[Metric.ISSUE_TIME].change[case],
-            "cycles_change": _relative(self.cycles[case]),
+            "cycles_change": relative(self.cycles[case]),
         }
+
+    def shared(self, metric: Metric, case: int) -> dict[str, Any]:
+        """What all rows of this metric of the case say."""
+        named = {"case": self.keys[case], "metric": metric, "unit": METRIC_UNITS[metric]}
+        return named | self.clocks_of(case)
 
     def who(self, metric: Metric, case: int) -> WhoMoved | None:
         """Who moved on the clock of the metric; of the host's time nobody asks."""
-        if metric is Metric.ISSUE_TIME:
-            return None
-        return (self.who_moved_on_device if metric in _ON_DEVICE else self.who_moved)[case]
-
-    @cached_property
-    def who_moved_on_device(self) -> list[WhoMoved | None]:
-        """As `who_moved`, of device time."""
-        return self.device_parts.who()
-
-    @cached_property
-    def device_eager(self) -> list[float | None]:
-        """Relative, per case."""
-        return list(map(_relative, self.device_parts.eager.tolist()))
-
-    @cached_property
-    def device_compiled(self) -> list[float | None]:
-        """Relative, per case."""
-        return list(map(_relative, self.device_parts.compiled.tolist()))
-
-    @cached_property
-    def who_moved(self) -> list[WhoMoved | None]:
-        """Per case, None where eager was not measured beside compiled."""
-        return self.parts.who()
-
-    @cached_property
-    def eager_change(self) -> list[float | None]:
-        """Relative, per case."""
-        return list(map(_relative, self.parts.eager.tolist()))
-
-    @cached_property
-    def compiled_change(self) -> list[float | None]:
-        """Relative, per case."""
-        return list(map(_relative, self.parts.compiled.tolist()))
+        return None if metric is Metric.ISSUE_TIME else self.parts_on(metric).who[case]
 
 
 SideValues = dict[Metric, list[float | str | None]]
@@ -196,7 +166,7 @@ class Findings:
             metric=metric,
             margin=margin.tolist(),
             difference=difference,
-            change=list(map(_relative, difference)),
+            change=list(map(relative, difference)),
             interval=[
                 ends if math.isfinite(ends[0]) and math.isfinite(ends[1]) else None
                 for ends in zip(low, high, strict=True)
@@ -222,17 +192,14 @@ class Findings:
         base, head = (None if math.isnan(each) else _level(each) for each in self.level[case])
         return base, head
 
-    def levels(self, case: int, summary: tuple[float | str, float | str]) -> tuple[float | str, float | str]:
+    def levels(self, case: int, *summary: float | str) -> tuple[float | str, ...]:
         """The values of both sides as they were compared: geometric means of the trials that were.
 
         A median over trials beside a change of means would contradict it where trials scatter, and so would
         the break-even of a side's medians, in whole steps. A side without such a trial has its summary's.
         """
-        base, head = self.level[case]
-        return (
-            summary[0] if math.isnan(base) else _level(base),
-            summary[1] if math.isnan(head) else _level(head),
-        )
+        both = zip(self.values(case), summary, strict=True)
+        return tuple(theirs if mine is None else mine for mine, theirs in both)
 
 
 def _level(log: float) -> float:
@@ -269,7 +236,7 @@ def measured_row(context: Context, case: int, findings: Findings, speedup: Findi
         return _never_row(context, case, speedup, (base, head))
     verdict = findings.verdict[case]
     moved = verdict in _MOVED
-    base, head = findings.levels(case, (base, head))
+    base, head = findings.levels(case, base, head)
     return Row.unchecked(
         case=context.keys[case],
         metric=metric,
@@ -299,14 +266,11 @@ def incomparable_row(context: Context, case: int, findings: Findings) -> Row:
     """The row of a device speedup that a side lacks: device times of two methods make no speedup."""
     base, head = findings.values(case)
     return Row(
-        case=context.keys[case],
-        metric=findings.metric,
-        unit=METRIC_UNITS[findings.metric],
+        **context.shared(findings.metric, case),
         base=base,
         head=head,
         verdict=Verdict.NOT_COMPARABLE,
         cause=CauseClass.METHOD,
-        **context.clocks_of(case),
         trials=findings.trials[case],
         design=findings.design[case],
         reason=sentences.timed_by_two(*context.timed_by_two[case]),
@@ -324,17 +288,14 @@ def _never_row(
         verdict = direction
     moved = verdict in _MOVED
     return Row(
-        case=context.keys[case],
-        metric=Metric.BREAK_EVEN,
-        unit=METRIC_UNITS[Metric.BREAK_EVEN],
+        **context.shared(Metric.BREAK_EVEN, case),
         base=values[0],
         head=values[1],
         verdict=verdict,
         suspected=not both and speedup.suspected[case],
-        who_moved=context.who_moved[case] if moved else None,
+        who_moved=context.parts.who[case] if moved else None,
         cause=_cause(context, case, speedup) if moved else None,
         **context.parts_of(Metric.BREAK_EVEN, case),
-        **context.clocks_of(case),
         trials=speedup.trials[case],
         more_trials=speedup.more_trials[case] if verdict is Verdict.INCONCLUSIVE else None,
         unseen=speedup.unseen[case] if verdict is Verdict.INCONCLUSIVE else None,
@@ -348,15 +309,12 @@ def counted_row(context: Context, counted: Counted) -> Row:
     eager = context.eager[counted.case]
     moved = counted.verdict in _MOVED
     return Row(
-        case=context.keys[counted.case],
-        metric=counted.metric,
-        unit=METRIC_UNITS[counted.metric],
+        **context.shared(counted.metric, counted.case),
         base=counted.base,
         head=counted.head,
         verdict=counted.verdict,
         suspected=counted.suspected,
         cause=(CauseClass.EAGER if eager else CauseClass.COMPILER) if moved else None,
-        **context.clocks_of(counted.case),
         trials=counted.trials,
         design=Design.SEPARATE_RUNS,
         reason=counted.reason,
@@ -365,11 +323,6 @@ def counted_row(context: Context, counted: Counted) -> Row:
 
 def _finite(values: Floats) -> list[float | None]:
     return [each if math.isfinite(each) else None for each in values.tolist()]
-
-
-def _relative(difference: float) -> float | None:
-    """A log ratio as a relative change."""
-    return math.expm1(difference) if math.isfinite(difference) else None
 
 
 def _cause(context: Context, case: int, findings: Findings) -> CauseClass | None:
@@ -411,10 +364,10 @@ def _reason(context: Context, case: int, findings: Findings) -> str:  # noqa: PL
             compiled=parts["compiled_change"],
         )
         if findings.ranked[case]:
-            sentence += f" {sentences.ranked()}"
+            sentence += f" {sentences.RANKED}"
         return " ".join((sentence, *_clocks(context, case, metric)))
     if findings.identical[case] and verdict is Verdict.UNCHANGED:
-        return sentences.identical()
+        return sentences.IDENTICAL
     if verdict is Verdict.UNCHANGED and reach is not None:
         return sentences.unchanged(reach, findings.margin[case])
     if min(trials) == 0:

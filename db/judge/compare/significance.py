@@ -45,11 +45,6 @@ class TTest:
     df: Floats
     p_value: Floats
 
-    def at(self, case: int) -> TTest:
-        """The test of one case, as arrays of length one."""
-        one = slice(case, case + 1)
-        return TTest(self.difference[one], self.standard_error[one], self.df[one], self.p_value[one])
-
 
 def trigamma_inverse(y: ArrayLike) -> Floats:
     """x > 0 with trigamma(x) = y, for y > 0. Newton's method on 1/trigamma (Smyth 2004, appendix)."""
@@ -220,7 +215,6 @@ def _half_width(test: TTest, confidence: float) -> Floats:
 
 
 def power_quantile(power: float) -> float:
-    """The standard normal quantile of this power."""
     return float(special.ndtri(power))
 
 

@@ -15,18 +15,18 @@ from db.judge.compare.case_classes import canary_changes, case_bounds, class_num
 from db.judge.compare.comparable import GPU_METHODS, MatchedCases, comparable_timing, match_cases
 from db.judge.compare.counts import Counted, count_rows
 from db.judge.compare.judgement import MetricDecisions, Tested, enough_trials, examine_cases, judge_cases
-from db.judge.compare.measured import GPU_COLUMNS, Layout, PastLayout, log_values, timed_apart
+from db.judge.compare.measured import (
+    GPU_COLUMNS,
+    PAST_COLUMNS,
+    LogValues,
+    layout,
+    log_values,
+    past_layout,
+    timed_apart,
+)
 from db.judge.compare.noise import Past
 from db.judge.compare.noise_floor import NoiseFloor, floor_variations
-from db.judge.compare.rows import (
-    Context,
-    Findings,
-    SideValues,
-    counted_row,
-    incomparable_row,
-    measured_row,
-    side_values,
-)
+from db.judge.compare.rows import Context, Findings, counted_row, incomparable_row, measured_row, side_values
 from db.judge.compare.sides import (
     Selection,
     as_selection,
@@ -176,6 +176,10 @@ def compare_builds(
     return comparison.model_copy(update={"sentences": sentences(comparison)})
 
 
+_Past = tuple[Past, LogValues]
+"""Earlier trials of the compared cases, and their values."""
+
+
 @dataclass(frozen=True)
 class _Metric:
     tested: Tested
@@ -193,22 +197,18 @@ class _Measured:
 
 
 def _judge_measured(
-    matched: MatchedCases,
-    past: PastLayout | None,
-    policy: Policy,
-    floors: Callable[[], Sequence[NoiseFloor]],
+    matched: MatchedCases, past: _Past | None, policy: Policy, floors: Callable[[], Sequence[NoiseFloor]]
 ) -> _Measured:
     """Test every measured metric over all matched cases but the canary's, and both parts of each speedup."""
     cases = len(matched.keys)
     bounds = case_bounds(matched.trials, matched.case, cases, policy)
     classes = class_numbers(bounds, [key.workload for key in matched.keys], matched.canary, policy)
-    layout = Layout.of(matched.trials, matched.case)
-    values = log_values(matched.trials)
-    nothing = Past.empty()
+    compared, values = layout(matched.trials, matched.case), log_values(matched.trials)
+    earlier = None if past is None else past[1]
 
     def test(x: Floats, before: Floats | None) -> Tested:
-        earlier = nothing if past is None or before is None else past.observe(before)
-        return examine_cases(layout.observe(x), earlier, cases, policy, classes)
+        history = Past.empty() if past is None or before is None else past[0].with_values(before)
+        return examine_cases(compared.with_values(x), history, cases, policy, classes)
 
     is_measured = ~np.array(matched.canary, dtype=np.bool_)
 
@@ -226,23 +226,24 @@ def _judge_measured(
         )
         return _Metric(tested, decisions, margin)
 
-    earlier = None if past is None else past.values
     tested = {
         metric: test(values.metrics[metric], None if earlier is None else earlier.metrics[metric])
         for metric in MEASURED_METRICS
     }
     families = max(1, sum(bool(enough_trials(t, policy).any()) for t in tested.values()))
 
-    def part(name: str) -> tuple[Tested, MetricDecisions]:
-        before = None if earlier is None else getattr(earlier, name)
-        decisions = judge(test(getattr(values, name), before), Metric.LATENCY, 1)
-        return decisions.tested, decisions.decisions
+    def parts(eager: str, compiled: str) -> Parts:
+        both = []
+        for name in (eager, compiled):
+            part = test(getattr(values, name), None if earlier is None else getattr(earlier, name))
+            both.append((part, judge(part, Metric.LATENCY, 1).decisions))
+        return Parts.of(*both)
 
     decided = {metric: judge(each, metric, families) for metric, each in tested.items()}
     return _Measured(
         decided,
-        parts=Parts.of(part("eager"), part("compiled")),
-        device_parts=Parts.of(part("eager_device"), part("compiled_device")),
+        parts=parts("eager", "compiled"),
+        device_parts=parts("eager_device", "compiled_device"),
         bounds=bounds,
         cycles=_cycles(test(values.cycles, None), tested[Metric.DEVICE_TIME]),
     )
@@ -277,13 +278,12 @@ def _context(
     canaries = np.array(matched.canary, dtype=np.bool_)
     base, head = (summaries[side] for side in SIDES)
     of_base, of_head = _places(matched, base), _places(matched, head)
-    values: tuple[SideValues, ...] = (side_values(base, of_base), side_values(head, of_head))
     metrics = measured.metrics
     on_gpu = ~equal_to(matched.trials["device"], "cpu") & matched.trials["device"].notna().to_numpy()
     return Context(
         keys=matched.keys,
-        base=values[0],
-        head=values[1],
+        base=side_values(base, of_base),
+        head=side_values(head, of_head),
         eager=is_eager(base)[of_base].tolist(),
         parts=measured.parts,
         device_parts=measured.device_parts,
@@ -321,27 +321,23 @@ def _timed_by_two(matched: MatchedCases) -> dict[int, tuple[str, str]]:
 
 def _thresholds(matched: MatchedCases, metric: Metric, policy: Policy) -> tuple[Floats, Floats]:
     """Minimum effect and margin of every case, overrides applied."""
-    if policy.overrides:
-        thresholds = [policy.for_case(key.workload, key.strategy, metric) for key in matched.keys]
-    else:
-        thresholds = [policy.thresholds[metric]] * len(matched.keys)
-    return np.array([t.minimum_effect for t in thresholds]), np.array(
-        [t.unchanged_margin for t in thresholds]
-    )
+    limits = [policy.for_case(key.workload, key.strategy, metric) for key in matched.keys]
+    both = ([t.minimum_effect for t in limits], [t.unchanged_margin for t in limits])
+    return np.array(both[0]), np.array(both[1])
 
 
 def _past(
     history: DataFrame | Callable[[MatchedCases], DataFrame] | None, sides: DataFrame, matched: MatchedCases
-) -> PastLayout | None:
+) -> _Past | None:
     if history is None or not matched.keys:
         return None
     if callable(history):
         history = history(matched)
     earlier = equal_to(history["machine_id"], str(matched.machine_id)) & ~_compared(history, sides)
     # A history has sixty columns, of which the copy needs a fourth.
-    mine = history[[name for name in (*PastLayout.COLUMNS, *GPU_COLUMNS) if name in history]]
-    numbers = {(key.workload_id, key.strategy_id): i for i, key in enumerate(matched.keys)}
-    return PastLayout.of(in_time_order(mine if earlier.all() else mine[earlier]), numbers, _timing(matched))
+    mine = history[[name for name in (*PAST_COLUMNS, *GPU_COLUMNS) if name in history]]
+    numbers = {key.ids: i for i, key in enumerate(matched.keys)}
+    return past_layout(in_time_order(mine if earlier.all() else mine[earlier]), numbers, _timing(matched))
 
 
 def _timing(matched: MatchedCases) -> list[str]:
@@ -370,7 +366,7 @@ def _summaries(sides: DataFrame, matched: MatchedCases) -> dict[str, DataFrame]:
     """Each side's cases on the machine, matched or not, summed up as everywhere else in the project."""
     on_machine = sides["machine_id"] == matched.machine_id
     # Of a matched case only what is compared: beside it there may be trials that were timed otherwise.
-    compared = {(key.workload_id, key.strategy_id) for key in matched.keys}
+    compared = {key.ids for key in matched.keys}
     matching = set(matched.trials["trial_id"].tolist())
     ids = (sides[name].tolist() for name in ("workload_id", "strategy_id", "trial_id"))
     on_machine &= np.array(
@@ -390,7 +386,7 @@ def _places(matched: MatchedCases, summary: DataFrame) -> Ints:
     """Where every matched case stands in the summary of a side, in the order of its number."""
     cases = zip(summary["workload_id"].tolist(), summary["strategy_id"].tolist(), strict=True)
     places = {case: place for place, case in enumerate(cases)}
-    return np.array([places[key.workload_id, key.strategy_id] for key in matched.keys], dtype=np.int64)
+    return np.array([places[key.ids] for key in matched.keys], dtype=np.int64)
 
 
 def _geomean(

@@ -6,7 +6,9 @@ moderated t-test; the canary says whether the machine moved.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -45,6 +47,7 @@ class Parts:
 
         return cls(eager[0].test.difference, compiled[0].test.difference, moved(eager[1]), moved(compiled[1]))
 
+    @cached_property
     def who(self) -> list[WhoMoved | None]:
         """Per case; None where eager was not measured beside compiled."""
         measured = np.isfinite(self.eager) & np.isfinite(self.compiled)
@@ -53,6 +56,17 @@ class Parts:
             _MOVED[eager, compiled] if both else None
             for both, eager, compiled in zip(*(each.tolist() for each in flags), strict=True)
         ]
+
+    @cached_property
+    def changes(self) -> tuple[list[float | None], list[float | None]]:
+        """Relative ones of eager and of compiled, per case."""
+        eager, compiled = ([*map(relative, each.tolist())] for each in (self.eager, self.compiled))
+        return eager, compiled
+
+
+def relative(difference: float) -> float | None:
+    """A log ratio as a relative change."""
+    return math.expm1(difference) if math.isfinite(difference) else None
 
 
 _TIMED = (
@@ -113,8 +127,10 @@ def cause_of(
         return CauseClass.MACHINE
     if metric is Metric.ISSUE_TIME:
         return CauseClass.HOST
+    cause: CauseClass | None
     if metric in _RATIOS:
-        cause = CauseClass.EAGER if eager_case or who is WhoMoved.EAGER else _of_ratio(who)
+        compiled = CauseClass.COMPILER if who in (WhoMoved.COMPILED, WhoMoved.BOTH) else None
+        cause = CauseClass.EAGER if eager_case or who is WhoMoved.EAGER else compiled
     else:
         shared = metric in (Metric.LATENCY, Metric.DEVICE_TIME) and who is WhoMoved.BOTH
         cause = CauseClass.EAGER if eager_case or shared else CauseClass.COMPILER
@@ -123,7 +139,3 @@ def cause_of(
         # Of the wall time of a step it is not the code that changed, or nobody can say that it is.
         return CauseClass.HOST if on is Bound.HOST and cause is not None else None
     return cause
-
-
-def _of_ratio(who: WhoMoved | None) -> CauseClass | None:
-    return CauseClass.COMPILER if who in (WhoMoved.COMPILED, WhoMoved.BOTH) else None

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from pandas import DataFrame
 
 from db.judge.compare.counts import (
+    COUNTS,
     CaseOutcome,
     Counted,
     checked_mask,
@@ -20,7 +20,8 @@ from db.judge.compare.counts import (
     known,
     outcome_of,
 )
-from db.judge.compare.sides import COMPONENTS, NOT_THE_BUILDS_FAULT, as_text
+from db.judge.compare.sides import COMPONENTS, NOT_THE_BUILDS_FAULT
+from db.judge.history.events import changed_between, labels
 from db.judge.history.sequence import in_reading_order
 from db.judge.policy import Policy
 from db.judge.results import ChangeEvent
@@ -31,7 +32,6 @@ from db.records.ids import identity
 from db.records.trial import FailureKind
 
 _Case = tuple[str, str]
-COUNTS = {Metric.GRAPH_BREAKS: "graph_breaks", Metric.RECOMPILES: "recompiles"}
 _MOVED = (Verdict.REGRESSED, Verdict.IMPROVED)
 
 
@@ -95,9 +95,7 @@ def _runs(series: DataFrame) -> list[_Run]:
 
 def _event(step: Counted, old: _Run, new: _Run, index: int) -> ChangeEvent:
     before, after = step.base, step.head
-    changed = tuple(
-        name for name in COMPONENTS if name in new.row and as_text(old.row[name]) != as_text(new.row[name])
-    )
+    changed = changed_between(old.row, new.row)
     relative = isinstance(before, float) and isinstance(after, float) and before > 0
     unique = {
         "series": str(new.row["series_id"]),
@@ -108,8 +106,7 @@ def _event(step: Counted, old: _Run, new: _Run, index: int) -> ChangeEvent:
     return ChangeEvent(
         event_id=identity(unique),
         metric=step.metric,
-        **{name: _text(new.row, name) for name in _LABELS},
-        at=new.row["last_started_at"],
+        **labels(new.row),
         index=index,
         announced_at=index,
         before=before,
@@ -122,13 +119,6 @@ def _event(step: Counted, old: _Run, new: _Run, index: int) -> ChangeEvent:
         confounded=len(changed) > 1,
         reason=step.reason,
     )
-
-
-_LABELS = ("series_id", "machine_id", "workload", "strategy", "strategy_kind", "build_id", "run_id")
-
-
-def _text(row: dict[str, Any], name: str) -> str | None:
-    return None if pd.isna(row.get(name)) else str(row[name])
 
 
 def _missing(trials: DataFrame, ran: DataFrame, policy: Policy) -> Iterator[ChangeEvent]:

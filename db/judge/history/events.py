@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from db.judge.compare.sides import COMPONENTS, as_text
 from db.judge.history.change_points import Boundary, examine_boundary
@@ -34,12 +35,12 @@ def change_events(
         flips = is_flip(stretch.y[: edges[number + 2]], boundary.start, rules)
         better = (boundary.difference > 0) == higher_is_better(metric)
         verdict = Verdict.IMPROVED if better else Verdict.REGRESSED
-        changed = _changed_components(points, before, index)
+        changed = changed_between(points.iloc[before], points.iloc[index])
         events.append(
             ChangeEvent(
                 event_id=_event_id(points, metric, index),
                 metric=metric,
-                **_labels(points, index),
+                **labels(points.iloc[index]),
                 index=index,
                 announced_at=stretch.position[-1],
                 before=math.exp(levels[number]),
@@ -62,15 +63,19 @@ def _interval(boundary: Boundary) -> tuple[float, float]:
     return math.expm1(boundary.difference - half), math.expm1(boundary.difference + half)
 
 
-def _labels(points: DataFrame, index: int) -> dict[str, Any]:
-    """What the series is called and where the point stands, as far as the points say."""
-    row = points.iloc[index]
-    labels: dict[str, Any] = {
-        name: as_text(row[name]) if name in points and pd.notna(row[name]) else None
-        for name in ("series_id", "machine_id", "workload", "strategy", "strategy_kind", "build_id", "run_id")
-    }
-    labels["at"] = row["last_started_at"] if "last_started_at" in points else None
-    return labels
+_LABELS = ("series_id", "machine_id", "workload", "strategy", "strategy_kind", "build_id", "run_id")
+_Row = Mapping[str, Any] | Series
+
+
+def labels(row: _Row) -> dict[str, Any]:
+    """What the series is called and where the point stands, as far as its row says."""
+    texts = {name: None if pd.isna(row.get(name)) else as_text(row[name]) for name in _LABELS}
+    return {**texts, "at": row.get("last_started_at")}
+
+
+def changed_between(old: _Row, new: _Row) -> tuple[str, ...]:
+    """Parts of the build that differ between two rows."""
+    return tuple(name for name in COMPONENTS if name in new and as_text(old[name]) != as_text(new[name]))
 
 
 def _event_id(points: DataFrame, metric: Metric, index: int, revises: str | None = None) -> str:
@@ -79,11 +84,6 @@ def _event_id(points: DataFrame, metric: Metric, index: int, revises: str | None
     where = as_text(row["run_id"]) if "run_id" in points else str(index)
     series = as_text(row["series_id"]) if "series_id" in points else None
     return identity({"series": series, "metric": metric.value, "at": where, "revises": revises})
-
-
-def _changed_components(points: DataFrame, before: int, after: int) -> tuple[str, ...]:
-    old, new = points.iloc[before], points.iloc[after]
-    return tuple(name for name in COMPONENTS if name in points and as_text(old[name]) != as_text(new[name]))
 
 
 def evidence_against(

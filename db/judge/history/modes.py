@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,15 +50,13 @@ def two_modes_of_each(y: Floats, policy: HistoryPolicy) -> list[TwoModes | None]
     clear = np.minimum(fitted.high_share, 1.0 - fitted.high_share) >= policy.two_mode_share
     clear &= fitted.high - fitted.low >= policy.two_mode_separation * fitted.deviation
     clear &= gain >= policy.two_mode_bic_gain
-    places = np.flatnonzero(varied)
-    columns = (fitted.low, fitted.high, fitted.deviation, fitted.high_share)
-    for number in np.flatnonzero(clear).tolist():
-        modes[int(places[number])] = TwoModes(*(float(column[number]) for column in columns))
+    for place, chosen, *each in zip(np.flatnonzero(varied), clear, *fitted, strict=True):
+        if chosen:
+            modes[int(place)] = TwoModes(*map(float, each))
     return modes
 
 
-@dataclass(frozen=True)
-class _Fitted:
+class _Fitted(NamedTuple):
     """As `TwoModes`, of many series; every array has shape (series,)."""
 
     low: Floats
@@ -83,12 +82,8 @@ def _fit(y: Floats) -> _Fitted:
             low = ((1.0 - share) * y).sum(axis=1) / (n - weight)
             squares = share * np.square(y - high[:, None]) + (1.0 - share) * np.square(y - low[:, None])
         deviation = np.maximum(np.sqrt(squares.sum(axis=1) / n), 1e-3 * spread)
-        modes = _Fitted(
-            np.where(going, low, modes.low),
-            np.where(going, high, modes.high),
-            np.where(going, deviation, modes.deviation),
-            np.where(going, weight / n, modes.high_share),
-        )
+        fitted = (low, high, deviation, weight / n)
+        modes = _Fitted(*(np.where(going, *each) for each in zip(fitted, modes, strict=True)))
     return modes
 
 

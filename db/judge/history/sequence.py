@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from pandas import DataFrame, Series
 
 from db.metrics.groups import Bools, Floats, Groups, Ints
-from db.records.versions import version_key
+from db.records.versions import stack_order
 
 # Runs that took turns on one device: what the machine did that hour is in all of them and cancels.
 
@@ -75,10 +74,6 @@ def _never_at_once(spans: _Spans, first: int, second: int) -> bool:
     return bool((start[1:] >= end[:-1])[change].all())
 
 
-STACK = ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os")
-"""Parts of a build in the order in which they decide which of two is the newer one."""
-
-
 def builds_interleaved(trials: DataFrame) -> bool:
     """Whether any two builds of a trials frame were measured side by side."""
     if trials.empty:
@@ -89,14 +84,9 @@ def builds_interleaved(trials: DataFrame) -> bool:
 
 def release_order(frame: DataFrame) -> list[str]:
     """The build ids of a frame with the columns of a build, the oldest release first."""
-    builds = frame.drop_duplicates("build_id", keep="last")
-    named = [{str(name): value for name, value in row.items()} for row in builds.to_dict("records")]
-    return [str(build["build_id"]) for build in sorted(named, key=_key)]
-
-
-def _key(build: dict[str, Any]) -> tuple[object, ...]:
-    parts = [build.get(name) for name in STACK]
-    return (*(version_key(None if pd.isna(part) else str(part)) for part in parts), str(build["build_id"]))
+    builds: list[dict[Any, Any]] = frame.drop_duplicates("build_id", keep="last").to_dict("records")
+    in_order = sorted(builds, key=lambda build: (*stack_order(build), str(build["build_id"])))
+    return [str(build["build_id"]) for build in in_order]
 
 
 def in_reading_order(points: DataFrame, trials: DataFrame) -> DataFrame:

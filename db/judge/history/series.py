@@ -114,11 +114,7 @@ class SeriesHistory(Result):
 
 
 def judge_series(
-    points: DataFrame,
-    metric: Metric,
-    policy: Policy | None = None,
-    *,
-    reference_build: str | None = None,
+    points: DataFrame, metric: Metric, policy: Policy | None = None, *, reference_build: str | None = None
 ) -> SeriesHistory:
     """Judge a series as it stands today.
 

@@ -35,17 +35,16 @@ class Stretch:
 def find_cuts(points: DataFrame) -> list[Cut]:
     """Where conditions change from one row of `points` to the next, in order. Columns may be missing."""
     present = [name for name in CONDITION_COLUMNS if name in points]
-    texts = {name: [as_text(_condition(value)) for value in points[name]] for name in present}
+    texts = {
+        name: [as_text(plain_settings(each) if isinstance(each, dict) else each) for each in points[name]]
+        for name in present
+    }
     cuts = []
     for index in range(1, len(points)):
         fields = tuple(name for name in present if texts[name][index] != texts[name][index - 1])
         if fields:
             cuts.append(Cut(index=index, fields=fields))
     return cuts
-
-
-def _condition(value: object) -> object:
-    return plain_settings(value) if isinstance(value, dict) else value
 
 
 def cut_stretches(points: DataFrame, metric: Metric, cuts: list[Cut]) -> list[Stretch]:

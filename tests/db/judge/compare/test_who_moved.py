@@ -87,5 +87,5 @@ def test_who_moved_is_told_case_by_case():
         eager_moved=np.array([True, True, False, False, True, True]),
         compiled_moved=np.array([True, False, True, False, True, True]),
     )
-    who = parts.who()
+    who = parts.who
     assert who == [WhoMoved.BOTH, WhoMoved.EAGER, WhoMoved.COMPILED, WhoMoved.UNCLEAR, None, None]

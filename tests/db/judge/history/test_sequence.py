@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pandas import DataFrame
 
-from db.judge.history.sequence import STACK, builds_interleaved, release_order
+from db.judge.history.sequence import builds_interleaved, release_order
+from db.records.versions import STACK
 from tests.db.metrics.frames import trial, trials_frame
 
 ALIKE = {
