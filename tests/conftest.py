@@ -170,7 +170,7 @@ class EmptiedDatabases:
     def __init__(self, new: Callable[[], str]) -> None:
         self._new = new
         self._free: list[str] = []
-        self._shapes: dict[str, object] = {}
+        self._shape: object = None
 
     @contextlib.contextmanager
     def one(self) -> Iterator[str]:
@@ -178,11 +178,12 @@ class EmptiedDatabases:
         import psycopg
 
         url = self._free.pop() if self._free else self._new()
-        with psycopg.connect(url) as connection:
-            shape = self._shapes.setdefault(url, connection.execute(_SHAPE).fetchone())
+        if self._shape is None:  # all are copies of one
+            with psycopg.connect(url) as connection:
+                self._shape = connection.execute(_SHAPE).fetchone()
         yield url
         with contextlib.suppress(psycopg.Error), psycopg.connect(url, autocommit=True) as connection:
-            if connection.execute(_SHAPE).fetchone() == shape:
+            if connection.execute(_SHAPE).fetchone() == self._shape:
                 connection.execute(";".join(_EMPTY))
                 self._free.append(url)
 

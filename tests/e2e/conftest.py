@@ -3,45 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
+from playwright.sync_api import Page as Tab
 
-from db.engine.session import open_database
-from db.store.regressions import record_comparison
-from db.store.trials import save_trials
-from tests.builders import START
 from tests.dashboard.conftest import empty_url, filled_url, recorded_url
 from tests.dashboard.serving import Served, served
-from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
+from tests.e2e.browser import Trouble, new_page
 
 __all__ = ["empty_url", "filled_url", "recorded_url"]
 
 
 @pytest.fixture(scope="session")
-def dashboard_server(filled_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(filled_url, tmp_path_factory.mktemp("e2e") / "log") as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
 def recorded_server(recorded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The same with recorded regressions and reports, so that every page has something to show."""
+    """With recorded regressions and reports, so that every page has something to show."""
     with served(recorded_url, tmp_path_factory.mktemp("e2e") / "recorded.log") as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def regressed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two builds, the second slower, its regressions recorded: of each file its own, to triage them."""
-    path = tmp_path_factory.mktemp("regressed") / "results.db"
-    with open_database(f"sqlite:///{path}", migrate=True) as database:
-        save_trials(database, stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
-        record_comparison(database, judged(database, RUN_0, RUN_1), at=START)
-    return path
+def _tab(browser: Browser, recorded_server: Served) -> Iterator[tuple[Tab, Trouble]]:
+    with new_page(browser, recorded_server.origin) as opened:
+        yield opened
 
 
-@pytest.fixture(scope="module")
-def regressed_server(regressed: Path) -> Iterator[Served]:
-    with served(f"sqlite:///{regressed}", regressed.with_suffix(".log")) as running:
-        yield running
+@pytest.fixture
+def tab(_tab: tuple[Tab, Trouble]) -> Iterator[Tab]:
+    """A page of `recorded_server` in which tests of a file open one view after another, without trouble.
+
+    The first view of a fresh browser costs three times as much.
+    """
+    page, trouble = _tab
+    trouble.found.clear()
+    yield page
+    assert trouble.found == []

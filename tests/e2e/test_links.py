@@ -23,13 +23,7 @@ from tests.e2e.browser import new_page, open_at, permalink, settle
 pytestmark = pytest.mark.browser
 
 _PATIENCE = 25
-# The page with the most selectors in the default suite, the others among the slow tests.
-_ALWAYS = (Page.TRENDS,)
-LINKED = [
-    pytest.param(page, marks=() if page in _ALWAYS else pytest.mark.slow, id=page.value or "overview")
-    for page in Page
-    if page is not Page.GUIDE
-]
+LINKED = [pytest.param(page, id=page.value or "overview") for page in Page if page is not Page.GUIDE]
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +104,7 @@ def test_every_selector_is_tried(chosen: dict[str, Any]) -> None:
         assert value != SELECTORS[key][0].default, key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", LINKED)
 def test_every_selector_survives_reload_and_a_fresh_browser(
     browser: Browser, recorded_server: Served, chosen: dict[str, Any], target: Page

@@ -1,4 +1,4 @@
-"""What a reader does first: open, filter, go back, copy the link, and open it as somebody else."""
+"""What a reader does first: open, filter, click, go back, copy the link, and open it as somebody else."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
+from playwright.sync_api import Page as Tab
 
 from tests.dashboard.serving import Served
 from tests.e2e.browser import new_page, open_at, settle
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.browser
 POINTS = 'path[aria-roledescription="point"]'
 
 
-def _seen(page: Page) -> dict[str, list[str]]:
+def _seen(page: Tab) -> dict[str, list[str]]:
     """What two readers of one link must both see: texts, chosen filters, and every point of the chart."""
     main = page.get_by_test_id("stMain")
     expect(main.locator(POINTS).first).to_be_visible()
@@ -29,29 +30,26 @@ def _seen(page: Page) -> dict[str, list[str]]:
 
 
 def test_open_filter_copy_link_and_open_it_in_a_fresh_context(
-    browser: Browser, dashboard_server: Served
+    browser: Browser, tab: Tab, recorded_server: Served
 ) -> None:
-    with new_page(browser, dashboard_server.origin) as (page, trouble):
-        open_at(page, dashboard_server.origin, "Overview")
-        page.get_by_test_id("stSidebar").get_by_role("link", name="Trends").click()
-        settle(page, "Trends")
-        page.get_by_role("radio", name="Latency").click()
-        expect(page).to_have_url(re.compile("metric=latency"))
-        page.get_by_test_id("stSidebar").get_by_role("button", name="Inference").click()
-        expect(page).to_have_url(re.compile("task=inference"))
-        settle(page, "Trends")
-        expect(page.get_by_text("Latency of every case")).to_be_visible()
-        page.get_by_role("button", name="Share").click()
-        link = page.get_by_test_id("stPopoverBody").get_by_test_id("stCode").first.inner_text().strip()
-        page.get_by_test_id("stPopoverBody").get_by_test_id("stCode").first.hover()
-        page.get_by_role("button", name="Copy to clipboard").click()
-        assert page.evaluate("() => navigator.clipboard.readText()") == link
-        page.keyboard.press("Escape")
-        expect(page.get_by_test_id("stPopoverBody")).to_have_count(0)
-        expect(page.get_by_role("radio", name="Latency")).to_be_visible()
-        seen = _seen(page)
-        assert trouble.found == []
-
+    open_at(tab, recorded_server.origin, "Overview")
+    tab.get_by_test_id("stSidebar").get_by_role("link", name="Trends").click()
+    settle(tab, "Trends")
+    tab.get_by_role("radio", name="Latency").click()
+    expect(tab).to_have_url(re.compile("metric=latency"))
+    tab.get_by_test_id("stSidebar").get_by_role("button", name="Inference").click()
+    expect(tab).to_have_url(re.compile("task=inference"))
+    settle(tab, "Trends")
+    expect(tab.get_by_text("Latency of every case")).to_be_visible()
+    tab.get_by_role("button", name="Share").click()
+    link = tab.get_by_test_id("stPopoverBody").get_by_test_id("stCode").first.inner_text().strip()
+    tab.get_by_test_id("stPopoverBody").get_by_test_id("stCode").first.hover()
+    tab.get_by_role("button", name="Copy to clipboard").click()
+    assert tab.evaluate("() => navigator.clipboard.readText()") == link
+    tab.keyboard.press("Escape")
+    expect(tab.get_by_test_id("stPopoverBody")).to_have_count(0)
+    expect(tab.get_by_role("radio", name="Latency")).to_be_visible()
+    seen = _seen(tab)
     query = parse_qs(urlsplit(link).query)
     assert query["metric"] == ["latency"]
     assert query["task"] == ["inference"]
@@ -59,7 +57,7 @@ def test_open_filter_copy_link_and_open_it_in_a_fresh_context(
     assert query["focus"] == ["bert-base"]
     assert len(query["machine"][0]) == 16
     assert "data" in query
-    with new_page(browser, dashboard_server.origin) as (page, trouble):
+    with new_page(browser, recorded_server.origin) as (page, trouble):
         open_at(page, link, "Trends")
         expect(page.get_by_text("Latency of every case")).to_be_visible()
         expect(page.get_by_role("radio", name="Latency")).to_be_visible()
@@ -67,55 +65,59 @@ def test_open_filter_copy_link_and_open_it_in_a_fresh_context(
         assert trouble.found == []
 
 
-def test_back_and_forward_undo_and_redo_filters(browser: Browser, dashboard_server: Served) -> None:
-    with new_page(browser, dashboard_server.origin) as (page, trouble):
-        open_at(page, f"{dashboard_server.origin}/trends", "Trends")
-        page.get_by_role("radio", name="Compile cost").click()
-        expect(page.get_by_text("Compile cost of every case")).to_be_visible()
-        page.get_by_role("radio", name="Peak memory").click()
-        expect(page.get_by_text("Peak memory of every case")).to_be_visible()
-        page.go_back()
-        expect(page.get_by_text("Compile cost of every case")).to_be_visible()
-        expect(page.get_by_role("radio", name="Compile cost")).to_be_checked()
-        page.go_back()
-        expect(page.get_by_text("Speedup of every case")).to_be_visible()
-        page.go_forward()
-        expect(page.get_by_text("Compile cost of every case")).to_be_visible()
-        assert trouble.found == []
+def test_back_and_forward_undo_and_redo_filters(tab: Tab, recorded_server: Served) -> None:
+    open_at(tab, f"{recorded_server.origin}/trends", "Trends")
+    tab.get_by_role("radio", name="Compile cost").click()
+    expect(tab.get_by_text("Compile cost of every case")).to_be_visible()
+    tab.get_by_role("radio", name="Peak memory").click()
+    expect(tab.get_by_text("Peak memory of every case")).to_be_visible()
+    tab.go_back()
+    expect(tab.get_by_text("Compile cost of every case")).to_be_visible()
+    expect(tab.get_by_role("radio", name="Compile cost")).to_be_checked()
+    tab.go_back()
+    expect(tab.get_by_text("Speedup of every case")).to_be_visible()
+    tab.go_forward()
+    expect(tab.get_by_text("Compile cost of every case")).to_be_visible()
 
 
-def test_global_filters_follow_from_page_to_page(browser: Browser, dashboard_server: Served) -> None:
-    with new_page(browser, dashboard_server.origin) as (page, trouble):
-        open_at(page, f"{dashboard_server.origin}/trends?workload=mlp&workload=bert-base", "Trends")
-        sidebar = page.get_by_test_id("stSidebar")
-        sidebar.get_by_role("button", name="Inference").click()
-        expect(page).to_have_url(re.compile("task=inference"))
-        for title in ("Modes", "Overview"):
-            sidebar.get_by_role("link", name=title).click()
-            settle(page, title)
-            expect(page).to_have_url(re.compile("task=inference"))
-            expect(page).to_have_url(re.compile("workload=mlp&workload=bert-base"))
-        assert trouble.found == []
+def test_global_filters_follow_from_page_to_page(tab: Tab, recorded_server: Served) -> None:
+    open_at(tab, f"{recorded_server.origin}/trends?workload=mlp&workload=bert-base", "Trends")
+    sidebar = tab.get_by_test_id("stSidebar")
+    sidebar.get_by_role("button", name="Inference").click()
+    expect(tab).to_have_url(re.compile("task=inference"))
+    for title in ("Modes", "Overview"):
+        sidebar.get_by_role("link", name=title).click()
+        settle(tab, title)
+        expect(tab).to_have_url(re.compile("task=inference"))
+        expect(tab).to_have_url(re.compile("workload=mlp&workload=bert-base"))
 
 
-def test_a_click_on_a_point_opens_the_trials_behind_it(browser: Browser, dashboard_server: Served) -> None:
-    with new_page(browser, dashboard_server.origin) as (page, trouble):
-        open_at(page, f"{dashboard_server.origin}/trends?focus=bert-base", "Trends")
-        page.locator(f'{POINTS}[aria-label*="Strategy: default"]').last.click()
-        settle(page, "Trial")
-        expect(page).to_have_url(re.compile(r"trial\?.*run="))
-        expect(page.get_by_text("3 trials, 0 failed")).to_be_visible()
-        assert trouble.found == []
+def test_a_click_on_a_point_opens_the_trials_behind_it(tab: Tab, recorded_server: Served) -> None:
+    open_at(tab, f"{recorded_server.origin}/trends?focus=bert-base", "Trends")
+    tab.locator(f'{POINTS}[aria-label*="Strategy: default"]').last.click()
+    settle(tab, "Trial")
+    expect(tab).to_have_url(re.compile(r"trial\?.*run="))
+    expect(tab.get_by_text("3 trials, 0 failed")).to_be_visible()
 
 
-def test_what_a_link_asks_in_vain_is_said(browser: Browser, dashboard_server: Served) -> None:
-    with new_page(browser, dashboard_server.origin) as (page, trouble):
-        open_at(page, f"{dashboard_server.origin}/modes?workload=bert-bas&goal=fame&x=1", "Modes")
-        warning = page.get_by_test_id("stAlert")
-        expect(warning).to_contain_text("Did you mean “bert-base”?")
-        expect(warning).to_contain_text("“fame” is none of latency, steps, memory")
-        expect(warning).to_contain_text("“x” is no selector")
-        for path in ("trendz", "trends/foo"):
-            open_at(page, f"{dashboard_server.origin}/{path}", "Overview")
-            expect(page.get_by_test_id("stAlert")).to_contain_text(f"There is no page “{path}”")
-        assert trouble.found == []
+def test_a_click_on_a_verdict_shows_its_evidence_and_back_returns(tab: Tab, recorded_server: Served) -> None:
+    open_at(tab, f"{recorded_server.origin}/upgrade", "Upgrade")
+    tab.locator('path[aria-label*="mlp"][aria-label*="default"]').first.click()
+    evidence = tab.get_by_role("heading", name="mlp with default: the trials of both sides")
+    expect(evidence).to_be_visible()
+    expect(tab.get_by_role("button", name="Its history")).to_be_visible()
+    assert "focus=mlp&focus_strategy=default" in tab.url
+    tab.go_back()
+    expect(evidence).to_have_count(0)
+    assert "focus" not in tab.url
+
+
+def test_what_a_link_asks_in_vain_is_said(tab: Tab, recorded_server: Served) -> None:
+    open_at(tab, f"{recorded_server.origin}/modes?workload=bert-bas&goal=fame&x=1", "Modes")
+    warning = tab.get_by_test_id("stAlert")
+    expect(warning).to_contain_text("Did you mean “bert-base”?")
+    expect(warning).to_contain_text("“fame” is none of latency, steps, memory")
+    expect(warning).to_contain_text("“x” is no selector")
+    for path in ("trendz", "trends/foo"):
+        open_at(tab, f"{recorded_server.origin}/{path}", "Overview")
+        expect(tab.get_by_test_id("stAlert")).to_contain_text(f"There is no page “{path}”")

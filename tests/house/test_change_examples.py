@@ -16,17 +16,6 @@ DIFFS = [path for path in project_files() if path.parent == Path("docs/change") 
 CHANGED_LINES = 100
 
 
-@pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The checkout's Python files, for every diff in turn."""
-    folder = tmp_path_factory.mktemp("checkout")
-    for path in project_files():
-        if path.parts[0] in ("db", "runner", "dashboard", "tests") or path.name == "pyproject.toml":
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / path, folder / path)
-    return folder
-
-
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
 
@@ -36,20 +25,31 @@ def test_every_change_that_the_page_promises_is_there() -> None:
     assert {path.name for path in DIFFS} == set(re.findall(r"\(([a-z-]+\.diff)\)", page))
 
 
+def touched(diff: Path) -> list[str]:
+    return re.findall(r"^\+\+\+ b/(.+\.py)$", (ROOT / diff).read_text(encoding="utf-8"), re.MULTILINE)
+
+
 @pytest.mark.parametrize("diff", DIFFS, ids=lambda path: path.stem)
-def test_a_change_applies_and_passes_its_tests(diff: Path, copy: Path) -> None:
-    text = (ROOT / diff).read_text(encoding="utf-8")
-    changed = re.findall(r"^(?:\+(?!\+\+ )|-(?!-- ))", text, re.MULTILINE)
+def test_a_change_is_short_and_brings_a_test(diff: Path) -> None:
+    changed = re.findall(
+        r"^(?:\+(?!\+\+ )|-(?!-- ))", (ROOT / diff).read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert len(changed) < CHANGED_LINES
-    touched = re.findall(r"^\+\+\+ b/(.+\.py)$", text, re.MULTILINE)
-    tests = [path for path in touched if Path(path).name.startswith("test_")]
-    assert tests
-    applied = run(copy, "git", "apply", str(ROOT / diff))
+    assert any(Path(path).name.startswith("test_") for path in touched(diff))
+
+
+def test_the_changes_apply_and_pass_their_tests(tmp_path: Path) -> None:
+    """All in one copy of the checkout: no two change the same file."""
+    files = [path for diff in DIFFS for path in touched(diff)]
+    assert len(files) == len(set(files))
+    for path in project_files():
+        if path.parts[0] in ("db", "runner", "dashboard", "tests") or path.name == "pyproject.toml":
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / path, tmp_path / path)
+    applied = run(tmp_path, "git", "apply", *(str(ROOT / diff) for diff in DIFFS))
     assert applied.returncode == 0, applied.stderr
-    try:
-        checked = run(copy, sys.executable, "-m", "ruff", "check", *touched)
-        assert checked.returncode == 0, checked.stdout
-        passed = run(copy, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
-        assert passed.returncode == 0, passed.stdout + passed.stderr
-    finally:
-        run(copy, "git", "apply", "--reverse", str(ROOT / diff))
+    checked = run(tmp_path, sys.executable, "-m", "ruff", "check", *files)
+    assert checked.returncode == 0, checked.stdout
+    tests = [path for path in files if Path(path).name.startswith("test_")]
+    passed = run(tmp_path, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
+    assert passed.returncode == 0, passed.stdout + passed.stderr

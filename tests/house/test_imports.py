@@ -203,16 +203,16 @@ def test_worker_itself_leaves_the_model_libraries_to_the_builders() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["runner.cli", "runner.plan.plan", "dashboard.server.server", "dashboard.server.app"]
+    ("modules", "absent"),
+    [
+        (("runner.cli", "runner.plan.plan"), {"torch", "streamlit"}),
+        (("dashboard.server.server", "dashboard.server.app"), {"torch"}),
+    ],
 )
-def test_parent_and_dashboard_start_without_torch(module: str) -> None:
-    loaded = loaded_by(f"import {module}")
-    assert module in loaded
-    assert "torch" not in loaded
-
-
-def test_commands_start_without_streamlit() -> None:
-    assert "streamlit" not in loaded_by("import runner.cli")
+def test_parent_and_dashboard_start_without_torch(modules: tuple[str, ...], absent: set[str]) -> None:
+    loaded = loaded_by(f"import {', '.join(modules)}")
+    assert set(modules) <= loaded
+    assert not loaded & absent
 
 
 def test_a_gate_that_only_judges_starts_without_what_measures() -> None:

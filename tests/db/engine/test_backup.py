@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from db.queries.trials import trial_records
 from db.store.regressions import record_comparison
 from db.store.trials import save_trials
 from tests.builders import START, make_history, make_imported, make_trial
+from tests.db.processes import saver
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 
 ROOT = Path(__file__).parents[3]
@@ -38,20 +37,20 @@ def sound_trials(file: Path) -> list[str]:
 
 def test_a_backup_made_while_others_write_is_whole(database_url: str, tmp_path: Path) -> None:
     """Whatever was acknowledged before it began is in it; whatever is in it is whole."""
-    command = [sys.executable, "-m", "tests.db.saver", database_url, "busy", "10000", "0"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as writer:
-        assert writer.stdout is not None
-        try:
-            for number in range(3):
-                acknowledged = {writer.stdout.readline().strip() for _ in range(5)}
-                file = tmp_path / f"backup-{number}.db"
-                assert back_up(database_url, file) == file.stat().st_size
-                stored = sound_trials(file)
-                assert acknowledged <= set(stored)
-                # The writer saves one after the other: no gap, and so one moment.
-                assert set(stored) == {f"busy-{n}" for n in range(len(stored))}
-        finally:
-            writer.kill()
+    writer, reads = saver(database_url, "busy", count=10_000)
+    try:
+        for number in range(3):
+            acknowledged = {reads.recv() for _ in range(5)}
+            file = tmp_path / f"backup-{number}.db"
+            assert back_up(database_url, file) == file.stat().st_size
+            stored = sound_trials(file)
+            assert acknowledged <= set(stored)
+            # The writer saves one after the other: no gap, and so one moment.
+            assert set(stored) == {f"busy-{n}" for n in range(len(stored))}
+    finally:
+        writer.kill()
+        writer.join()
+        reads.close()
     assert {path.name for path in tmp_path.glob("*backup*")} == {f"backup-{n}.db" for n in range(3)}
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +18,7 @@ from db.queries.trials import trial_record
 from db.store.trials import save_trial
 from db.tables.trials import METADATA
 from tests.builders import make_trial
+from tests.db.processes import migrate_at_once
 
 ROOT = Path(__file__).parents[3]
 MIGRATIONS = ROOT / "db" / "engine" / "migrations"
@@ -120,16 +119,6 @@ def test_a_table_of_our_name_is_not_taken_over(empty_postgres_url: str) -> None:
 
 
 def test_many_processes_can_start_on_a_new_database_at_once(empty_database_url: str) -> None:
-    program = (
-        "import sys; "
-        "from db.engine.session import open_database; open_database(sys.argv[1], migrate=True).close()"
-    )
-    command = [sys.executable, "-c", program, empty_database_url]
-    processes = [
-        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        for _ in range(4)
-    ]
-    outputs = [process.communicate()[0].decode() for process in processes]
-    assert [process.returncode for process in processes] == [0] * 4, "\n".join(outputs)
+    assert migrate_at_once(empty_database_url, 4) == [0] * 4
     with open_database(empty_database_url) as database, database.read() as connection:
         assert connection.execute(text("SELECT id, version FROM data_version")).all() == [(1, 0)]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +21,7 @@ from db.records.ids import build_identity, machine_identity
 from db.store.trials import save_trials
 from db.tables.trials import METADATA
 from tests.builders import make_history, make_imported, make_trial
+from tests.db.processes import migrate_at_once
 
 MIGRATIONS = Path(__file__).parents[3] / "db" / "engine" / "migrations"
 ADDED = {"regression", "triage_event", "notification"}
@@ -108,29 +106,7 @@ def test_the_upgrade_changes_no_number(
 def test_two_processes_upgrade_at_once(
     empty_database_url: str, old_database: dict[str, list[dict[str, Any]]]
 ) -> None:
-    program = (
-        "import sys; from db.engine.session import open_database; sys.stdin.readline(); "
-        "open_database(sys.argv[1], migrate=True).close()"
-    )
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, empty_database_url],
-            cwd=MIGRATIONS.parents[1],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for _ in range(2)
-    ]
-    # Both have imported what they need when they are told to begin.
-    time.sleep(2)
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    outputs = [process.communicate()[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], outputs
+    assert migrate_at_once(empty_database_url, 2) == [0, 0]
     with open_database(empty_database_url) as database, database.read() as connection:
         assert _rows(connection) == old_database
         assert find_damage(database) == []

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 from sqlalchemy import text
 
@@ -14,13 +11,7 @@ from db.engine.session import open_database
 from db.queries.data_version import data_version
 from db.queries.facets import machines
 from db.queries.trials import latest_trials_frame, trial_records, trials_frame
-
-ROOT = Path(__file__).parents[3]
-
-
-def saver(url: str, name: str, count: int, shared: int = 0) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.db.saver", url, name, str(count), str(shared)]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+from tests.db.processes import saver, sent
 
 
 def version_of(url: str) -> int:
@@ -31,9 +22,10 @@ def version_of(url: str) -> int:
 def test_processes_that_save_at_once_lose_and_double_nothing(database_url: str) -> None:
     version = version_of(database_url)
     savers = [saver(database_url, f"process-{number}", count=15, shared=10) for number in range(4)]
-    for process in savers:
-        _, errors = process.communicate()
-        assert process.returncode == 0, errors
+    for process, reads in savers:
+        assert len(list(sent(reads))) == 25
+        process.join()
+        assert process.exitcode == 0
     expected = {f"shared-{n}" for n in range(10)} | {
         f"process-{number}-{n}" for number in range(4) for n in range(15)
     }
@@ -50,16 +42,12 @@ def test_a_killed_process_leaves_whole_trials_and_all_it_reported(database_url: 
     generator, version = random.Random(1), version_of(database_url)
     reported: set[str] = set()
     for number in range(3):
-        process = saver(database_url, f"process-{number}", count=10_000)
-        assert process.stdout is not None
-        reported.add(process.stdout.readline().strip())
+        process, reads = saver(database_url, f"process-{number}", count=10_000)
+        reported.add(reads.recv())
         time.sleep(generator.uniform(0, 0.2))
         process.kill()
-        reported.update(line.strip() for line in process.stdout if line.endswith("\n"))
-        process.wait()
-        process.stdout.close()
-        assert process.stderr is not None
-        process.stderr.close()
+        reported.update(sent(reads))
+        process.join()
     with open_database(database_url) as database:
         stored = [trial.trial_id for trial in trial_records(database)]
         assert len(stored) == len(set(stored))

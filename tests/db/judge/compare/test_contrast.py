@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from scipy import stats
 
 from db.judge.compare.contrast import Observations, contrast
@@ -32,6 +31,8 @@ def test_one_run_is_the_pooled_two_sample_t_test():
 
 
 def test_several_shared_runs_are_least_squares_with_a_level_per_run():
+    import statsmodels.api as sm
+
     generator = np.random.default_rng(1)
     level = {0: 0.0, 1: 5.0, 2: -3.0}
     counts = {(0, 0): 3, (0, 1): 2, (1, 0): 2, (1, 1): 4, (2, 0): 3, (2, 1): 3}

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from scipy import stats
 
 from db.judge.compare.upgrade import compare_builds
@@ -32,6 +31,8 @@ def compared(runs: tuple[str, str], changes: dict[tuple[str, str], float] = CHAN
 
 
 def test_the_interval_is_that_of_clustered_least_squares():
+    import statsmodels.api as sm
+
     x = np.log(list(CHANGES.values()))
     clusters = np.unique([workload for workload, _ in CHANGES], return_inverse=True)[1]
     fit = sm.OLS(x, np.ones(len(x))).fit(cov_type="cluster", cov_kwds={"groups": clusters})

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from pandas import DataFrame
-from statsmodels.formula.api import ols
-from statsmodels.stats.anova import anova_lm
 
 from db.judge.compare.noise import Past, run_noise, series_noise
 from db.judge.policy import Policy
@@ -46,6 +44,9 @@ def test_a_series_without_a_past_lends_nothing():
 
 
 def test_variance_between_runs_is_that_of_the_analysis_of_variance():
+    from statsmodels.formula.api import ols
+    from statsmodels.stats.anova import anova_lm
+
     generator = np.random.default_rng(1)
     level = generator.normal(0, 0.03, 12)
     rows = [(0, r, 0, level[r] + generator.normal(0, 0.01)) for r in range(12) for _ in range(4)]

@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.weightstats import CompareMeans, DescrStatsW, ttost_ind
 
 from db.judge.compare.significance import (
     TTest,
@@ -40,6 +38,8 @@ def samples(request: pytest.FixtureRequest) -> tuple[np.ndarray, np.ndarray]:
     st.lists(st.one_of(st.just(float("nan")), st.floats(min_value=0, max_value=1)), min_size=1, max_size=40)
 )
 def test_adjusted_p_values_are_those_of_statsmodels_and_missing_ones_count_for_nothing(values: list[float]):
+    from statsmodels.stats.multitest import multipletests
+
     p_value = np.array(values)
     tested = ~np.isnan(p_value)
     found = false_discovery_q(p_value)
@@ -49,6 +49,8 @@ def test_adjusted_p_values_are_those_of_statsmodels_and_missing_ones_count_for_n
 
 
 def test_equivalence_is_that_of_statsmodels(samples: tuple[np.ndarray, np.ndarray]):
+    from statsmodels.stats.weightstats import ttost_ind
+
     a, b = samples
     bound = np.log1p(0.03)
     expected = ttost_ind(b, a, -bound, bound)[0]
@@ -56,6 +58,8 @@ def test_equivalence_is_that_of_statsmodels(samples: tuple[np.ndarray, np.ndarra
 
 
 def test_interval_is_that_of_statsmodels(samples: tuple[np.ndarray, np.ndarray]):
+    from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
+
     a, b = samples
     low, high = interval(plain_test(a, b), 0.95)
     expected = CompareMeans(DescrStatsW(b), DescrStatsW(a)).tconfint_diff(alpha=0.05)
