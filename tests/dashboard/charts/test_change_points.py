@@ -11,9 +11,8 @@ import pytest
 
 from dashboard.charts import change_points, trend_rows, trends
 from dashboard.links.links import Link, Page
-from dashboard.read.database import DATABASE_VARIABLE
 from dashboard.read.shaping import with_labels
-from db.engine.session import Database, open_database
+from db.engine.session import Database
 from db.judge.history.series import judge_series
 from db.judge.policy import Policy
 from db.judge.vocabulary import Metric
@@ -22,7 +21,7 @@ from db.queries.trials import trials_frame
 from db.records.trial import Trial
 from db.store.trials import save_trials
 from tests.builders import make_build, make_device_state, make_history
-from tests.dashboard.conftest import opened, texts
+from tests.dashboard.conftest import Store, opened, texts
 
 NIGHTS, STEP_AT = 32, 14
 DRIVERS = ("570.86.15", "580.65.06")
@@ -163,12 +162,8 @@ def test_a_series_is_judged_again_only_when_it_has_another_point(sqlite_database
     ],
     ids=["Trends", "Upgrade"],
 )
-def test_pages_mark_the_change_and_tell_it(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, link: Link
-) -> None:
-    with open_database(sqlite_url) as database:
-        save_trials(database, _nightly({"default": 1.18}))
-    monkeypatch.setenv(DATABASE_VARIABLE, sqlite_url)
+def test_pages_mark_the_change_and_tell_it(store: Store, link: Link) -> None:
+    store(_nightly({"default": 1.18}))
     page = opened(link)
     assert not page.exception
     (marks,) = [

@@ -11,25 +11,20 @@ import pytest
 
 from dashboard.links.links import Link, Page
 from dashboard.pages.break_even import content as break_even_history
-from dashboard.read.database import DATABASE_VARIABLE
-from db.engine.session import open_database
-from db.store.trials import save_trials
 from tests.builders import make_history
-from tests.dashboard.conftest import opened, texts
+from tests.dashboard.conftest import Store, opened, texts
 
 RELEASES = ("2.10.0", "2.11.0", "2.12.0", "2.13.0")
 
 
 @pytest.fixture
-def stored(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def stored(store: Store) -> Callable[..., None]:
     """Stores a history of mlp, a run per build, and makes it what pages show."""
 
-    def store(builds: Sequence[str] = RELEASES, **fields: Any) -> None:
-        with open_database(sqlite_url) as database:
-            save_trials(database, make_history(workloads=("mlp",), builds=builds, **fields))
-        monkeypatch.setenv(DATABASE_VARIABLE, sqlite_url)
+    def stored(builds: Sequence[str] = RELEASES, **fields: Any) -> None:
+        store(make_history(workloads=("mlp",), builds=builds, **fields))
 
-    return store
+    return stored
 
 
 def compiled_ns(slow: Container[int]) -> Callable[[str, str, int], float]:

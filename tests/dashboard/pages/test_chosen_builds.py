@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -16,10 +15,9 @@ from db.engine.session import open_database
 from db.metrics.groups import row_dicts
 from db.queries.facets import builds, machines
 from db.records.trial import Build, Machine, Trial
-from db.store.trials import save_trials
 from db.wording.units import MISSING
 from tests.builders import START, make_build, make_machine, make_trial
-from tests.dashboard.conftest import DATABASE, opened, texts
+from tests.dashboard.conftest import Store, opened, texts
 
 H100, LAPTOP = make_machine("h100"), make_machine("laptop", device="cpu")
 COMMON = {"OMP_PLACES": "cores", "HF_HUB_OFFLINE": "1"}
@@ -50,9 +48,8 @@ def trials(of: Build, day: int, *workloads: str, machine: Machine = H100) -> lis
 
 
 @pytest.fixture
-def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def url(store: Store) -> str:
     """As on the H100: 2.13 was measured first, 2.11 last, with other variables and other cases."""
-    url = f"sqlite:///{tmp_path / 'results.db'}"
     stored = [
         *trials(NEWEST, 0, "bert-base", "mlp", "canary-gemm"),
         *trials(SKIPPING, 1, "bert-base", "mlp", "canary-gemm"),
@@ -60,10 +57,7 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         *trials(OTHER, 3, "elementwise"),
         *trials(OF_LAPTOP, -1, "mlp", machine=LAPTOP),
     ]
-    with open_database(url, migrate=True) as database:
-        save_trials(database, stored)
-    monkeypatch.setenv(DATABASE, url)
-    return url
+    return store(stored)
 
 
 def _ids(url: str) -> tuple[dict[str, str], dict[str, str]]:

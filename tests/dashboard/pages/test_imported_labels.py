@@ -23,11 +23,11 @@ from db.records.trial import Source, SourceKind, Task, Trial
 from db.store.trials import save_trials
 from tests.builders import START, make_history, make_imported, make_workload
 from tests.dashboard.asking import ask
-from tests.dashboard.conftest import DATABASE, opened, texts
+from tests.dashboard.conftest import Store, opened, texts
 
 
 @pytest.fixture
-def mixed_url(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+def mixed_url(store: Store) -> str:
     """mlp measured on two builds, and imported for the same machine and builds."""
     foreign = make_workload("mlp", version="imported-timm-csv")
     source = Source(kind=SourceKind.IMPORTED, name="timm-csv")
@@ -45,10 +45,7 @@ def mixed_url(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
         for strategy in ("eager", "default")
     ]
     measured = make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0"), trials_per_case=5)
-    with open_database(sqlite_url) as database:
-        save_trials(database, [*measured, *imported])
-    monkeypatch.setenv(DATABASE, sqlite_url)
-    return sqlite_url
+    return store([*measured, *imported])
 
 
 def test_the_label_names_the_source(mixed_url: str) -> None:
@@ -87,18 +84,14 @@ def _imported_unet(format: str, **fields: object) -> list[Trial]:
     ]
 
 
-def _labels(url: str, *trials: Trial) -> list[str]:
-    with open_database(url) as database:
-        save_trials(database, trials)
+def _labels(store: Store, *trials: Trial) -> list[str]:
+    with open_database(store(trials), read_only=True) as database:
         return sorted(set(with_labels(trials_frame(database))["workload_label"]))
 
 
-def test_trends_draws_each_of_two_sources_of_one_workload(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    labels = _labels(sqlite_url, *_imported_unet("dynamo-csv"), *_imported_unet("oss-v3"))
+def test_trends_draws_each_of_two_sources_of_one_workload(store: Store) -> None:
+    labels = _labels(store, *_imported_unet("dynamo-csv"), *_imported_unet("oss-v3"))
     assert labels == ["unet (imported, dynamo-csv)", "unet (imported, oss-v3)"]
-    monkeypatch.setenv(DATABASE, sqlite_url)
     for label in labels:
         page = opened(Link(page=Page.TRENDS, focus=label))
         assert not page.exception
@@ -107,23 +100,21 @@ def test_trends_draws_each_of_two_sources_of_one_workload(
 
 
 def test_what_is_not_known_of_a_size_is_left_out_and_the_task_told_where_only_it_differs(
-    sqlite_url: str,
+    store: Store,
 ) -> None:
     untold = _imported_unet("dynamo-csv", batch_size=None)[:1]
     sized = _imported_unet("oss-v3", batch_size=8)[:1]
     training = _imported_unet("timm-csv", batch_size=8, task=Task.TRAINING)[:1]
-    assert _labels(sqlite_url, *untold, *sized, *training) == [
+    assert _labels(store, *untold, *sized, *training) == [
         "unet b8 inference (imported, oss-v3)",
         "unet b8 training (imported, timm-csv)",
         "unet inference (imported, dynamo-csv)",
     ]
 
 
-def test_workloads_that_differ_in_their_task_alone_have_labels_of_their_own(sqlite_url: str) -> None:
+def test_workloads_that_differ_in_their_task_alone_have_labels_of_their_own(store: Store) -> None:
     both = [_imported_unet("timm-csv", task=task)[0] for task in (Task.INFERENCE, Task.TRAINING)]
-    assert _labels(
-        sqlite_url, *(each.model_copy(update={"trial_id": each.workload.task}) for each in both)
-    ) == [
+    assert _labels(store, *(each.model_copy(update={"trial_id": each.workload.task}) for each in both)) == [
         "unet inference (imported, timm-csv)",
         "unet training (imported, timm-csv)",
     ]

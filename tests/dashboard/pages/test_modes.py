@@ -15,7 +15,7 @@ from db.engine.session import open_database
 from db.records.trial import parse_trial
 from db.store.trials import save_trials
 from tests.builders import MS, make_history, make_trial
-from tests.dashboard.conftest import DATABASE
+from tests.dashboard.conftest import DATABASE, Store
 from tests.db.cause.profiles import RECORDED
 
 
@@ -26,8 +26,8 @@ def _page(url: str, monkeypatch: pytest.MonkeyPatch, goal: str) -> PageContent:
     return modes.page(snapshot, Link(page=Page.MODES, machine=machine, goal=goal, steps=10))
 
 
-@pytest.fixture
-def slower_url(sqlite_url: str) -> str:
+@pytest.fixture(scope="module")
+def slower_url(store_once: Store) -> str:
     """vit-b16: every strategy is slower than the eager beside it, and faster than the eager process."""
     fields = {"workload": "vit-b16", "run_id": "run"}
     trials = [
@@ -48,11 +48,7 @@ def slower_url(sqlite_url: str) -> str:
             {"eager": 9, "default": 6, "max-autotune": 5}[strategy] * MS
         ),
     )
-    with open_database(sqlite_url) as database:
-        save_trials(
-            database, [*fast, *(trial.model_copy(update={"build": fast[0].build}) for trial in trials)]
-        )
-    return sqlite_url
+    return store_once([*fast, *(trial.model_copy(update={"build": fast[0].build}) for trial in trials)])
 
 
 @pytest.mark.parametrize("goal", ["latency", "steps"])

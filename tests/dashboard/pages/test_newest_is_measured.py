@@ -12,9 +12,8 @@ from db.engine.session import open_database
 from db.metrics.groups import row_dicts
 from db.queries.facets import builds
 from db.records.trial import Source, SourceKind, Trial
-from db.store.trials import save_trials
 from tests.builders import START, make_history, make_imported, make_machine, make_workload
-from tests.dashboard.conftest import DATABASE, opened
+from tests.dashboard.conftest import Store, opened
 
 ANOTHER = "gpu-box-9"
 SOURCE = Source(kind=SourceKind.IMPORTED, name="csv")
@@ -43,11 +42,9 @@ def imported(
     ]
 
 
-def chosen(url: str, trials: list[Trial], monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+def chosen(store: Store, trials: list[Trial]) -> tuple[str, str]:
     """The machine and the build that the Overview shows."""
-    with open_database(url) as database:
-        save_trials(database, trials)
-    monkeypatch.setenv(DATABASE, url)
+    store(trials)
     page = opened(Link(page=Page.OVERVIEW))
     assert not page.exception
     machine, build = (page.sidebar.selectbox(f"select-{key}") for key in ("machine", "build"))
@@ -55,47 +52,39 @@ def chosen(url: str, trials: list[Trial], monkeypatch: pytest.MonkeyPatch) -> tu
 
 
 @pytest.mark.parametrize("machine", ["gpu-box-3", ANOTHER])
-def test_an_import_of_a_later_day_is_not_the_newest(
-    machine: str, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_import_of_a_later_day_is_not_the_newest(machine: str, store: Store) -> None:
     """On the machine that measures, and on another."""
     measured = make_history(workloads=("mlp",))
-    shown = chosen(sqlite_url, [*measured, *imported(machine)], monkeypatch)
+    shown = chosen(store, [*measured, *imported(machine)])
     assert shown[0] == "Newest: gpu-box-3"
     assert shown[1] == "Newest: torch 2.13.0"
 
 
-def test_the_whole_name_of_the_machine_stands_below_its_box(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_whole_name_of_the_machine_stands_below_its_box(store: Store) -> None:
     trials = make_history(workloads=("mlp",))
-    chosen(sqlite_url, trials, monkeypatch)
+    store(trials)
     sidebar = opened(Link(page=Page.OVERVIEW)).sidebar
     captions = [caption.value.replace("\\", "") for caption in sidebar.caption]
     machine = trials[0].machine
     assert f"{machine.name} ({machine.device_name})" in captions
 
 
-def test_many_later_imports_are_not_the_newest(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_later_imports_are_not_the_newest(store: Store) -> None:
     later = [trial for number in range(60) for trial in imported(ANOTHER, run_id=f"later-{number}")]
-    shown = chosen(sqlite_url, [*make_history(workloads=("mlp",)), *later], monkeypatch)
+    shown = chosen(store, [*make_history(workloads=("mlp",)), *later])
     assert shown[0] == "Newest: gpu-box-3"
 
 
-def test_where_nothing_was_measured_imports_are_the_newest(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown = chosen(sqlite_url, imported(ANOTHER), monkeypatch)
+def test_where_nothing_was_measured_imports_are_the_newest(store: Store) -> None:
+    shown = chosen(store, imported(ANOTHER))
     assert shown[0] == "Newest: gpu-box-9"
     assert shown[1] == "Newest: torch 2.99.0"
 
 
-def sides(url: str, trials: list[Trial], monkeypatch: pytest.MonkeyPatch, **asked: Any) -> tuple[str, str]:
+def sides(store: Store, trials: list[Trial], **asked: Any) -> tuple[str, str]:
     """Base and head that Upgrade shows; it offers all builds, the newest first."""
-    with open_database(url) as database:
-        save_trials(database, trials)
+    with open_database(store(trials), read_only=True) as database:
         stored = {row["torch"]: row["build_id"] for row in row_dicts(builds(database))}
-    monkeypatch.setenv(DATABASE, url)
     asked = {key: stored.get(value, value) for key, value in asked.items()}
     page = opened(Link(page=Page.UPGRADE, **asked))
     assert not page.exception
@@ -125,8 +114,7 @@ def test_an_upgrade_is_between_measured_builds_unless_imported_ones_are_chosen(
     measured: tuple[str, ...],
     asked: dict[str, Any],
     shown: tuple[str, str],
-    sqlite_url: str,
-    monkeypatch: pytest.MonkeyPatch,
+    store: Store,
 ) -> None:
     earlier = START + timedelta(days=364)
     trials = [
@@ -134,16 +122,12 @@ def test_an_upgrade_is_between_measured_builds_unless_imported_ones_are_chosen(
         *imported("gpu-box-3", build="2.98.0", run_id="earlier", started_at=earlier),
         *imported("gpu-box-3"),
     ]
-    assert sides(sqlite_url, trials, monkeypatch, **asked) == shown
+    assert sides(store, trials, **asked) == shown
 
 
-def test_without_records_the_newest_measured_run_is_judged(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_records_the_newest_measured_run_is_judged(store: Store) -> None:
     """Of an imported one alone it would say that no run came before it."""
-    with open_database(sqlite_url) as database:
-        save_trials(database, [*make_history(workloads=("mlp",)), *imported("gpu-box-3")])
-    monkeypatch.setenv(DATABASE, sqlite_url)
+    store([*make_history(workloads=("mlp",)), *imported("gpu-box-3")])
     page = opened(Link(page=Page.REGRESSIONS))
     assert not page.exception
     said = " ".join(element.value for element in (*page.markdown, *page.info, *page.caption))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -14,10 +13,9 @@ from db.engine.session import open_database
 from db.judge.policy import Policy
 from db.queries.facets import machines
 from db.records.trial import CacheState, Task
-from db.store.trials import save_trials
 from db.wording import units
 from tests.builders import make_history, make_strategy
-from tests.dashboard.conftest import DATABASE, OpenPage, opened, texts
+from tests.dashboard.conftest import OpenPage, Store, opened, texts
 
 DATA_PAGES = [page for page in Page if page is not Page.GUIDE]
 
@@ -211,10 +209,7 @@ def test_unknown_trial_is_a_sentence_and_the_list(filled: OpenPage) -> None:
     assert len(test.dataframe) == 1
 
 
-def test_only_measured_cache_states_are_offered_and_stay_so_once_chosen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = f"sqlite:///{tmp_path / 'warm.db'}"
+def test_only_measured_cache_states_are_offered_and_stay_so_once_chosen(store: Store) -> None:
     warm = make_strategy("default").model_copy(update={"name": "default+warm", "cache": CacheState.WARM})
     cold = make_history(workloads=("mlp",), builds=("2.13.0",))
     later = [
@@ -222,9 +217,7 @@ def test_only_measured_cache_states_are_offered_and_stay_so_once_chosen(
         for trial in cold
         if trial.strategy.name == "default"
     ]
-    with open_database(url, migrate=True) as database:
-        save_trials(database, [*cold, *later])
-    monkeypatch.setenv(DATABASE, url)
+    store([*cold, *later])
     for page in (Page.BREAK_EVEN, Page.COLD_START):
         for chosen in ((), ("warm",)):
             test = opened(Link(page=page, cache=chosen))

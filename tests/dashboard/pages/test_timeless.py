@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,14 +10,12 @@ from starlette.applications import Starlette
 from dashboard.api.endpoints import ENDPOINTS, PREFIX
 from dashboard.api.routes import routes
 from dashboard.links.links import Link, Page
-from dashboard.read.database import close_databases
 from db.engine.session import open_database
 from db.queries.trials import trials_frame
 from db.records.trial import Trial
-from db.store.trials import save_trials
 from tests.builders import make_history
 from tests.dashboard.asking import ask
-from tests.dashboard.conftest import DATABASE, opened, texts
+from tests.dashboard.conftest import DATABASE, Store, opened, texts
 from tests.db.store.test_impossible_samples import without_time
 from tests.runner.terminal import in_this_process
 
@@ -40,9 +37,8 @@ def timeless(trial: Trial) -> Trial:
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+def url(store_once: Store) -> str:
     """Three builds, of which the newest and every eager trial of the one before took no time."""
-    url = f"sqlite:///{tmp_path_factory.mktemp('timeless') / 'timeless.db'}"
     trials = make_history(workloads=("mlp", "bert-base"), builds=("2.11.0", "2.12.0", "2.13.0"))
     newest, before = "2.13.0", "2.12.0"
     planted = [
@@ -51,16 +47,12 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
         else trial
         for trial in trials
     ]
-    with open_database(url, migrate=True) as database:
-        save_trials(database, [*planted, *without_time()])
-    return url
+    return store_once([*planted, *without_time()])
 
 
 @pytest.fixture(autouse=True)
-def _reads(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _reads(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DATABASE, url)
-    yield
-    close_databases()
 
 
 @pytest.mark.parametrize("page", list(Page))

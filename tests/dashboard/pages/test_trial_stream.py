@@ -6,11 +6,9 @@ import pytest
 
 from dashboard.links.links import Link, Page
 from dashboard.pages.trial import charts as first_iteration
-from db.engine.session import open_database
 from db.records.evidence import CompileAt, StreamFacts
-from db.store.trials import save_trials
 from tests.builders import MS, START, make_compiler_facts, make_trial
-from tests.dashboard.conftest import DATABASE, opened, texts
+from tests.dashboard.conftest import DATABASE, Store, opened, texts
 
 REASON = "tensor 'x' size mismatch at index 0. expected 32, actual 9"
 EPOCH = StreamFacts(
@@ -29,8 +27,7 @@ REQUESTS = StreamFacts(
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    url = f"sqlite:///{tmp_path_factory.mktemp('streams') / 'streams.db'}"
+def url(store_once: Store) -> str:
     trials = [
         make_trial(
             workload="first-epoch", trial_id="trial-epoch", run_id="run-s", started_at=START, stream=EPOCH
@@ -47,9 +44,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
             compiler=make_compiler_facts(graphs=0, graph_breaks=[], recompiles=[]),
         ),
     ]
-    with open_database(url, migrate=True) as database:
-        save_trials(database, trials)
-    return url
+    return store_once(trials)
 
 
 @pytest.fixture(autouse=True)

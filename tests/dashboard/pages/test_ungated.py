@@ -10,7 +10,7 @@ from dashboard.reports.page import render
 from db.engine.session import open_database
 from db.interchange.read.importing import import_paths
 from tests.builders import START
-from tests.dashboard.conftest import DATABASE, opened, texts
+from tests.dashboard.conftest import DATABASE, Store, opened, texts
 
 H100 = Path(__file__).parents[3] / "docs" / "measured" / "h100"
 WITHOUT_TIMES = {Page.REPORTS, Page.GUIDE}
@@ -18,9 +18,9 @@ FROZEN = [Page.OVERVIEW, Page.UPGRADE, Page.TRENDS, Page.MODES, Page.BREAK_EVEN,
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    found = f"sqlite:///{tmp_path_factory.mktemp('h100') / 'h100.db'}"
-    with open_database(found, migrate=True) as database:
+def url(store_once: Store) -> str:
+    found = store_once([])
+    with open_database(found) as database:
         assert import_paths(database, sorted(H100.glob("*.jsonl"))).new == 110
     return found
 

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -28,17 +27,15 @@ from db.judge.vocabulary import Metric, Verdict
 from db.queries.facets import builds, machines
 from db.queries.filters import Filters
 from db.queries.trials import trials_frame
-from db.store.trials import save_trials
 from tests.builders import MS, START, make_build, make_history
-from tests.dashboard.conftest import DATABASE, OpenPage, opened, texts
+from tests.dashboard.conftest import DATABASE, OpenPage, Store, opened, texts
 
 HOSTILE = "![x](http://evil.example/a.png) <b>*bold*</b> :smile: $x$"
 
 
 @pytest.fixture(scope="module")
-def upgrade_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+def upgrade_url(store_once: Store) -> str:
     """To 2.13 bert-base default gets 12 % slower, mlp max-autotune fails, resnet-50 default is gone."""
-    url = f"sqlite:///{tmp_path_factory.mktemp('upgrade') / 'results.db'}"
 
     def latency_ns(workload: str, strategy: str, run: int) -> float:
         slower = 1.12 if (workload, strategy, run) == ("bert-base", "default", 1) else 1.0
@@ -54,10 +51,7 @@ def upgrade_url(tmp_path_factory: pytest.TempPathFactory) -> str:
         start=START - timedelta(days=3),
     )
     gone = ("resnet-50", "default", "2.13.0")
-    with open_database(url, migrate=True) as database:
-        kept = (t for t in trials if (t.workload.name, t.strategy.name, t.build.torch) != gone)
-        save_trials(database, kept)
-    return url
+    return store_once(t for t in trials if (t.workload.name, t.strategy.name, t.build.torch) != gone)
 
 
 @pytest.fixture
@@ -217,14 +211,11 @@ def test_failing_and_missing_cases_have_a_row_and_a_reason(upgrade: OpenPage) ->
     )
 
 
-def test_of_many_cases_left_out_every_one_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    url = f"sqlite:///{tmp_path / 'results.db'}"
+def test_of_many_cases_left_out_every_one_is_listed(store: Store) -> None:
     names = tuple(f"model-{number}" for number in range(8))
     trials = make_history(workloads=names, strategies=("eager", "default"), builds=("2.12.0", "2.13.0"))
     gone = {*names[1:]}
-    with open_database(url, migrate=True) as database:
-        save_trials(database, (t for t in trials if t.build.torch == "2.12.0" or t.workload.name not in gone))
-    monkeypatch.setenv(DATABASE, url)
+    store(t for t in trials if t.build.torch == "2.12.0" or t.workload.name not in gone)
     test = opened(Link(page=Page.UPGRADE))
     assert "and 9 more" in texts(test)
     table = next(
