@@ -72,7 +72,6 @@ PLACES: tuple[tuple[str, dict[str, str]], ...] = (
     ("/logout", {"method": "POST", "Content-Length": "0"}),
     ("/_stcore/stream", UPGRADE | {"Origin": "http://{host}"}),
 )
-ROUTES = [(kind, path, tuple(methods)) for kind, path, methods in routes()]
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ def _tracebacks(log: Path) -> list[str]:
 @st.composite
 def requests(draw: st.DrawFn) -> bytes:
     """One request to any route of the application, or to no route at all; its cookie is `{cookie}`."""
-    kind, path, methods = draw(st.sampled_from(ROUTES))
+    kind, path, methods = draw(st.sampled_from(routes()))
     while "{" in path:
         before, _, rest = path.partition("{")
         path = before + quote(draw(VALUES), safe=draw(st.sampled_from(["", "/%."]))) + rest.partition("}")[2]

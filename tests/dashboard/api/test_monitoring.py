@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from dashboard.api.badge import BadgeText, draw
 from dashboard.api.rate_limit import Buckets, RateLimit
 from dashboard.api.routes import routes
-from db.engine.session import Database, open_database
+from db.engine.session import Database
 from db.records.requests import RequestKind, RequestSpec
 from db.records.schedules import HostHealth, ScheduleSpec
 from db.records.trial import FailureKind
@@ -238,10 +238,13 @@ def test_monitoring_says_when_the_database_is_away(tmp_path: Path, monkeypatch: 
     assert str(tmp_path) not in health.body.decode() + str(health.headers)
 
 
-def test_health_tells_the_data_version(filled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(DATABASE, filled_url)
-    with open_database(filled_url):
-        assert ask(Starlette(routes=routes()), "/healthz").json["data_version"] >= 1
+def test_health_is_unavailable_once_the_database_is_gone(copied_url: str) -> None:
+    app = Starlette(routes=routes())
+    assert ask(app, "/healthz").json["data_version"] >= 1
+    Path(copied_url.removeprefix("sqlite:///")).write_bytes(b"this is no database " * 500)
+    answer = ask(app, "/healthz")
+    assert answer.status == 503
+    assert answer.json["message"]
 
 
 def test_a_bucket_fills_again_with_time() -> None:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 import pytest
 from joserfc.jwk import RSAKey
+from starlette.routing import Mount, WebSocketRoute
 
 from dashboard.login.gate import OPEN
 from db.engine.session import open_database
 from db.records.access import Roles, Scope, SignIn, Token, new_secret, secret_hash
 from db.store.access import revoke_token, save_token
+from tests.dashboard.asking import ask, whole_application
 from tests.dashboard.browsing import Browser
 from tests.dashboard.provider import CLIENT_ID, CLIENT_SECRET, FakeProvider, fake_provider
-from tests.dashboard.serving import ROOT, Served, free_port, served
+from tests.dashboard.serving import Served, free_port, served
 
 DEEP_LINK = "/modes?workload=bert-base&strategy=default"
 SECRET = new_secret()
@@ -86,30 +85,23 @@ def tokens(filled_url: str, server: Served) -> dict[str, Token]:
     return made
 
 
+@cache
 def routes() -> list[tuple[str, str, list[str]]]:
     """Kind, path and methods of every route, found by walking the application that is served."""
-    program = """
-import json, sys
-from starlette.routing import Mount, WebSocketRoute
-from dashboard.server.server import build_app
+    with whole_application() as app:
+        return list(_walk(app.routes))
 
-def walk(routes, prefix=""):
+
+def _walk(routes: Iterable[Any], prefix: str = "") -> Iterator[tuple[str, str, list[str]]]:
     for route in routes:
         if isinstance(route, Mount) and getattr(route.app, "routes", None):
-            yield from walk(route.app.routes, prefix + route.path)
+            yield from _walk(route.routes, prefix + route.path)
         elif isinstance(route, Mount):
             yield "http", prefix + route.path + "/index.html", ["GET"]
         elif isinstance(route, WebSocketRoute):
             yield "websocket", prefix + route.path, ["GET"]
         else:
             yield "http", prefix + route.path, sorted(route.methods or ["GET"])
-
-json.dump(list(walk(build_app()._build_starlette_app().routes)), sys.stdout)
-"""
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    found: list[tuple[str, str, list[str]]] = [tuple(route) for route in json.loads(done.stdout)]
-    return found
 
 
 def concrete(path: str) -> str:
@@ -308,16 +300,15 @@ def test_health_is_open(server: Served) -> None:
     assert server.get("/_stcore/health").status == 200
 
 
-def test_an_absent_provider_is_a_sentence(filled_url: str, tmp_path: Path) -> None:
-    port, nobody = free_port(), free_port()
+def test_an_absent_provider_is_a_sentence() -> None:
     settings = SignIn(
-        base_url=f"http://127.0.0.1:{port}",
-        issuer=f"http://127.0.0.1:{nobody}",
+        base_url="http://127.0.0.1:8501",
+        issuer=f"http://127.0.0.1:{free_port()}",
         client_id=CLIENT_ID,
         client_secret=CLIENT_SECRET,
         roles=Roles(everyone="viewer"),
     )
-    with served(filled_url, tmp_path / "log", port=port, COMPILEWATCH_SIGN_IN=settings.revealed()) as running:
-        answer = Browser().open(running.origin + "/")
+    with whole_application(sign_in=settings) as app:
+        answer = ask(app, "/login", accept="text/html")
     assert answer.status == 503
     assert b"does not answer as one" in answer.body
