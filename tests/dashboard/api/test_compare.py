@@ -35,8 +35,6 @@ def database(store: Store) -> Iterator[Database]:
         ("torch=2.12.0", "torch=2.13.0"),
         ("previous", "latest"),
         RUNS,
-        ("torch=2.11.0", RUNS[1]),
-        (RUNS[0], "latest"),
     ],
 )
 def test_every_answer_is_of_all_that_is_stored_by_then(database: Database, base: str, head: str) -> None:

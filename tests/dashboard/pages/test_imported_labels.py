@@ -20,14 +20,13 @@ from db.judge.compare.upgrade import compare_builds
 from db.queries.sides import resolve_side
 from db.queries.trials import trials_frame
 from db.records.trial import Source, SourceKind, Task, Trial
-from db.store.trials import save_trials
 from tests.builders import START, make_history, make_imported, make_workload
 from tests.dashboard.asking import ask
-from tests.dashboard.conftest import Store, opened, texts
+from tests.dashboard.conftest import DATABASE, Store, opened, texts
 
 
-@pytest.fixture
-def mixed_url(store: Store) -> str:
+@pytest.fixture(scope="module")
+def mixed() -> list[Trial]:
     """mlp measured on two builds, and imported for the same machine and builds."""
     foreign = make_workload("mlp", version="imported-timm-csv")
     source = Source(kind=SourceKind.IMPORTED, name="timm-csv")
@@ -45,7 +44,18 @@ def mixed_url(store: Store) -> str:
         for strategy in ("eager", "default")
     ]
     measured = make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0"), trials_per_case=5)
-    return store([*measured, *imported])
+    return [*measured, *imported]
+
+
+@pytest.fixture(scope="module")
+def mixed_once(mixed: list[Trial], store_once: Store) -> str:
+    return store_once(mixed)
+
+
+@pytest.fixture
+def mixed_url(mixed_once: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv(DATABASE, mixed_once)
+    return mixed_once
 
 
 def test_the_label_names_the_source(mixed_url: str) -> None:
@@ -149,9 +159,8 @@ def test_a_name_of_a_build_tells_only_the_settings_and_packages_that_it_states()
     }
 
 
-def test_a_case_that_was_not_compared_is_marked_as_imported(mixed_url: str) -> None:
-    with open_database(mixed_url) as database:
-        save_trials(database, _imported_unet("oss-v3")[:2])
+def test_a_case_that_was_not_compared_is_marked_as_imported(mixed: list[Trial], store: Store) -> None:
+    with open_database(store([*mixed, *_imported_unet("oss-v3")[:2]])) as database:
         base, head = (resolve_side(f"torch={torch}", database) for torch in ("2.12.0", "2.13.0"))
         comparison = compare_builds(trials_frame(database), base, head)
     asked = {("unet (imported, oss-v3)", strategy) for strategy in ("eager", "default")}
