@@ -182,8 +182,8 @@ def test_no_request_is_answered_with_a_defect(place: Place, signed_in: bool, req
 @pytest.mark.parametrize("signed_in", [False, True])
 @pytest.mark.parametrize("name", HEADERS)
 def test_no_header_is_answered_with_a_defect(place: Place, signed_in: bool, name: str) -> None:
-    """Hostile texts at a page, the API, a write, the way in and the socket: a twentieth of all pairs, another one
-    for each header, and all of them where much is tried.
+    """Hostile texts at a page, the API, a write, the way in and the socket: a twentieth of all pairs, another
+    one for each header, and all of them where much is tried.
     """
     cookie = place.cookie if signed_in else ""
     found = {}
