@@ -218,13 +218,15 @@ def empty_url(_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 
 def opened(link: Link) -> AppTest:
-    """The page of `link` after its first run in a new session."""
+    """The page of `link` after its first run in a new session, which ends without an exception."""
     test = AppTest.from_file(str(APP), default_timeout=60)
     for key, value in params(link):
         test.query_params[key] = [*test.query_params.get(key, []), value]
     # AppTest.switch_page knows pages that are files; ours are callables, so their hash is set.
     test._page_hash = calc_hash(link.page.value)
-    return test.run()
+    test.run()
+    assert not test.exception, link
+    return test
 
 
 @pytest.fixture

@@ -6,13 +6,11 @@ import re
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Engine, event
 from starlette.applications import Starlette
 
 from dashboard.api.badge import BadgeText, draw
@@ -131,24 +129,6 @@ def test_a_badge_has_a_tag_and_refuses_what_it_does_not_know(
     assert ask(app, "/badge/bert-base/default.svg", if_none_match=tag).status == 304
     assert ask(app, "/badge/bert-base/default.svg?metric=smell").status == 400
     assert ask(app, "/badge/bert-base/default.svg", method="POST").status == 405
-
-
-@pytest.mark.parametrize("case", ["bert-base/default.svg", "none-such/default.svg"])
-def test_a_badge_and_its_tag_are_of_one_data_version(
-    case_url: str, monkeypatch: pytest.MonkeyPatch, case: str
-) -> None:
-    asked: list[str] = []
-
-    def note(_connection: Any, _cursor: Any, text: str, *_: Any) -> None:
-        if "data_version" in text:
-            asked.append(text)
-
-    event.listen(Engine, "before_cursor_execute", note)
-    try:
-        badge(case_url, case, monkeypatch)
-    finally:
-        event.remove(Engine, "before_cursor_execute", note)
-    assert len(asked) == 1
 
 
 def values(text: str) -> dict[str, float]:

@@ -29,7 +29,6 @@ def url(store: Store, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def titles(test: AppTest) -> set[str]:
     """What the columns of intervals are called."""
-    assert not test.exception
     columns = [json.loads(table.proto.columns) for table in test.dataframe]
     return {each["interval"]["label"] for each in columns if "interval" in each}
 

@@ -89,7 +89,6 @@ def all_charts(url: str, page: Page) -> list[Any]:
     found = []
     for link in links:
         test = opened(link)
-        assert not test.exception
         found += test.get("vega_lite_chart")
     return found
 

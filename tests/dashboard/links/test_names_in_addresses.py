@@ -39,7 +39,6 @@ def api(path: str, query: dict[str, Any]) -> Any:
 def shared(link: Link) -> str:
     """The link that the page of `link` offers to share, every selector written out."""
     test = opened(link)
-    assert not test.exception
     assert "was left out" not in texts(test)
     return next(str(code.value) for code in test.code if f"{link.page}?" in code.value)
 

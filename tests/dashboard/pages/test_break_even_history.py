@@ -35,7 +35,6 @@ def compiled_ns(slow: Container[int]) -> Callable[[str, str, int], float]:
 def names_of_builds() -> tuple[list[str], str]:
     """The builds of the table, from top to bottom, and what the page says."""
     page = opened(Link(page=Page.BREAK_EVEN, focus="mlp"))
-    assert not page.exception
     (history,) = [table.value for table in page.dataframe if "build" in table.value.columns]
     return list(history["build"]), texts(page)
 
@@ -60,7 +59,6 @@ def test_of_many_builds_the_newest_are_shown_and_the_page_says_so(
 def test_a_history_without_a_number_is_told_in_words_alone(stored: Callable[..., None]) -> None:
     stored(latency_ns=compiled_ns(slow=range(4)))
     page = opened(Link(page=Page.BREAK_EVEN, focus="mlp"))
-    assert not page.exception
     (words,) = [table.value for table in page.dataframe if "build" in table.value.columns]
     assert set(words["default"]) == {"never"}
     assert "Break-even on mlp is as it was before torch 2.13.0" in texts(page)
@@ -71,7 +69,6 @@ def test_no_line_leads_across_builds_that_never_pay_off(stored: Callable[..., No
     """Compiled is faster with the first and the last release alone."""
     stored(("2.9.0", *RELEASES), latency_ns=compiled_ns(slow=(1, 2, 3)))
     page = opened(Link(page=Page.BREAK_EVEN, focus="mlp"))
-    assert not page.exception
     (chart,) = [each.proto for each in page.get("vega_lite_chart") if "over builds" in each.proto.alt]
     (main,) = [each for each in chart.datasets if each.name == "main"]
     rows = pa.ipc.open_stream(main.data.data).read_all().to_pylist()
@@ -88,7 +85,6 @@ def test_no_line_leads_across_builds_that_never_pay_off(stored: Callable[..., No
 def test_trends_over_builds_names_those_that_have_no_number(stored: Callable[..., None]) -> None:
     stored(latency_ns=compiled_ns(slow=(1, 2)))
     page = opened(Link(page=Page.TRENDS, metric="break_even", axis="torch"))
-    assert not page.exception
     assert "No number: never with torch 2.11.0, torch 2.12.0." in texts(page)
     spec = page.get("vega_lite_chart")[0].proto.spec
     assert all(f"torch {release}" in spec for release in RELEASES)

@@ -86,7 +86,6 @@ def test_only_the_builds_of_the_chosen_machine_are_offered(url: str) -> None:
     boxes, _ = _ids(url)
     for machine, offered in (("h100", 4), ("laptop", 1)):
         page = opened(Link(page=Page.OVERVIEW, machine=boxes[machine]))
-        assert not page.exception
         assert len(page.sidebar.selectbox("select-build").options) == 1 + offered
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from sqlalchemy import Connection
 
 from dashboard.read.trial_cache import TrialCache
 from db.engine.session import Database, open_database
@@ -19,7 +18,7 @@ from db.metrics.eligibility import without_canaries
 from db.metrics.trend import series_points
 from db.queries.filters import Filters
 from db.queries.run_parts import measured_builds
-from db.queries.trials import trials_frame, trials_of_runs
+from db.queries.trials import trials_frame
 from db.records.trial import FailureKind, Task, Trial
 from db.store.retention import compact_samples
 from db.store.trials import save_trials
@@ -160,24 +159,6 @@ def test_what_is_kept_equals_a_read_from_nothing(
     sqlite_database: Database, seed: int, writes_made: int
 ) -> None:
     _check_random_writes(sqlite_database, seed, writes_made)
-
-
-def test_only_runs_that_grew_are_read(sqlite_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    database, writes, kept = sqlite_database, Writes(1), TrialCache()
-    for _ in range(4):
-        writes._tonight(database)
-    asked: list[list[str]] = []
-
-    def counted(connection: Connection, filters: Filters, run_ids: list[str]) -> pd.DataFrame:
-        asked.append(run_ids)
-        return trials_of_runs(connection, filters, run_ids)
-
-    monkeypatch.setattr("dashboard.read.trial_cache.trials_of_runs", counted)
-    kept.points(database, Filters())
-    run_id, machine, start = writes.runs[-1]
-    save_trials(database, writes._of(run_id, machine, start, 1))
-    kept.points(database, Filters())
-    assert asked == [sorted(run for run, *_ in writes.runs), [run_id]]
 
 
 def test_rows_that_are_too_many_are_read_again(

@@ -181,18 +181,6 @@ def test_the_policy_allows_exactly_the_inline_scripts_of_the_pages() -> None:
     assert "script-src 'self' 'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI=';" in policy + ";"
 
 
-def test_headers_leave_websockets_alone() -> None:
-    seen = []
-
-    async def behind(scope: dict[str, str], receive: object, send: object) -> None:
-        seen.append((scope["type"], send))
-
-    async def send(message: object) -> None: ...
-
-    anyio.run(SecurityHeaders(behind, policy="x"), {"type": "websocket"}, send, send)
-    assert seen == [("websocket", send)]
-
-
 def test_a_defect_is_told_without_its_reason_and_with_every_header(
     empty_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
