@@ -22,8 +22,9 @@ from dashboard.reports.freeze import freeze_link
 from dashboard.reports.page import render
 from dashboard.reports.sections import sections
 from db.wording import units
-from tests.dashboard.conftest import DATABASE, opened
+from tests.dashboard.conftest import opened
 
+pytestmark = pytest.mark.usefixtures("recorded_here")
 LINKS = [
     Link(page=Page.BREAK_EVEN, focus="bert-base", steps=2_000, restarts=50, price=7.5),
     Link(page=Page.BREAK_EVEN, focus="lstm-cell", scale="log"),
@@ -97,11 +98,6 @@ def _written(value: object, form: str) -> str:
     if not isinstance(value, str | int | float) or value != value:
         return units.MISSING
     return form % value if "%" in form else str(value)
-
-
-@pytest.fixture(autouse=True)
-def _recorded(recorded_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(DATABASE, recorded_url)
 
 
 @pytest.mark.parametrize("link", LINKS, ids=href)

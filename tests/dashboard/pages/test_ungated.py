@@ -24,17 +24,20 @@ def url(store_once: Store) -> str:
     return found
 
 
-@pytest.mark.parametrize("page", list(Page))
-def test_every_page_says_ungated(url: str, page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def _reads(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DATABASE, url)
+
+
+@pytest.mark.parametrize("page", list(Page))
+def test_every_page_says_ungated(page: Page) -> None:
     test = opened(Link(page=page))
     assert [element.value for element in test.error] == []
     assert ("Ungated: CUDA events" in texts(test)) == (page not in WITHOUT_TIMES)
 
 
 @pytest.mark.parametrize("page", [Page.OVERVIEW, Page.TRENDS])
-def test_a_frozen_page_says_ungated(url: str, page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(DATABASE, url)
+def test_a_frozen_page_says_ungated(page: Page) -> None:
     content = freeze_link(href(Link(page=page)), title=None, by="ann", at=START)
     assert "Ungated: CUDA events" in render(content)
     assert "Ungated" not in content.title

@@ -31,12 +31,11 @@ from db.queries.facets import builds
 from db.queries.reports import find_report, reports_frame
 from db.records.reports import Report, new_report_id
 from db.store.reports import save_report
-from db.store.trials import save_trials
 from runner.cli.app import app as command_line
 from runner.cli.front import exit_code_of
 from tests.builders import START, make_build, make_history, make_machine
 from tests.dashboard.asking import ask
-from tests.dashboard.conftest import DATABASE, opened
+from tests.dashboard.conftest import Store, opened
 from tests.runner import terminal
 
 ROOT = Path(__file__).parents[3]
@@ -234,14 +233,11 @@ def test_an_upgrade_link_without_builds_freezes_the_pair_that_its_page_opens_wit
         assert f"base={base}&head={head}" in frozen.link
 
 
-def test_hostile_names_stay_text(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_names_stay_text(store: Store) -> None:
     name = HOSTILE.replace("\x1b", "")
     trials = make_history(workloads=(f"net {name}",), builds=("2.12.0", make_build("2.13.0", label=name)))
     machine = make_machine(f"box {name}")
-    trials = [trial.model_copy(update={"machine": machine}) for trial in trials]
-    with open_database(sqlite_url) as database:
-        save_trials(database, trials)
-    monkeypatch.setenv(DATABASE, sqlite_url)
+    store(trial.model_copy(update={"machine": machine}) for trial in trials)
     for content in (
         freeze_comparison("previous", "latest", **{**SIGNED, "title": HOSTILE, "by": HOSTILE}),
         *(freeze_link(link, **SIGNED) for link in ("", "trends?axis=torch", "modes", "cold-start")),

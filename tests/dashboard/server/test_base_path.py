@@ -12,7 +12,6 @@ from starlette.routing import Mount, Route
 from dashboard.server.server import BasePath, usable_prefix
 from db.errors import ConfigError
 from tests.dashboard.asking import ask, whole_application
-from tests.dashboard.conftest import DATABASE
 
 
 def _where(request: Request) -> Response:
@@ -52,9 +51,8 @@ def test_the_prefix_alone_gets_its_slash() -> None:
     assert (reply.status, reply.headers["location"]) == (308, "/team/cw/?view=abc")
 
 
-def test_the_api_tells_its_clients_the_path(filled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_api_tells_its_clients_the_path(filled_here: str) -> None:
     """Without it a client made from the document asks the root of the host, which is another site's."""
-    monkeypatch.setenv(DATABASE, filled_url)
     with whole_application(base_path="/team/cw") as app:
         for asked in ("/team/cw/api/v1/openapi.json", "/api/v1/openapi.json"):
             document = ask(app, asked).json

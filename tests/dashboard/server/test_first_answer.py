@@ -182,9 +182,8 @@ def test_the_wall_says_what_the_overview_says_without_controls_and_anew(server: 
 
 
 def test_an_answer_that_fails_is_left_out_and_made_again(
-    filled_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    filled_here: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv(DATABASE, filled_url)
     Snapshot.now()
     answers = FirstAnswers(patience_s=60)
     with monkeypatch.context() as patch:
@@ -195,9 +194,8 @@ def test_an_answer_that_fails_is_left_out_and_made_again(
 
 
 def test_a_trial_that_is_not_there_has_no_first_answer_and_no_line_in_the_log(
-    filled_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    filled_here: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv(DATABASE, filled_url)
     Snapshot.now()
     assert FirstAnswers(patience_s=60).of(Page.TRIAL, {"trial": ["gone"]}) is None
     assert not caplog.records
@@ -272,8 +270,9 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_what_nobody_waits_for_any_more_is_not_made(filled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(DATABASE, filled_url)
+def test_what_nobody_waits_for_any_more_is_not_made(
+    filled_here: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Snapshot.now()
     hold, made = Event(), []
 
