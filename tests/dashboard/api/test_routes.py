@@ -12,7 +12,7 @@ import pytest
 from starlette.applications import Starlette
 
 from dashboard.api.endpoints import ENDPOINTS
-from dashboard.api.representation import as_csv, plain
+from dashboard.api.representation import CSV, JSON, Answer, MadeAnswer, as_csv, made_answer, plain
 from dashboard.api.routes import routes
 from db.engine.session import open_database
 from db.judge.policy import Policy
@@ -244,6 +244,30 @@ def test_csv_holds_no_formula(store: Store) -> None:
 )
 def test_the_accept_header_chooses(api: Api, accept: str, kind: str) -> None:
     assert api("machines", accept=accept).headers["content-type"].startswith(kind)
+
+
+def test_an_answer_is_made_once_until_something_is_written(
+    copied_recorded_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = Starlette(routes=routes())
+    made: list[str] = []
+
+    def counted(answer: Answer, media: str) -> MadeAnswer:
+        made.append(media)
+        return made_answer(answer, media)
+
+    monkeypatch.setattr("dashboard.api.routes.made_answer", counted)
+    first, again = ask(app, "/api/v1/runs"), ask(app, "/api/v1/runs")
+    assert (again.body, made) == (first.body, [JSON])
+    # What another client prefers is another answer, and so is another query.
+    assert ask(app, "/api/v1/runs", accept="text/csv").headers["content-type"].startswith("text/csv")
+    assert ask(app, "/api/v1/runs", accept="application/json").body == first.body
+    assert len(ask(app, "/api/v1/runs?limit=1").json["rows"]) == 1
+    assert made == [JSON, CSV, JSON]
+    with open_database(copied_recorded_url) as database:
+        save_trial(database, make_trial(run_id="another-run"))
+    assert "another-run" in {row["run_id"] for row in ask(app, "/api/v1/runs").json["rows"]}
+    assert ask(app, "/api/v1/runs/none").status == ask(app, "/api/v1/runs/none").status == 404
 
 
 def test_nothing_new_is_an_empty_304_until_something_is_written(
