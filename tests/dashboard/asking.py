@@ -1,16 +1,24 @@
-"""Requests to the routes beside the pages without a server: the ASGI application is called directly."""
+"""Requests without a server: the ASGI application is called directly, some routes of it or all."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlencode
 
 import anyio
+import pytest
+import streamlit.config
 from starlette.applications import Starlette
+from streamlit.runtime import Runtime
+
+from dashboard.login import access
+from dashboard.server import server
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,23 @@ class Reply:
     @property
     def table(self) -> list[dict[str, str]]:
         return list(csv.DictReader(io.StringIO(self.body.decode(), newline="")))
+
+
+@contextmanager
+def whole_application(**more: Any) -> Iterator[Starlette]:
+    """All that the server answers, of the database named in the environment; `more` is for `build_app`.
+
+    Without the readers of its pages: they are served by Streamlit's runtime, which is not started.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        # Of which Streamlit has one per process: those that pages are tested with come and go.
+        patch.setattr(Runtime, "_instance", None)
+        patch.setattr(streamlit.config, "_main_script_path", None)
+        app = server.build_app(**more)._build_starlette_app()
+    try:
+        yield app
+    finally:
+        access.identify_people_by(None)
 
 
 def ask(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from streamlit.components.v2 import manifest_scanner
+from streamlit.config import set_option
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
@@ -24,6 +26,7 @@ from db.queries.sides import resolve_side
 from db.queries.trials import trials_frame
 from db.records.regressions import TriageEvent, TriageState
 from db.records.reports import Report
+from db.records.trial import Trial
 from db.store.regressions import record_comparison, triage
 from db.store.reports import revoke_report, save_report
 from db.store.trials import save_trials
@@ -33,12 +36,40 @@ APP = Path(dashboard.server.app.__file__)
 DATABASE = "COMPILEWATCH_DATABASE_URL"
 
 OpenPage = Callable[[Link], AppTest]
+Store = Callable[[Iterable[Trial]], str]
+
+
+def stored(template: Path, factory: pytest.TempPathFactory, trials: Iterable[Trial]) -> str:
+    """The URL of a new database of these trials, a copy of `template` otherwise."""
+    path = factory.mktemp("stored") / "results.db"
+    shutil.copyfile(template, path)
+    with open_database(f"sqlite:///{path}") as database:
+        save_trials(database, trials)
+    return f"sqlite:///{path}"
 
 
 @pytest.fixture(scope="session")
-def filled_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+def store_once(_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Stores trials in a new database, which many tests read and none writes to; its URL."""
+    return lambda trials: stored(_sqlite_template, tmp_path_factory, trials)
+
+
+@pytest.fixture
+def store(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """Stores trials in the database of the test, which pages read; its URL."""
+    monkeypatch.setenv(DATABASE, sqlite_url)
+
+    def store(trials: Iterable[Trial]) -> str:
+        with open_database(sqlite_url) as database:
+            save_trials(database, trials)
+        return sqlite_url
+
+    return store
+
+
+@pytest.fixture(scope="session")
+def filled_url(_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Three builds of four workloads on a GPU box, a CPU box, a failing case, one that compiled nothing."""
-    url = f"sqlite:///{tmp_path_factory.mktemp('pages') / 'filled.db'}"
     names = ("bert-base", "mlp", "elementwise", "lstm-cell")
     strategies = ("eager", "default", "max-autotune")
     older = make_build("2.12.0", driver="570.86.15")
@@ -75,9 +106,7 @@ def filled_url(tmp_path_factory: pytest.TempPathFactory) -> str:
             compiler=make_compiler_facts(graphs=0, graph_breaks=[], recompiles=[]),
         )
     )
-    with open_database(url, migrate=True) as database:
-        save_trials(database, trials)
-    return url
+    return stored(_sqlite_template, tmp_path_factory, trials)
 
 
 @pytest.fixture(autouse=True)
@@ -86,6 +115,20 @@ def _close_server_connections(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if "postgres_database_url" in request.fixturenames:
         close_databases()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _pages_run_as_the_server_runs_them() -> Iterator[None]:
+    """With the options of the server, and without a search of all installed packages before every page.
+
+    The server searches them once, for components of Streamlit; an `AppTest` does each time it is made, and
+    takes longer for that than for the page.
+    """
+    for name in ("runner.magicEnabled", "runner.postScriptGC"):
+        set_option(name, False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifest_scanner, "scan_component_manifests", list)
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -170,26 +213,39 @@ def _copied(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture(scope="session")
-def empty_url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    url = f"sqlite:///{tmp_path_factory.mktemp('pages') / 'empty.db'}"
-    open_database(url, migrate=True).close()
-    return url
+def empty_url(_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return stored(_sqlite_template, tmp_path_factory, [])
 
 
 def opened(link: Link) -> AppTest:
-    """The page of `link` after its first run in a new session."""
+    """The page of `link` after its first run in a new session, which ends without an exception."""
     test = AppTest.from_file(str(APP), default_timeout=60)
     for key, value in params(link):
         test.query_params[key] = [*test.query_params.get(key, []), value]
     # AppTest.switch_page knows pages that are files; ours are callables, so their hash is set.
     test._page_hash = calc_hash(link.page.value)
-    return test.run()
+    test.run()
+    assert not test.exception, link
+    return test
 
 
 @pytest.fixture
-def filled(filled_url: str, monkeypatch: pytest.MonkeyPatch) -> OpenPage:
-    monkeypatch.setenv(DATABASE, filled_url)
+def filled(filled_here: str) -> OpenPage:
     return opened
+
+
+@pytest.fixture
+def filled_here(filled_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Pages read the filled database, and nothing writes to it."""
+    monkeypatch.setenv(DATABASE, filled_url)
+    return filled_url
+
+
+@pytest.fixture
+def recorded_here(recorded_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Pages read the recorded database, and nothing writes to it."""
+    monkeypatch.setenv(DATABASE, recorded_url)
+    return recorded_url
 
 
 @pytest.fixture

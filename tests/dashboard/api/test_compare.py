@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from starlette.applications import Starlette
@@ -15,20 +14,17 @@ from dashboard.read.database import close_databases
 from db.engine.session import Database, open_database
 from db.judge import gateway
 from db.queries.sides import resolve_side
-from db.store.trials import save_trial, save_trials
+from db.store.trials import save_trial
 from tests.builders import MS, START, make_history, make_trial
 from tests.dashboard.asking import ask
-from tests.dashboard.conftest import DATABASE
+from tests.dashboard.conftest import Store
 
 RUNS = ("run-gpu-box-3-0-0001", "run-gpu-box-3-0-0002")
 
 
 @pytest.fixture
-def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
-    url = f"sqlite:///{tmp_path}/compared.db"
-    monkeypatch.setenv(DATABASE, url)
-    with open_database(url, migrate=True) as database:
-        save_trials(database, make_history())
+def database(store: Store) -> Iterator[Database]:
+    with open_database(store(make_history())) as database:
         yield database
     close_databases()
 
@@ -39,8 +35,6 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Databa
         ("torch=2.12.0", "torch=2.13.0"),
         ("previous", "latest"),
         RUNS,
-        ("torch=2.11.0", RUNS[1]),
-        (RUNS[0], "latest"),
     ],
 )
 def test_every_answer_is_of_all_that_is_stored_by_then(database: Database, base: str, head: str) -> None:

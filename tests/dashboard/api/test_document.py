@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,6 @@ from dashboard.api.rate_limit import RateLimit
 from dashboard.api.routes import routes
 from tests.dashboard.asking import Reply, ask
 from tests.dashboard.conftest import DATABASE, REPORT_ID, REVOKED_ID
-from tests.dashboard.serving import served
 
 DOCS = Path(__file__).parents[3] / "docs" / "api.md"
 _NAMES = (
@@ -160,15 +157,3 @@ def test_anything_else_is_refused_in_one_shape(
 def test_the_docs_list_every_route() -> None:
     told = dict(re.findall(r"^\| `/api/v1([^`]*)` \| (.*) \|$", DOCS.read_text(), re.MULTILINE))
     assert told == {endpoint.path: endpoint.summary for endpoint in ENDPOINTS}
-
-
-def test_the_example_of_the_docs_runs(recorded_url: str, tmp_path: Path) -> None:
-    (example,) = re.findall(r"^```python\n(.*?)^```$", DOCS.read_text(), re.MULTILINE | re.DOTALL)
-    (tmp_path / "history.py").write_text(example)
-    with served(recorded_url, tmp_path / "log") as running:
-        command = [sys.executable, "-W", "error", "history.py", running.origin]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    # 10 ms times the share that the fixture gives the default strategy on the first build
-    assert re.search(r"^2\.11\.0 +bert-base +default +7\.\d+$", done.stdout, re.MULTILINE)

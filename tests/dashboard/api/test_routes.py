@@ -24,16 +24,15 @@ from runner.cli.app import app as command_line
 from runner.cli.front import exit_code_of
 from tests.builders import START, make_trial
 from tests.dashboard.asking import Reply, ask
-from tests.dashboard.conftest import DATABASE, REPORT_ID, REVOKED_ID
+from tests.dashboard.conftest import DATABASE, REPORT_ID, REVOKED_ID, Store
 
 Api = Callable[..., Reply]
 LISTS = ("machines", "builds", "workloads", "runs", "trials", "series", "regressions", "reports")
 
 
 @pytest.fixture
-def api(recorded_url: str, monkeypatch: pytest.MonkeyPatch) -> Api:
+def api(recorded_here: str) -> Api:
     """Asks `/api/v1/PATH` of a database in which everything occurs."""
-    monkeypatch.setenv(DATABASE, recorded_url)
     app = Starlette(routes=routes())
     return lambda path, *args, **more: ask(app, f"/api/v1/{path}", *args, **more)
 
@@ -194,11 +193,8 @@ def test_pages_hold_every_row_once_and_in_order(api: Api, name: str) -> None:
     assert len(whole) > 2 or name in {"machines", "reports"}
 
 
-def test_trials_that_began_together_are_paged_by_id(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(DATABASE, sqlite_url)
-    with open_database(sqlite_url) as database:
-        for name in ("b", "a", "d", "c"):
-            save_trial(database, make_trial(trial_id=f"together-{name}"))
+def test_trials_that_began_together_are_paged_by_id(store: Store) -> None:
+    store(make_trial(trial_id=f"together-{name}") for name in ("b", "a", "d", "c"))
     app = Starlette(routes=routes())
     page = ask(app, "/api/v1/trials?limit=3").json
     rest = ask(app, "/api/v1/trials", {"limit": 3, "cursor": page["next"]}).json
@@ -224,13 +220,10 @@ def test_csv_is_the_json_as_a_table(api: Api, name: str) -> None:
                 assert told[column] == ("" if value is None else str(value))
 
 
-def test_csv_holds_no_formula(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_csv_holds_no_formula(store: Store) -> None:
     """Texts that begin like a formula are marked as texts, numbers stay numbers, and JSON stays as stored."""
-    monkeypatch.setenv(DATABASE, sqlite_url)
     names = ['=HYPERLINK("http://evil.example")', "+1+1", "-2+3", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1"]  # noqa: RUF001
-    with open_database(sqlite_url) as database:
-        for number, name in enumerate(names):
-            save_trial(database, make_trial(workload=name, suite=name, trial_id=f"formula-{number}"))
+    store(make_trial(workload=name, suite=name, trial_id=f"f-{number}") for number, name in enumerate(names))
     app = Starlette(routes=routes())
     answer = ask(app, "/api/v1/trials", {"format": "csv"})
     for row, name in zip(answer.table, names, strict=True):

@@ -23,7 +23,7 @@ NAMES = {"time": "run", "torch": "build"}
 
 def points_of(url: str, builds: Sequence[Build]) -> pd.DataFrame:
     """A run a day, each with the next of `builds`, in the order of time."""
-    with open_database(url, migrate=True) as database:
+    with open_database(url) as database:
         trials = make_history(
             workloads=("mlp",),
             strategies=("eager", "default"),

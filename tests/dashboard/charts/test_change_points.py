@@ -11,7 +11,6 @@ import pytest
 
 from dashboard.charts import change_points, trend_rows, trends
 from dashboard.links.links import Link, Page
-from dashboard.read.database import DATABASE_VARIABLE
 from dashboard.read.shaping import with_labels
 from db.engine.session import Database, open_database
 from db.judge.history.series import judge_series
@@ -22,7 +21,7 @@ from db.queries.trials import trials_frame
 from db.records.trial import Trial
 from db.store.trials import save_trials
 from tests.builders import make_build, make_device_state, make_history
-from tests.dashboard.conftest import opened, texts
+from tests.dashboard.conftest import DATABASE, Store, opened, texts
 
 NIGHTS, STEP_AT = 32, 14
 DRIVERS = ("570.86.15", "580.65.06")
@@ -79,7 +78,8 @@ def test_a_run_whose_trials_were_all_throttled_is_hollow(sqlite_database: Databa
 
 
 def _points(database: Database, trials: list[Trial]) -> pd.DataFrame:
-    save_trials(database, trials)
+    if trials:
+        save_trials(database, trials)
     points = with_labels(series_points(trials_frame(database)))
     return trend_rows.in_order(points, "time", sorted(set(points["build_id"])))
 
@@ -91,8 +91,20 @@ def _changes(
     return change_points.over(points, rows, metric, Policy(), interleaved=interleaved)
 
 
-def test_a_ring_stands_where_the_judge_finds_a_step(sqlite_database: Database) -> None:
-    points = _points(sqlite_database, _nightly({"default": 1.18}))
+@pytest.fixture(scope="module")
+def stepped_url(store_once: Store) -> str:
+    """Default takes 1.18 times as long from a night on."""
+    return store_once(_nightly({"default": 1.18}))
+
+
+@pytest.fixture(scope="module")
+def stepped(stepped_url: str) -> pd.DataFrame:
+    with open_database(stepped_url, read_only=True) as database:
+        return _points(database, [])
+
+
+def test_a_ring_stands_where_the_judge_finds_a_step(stepped: pd.DataFrame) -> None:
+    points = stepped
     mine = points[points["strategy"] == "default"]
     (event,) = judge_series(mine, Metric.SPEEDUP).events
     found = _changes(points)
@@ -132,27 +144,13 @@ def test_labels_that_would_touch_give_way_but_all_changes_are_told(sqlite_databa
     assert "max-autotune" in found.last
 
 
-def test_builds_that_took_turns_have_no_before_and_after(sqlite_database: Database) -> None:
-    found = _changes(_points(sqlite_database, _nightly({"default": 1.18})), interleaved=True)
+def test_builds_that_took_turns_have_no_before_and_after(stepped: pd.DataFrame) -> None:
+    found = _changes(stepped, interleaved=True)
     assert (len(found.frame), found.notes, found.last) == (0, [], "")
 
 
 def test_a_steady_history_has_no_change(sqlite_database: Database) -> None:
     assert _changes(_points(sqlite_database, _nightly({}))).last == ""
-
-
-def test_a_series_is_judged_again_only_when_it_has_another_point(sqlite_database: Database) -> None:
-    trials = _nightly({"default": 1.18})
-    newest = max(trial.run_id for trial in trials)
-    points = _points(sqlite_database, [trial for trial in trials if trial.run_id != newest])
-    change_points._events.cache_clear()
-    _changes(points)
-    before = change_points._events.cache_info()
-    _changes(points.copy())
-    again = change_points._events.cache_info()
-    assert (again.hits - before.hits, again.misses - before.misses) == (2, 0)
-    _changes(_points(sqlite_database, trials))
-    assert change_points._events.cache_info().misses - again.misses == 2
 
 
 @pytest.mark.parametrize(
@@ -164,13 +162,10 @@ def test_a_series_is_judged_again_only_when_it_has_another_point(sqlite_database
     ids=["Trends", "Upgrade"],
 )
 def test_pages_mark_the_change_and_tell_it(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, link: Link
+    stepped_url: str, monkeypatch: pytest.MonkeyPatch, link: Link
 ) -> None:
-    with open_database(sqlite_url) as database:
-        save_trials(database, _nightly({"default": 1.18}))
-    monkeypatch.setenv(DATABASE_VARIABLE, sqlite_url)
+    monkeypatch.setenv(DATABASE, stepped_url)
     page = opened(link)
-    assert not page.exception
     (marks,) = [
         pa.ipc.open_stream(dataset.data.data).read_all().to_pylist()
         for chart in page.get("vega_lite_chart")

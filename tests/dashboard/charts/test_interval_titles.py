@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -16,26 +15,20 @@ from db.engine.session import open_database
 from db.judge.policy import Policy
 from db.queries.facets import builds
 from db.store.regressions import record_comparison
-from db.store.trials import save_trials
 from tests.builders import START
-from tests.dashboard.conftest import DATABASE, opened
+from tests.dashboard.conftest import Store, opened
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 
 
 @pytest.fixture
-def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def url(store: Store, monkeypatch: pytest.MonkeyPatch) -> str:
     """Two runs of two builds, judged at 90 %."""
-    found = f"sqlite:///{tmp_path / 'results.db'}"
-    with open_database(found, migrate=True) as database:
-        save_trials(database, stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
-    monkeypatch.setenv(DATABASE, found)
     monkeypatch.setenv(VARIABLE, Policy(confidence=0.9).model_dump_json())
-    return found
+    return store(stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
 
 
 def titles(test: AppTest) -> set[str]:
     """What the columns of intervals are called."""
-    assert not test.exception
     columns = [json.loads(table.proto.columns) for table in test.dataframe]
     return {each["interval"]["label"] for each in columns if "interval" in each}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -24,10 +24,9 @@ from db.judge.vocabulary import Metric
 from db.metrics.trend import series_points
 from db.queries.trials import trials_frame
 from db.records.trial import Trial
-from db.store.trials import save_trials
 from db.wording import units
 from tests.builders import START, make_history
-from tests.dashboard.conftest import DATABASE, opened, texts
+from tests.dashboard.conftest import DATABASE, Store, opened, texts
 
 BUILDS = ("2.11.0", "2.12.0", "2.13.0")
 
@@ -46,54 +45,51 @@ def one_by_one(count: int) -> list[Trial]:
     return make_history(workloads=("mlp",), builds=(BUILDS * count)[:count], every=timedelta(hours=8))
 
 
-def stored(path: Path, trials: list[Trial]) -> str:
-    url = f"sqlite:///{path / 'results.db'}"
-    with open_database(url, migrate=True) as database:
-        save_trials(database, trials)
-    return url
+def weekly_in_turns() -> list[Trial]:
+    return [
+        trial for week in range(6) for trial in in_turns(timedelta(weeks=week), builds=BUILDS[:2], seed=week)
+    ]
+
+
+@pytest.fixture(scope="module")
+def turns_url(store_once: Store) -> str:
+    return store_once(in_turns())
+
+
+@pytest.fixture
+def turns(turns_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages read three builds that took turns."""
+    monkeypatch.setenv(DATABASE, turns_url)
 
 
 @pytest.mark.parametrize(
     ("trials", "axis"),
     [
-        (in_turns(), "torch"),
-        (one_by_one(3), "time"),
-        (one_by_one(1), "time"),
-        (
-            [
-                trial
-                for week in range(6)
-                for trial in in_turns(timedelta(weeks=week), builds=BUILDS[:2], seed=week)
-            ],
-            "torch",
-        ),
+        (in_turns, "torch"),
+        (lambda: one_by_one(3), "time"),
+        (lambda: one_by_one(1), "time"),
+        (weekly_in_turns, "torch"),
     ],
     ids=["in turns", "one by one", "a single run", "weekly in turns"],
 )
 def test_the_axis_is_that_on_which_the_judge_reads_the_runs(
-    trials: list[Trial], axis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trials: Callable[[], list[Trial]], axis: str, store: Store
 ) -> None:
-    monkeypatch.setenv(DATABASE, stored(tmp_path, trials))
+    url = store(trials())
     snapshot = Snapshot.now()
     link = Link(page=Page.TRENDS, machine=read_choices(snapshot).newest_machine)
     assert trends.axis(snapshot, link) == axis
-    with open_database(f"sqlite:///{tmp_path / 'results.db'}", read_only=True) as database:
+    with open_database(url, read_only=True) as database:
         assert builds_interleaved(trials_frame(database)) == (axis == "torch")
 
 
-def test_over_time_nothing_moved_between_builds_that_took_turns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(DATABASE, stored(tmp_path, in_turns()))
+def test_over_time_nothing_moved_between_builds_that_took_turns(turns: None) -> None:
     said = texts(opened(Link(page=Page.TRENDS, axis="time")))
     assert " since " not in said.partition("Builds are interleaved here")[0].rpartition("#### ")[2]
     assert "Builds are interleaved here" in said
 
 
-def test_over_builds_the_heading_says_what_the_judge_says_of_a_change_within_the_margin(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(DATABASE, stored(tmp_path, in_turns()))
+def test_over_builds_the_heading_says_what_the_judge_says_of_a_change_within_the_margin(turns: None) -> None:
     snapshot = Snapshot.now()
     link = Link(page=Page.TRENDS, metric="latency", machine=read_choices(snapshot).newest_machine)
     (chart,) = (part for part in trends.page(snapshot, link).parts if isinstance(part, Chart))
@@ -107,9 +103,7 @@ def test_over_builds_the_heading_says_what_the_judge_says_of_a_change_within_the
     assert chart.chart.finding.endswith(" since torch 2.12.0")
 
 
-def test_over_builds_the_newest_one_is_marked_where_the_judge_finds_it_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_over_builds_the_newest_one_is_marked_where_the_judge_finds_it_changed(store: Store) -> None:
     def latency_ns(_workload: str, strategy: str, run: int) -> float:
         return 10e6 if strategy == "eager" else (9e6 if run == 2 else 6e6)
 
@@ -120,10 +114,7 @@ def test_over_builds_the_newest_one_is_marked_where_the_judge_finds_it_changed(
         trials_per_case=7,
         latency_ns=latency_ns,
     )
-    trials = [
-        trial.model_copy(update={"ended_at": trial.started_at + timedelta(seconds=1)}) for trial in trials
-    ]
-    monkeypatch.setenv(DATABASE, stored(tmp_path, trials))
+    store(trial.model_copy(update={"ended_at": trial.started_at + timedelta(seconds=1)}) for trial in trials)
     snapshot = Snapshot.now()
     link = Link(page=Page.TRENDS, metric="latency", machine=read_choices(snapshot).newest_machine)
     (chart,) = (part for part in trends.page(snapshot, link).parts if isinstance(part, Chart))
@@ -155,39 +146,32 @@ def _x(test: AppTest, alt: str = "") -> str:
 
 
 @pytest.mark.parametrize(("asked", "drawn"), [("auto", "build"), ("time", "at"), ("torch", "build")])
-def test_a_link_that_names_its_axis_keeps_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str, drawn: str
-) -> None:
-    monkeypatch.setenv(DATABASE, stored(tmp_path, in_turns()))
+def test_a_link_that_names_its_axis_keeps_it(turns: None, asked: str, drawn: str) -> None:
     test = opened(Link(page=Page.TRENDS, axis=asked))
-    assert not test.exception
     assert _x(test) == drawn
     shown = {"at": "time", "build": "torch"}[drawn]
     assert test.button_group(key="select-axis").value == shown
-    said = texts(test)
-    assert f"axis={shown}" in said, "the permalink says which axis was seen"
+    assert f"axis={shown}" in texts(test), "the permalink says which axis was seen"
     content = freeze_link(href(Link(page=Page.TRENDS, axis=asked)), title=None, by="ann", at=START)
     assert f"axis={shown}" in content.link
 
 
-@pytest.mark.parametrize(
-    ("trials", "drawn", "said"),
-    [(in_turns(), "build", "build by build"), (one_by_one(3), "at", "run by run")],
-    ids=["in turns", "one by one"],
-)
-def test_the_series_of_a_case_stands_over_what_sets_its_builds_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trials: list[Trial], drawn: str, said: str
-) -> None:
-    monkeypatch.setenv(DATABASE, stored(tmp_path, trials))
-    test = opened(Link(page=Page.UPGRADE, focus="mlp", focus_strategy="default", metric="latency"))
-    assert not test.exception
-    assert _x(test, f"Latency of mlp with default, {said}") == drawn
+OF_A_CASE = Link(page=Page.UPGRADE, focus="mlp", focus_strategy="default", metric="latency")
 
 
-def test_the_time_axis_shows_minutes_apart(tmp_path: Path) -> None:
+def test_the_series_of_a_case_stands_over_its_builds_where_they_took_turns(turns: None) -> None:
+    assert _x(opened(OF_A_CASE), "Latency of mlp with default, build by build") == "build"
+
+
+def test_the_series_of_a_case_stands_over_time_where_they_came_one_by_one(store: Store) -> None:
+    store(one_by_one(3))
+    assert _x(opened(OF_A_CASE), "Latency of mlp with default, run by run") == "at"
+
+
+def test_the_time_axis_shows_minutes_apart(store: Store) -> None:
     """Three runs within half an hour fill the axis instead of one place of a whole day."""
     trials = make_history(workloads=("mlp",), builds=BUILDS, every=timedelta(minutes=15))
-    with open_database(stored(tmp_path, trials), read_only=True) as database:
+    with open_database(store(trials), read_only=True) as database:
         points = series_points(trials_frame(database))
     at = points["last_started_at"].dt.tz_localize(None)
     shown = window(points.assign(at=at, low=1.0, high=2.0))

@@ -6,18 +6,20 @@ import html
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
 
 from dashboard.links.stored_views import stored_address, why_not_opened
 from db.engine.session import open_database
 from db.records.reports import LONGEST_LINK
 from db.store.reports import store_view
 from tests.builders import START
+from tests.dashboard.asking import ask, whole_application
 from tests.dashboard.conftest import DATABASE
-from tests.dashboard.serving import Served, served
 
 LONG = f"trends?focus={'x' * (LONGEST_LINK - 13)}"
 
@@ -34,7 +36,7 @@ class Opened:
 class Desk:
     """A dashboard over a database of its own."""
 
-    served: Served
+    app: Starlette
     file: Path
 
     def keep(self, link: str) -> str:
@@ -42,7 +44,7 @@ class Desk:
             return store_view(database, link, at=START, by=None)
 
     def open(self, path: str) -> Opened:
-        answer = self.served.get(path)
+        answer = ask(self.app, path)
         assert answer.status == 200
         text = answer.body.decode()
         (title,) = re.findall(r"<title>(.*?)</title>", text)
@@ -51,13 +53,20 @@ class Desk:
         return Opened(title.partition(" · ")[0], html.unescape(stored[0]) if stored else None)
 
 
-@pytest.fixture(scope="module")
-def desk(empty_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    folder = tmp_path_factory.mktemp("short")
+@contextmanager
+def desk_of(empty_url: str, folder: Path) -> Iterator[Desk]:
     copy = folder / "copy.db"
     shutil.copyfile(empty_url.removeprefix("sqlite:///"), copy)
-    with served(f"sqlite:///{copy}", folder / "log", "--base-path", "/team/cw") as running:
-        yield Desk(running, copy)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(DATABASE, f"sqlite:///{copy}")
+        with whole_application(base_path="/team/cw") as app:
+            yield Desk(app, copy)
+
+
+@pytest.fixture(scope="module")
+def desk(empty_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    with desk_of(empty_url, tmp_path_factory.mktemp("short")) as made:
+        yield made
 
 
 @pytest.mark.parametrize(
@@ -89,8 +98,7 @@ def test_an_id_that_keeps_nothing_is_left_to_the_page(desk: Desk) -> None:
         assert desk.open(asked) == Opened("Overview", None)
 
 
-def test_a_page_says_why_a_short_link_opened_nothing(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(DATABASE, f"sqlite:///{desk.file}")
+def test_a_page_says_why_a_short_link_opened_nothing(desk: Desk) -> None:
     assert why_not_opened("nothing") == "No view has the id “nothing”. Check that the link is complete."
     assert "a page that this release does not have" in why_not_opened(desk.keep("trendz?a=b"))
     known = desk.keep("modes")
@@ -99,8 +107,6 @@ def test_a_page_says_why_a_short_link_opened_nothing(desk: Desk, monkeypatch: py
 
 
 def test_an_absent_database_is_left_to_the_page(empty_url: str, tmp_path: Path) -> None:
-    copy = tmp_path / "copy.db"
-    shutil.copyfile(empty_url.removeprefix("sqlite:///"), copy)
-    with served(f"sqlite:///{copy}", tmp_path / "log") as running:
-        copy.write_bytes(b"this is no database " * 500)
-        assert Desk(running, copy).open("/?view=abc") == Opened("Overview", None)
+    with desk_of(empty_url, tmp_path) as desk:
+        desk.file.write_bytes(b"this is no database " * 500)
+        assert desk.open("/?view=abc") == Opened("Overview", None)

@@ -1,37 +1,39 @@
-"""Signing in through a real provider at a real server: what is closed, what opens, what is believed."""
+"""Signing in through a real provider at a real server: what is closed, what opens, what is believed, and what
+the socket of a viewer may do that was never sent to one.
+"""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 import pytest
 from joserfc.jwk import RSAKey
+from sqlalchemy import func, select
+from starlette.routing import Mount, WebSocketRoute
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin
 
 from dashboard.login.gate import OPEN
 from db.engine.session import open_database
 from db.records.access import Roles, Scope, SignIn, Token, new_secret, secret_hash
 from db.store.access import revoke_token, save_token
+from db.tables.trials import METADATA
+from tests.dashboard.asking import ask, whole_application
 from tests.dashboard.browsing import Browser
-from tests.dashboard.provider import CLIENT_ID, CLIENT_SECRET, FakeProvider, fake_provider
-from tests.dashboard.serving import ROOT, Served, free_port, served
+from tests.dashboard.provider import CLIENT_ID, CLIENT_SECRET, FakeProvider
+from tests.dashboard.serving import Served, SignInServer, free_port, served_with_sign_in
 
 DEEP_LINK = "/modes?workload=bert-base&strategy=default"
 SECRET = new_secret()
 PARAMETERS = {"path:path": "x/y.js", "workload:path": "mlp", "name:page": "nowhere"}
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[FakeProvider]:
-    with fake_provider() as started:
-        yield started
 
 
 @pytest.fixture(autouse=True)
@@ -43,30 +45,31 @@ def _straight(provider: FakeProvider) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def server(
-    filled_url: str, provider: FakeProvider, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Served]:
-    port = free_port()
-    settings = SignIn(
-        base_url=f"http://127.0.0.1:{port}",
-        issuer=provider.issuer,
-        client_id=CLIENT_ID,
-        client_secret=CLIENT_SECRET,
-        roles=Roles(viewers=("engineering",), editors=("performance",), operators=("leads",)),
-    )
-    log = tmp_path_factory.mktemp("login") / "log"
-    with served(filled_url, log, port=port, COMPILEWATCH_SIGN_IN=settings.revealed()) as running:
+def place(filled_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SignInServer]:
+    folder = tmp_path_factory.mktemp("login")
+    roles = Roles(viewers=("engineering",), editors=("performance",), operators=("leads",))
+    with served_with_sign_in(filled_url, folder, roles) as running:
         yield running
-    written = log.read_text()
+    written = (folder / "log").read_text()
     assert CLIENT_SECRET not in written
     assert SECRET not in written
 
 
 @pytest.fixture(scope="module")
-def tokens(filled_url: str, server: Served) -> dict[str, Token]:
+def server(place: SignInServer) -> Served:
+    return place.server
+
+
+@pytest.fixture(scope="module")
+def provider(place: SignInServer) -> FakeProvider:
+    return place.provider
+
+
+@pytest.fixture(scope="module")
+def tokens(place: SignInServer) -> dict[str, Token]:
     made: dict[str, Token] = {}
     now = datetime.now(UTC)
-    with open_database(filled_url) as database:
+    with open_database(place.url) as database:
         for name, scopes, ends in (
             ("api", (Scope.API,), None),
             ("metrics", (Scope.METRICS,), None),
@@ -86,30 +89,23 @@ def tokens(filled_url: str, server: Served) -> dict[str, Token]:
     return made
 
 
+@cache
 def routes() -> list[tuple[str, str, list[str]]]:
     """Kind, path and methods of every route, found by walking the application that is served."""
-    program = """
-import json, sys
-from starlette.routing import Mount, WebSocketRoute
-from dashboard.server.server import build_app
+    with whole_application() as app:
+        return list(_walk(app.routes))
 
-def walk(routes, prefix=""):
+
+def _walk(routes: Iterable[Any], prefix: str = "") -> Iterator[tuple[str, str, list[str]]]:
     for route in routes:
         if isinstance(route, Mount) and getattr(route.app, "routes", None):
-            yield from walk(route.app.routes, prefix + route.path)
+            yield from _walk(route.routes, prefix + route.path)
         elif isinstance(route, Mount):
             yield "http", prefix + route.path + "/index.html", ["GET"]
         elif isinstance(route, WebSocketRoute):
             yield "websocket", prefix + route.path, ["GET"]
         else:
             yield "http", prefix + route.path, sorted(route.methods or ["GET"])
-
-json.dump(list(walk(build_app()._build_starlette_app().routes)), sys.stdout)
-"""
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    found: list[tuple[str, str, list[str]]] = [tuple(route) for route in json.loads(done.stdout)]
-    return found
 
 
 def concrete(path: str) -> str:
@@ -283,14 +279,90 @@ def test_a_token_opens_its_scope_and_nothing_else(server: Served, tokens: dict[s
     assert asked("/api/v1/runs", "something else") == 401
 
 
-def test_a_revoked_token_opens_nothing_at_once(
-    server: Served, filled_url: str, tokens: dict[str, Token]
-) -> None:
+def test_a_revoked_token_opens_nothing_at_once(place: SignInServer, tokens: dict[str, Token]) -> None:
+    server = place.server
     secret = f"{SECRET}-metrics"
     assert server.get("/metrics", authorization=f"Bearer {secret}").status == 200
-    with open_database(filled_url) as database:
+    with open_database(place.url) as database:
         revoke_token(database, "metrics", at=datetime.now(UTC), by="ada")
     assert server.get("/metrics", authorization=f"Bearer {secret}").status == 401
+
+
+def _cookie_of(place: SignInServer, group: str) -> str:
+    """The cookie of somebody of `group`."""
+    place.provider.person = {"sub": group, "email": f"{group}@example.com", "groups": [group]}
+    browser = Browser()
+    browser.open(place.server.origin + "/")
+    named = browser.cookie(f"127.0.0.1:{place.server.port}", "compilewatch")
+    assert named is not None
+    return f"compilewatch={named.value}"
+
+
+def _row_counts(place: SignInServer) -> dict[str, int]:
+    """How many rows every table has."""
+    with open_database(place.url, read_only=True) as database, database.read() as connection:
+        return {
+            table.name: connection.scalar(select(func.count()).select_from(table)) or 0
+            for table in METADATA.sorted_tables
+        }
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One page over its socket, as the program in a browser drives it."""
+
+    socket: ClientConnection
+    page: str
+
+    def run(self, **states: Any) -> dict[str, str]:
+        """Run the page with states by the id of their widget: the ids of what it draws, by their keys."""
+        asked = BackMsg()
+        asked.rerun_script.page_name = self.page
+        for widget, value in states.items():
+            state = asked.rerun_script.widget_states.widgets.add(id=widget)
+            setattr(state, "trigger_value" if value is True else "string_value", value)
+        self.socket.send(asked.SerializeToString())
+        found: dict[str, str] = {}
+        while True:
+            data = self.socket.recv(timeout=60)
+            assert isinstance(data, bytes)
+            message = ForwardMsg.FromString(data)
+            if message.WhichOneof("type") == "delta":
+                element = message.delta.new_element
+                drawn = getattr(element, element.WhichOneof("type") or "", None)
+                widget = getattr(drawn, "id", "") if drawn is not None else ""
+                if isinstance(widget, str) and widget.startswith("$$ID-"):
+                    found[widget.split("-", 2)[2]] = widget
+            if message.WhichOneof("type") == "script_finished":
+                return found
+
+
+@contextmanager
+def _runs_page(place: SignInServer, group: str) -> Iterator[Reader]:
+    """The Runs page of somebody of `group`."""
+    with connect(
+        f"ws://127.0.0.1:{place.server.port}/_stcore/stream",
+        origin=Origin(place.server.origin),
+        additional_headers={"Cookie": _cookie_of(place, group)},
+        max_size=None,
+    ) as socket:
+        yield Reader(socket, "runs")
+
+
+def test_a_viewer_who_presses_what_only_operators_see_writes_nothing(place: SignInServer) -> None:
+    """The ids of buttons are the same for everybody, so a viewer can tell the socket that one was pressed."""
+    with _runs_page(place, "leads") as operator, _runs_page(place, "engineering") as viewer:
+        offered = operator.run()
+        assert {"ask-yes", "import-format"} <= set(offered)
+        assert not {"ask-yes", "import-format"} & set(viewer.run())
+        before = _row_counts(place)
+        buttons = {widget: True for key, widget in offered.items() if key.endswith(("yes", "no"))}
+        for _ in range(2):
+            viewer.run(**buttons)
+        assert _row_counts(place) == before
+        # The same message of the operator does write: what was forged is what a page would send.
+        operator.run(**{offered["ask-yes"]: True})
+        assert _row_counts(place)["run_request"] == before["run_request"] + 1
 
 
 def test_no_address_is_forged_at_a_real_server(server: Served) -> None:
@@ -308,16 +380,15 @@ def test_health_is_open(server: Served) -> None:
     assert server.get("/_stcore/health").status == 200
 
 
-def test_an_absent_provider_is_a_sentence(filled_url: str, tmp_path: Path) -> None:
-    port, nobody = free_port(), free_port()
+def test_an_absent_provider_is_a_sentence() -> None:
     settings = SignIn(
-        base_url=f"http://127.0.0.1:{port}",
-        issuer=f"http://127.0.0.1:{nobody}",
+        base_url="http://127.0.0.1:8501",
+        issuer=f"http://127.0.0.1:{free_port()}",
         client_id=CLIENT_ID,
         client_secret=CLIENT_SECRET,
         roles=Roles(everyone="viewer"),
     )
-    with served(filled_url, tmp_path / "log", port=port, COMPILEWATCH_SIGN_IN=settings.revealed()) as running:
-        answer = Browser().open(running.origin + "/")
+    with whole_application(sign_in=settings) as app:
+        answer = ask(app, "/login", accept="text/html")
     assert answer.status == 503
     assert b"does not answer as one" in answer.body

@@ -13,28 +13,25 @@ from dashboard.pages.break_even import content as break_even
 from dashboard.pages.parts import Chart, Lines, PageContent, Table
 from dashboard.read.data import filters_of, read_cases, read_choices
 from dashboard.read.snapshots import Snapshot
-from db.engine.session import open_database
-from db.store.trials import save_trials
+from db.records.trial import Trial
 from db.wording import units
 from runner.cli.app import app as command_line
 from runner.cli.front import exit_code_of
 from tests.builders import MS, SECOND, make_history, make_trial
 from tests.dashboard.asking import ask
-from tests.dashboard.conftest import DATABASE, opened, texts
+from tests.dashboard.conftest import Store, opened, texts
 
 REASON = "its median latency, 18.1 ms, is not below eager's, 12.1 ms"
 
 
 def test_a_case_that_never_pays_off_has_its_reason_everywhere(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     slower = make_history(
         workloads=("mlp",),
         latency_ns=lambda _workload, strategy, _run: 12 * MS if strategy == "eager" else 18 * MS,
     )
-    with open_database(sqlite_url) as database:
-        save_trials(database, slower)
-    monkeypatch.setenv(DATABASE, sqlite_url)
+    url = store(slower)
     assert f"mlp with default: break-even is never, {REASON}" in texts(
         opened(Link(page=Page.BREAK_EVEN, focus="mlp"))
     )
@@ -44,12 +41,11 @@ def test_a_case_that_never_pays_off_has_its_reason_everywhere(
     assert {row["strategy"]: row["reason"] for row in rows} == {"eager": None, "default": REASON}
     assert {row["strategy"]: row["reason"] for row in table} == {"eager": "", "default": REASON}
     capsys.readouterr()
-    assert exit_code_of(command_line, ["break-even", "--db", sqlite_url]) == 0
+    assert exit_code_of(command_line, ["break-even", "--db", url]) == 0
     assert REASON in capsys.readouterr().out
 
 
-def _page(url: str, monkeypatch: pytest.MonkeyPatch, **link: Any) -> PageContent:
-    monkeypatch.setenv(DATABASE, url)
+def _page(**link: Any) -> PageContent:
     snapshot = Snapshot.now()
     choices = read_choices(snapshot)
     return break_even.page(
@@ -57,9 +53,9 @@ def _page(url: str, monkeypatch: pytest.MonkeyPatch, **link: Any) -> PageContent
     )
 
 
-def _drifting(url: str, eager_ms: dict[str, float]) -> None:
+def _drifting(eager_ms: dict[str, float]) -> list[Trial]:
     """A trial of mlp per strategy; each process has an eager of its own, in ms."""
-    trials = [
+    return [
         make_trial(
             workload="mlp",
             strategy=strategy,
@@ -71,16 +67,12 @@ def _drifting(url: str, eager_ms: dict[str, float]) -> None:
         )
         for (strategy, eager), cost_s in zip(eager_ms.items(), (80, 82), strict=True)
     ]
-    with open_database(url) as database:
-        save_trials(database, trials)
 
 
-def test_lines_begin_at_the_compile_cost_of_their_table(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_begin_at_the_compile_cost_of_their_table(store: Store) -> None:
     """Of two processes whose eager differs the cheaper compilation stays the cheaper one."""
-    _drifting(sqlite_url, {"reduce-overhead": 35.6, "default": 26.6})
-    shown = _page(sqlite_url, monkeypatch, steps=10_000)
+    store(_drifting({"reduce-overhead": 35.6, "default": 26.6}))
+    shown = _page(steps=10_000)
     (chart,) = (part for part in shown.parts if isinstance(part, Chart) and part.key == "break-even-curves")
     (plan,) = (part for part in shown.parts if isinstance(part, Table) and part.key == "break-even-table")
     first = chart.chart.frames["main"].groupby("strategy")["total"].first()
@@ -97,11 +89,9 @@ def test_lines_begin_at_the_compile_cost_of_their_table(
 
 
 @pytest.mark.parametrize(("other", "warned"), [(35.6, True), (26.9, False)])
-def test_eager_that_differs_between_processes_is_said(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, other: float, warned: bool
-) -> None:
-    _drifting(sqlite_url, {"default": 26.6, "reduce-overhead": other})
-    found = [part for part in _page(sqlite_url, monkeypatch).parts if part.key == "eager-differs"]
+def test_eager_that_differs_between_processes_is_said(store: Store, other: float, warned: bool) -> None:
+    store(_drifting({"default": 26.6, "reduce-overhead": other}))
+    found = [part for part in _page().parts if part.key == "eager-differs"]
     assert bool(found) == warned
     if warned:
         (said,) = found

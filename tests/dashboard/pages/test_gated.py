@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 from html import unescape
-from pathlib import Path
 from statistics import median
 
 import pytest
@@ -21,10 +20,9 @@ from db.metrics.trend import series_points
 from db.queries.sides import resolve_side
 from db.queries.trials import trials_frame
 from db.store.regressions import record_comparison
-from db.store.trials import save_trials
 from db.wording import units
 from tests.builders import START, make_gated_history, make_history, make_machine
-from tests.dashboard.conftest import DATABASE, opened, texts
+from tests.dashboard.conftest import DATABASE, Store, opened, texts
 
 HISTORY = make_gated_history()
 OF_CASES = [Page.OVERVIEW, Page.TRENDS, Page.UPGRADE, Page.MODES, Page.BREAK_EVEN, Page.COLD_START]
@@ -32,11 +30,8 @@ HOST_MOVED = "The device did not move in any of"
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    found = f"sqlite:///{tmp_path_factory.mktemp('gated') / 'gated.db'}"
-    with open_database(found, migrate=True) as database:
-        save_trials(database, HISTORY)
-    return found
+def url(store_once: Store) -> str:
+    return store_once(HISTORY)
 
 
 @pytest.fixture
@@ -52,13 +47,12 @@ def tables(test: AppTest) -> str:
 @pytest.mark.parametrize("page", OF_CASES)
 def test_a_table_of_cases_says_what_bounds_each(database: str, page: Page) -> None:
     test = opened(Link(page=page))
-    assert not test.exception
     assert "host-bound" in tables(test)
     assert "device-bound" in tables(test)
     assert "Ungated" not in texts(test)
 
 
-@pytest.mark.parametrize("page", OF_CASES)
+@pytest.mark.parametrize("page", [Page.OVERVIEW, Page.UPGRADE])
 def test_a_report_says_what_bounds_each_case(database: str, page: Page) -> None:
     page_text = render(freeze_link(href(Link(page=page)), title=None, by="ann", at=START))
     assert "host-bound" in page_text
@@ -85,7 +79,6 @@ def test_the_trial_shows_four_times_of_both_sides_and_how_they_were_taken(databa
     trial = next(each for each in HISTORY if each.workload.name == "gpt2" and each.timing.control)
     link = Link(page=Page.TRIAL, trial=trial.trial_id)
     test = opened(link)
-    assert not test.exception
     times = test.dataframe[0].value.set_index("name")
     assert list(times.index) == [
         "Device time",
@@ -129,60 +122,39 @@ def test_a_list_of_trials_says_how_each_was_timed(database: str) -> None:
     assert "gated, device-bound" in render(freeze_link(href(link), title=None, by="ann", at=START))
 
 
-def test_a_recorded_regression_says_what_bounds_its_case(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = f"sqlite:///{tmp_path / 'inbox.db'}"
-    with open_database(found, migrate=True) as database:
-        save_trials(database, HISTORY)
+def test_a_recorded_regression_says_what_bounds_its_case(store: Store) -> None:
+    with open_database(store(HISTORY)) as database:
         runs = [resolve_side(name, database) for name in ("torch=2.11.0", "torch=2.13.0")]
         record_comparison(database, compare_builds(trials_frame(database), *runs), at=START)
-    monkeypatch.setenv(DATABASE, found)
     test = opened(Link(page=Page.REGRESSIONS))
     inbox = next(frame.value for frame in test.dataframe if "cause" in frame.value)
     assert set(inbox["workload"]) == {"bert-base"}
     assert (set(inbox["bound"]), set(inbox["cause"])) == ({"host-bound"}, {"host"})
 
 
-def test_ungated_and_gated_times_are_not_compared_and_the_page_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = f"sqlite:///{tmp_path / 'mixed.db'}"
+def test_ungated_and_gated_times_are_not_compared_and_the_page_says_why(store: Store) -> None:
     older = make_history(workloads=("bert-base", "mlp"), builds=("2.10.0",), start=START - timedelta(days=9))
-    with open_database(found, migrate=True) as database:
-        save_trials(database, [*older, *HISTORY])
+    with open_database(store([*older, *HISTORY])) as database:
         base, head = (resolve_side(name, database) for name in ("torch=2.10.0", "torch=2.13.0"))
-    monkeypatch.setenv(DATABASE, found)
     link = Link(page=Page.UPGRADE, base=base.build_ids[0], head=head.build_ids[0])
     test = opened(link)
-    assert not test.exception
     assert "differs in timing method (ungated against gated)" in texts(test)
     assert "0 of " in texts(test)
     report = render(freeze_link(href(link), title=None, by="ann", at=START))
     assert "differs in timing method (ungated against gated)" in report
 
 
-def test_tables_of_a_cpu_have_no_column_of_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = f"sqlite:///{tmp_path / 'cpu.db'}"
-    with open_database(found, migrate=True) as database:
-        save_trials(
-            database, make_history(machines=(make_machine("cpu-box", device="cpu"),), trials_per_case=1)
-        )
-    monkeypatch.setenv(DATABASE, found)
+def test_tables_of_a_cpu_have_no_column_of_bounds(store: Store) -> None:
+    store(make_history(machines=(make_machine("cpu-box", device="cpu"),), trials_per_case=1))
     for page in (Page.OVERVIEW, Page.TRIAL):
         test = opened(Link(page=page))
         assert len(test.dataframe) > 0
         assert [frame for frame in test.dataframe if "bound" in frame.value] == []
 
 
-def test_one_trial_is_called_ungated_only_where_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = f"sqlite:///{tmp_path / 'mixed.db'}"
+def test_one_trial_is_called_ungated_only_where_it_is(store: Store) -> None:
     newer = make_history(workloads=("mlp",), builds=("2.13.0",), start=START + timedelta(days=2))
-    with open_database(found, migrate=True) as database:
-        save_trials(database, [*HISTORY, *newer])
-    monkeypatch.setenv(DATABASE, found)
+    store([*HISTORY, *newer])
     for trial, ungated in ((HISTORY[-1], False), (newer[-1], True)):
         link = Link(page=Page.TRIAL, trial=trial.trial_id)
         assert ("Ungated: CUDA events" in texts(opened(link))) == ungated

@@ -20,14 +20,13 @@ from db.judge.compare.upgrade import compare_builds
 from db.queries.sides import resolve_side
 from db.queries.trials import trials_frame
 from db.records.trial import Source, SourceKind, Task, Trial
-from db.store.trials import save_trials
 from tests.builders import START, make_history, make_imported, make_workload
 from tests.dashboard.asking import ask
-from tests.dashboard.conftest import DATABASE, opened, texts
+from tests.dashboard.conftest import DATABASE, Store, opened, texts
 
 
-@pytest.fixture
-def mixed_url(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+@pytest.fixture(scope="module")
+def mixed() -> list[Trial]:
     """mlp measured on two builds, and imported for the same machine and builds."""
     foreign = make_workload("mlp", version="imported-timm-csv")
     source = Source(kind=SourceKind.IMPORTED, name="timm-csv")
@@ -45,10 +44,18 @@ def mixed_url(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
         for strategy in ("eager", "default")
     ]
     measured = make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0"), trials_per_case=5)
-    with open_database(sqlite_url) as database:
-        save_trials(database, [*measured, *imported])
-    monkeypatch.setenv(DATABASE, sqlite_url)
-    return sqlite_url
+    return [*measured, *imported]
+
+
+@pytest.fixture(scope="module")
+def mixed_once(mixed: list[Trial], store_once: Store) -> str:
+    return store_once(mixed)
+
+
+@pytest.fixture
+def mixed_url(mixed_once: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv(DATABASE, mixed_once)
+    return mixed_once
 
 
 def test_the_label_names_the_source(mixed_url: str) -> None:
@@ -61,7 +68,6 @@ def test_the_label_names_the_source(mixed_url: str) -> None:
 @pytest.mark.parametrize("page", [Page.TRENDS, Page.MODES, Page.UPGRADE, Page.BREAK_EVEN, Page.TRIAL])
 def test_the_pages_keep_both_apart(mixed_url: str, page: Page) -> None:
     test = opened(Link(page=page))
-    assert not test.exception
     charts = [chart.proto for chart in test.get("vega_lite_chart")]
     drawn = [pa.ipc.open_stream(each.data.data).read_pandas() for chart in charts for each in chart.datasets]
     frames = [*drawn, *(element.value for element in test.dataframe)]
@@ -87,43 +93,36 @@ def _imported_unet(format: str, **fields: object) -> list[Trial]:
     ]
 
 
-def _labels(url: str, *trials: Trial) -> list[str]:
-    with open_database(url) as database:
-        save_trials(database, trials)
+def _labels(store: Store, *trials: Trial) -> list[str]:
+    with open_database(store(trials), read_only=True) as database:
         return sorted(set(with_labels(trials_frame(database))["workload_label"]))
 
 
-def test_trends_draws_each_of_two_sources_of_one_workload(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    labels = _labels(sqlite_url, *_imported_unet("dynamo-csv"), *_imported_unet("oss-v3"))
+def test_trends_draws_each_of_two_sources_of_one_workload(store: Store) -> None:
+    labels = _labels(store, *_imported_unet("dynamo-csv"), *_imported_unet("oss-v3"))
     assert labels == ["unet (imported, dynamo-csv)", "unet (imported, oss-v3)"]
-    monkeypatch.setenv(DATABASE, sqlite_url)
     for label in labels:
         page = opened(Link(page=Page.TRENDS, focus=label))
-        assert not page.exception
         assert f"No latency of {label} is known" not in texts(page)
         assert label in texts(page)
 
 
 def test_what_is_not_known_of_a_size_is_left_out_and_the_task_told_where_only_it_differs(
-    sqlite_url: str,
+    store: Store,
 ) -> None:
     untold = _imported_unet("dynamo-csv", batch_size=None)[:1]
     sized = _imported_unet("oss-v3", batch_size=8)[:1]
     training = _imported_unet("timm-csv", batch_size=8, task=Task.TRAINING)[:1]
-    assert _labels(sqlite_url, *untold, *sized, *training) == [
+    assert _labels(store, *untold, *sized, *training) == [
         "unet b8 inference (imported, oss-v3)",
         "unet b8 training (imported, timm-csv)",
         "unet inference (imported, dynamo-csv)",
     ]
 
 
-def test_workloads_that_differ_in_their_task_alone_have_labels_of_their_own(sqlite_url: str) -> None:
+def test_workloads_that_differ_in_their_task_alone_have_labels_of_their_own(store: Store) -> None:
     both = [_imported_unet("timm-csv", task=task)[0] for task in (Task.INFERENCE, Task.TRAINING)]
-    assert _labels(
-        sqlite_url, *(each.model_copy(update={"trial_id": each.workload.task}) for each in both)
-    ) == [
+    assert _labels(store, *(each.model_copy(update={"trial_id": each.workload.task}) for each in both)) == [
         "unet inference (imported, timm-csv)",
         "unet training (imported, timm-csv)",
     ]
@@ -158,9 +157,8 @@ def test_a_name_of_a_build_tells_only_the_settings_and_packages_that_it_states()
     }
 
 
-def test_a_case_that_was_not_compared_is_marked_as_imported(mixed_url: str) -> None:
-    with open_database(mixed_url) as database:
-        save_trials(database, _imported_unet("oss-v3")[:2])
+def test_a_case_that_was_not_compared_is_marked_as_imported(mixed: list[Trial], store: Store) -> None:
+    with open_database(store([*mixed, *_imported_unet("oss-v3")[:2]])) as database:
         base, head = (resolve_side(f"torch={torch}", database) for torch in ("2.12.0", "2.13.0"))
         comparison = compare_builds(trials_frame(database), base, head)
     asked = {("unet (imported, oss-v3)", strategy) for strategy in ("eager", "default")}

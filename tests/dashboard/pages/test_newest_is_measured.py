@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 import pytest
@@ -12,9 +14,8 @@ from db.engine.session import open_database
 from db.metrics.groups import row_dicts
 from db.queries.facets import builds
 from db.records.trial import Source, SourceKind, Trial
-from db.store.trials import save_trials
 from tests.builders import START, make_history, make_imported, make_machine, make_workload
-from tests.dashboard.conftest import DATABASE, opened
+from tests.dashboard.conftest import DATABASE, Store, opened
 
 ANOTHER = "gpu-box-9"
 SOURCE = Source(kind=SourceKind.IMPORTED, name="csv")
@@ -43,109 +44,85 @@ def imported(
     ]
 
 
-def chosen(url: str, trials: list[Trial], monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+def chosen(store: Store, trials: list[Trial]) -> tuple[str, str]:
     """The machine and the build that the Overview shows."""
-    with open_database(url) as database:
-        save_trials(database, trials)
-    monkeypatch.setenv(DATABASE, url)
+    store(trials)
     page = opened(Link(page=Page.OVERVIEW))
-    assert not page.exception
     machine, build = (page.sidebar.selectbox(f"select-{key}") for key in ("machine", "build"))
     return machine.options[0], build.options[0]
 
 
-@pytest.mark.parametrize("machine", ["gpu-box-3", ANOTHER])
-def test_an_import_of_a_later_day_is_not_the_newest(
-    machine: str, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On the machine that measures, and on another."""
+@pytest.mark.parametrize(("machine", "imports"), [("gpu-box-3", 1), (ANOTHER, 60)])
+def test_an_import_of_a_later_day_is_not_the_newest(machine: str, imports: int, store: Store) -> None:
+    """On the machine that measures, and, many times, on another."""
     measured = make_history(workloads=("mlp",))
-    shown = chosen(sqlite_url, [*measured, *imported(machine)], monkeypatch)
-    assert shown[0] == "Newest: gpu-box-3"
-    assert shown[1] == "Newest: torch 2.13.0"
+    later = [trial for number in range(imports) for trial in imported(machine, run_id=f"later-{number}")]
+    assert chosen(store, [*measured, *later]) == ("Newest: gpu-box-3", "Newest: torch 2.13.0")
+    captions = [caption.value.replace("\\", "") for caption in opened(Link()).sidebar.caption]
+    whole = measured[0].machine
+    assert f"{whole.name} ({whole.device_name})" in captions, "below its box"
 
 
-def test_the_whole_name_of_the_machine_stands_below_its_box(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trials = make_history(workloads=("mlp",))
-    chosen(sqlite_url, trials, monkeypatch)
-    sidebar = opened(Link(page=Page.OVERVIEW)).sidebar
-    captions = [caption.value.replace("\\", "") for caption in sidebar.caption]
-    machine = trials[0].machine
-    assert f"{machine.name} ({machine.device_name})" in captions
-
-
-def test_many_later_imports_are_not_the_newest(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    later = [trial for number in range(60) for trial in imported(ANOTHER, run_id=f"later-{number}")]
-    shown = chosen(sqlite_url, [*make_history(workloads=("mlp",)), *later], monkeypatch)
-    assert shown[0] == "Newest: gpu-box-3"
-
-
-def test_where_nothing_was_measured_imports_are_the_newest(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown = chosen(sqlite_url, imported(ANOTHER), monkeypatch)
+def test_where_nothing_was_measured_imports_are_the_newest(store: Store) -> None:
+    shown = chosen(store, imported(ANOTHER))
     assert shown[0] == "Newest: gpu-box-9"
     assert shown[1] == "Newest: torch 2.99.0"
-
-
-def sides(url: str, trials: list[Trial], monkeypatch: pytest.MonkeyPatch, **asked: Any) -> tuple[str, str]:
-    """Base and head that Upgrade shows; it offers all builds, the newest first."""
-    with open_database(url) as database:
-        save_trials(database, trials)
-        stored = {row["torch"]: row["build_id"] for row in row_dicts(builds(database))}
-    monkeypatch.setenv(DATABASE, url)
-    asked = {key: stored.get(value, value) for key, value in asked.items()}
-    page = opened(Link(page=Page.UPGRADE, **asked))
-    assert not page.exception
-    base, head = (page.selectbox(f"select-{key}") for key in ("base", "head"))
-    assert base.options == head.options == [f"torch {torch}" for torch in sorted(stored, reverse=True)]
-    return base.format_func(base.value), head.format_func(head.value)
 
 
 MEASURED = ("2.11.0", "2.12.0", "2.13.0")
 
 
+@pytest.fixture(scope="module")
+def imported_beside(store_once: Store) -> Callable[[int], str]:
+    """The URL of a database of so many measured builds and two imported ones."""
+
+    @cache
+    def url(measured: int) -> str:
+        earlier = START + timedelta(days=364)
+        history = make_history(workloads=("bert-base",), builds=MEASURED[:measured]) if measured else []
+        before = imported("gpu-box-3", build="2.98.0", run_id="earlier", started_at=earlier)
+        return store_once([*history, *before, *imported("gpu-box-3")])
+
+    return url
+
+
 @pytest.mark.parametrize(
     ("measured", "asked", "shown"),
     [
-        (MEASURED, {}, ("torch 2.12.0", "torch 2.13.0")),
-        (MEASURED, {"task": ("inference",)}, ("torch 2.12.0", "torch 2.13.0")),
-        (MEASURED, {"head": "2.12.0"}, ("torch 2.11.0", "torch 2.12.0")),
-        (MEASURED, {"head": "2.11.0"}, ("torch 2.13.0", "torch 2.11.0")),
-        (MEASURED, {"base": "2.13.0"}, ("torch 2.13.0", "torch 2.12.0")),
-        (MEASURED, {"head": "2.99.0"}, ("torch 2.13.0", "torch 2.99.0")),
-        (MEASURED, {"base": "2.99.0"}, ("torch 2.99.0", "torch 2.13.0")),
-        (MEASURED[:1], {}, ("torch 2.98.0", "torch 2.99.0")),
-        ((), {}, ("torch 2.98.0", "torch 2.99.0")),
+        (3, {}, ("2.12.0", "2.13.0")),
+        (3, {"task": ("inference",)}, ("2.12.0", "2.13.0")),
+        (3, {"head": "2.12.0"}, ("2.11.0", "2.12.0")),
+        (3, {"head": "2.11.0"}, ("2.13.0", "2.11.0")),
+        (3, {"base": "2.13.0"}, ("2.13.0", "2.12.0")),
+        (3, {"head": "2.99.0"}, ("2.13.0", "2.99.0")),
+        (3, {"base": "2.99.0"}, ("2.99.0", "2.13.0")),
+        (1, {}, ("2.98.0", "2.99.0")),
+        (0, {}, ("2.98.0", "2.99.0")),
     ],
 )
 def test_an_upgrade_is_between_measured_builds_unless_imported_ones_are_chosen(
-    measured: tuple[str, ...],
+    imported_beside: Callable[[int], str],
+    measured: int,
     asked: dict[str, Any],
     shown: tuple[str, str],
-    sqlite_url: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    earlier = START + timedelta(days=364)
-    trials = [
-        *(make_history(workloads=("bert-base",), builds=measured) if measured else []),
-        *imported("gpu-box-3", build="2.98.0", run_id="earlier", started_at=earlier),
-        *imported("gpu-box-3"),
-    ]
-    assert sides(sqlite_url, trials, monkeypatch, **asked) == shown
+    """It offers all builds, the newest first."""
+    url = imported_beside(measured)
+    monkeypatch.setenv(DATABASE, url)
+    with open_database(url, read_only=True) as database:
+        stored = {row["torch"]: row["build_id"] for row in row_dicts(builds(database))}
+    page = opened(Link(page=Page.UPGRADE, **{key: stored.get(name, name) for key, name in asked.items()}))
+    sides = [page.selectbox(f"select-{key}") for key in ("base", "head")]
+    offered = [f"torch {torch}" for torch in sorted(stored, reverse=True)]
+    assert [side.options for side in sides] == [offered, offered]
+    assert [side.format_func(side.value) for side in sides] == [f"torch {torch}" for torch in shown]
 
 
-def test_without_records_the_newest_measured_run_is_judged(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_records_the_newest_measured_run_is_judged(store: Store) -> None:
     """Of an imported one alone it would say that no run came before it."""
-    with open_database(sqlite_url) as database:
-        save_trials(database, [*make_history(workloads=("mlp",)), *imported("gpu-box-3")])
-    monkeypatch.setenv(DATABASE, sqlite_url)
+    store([*make_history(workloads=("mlp",)), *imported("gpu-box-3")])
     page = opened(Link(page=Page.REGRESSIONS))
-    assert not page.exception
     said = " ".join(element.value for element in (*page.markdown, *page.info, *page.caption))
     assert "No regression is recorded" in said
     assert "not comparable" not in said

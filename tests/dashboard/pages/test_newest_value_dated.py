@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
-
-import pytest
 
 from dashboard.links.links import Link, Page, href
 from dashboard.reports.freeze import freeze_link
-from db.engine.session import open_database
-from db.store.trials import save_trials
 from db.wording import units
 from tests.builders import START, make_history
-from tests.dashboard.conftest import DATABASE, opened
+from tests.dashboard.conftest import Store, opened
 
 
-def test_over_builds_the_newest_value_has_the_date_of_its_own_build(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_over_builds_the_newest_value_has_the_date_of_its_own_build(store: Store) -> None:
     """The older build was measured again after the newer one."""
-    url = f"sqlite:///{tmp_path / 'results.db'}"
-    builds = ("2.13.0", "2.12.0")
-    with open_database(url, migrate=True) as database:
-        save_trials(database, make_history(workloads=("mlp",), builds=builds, every=timedelta(days=3)))
-    monkeypatch.setenv(DATABASE, url)
+    store(make_history(workloads=("mlp",), builds=("2.13.0", "2.12.0"), every=timedelta(days=3)))
     link = Link(page=Page.TRENDS, metric="latency", axis="torch")
     rows = next(e.value for e in opened(link).dataframe if "newest" in e.value.columns)
     assert {at.date() for at in rows["last"]} == {START.date()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -16,11 +15,9 @@ from dashboard.read.snapshots import Snapshot
 from dashboard.render.shell import resolved_view
 from dashboard.reports.content import Lines
 from dashboard.reports.freeze import freeze_link
-from db.engine.session import open_database
 from db.judge.compare.noise_floor import VALIDATION_SUITE
-from db.store.trials import save_trials
 from tests.builders import MS, START, make_history, make_trial
-from tests.dashboard.conftest import DATABASE, opened, texts
+from tests.dashboard.conftest import DATABASE, Store, opened, texts
 
 FLOOR = "Smallest detectable change with 5 trials a side: "
 # (ln 1.00, ln 1.01, ln 1.02) twice: standard deviation 0.008871; x 4.455 x sqrt(2 / 5) = 2.5 %. Eager moves
@@ -28,9 +25,8 @@ FLOOR = "Smallest detectable change with 5 trials a side: "
 BOTH = f"{FLOOR}latency 2.50 %, speedup 0 %. 3 % in latency needs 4 trials."
 
 
-@pytest.fixture
-def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    url = f"sqlite:///{tmp_path / 'results.db'}"
+@pytest.fixture(scope="module")
+def floor_url(store_once: Store) -> str:
     history = make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0"))
     validation = [
         make_trial(
@@ -44,10 +40,13 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         )
         for number in range(6)
     ]
-    with open_database(url, migrate=True) as database:
-        save_trials(database, [*history, *validation])
-    monkeypatch.setenv(DATABASE, url)
-    return url
+    return store_once([*history, *validation])
+
+
+@pytest.fixture
+def url(floor_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv(DATABASE, floor_url)
+    return floor_url
 
 
 def test_the_overview_says_what_can_be_seen(url: str) -> None:
@@ -82,8 +81,7 @@ def test_every_table_of_cases_has_noise_floor_and_trials(url: str, page: Page) -
             assert "trials" in each.titled, each.key
 
 
-def test_a_floor_that_nobody_measured_is_no_column(filled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(DATABASE, filled_url)
+def test_a_floor_that_nobody_measured_is_no_column(filled_here: str) -> None:
     (table,) = (each for each in tables_of(Link(page=Page.MODES, goal="memory")) if each.key == "modes-best")
     assert "noise" not in table.titled
     assert "trials" in table.titled

@@ -1,4 +1,6 @@
-"""The examples of the notebook page run as they stand there, against a served dashboard and its database."""
+"""The examples of the pages for notebooks and of the API run as they stand there, against a served dashboard
+and its database.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,15 @@ from tests.dashboard.serving import served
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "notebook.md").read_text()
-OVER_HTTP, FROM_PARQUET, WITH_PACKAGE = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+EXAMPLE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+OVER_HTTP, FROM_PARQUET, WITH_PACKAGE = EXAMPLE.findall(PAGE)
+(OF_THE_API,) = EXAMPLE.findall((ROOT / "docs" / "api.md").read_text())
 
 
-def run(code: str, folder: Path, **variables: str) -> str:
+def run(code: str, folder: Path, *arguments: str, **variables: str) -> str:
     (folder / "cell.py").write_text(code)
     done = subprocess.run(
-        [sys.executable, "-W", "error", "cell.py"],
+        [sys.executable, "-W", "error", "cell.py", *arguments],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
         capture_output=True,
@@ -39,8 +43,11 @@ def test_over_http(filled_url: str, tmp_path: Path) -> None:
     assert len(OVER_HTTP.strip().splitlines()) <= 40
     with served(filled_url, tmp_path / "log") as running:
         printed = run(OVER_HTTP, tmp_path, COMPILEWATCH_API=running.origin)
+        history = run(OF_THE_API, tmp_path, running.origin)
     # 10 ms times the share that the fixture gives the default strategy on the first build
-    assert re.search(r"^2\.11\.0 +bert-base +default +7\.\d+$", printed, re.MULTILINE)
+    of_bert = re.compile(r"^2\.11\.0 +bert-base +default +7\.\d+$", re.MULTILINE)
+    assert of_bert.search(printed)
+    assert of_bert.search(history)
     assert re.search(r"matched|compared|cases", printed)
 
 

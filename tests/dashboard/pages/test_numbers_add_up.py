@@ -464,13 +464,6 @@ def check_others(database: Database, snapshot: Snapshot, trials: History, machin
         check_regressions(shown(Page.REGRESSIONS, state=("new",)))
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("numbers") / "empty.db"
-    open_database(f"sqlite:///{path}", migrate=True).close()
-    return path
-
-
 def _over(template: Path, folder: Path, examples: int) -> None:
     numbers = iter(range(10**9))
 
@@ -492,11 +485,8 @@ def _over(template: Path, folder: Path, examples: int) -> None:
     run()
 
 
-def test_numbers_add_up(template: Path, tmp_path: Path) -> None:
-    _over(template, tmp_path, 8)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-def test_numbers_add_up_over_many_histories(template: Path, tmp_path: Path) -> None:
-    _over(template, tmp_path, 500)
+@pytest.mark.parametrize(
+    "examples", [5, pytest.param(500, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])]
+)
+def test_numbers_add_up(empty_url: str, tmp_path: Path, examples: int) -> None:
+    _over(Path(empty_url.removeprefix("sqlite:///")), tmp_path, examples)

@@ -22,8 +22,9 @@ from dashboard.reports.freeze import freeze_link
 from dashboard.reports.page import render
 from dashboard.reports.sections import sections
 from db.wording import units
-from tests.dashboard.conftest import DATABASE, opened
+from tests.dashboard.conftest import opened
 
+pytestmark = pytest.mark.usefixtures("recorded_here")
 LINKS = [
     Link(page=Page.BREAK_EVEN, focus="bert-base", steps=2_000, restarts=50, price=7.5),
     Link(page=Page.BREAK_EVEN, focus="lstm-cell", scale="log"),
@@ -99,18 +100,12 @@ def _written(value: object, form: str) -> str:
     return form % value if "%" in form else str(value)
 
 
-@pytest.fixture(autouse=True)
-def _recorded(recorded_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(DATABASE, recorded_url)
-
-
 @pytest.mark.parametrize("link", LINKS, ids=href)
 def test_a_screen_and_a_report_say_what_the_parts_say(link: Link) -> None:
     snapshot = Snapshot.now()
     view = resolved_view(link, snapshot, read_choices(snapshot))
     found = CONTENTS[link.page](snapshot, view.link)
     test = opened(link)
-    assert not test.exception
     screen = of_screen(test)
     report = freeze_link(href(link), title=None, by="ann", at=datetime(2026, 11, 20, tzinfo=UTC))
     appendix = len(sections(found.appendix()))

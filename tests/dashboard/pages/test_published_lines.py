@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from dashboard.links.links import Link, Page
@@ -12,31 +10,29 @@ from dashboard.render.published_lines import FIGURES_PER_CASE, published_lines
 from db.engine.session import open_database
 from db.interchange.published import published_for
 from db.metrics.cases import summarize_cases
-from db.queries.filters import Filters
 from db.queries.trials import trials_frame
-from db.records.trial import Task, Workload
-from db.store.trials import save_trials
+from db.records.trial import Task, Trial, Workload
 from tests.builders import MS, make_imported, make_trial, make_workload
-from tests.dashboard.conftest import DATABASE, opened, texts
+from tests.dashboard.conftest import Store, opened, texts
 
 UNET = {"shape": {"latent_size": 64}, "dtype": "float16", "batch_size": 2, "item": "step"}
 
 
-def _lines(path: Path, workload: Workload, *strategies: str) -> list[str]:
-    with open_database(f"sqlite:///{path}", migrate=True) as database:
-        save_trials(
-            database,
-            [
-                make_trial(workload=workload, strategy=name, latency_ns=8 * MS, control_latency_ns=12 * MS)
-                for name in strategies
-            ],
-        )
-        frame = trials_frame(database, Filters())
+def _trials(workload: Workload, *strategies: str) -> list[Trial]:
+    return [
+        make_trial(workload=workload, strategy=name, latency_ns=8 * MS, control_latency_ns=12 * MS)
+        for name in strategies
+    ]
+
+
+def _lines(store: Store, trials: list[Trial]) -> list[str]:
+    with open_database(store(trials), read_only=True) as database:
+        frame = trials_frame(database)
     return published_lines(with_labels(summarize_cases(frame)))
 
 
-def test_a_line_gives_the_own_speedup_and_the_published_ones(tmp_path: Path) -> None:
-    (line,) = _lines(tmp_path / "a.db", make_workload("sd-unet", **UNET), "eager", "reduce-overhead")
+def test_a_line_gives_the_own_speedup_and_the_published_ones(store: Store) -> None:
+    (line,) = _lines(store, _trials(make_workload("sd-unet", **UNET), "eager", "reduce-overhead"))
     known = published_for(
         "sd-unet", task=Task.INFERENCE, dtype="float16", shape={"latent_size": 64}, mode="reduce-overhead"
     )
@@ -49,41 +45,31 @@ def test_a_line_gives_the_own_speedup_and_the_published_ones(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "other", [{"shape": {"latent_size": 32}}, {"dtype": "float32"}, {"task": Task.TRAINING}]
 )
-def test_another_size_precision_or_task_is_not_the_same(tmp_path: Path, other: dict[str, object]) -> None:
-    assert _lines(tmp_path / "a.db", make_workload("sd-unet", **UNET | other), "reduce-overhead") == []
+def test_another_size_precision_or_task_is_not_the_same(store: Store, other: dict[str, object]) -> None:
+    assert _lines(store, _trials(make_workload("sd-unet", **UNET | other), "reduce-overhead")) == []
 
 
-def test_a_variant_is_not_its_mode(tmp_path: Path) -> None:
-    assert _lines(tmp_path / "a.db", make_workload("sd-unet", **UNET), "reduce-overhead+dynamic") == []
+def test_a_variant_is_not_its_mode(store: Store) -> None:
+    assert _lines(store, _trials(make_workload("sd-unet", **UNET), "reduce-overhead+dynamic")) == []
 
 
-def test_nothing_stands_beside_what_was_imported(tmp_path: Path) -> None:
+def test_nothing_stands_beside_what_was_imported(store: Store) -> None:
     imported = make_imported(
         workload=make_workload("sd-unet", version="imported-timm-csv", **UNET), strategy="reduce-overhead"
     )
-    with open_database(f"sqlite:///{tmp_path / 'a.db'}", migrate=True) as database:
-        save_trials(database, [imported])
-    (own,) = _lines(tmp_path / "a.db", make_workload("sd-unet", **UNET), "reduce-overhead")
-    assert own.startswith("sd-unet with reduce-overhead: 1.5")
+    own = _trials(make_workload("sd-unet", **UNET), "reduce-overhead")
+    (line,) = _lines(store, [imported, *own])
+    assert line.startswith("sd-unet with reduce-overhead: 1.5")
 
 
-def test_modes_shows_the_lines_and_nothing_where_there_are_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, workload in (("unet", make_workload("sd-unet", **UNET)), ("own", make_workload("mlp"))):
-        _lines(tmp_path / f"{name}.db", workload, "eager", "reduce-overhead")
-    monkeypatch.setenv(DATABASE, f"sqlite:///{tmp_path / 'unet.db'}")
+def test_modes_and_trends_show_the_lines_beside_their_speedups(store: Store) -> None:
+    store(_trials(make_workload("sd-unet", **UNET), "eager", "reduce-overhead"))
     assert "published elsewhere" in texts(opened(Link(page=Page.MODES)))
-    monkeypatch.setenv(DATABASE, f"sqlite:///{tmp_path / 'own.db'}")
-    assert "published elsewhere" not in texts(opened(Link(page=Page.MODES)))
-
-
-def test_trends_shows_them_beside_the_speedup_of_the_workload_in_the_chart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _lines(tmp_path / "unet.db", make_workload("sd-unet", **UNET), "eager", "reduce-overhead")
-    monkeypatch.setenv(DATABASE, f"sqlite:///{tmp_path / 'unet.db'}")
-    assert "sd-unet with reduce-overhead: 1.50x here; published elsewhere" in texts(
-        opened(Link(page=Page.TRENDS))
-    )
+    said = texts(opened(Link(page=Page.TRENDS)))
+    assert "sd-unet with reduce-overhead: 1.50x here; published elsewhere" in said
     assert "published elsewhere" not in texts(opened(Link(page=Page.TRENDS, metric="latency")))
+
+
+def test_modes_shows_nothing_where_there_are_none(store: Store) -> None:
+    store(_trials(make_workload("mlp"), "eager", "reduce-overhead"))
+    assert "published elsewhere" not in texts(opened(Link(page=Page.MODES)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -20,16 +19,15 @@ from db.store.requests import cancel_request, insert_request, new_request, save_
 from db.store.schedules import pause_schedule, save_schedule
 from db.store.trials import end_run, save_trials, start_run
 from tests.builders import START, make_build, make_history, make_imported, make_machine, make_trial
-from tests.dashboard.conftest import DATABASE, OpenPage, opened, texts
+from tests.dashboard.conftest import OpenPage, Store, opened, texts
 
 HOSTILE = "![x](http://evil.example/a.png) *bold* :smile:"
 Write = Callable[[Database], object]
 
 
 @pytest.fixture
-def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Write], None]:
+def stored(store: Store) -> Callable[[Write], None]:
     """Two machines with a run each of 12 and of 4 trials; what a test writes goes on top."""
-    url = f"sqlite:///{tmp_path / 'results.db'}"
     gpu = make_history(workloads=("mlp", "bert-base"), builds=("2.13.0",), trials_per_case=3)
     cpu = make_history(
         workloads=("mlp",),
@@ -38,9 +36,7 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Write],
         trials_per_case=2,
         start=START - timedelta(days=2),
     )
-    with open_database(url, migrate=True) as database:
-        save_trials(database, [*gpu, *cpu])
-    monkeypatch.setenv(DATABASE, url)
+    url = store([*gpu, *cpu])
 
     def write(change: Write) -> None:
         with open_database(url) as database:
@@ -67,7 +63,6 @@ def _table(test: AppTest, column: str):
 def test_a_running_run_shows_stored_and_planned_trials(stored: Callable[[Write], None]) -> None:
     stored(_announce)
     test = opened(Link(page=Page.RUNS))
-    assert not test.exception
     rows = _table(test, "run_id").set_index("run_id")
     run = rows.loc["run-gpu-box-3-0-0000"]
     assert (run["state"], run["trials"], run["progress"]) == ("▶ running", 12, 25.0)
@@ -95,8 +90,8 @@ def test_results_of_another_tool_name_their_format(stored: Callable[[Write], Non
     assert rows.loc["theirs", "state"] == "↓ imported from dynamo-csv"
 
 
-def test_machine_and_suite_choose_runs(stored: Callable[[Write], None], tmp_path: Path) -> None:
-    with open_database(f"sqlite:///{tmp_path / 'results.db'}", read_only=True) as database:
+def test_machine_and_suite_choose_runs(stored: Callable[[Write], None], sqlite_url: str) -> None:
+    with open_database(sqlite_url, read_only=True) as database:
         frame = machines(database)
     cpu = str(frame.loc[frame["machine"] == "cpu-box", "machine_id"].iloc[0])
     test = opened(Link(page=Page.RUNS, machine=cpu))
@@ -145,17 +140,12 @@ def test_cancelled_trials_are_counted_apart_from_failed_ones(stored: Callable[[W
     assert machines.loc["gpu-box-3", "cancelled"] == 2
 
 
-def test_builds_are_named_by_what_differs_on_their_machine(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_builds_are_named_by_what_differs_on_their_machine(store: Store) -> None:
     """Not by what differs from the same torch on another machine."""
-    trials = [
+    store(
         make_trial(machine=make_machine(name, device_name=name), build=make_build(driver=driver), run_id=name)
         for name, driver in (("gpu-box-3", "570.1"), ("cpu-box", "580.1"))
-    ]
-    with open_database(sqlite_url) as database:
-        save_trials(database, trials)
-    monkeypatch.setenv(DATABASE, sqlite_url)
+    )
     assert list(_table(opened(Link(page=Page.RUNS)), "run_id")["build"]) == ["torch 2.13.0"] * 2
 
 
@@ -198,21 +188,11 @@ def test_nothing_asked_and_nothing_planned_say_what_to_do(filled: OpenPage) -> N
     assert "No schedule is stored" in said
 
 
-def test_names_from_outside_stay_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    url = f"sqlite:///{tmp_path / 'results.db'}"
-    with open_database(url, migrate=True) as database:
-        save_trials(database, [make_trial(machine=make_machine(HOSTILE), suite=HOSTILE)])
-        start_run(
-            database,
-            run_id=HOSTILE,
-            suite=HOSTILE,
-            label=HOSTILE,
-            started_at=START,
-            planned_trials=3,
-        )
-    monkeypatch.setenv(DATABASE, url)
+def test_names_from_outside_stay_text(store: Store) -> None:
+    named = {"run_id": HOSTILE, "suite": HOSTILE, "label": HOSTILE}
+    with open_database(store([make_trial(machine=make_machine(HOSTILE), suite=HOSTILE)])) as database:
+        start_run(database, **named, started_at=START, planned_trials=3)
     test = opened(Link(page=Page.RUNS))
-    assert not test.exception
     (bar,) = test.get("progress")
     kinds = (test.markdown, test.caption, test.info)
     said = [bar.proto.text, *(str(element.value) for kind in kinds for element in kind)]
@@ -230,7 +210,6 @@ def test_a_long_queue_is_listed_in_part_and_says_so(stored: Callable[[Write], No
 
     stored(ask)
     test = opened(Link(page=Page.RUNS))
-    assert not test.exception
     assert _table(test, "asked_by")["request_id"].tolist() == [f"request-{number}" for number in range(200)]
     assert "The first 200 of the queue are listed; 1,800 more wait." in texts(test)
     report = freeze_link(href(Link(page=Page.RUNS)), title=None, by="ann", at=START)

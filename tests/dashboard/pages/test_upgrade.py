@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -20,7 +18,6 @@ from streamlit.testing.v1 import AppTest
 from dashboard.links.links import Link, Page
 from dashboard.pages.upgrade import charts
 from dashboard.render.verdict_words import SIDES_HELP
-from dashboard.server.first_answer import content_of
 from db.engine.session import open_database
 from db.judge.compare.upgrade import compare_builds
 from db.judge.policy import Policy
@@ -28,17 +25,15 @@ from db.judge.vocabulary import Metric, Verdict
 from db.queries.facets import builds, machines
 from db.queries.filters import Filters
 from db.queries.trials import trials_frame
-from db.store.trials import save_trials
 from tests.builders import MS, START, make_build, make_history
-from tests.dashboard.conftest import DATABASE, OpenPage, opened, texts
+from tests.dashboard.conftest import DATABASE, OpenPage, Store, opened, texts
 
 HOSTILE = "![x](http://evil.example/a.png) <b>*bold*</b> :smile: $x$"
 
 
 @pytest.fixture(scope="module")
-def upgrade_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+def upgrade_url(store_once: Store) -> str:
     """To 2.13 bert-base default gets 12 % slower, mlp max-autotune fails, resnet-50 default is gone."""
-    url = f"sqlite:///{tmp_path_factory.mktemp('upgrade') / 'results.db'}"
 
     def latency_ns(workload: str, strategy: str, run: int) -> float:
         slower = 1.12 if (workload, strategy, run) == ("bert-base", "default", 1) else 1.0
@@ -54,31 +49,13 @@ def upgrade_url(tmp_path_factory: pytest.TempPathFactory) -> str:
         start=START - timedelta(days=3),
     )
     gone = ("resnet-50", "default", "2.13.0")
-    with open_database(url, migrate=True) as database:
-        kept = (t for t in trials if (t.workload.name, t.strategy.name, t.build.torch) != gone)
-        save_trials(database, kept)
-    return url
+    return store_once(t for t in trials if (t.workload.name, t.strategy.name, t.build.torch) != gone)
 
 
 @pytest.fixture
 def upgrade(upgrade_url: str, monkeypatch: pytest.MonkeyPatch) -> OpenPage:
     monkeypatch.setenv(DATABASE, upgrade_url)
     return opened
-
-
-def test_a_rerun_makes_the_page_of_a_link_no_second_time(
-    upgrade_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """At a million trials that is 50 ms for every filter that goes on and off again."""
-    monkeypatch.setenv(DATABASE, upgrade_url)
-    found = content_of(Link(page=Page.UPGRADE))
-    assert found is not None
-    again = content_of(found[0].link)
-    other = content_of(replace(found[0].link, metric=Metric.COMPILE_COST))
-    assert again is not None
-    assert other is not None
-    assert again[0] is found[0]
-    assert other[0].parts != found[0].parts
 
 
 def _ids(url: str) -> dict[str, str]:
@@ -217,14 +194,11 @@ def test_failing_and_missing_cases_have_a_row_and_a_reason(upgrade: OpenPage) ->
     )
 
 
-def test_of_many_cases_left_out_every_one_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    url = f"sqlite:///{tmp_path / 'results.db'}"
+def test_of_many_cases_left_out_every_one_is_listed(store: Store) -> None:
     names = tuple(f"model-{number}" for number in range(8))
     trials = make_history(workloads=names, strategies=("eager", "default"), builds=("2.12.0", "2.13.0"))
     gone = {*names[1:]}
-    with open_database(url, migrate=True) as database:
-        save_trials(database, (t for t in trials if t.build.torch == "2.12.0" or t.workload.name not in gone))
-    monkeypatch.setenv(DATABASE, url)
+    store(t for t in trials if t.build.torch == "2.12.0" or t.workload.name not in gone)
     test = opened(Link(page=Page.UPGRADE))
     assert "and 9 more" in texts(test)
     table = next(
@@ -300,7 +274,6 @@ def test_one_build_is_an_empty_state_that_says_what_to_do(filled: OpenPage, fill
         frame = machines(database)
     cpu = str(frame.loc[frame["machine"] == "cpu-box", "machine_id"].iloc[0])
     test = filled(Link(page=Page.UPGRADE, machine=cpu))
-    assert not test.exception
     assert "only one build was measured on cpu-box" in texts(test)
     assert not test.get("vega_lite_chart")
 
@@ -308,7 +281,6 @@ def test_one_build_is_an_empty_state_that_says_what_to_do(filled: OpenPage, fill
 def test_the_same_build_on_both_sides_is_a_sentence(upgrade: OpenPage, upgrade_url: str) -> None:
     build = _ids(upgrade_url)["2.13.0"]
     test = upgrade(Link(page=Page.UPGRADE, base=build, head=build))
-    assert not test.exception
     assert "are the same trials" in texts(test)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
 from pathlib import Path
 
@@ -60,10 +61,12 @@ def test_an_empty_database_offers_nothing(sqlite_database: Database) -> None:
     assert (found.newest_machine, found.newest_result_at, found.oldest_run_at) == (None, None, None)
 
 
-def test_what_is_written_and_what_is_gone_is_seen_at_once(tmp_path: Path) -> None:
-    first, second = (
-        open_database(f"sqlite:///{tmp_path / name}", migrate=True) for name in ("first.db", "second.db")
-    )
+def test_what_is_written_and_what_is_gone_is_seen_at_once(
+    sqlite_database: Database, empty_url: str, tmp_path: Path
+) -> None:
+    first, copy = sqlite_database, tmp_path / "second.db"
+    shutil.copyfile(empty_url.removeprefix("sqlite:///"), copy)
+    second = open_database(f"sqlite:///{copy}")
     asked = first
     known = KnownBuilds(lambda build_ids: builds(asked, build_ids))
     save_trials(first, TRIALS)

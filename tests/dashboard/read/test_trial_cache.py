@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from sqlalchemy import Connection
 
 from dashboard.read.trial_cache import TrialCache
 from db.engine.session import Database, open_database
@@ -18,7 +18,7 @@ from db.metrics.eligibility import without_canaries
 from db.metrics.trend import series_points
 from db.queries.filters import Filters
 from db.queries.run_parts import measured_builds
-from db.queries.trials import trials_frame, trials_of_runs
+from db.queries.trials import trials_frame
 from db.records.trial import FailureKind, Task, Trial
 from db.store.retention import compact_samples
 from db.store.trials import save_trials
@@ -29,12 +29,6 @@ STRATEGIES = ("eager", "default", "max-autotune")
 MACHINES = ("gpu-box-3", "gpu-box-4")
 BUILDS = ("2.11.0", "2.12.0", "2.13.0")
 READS = 3
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    with open_database(f"sqlite:///{tmp_path / 'grows.db'}", migrate=True) as opened:
-        yield opened
 
 
 class Writes:
@@ -150,46 +144,37 @@ def _check_random_writes(database: Database, seed: int, writes_made: int) -> Non
             pd.testing.assert_frame_equal(found, expected, check_exact=True, obj=f"{name} of {filters}")
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_what_is_kept_equals_a_read_from_nothing(database: Database, seed: int) -> None:
-    _check_random_writes(database, seed, writes_made=10)
+@pytest.mark.parametrize(
+    ("seed", "writes_made"),
+    [
+        (0, 10),
+        (1, 10),
+        *(
+            pytest.param(seed, 30, marks=[pytest.mark.slow, pytest.mark.timeout(900)])
+            for seed in range(100, 120)
+        ),
+    ],
+)
+def test_what_is_kept_equals_a_read_from_nothing(
+    sqlite_database: Database, seed: int, writes_made: int
+) -> None:
+    _check_random_writes(sqlite_database, seed, writes_made)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("seed", range(100, 120))
-def test_what_is_kept_equals_a_read_from_nothing_often(database: Database, seed: int) -> None:
-    _check_random_writes(database, seed, writes_made=30)
-
-
-def test_only_runs_that_grew_are_read(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    writes, kept = Writes(1), TrialCache()
-    for _ in range(4):
-        writes._tonight(database)
-    asked: list[list[str]] = []
-
-    def counted(connection: Connection, filters: Filters, run_ids: list[str]) -> pd.DataFrame:
-        asked.append(run_ids)
-        return trials_of_runs(connection, filters, run_ids)
-
-    monkeypatch.setattr("dashboard.read.trial_cache.trials_of_runs", counted)
-    kept.points(database, Filters())
-    run_id, machine, start = writes.runs[-1]
-    save_trials(database, writes._of(run_id, machine, start, 1))
-    kept.points(database, Filters())
-    assert asked == [sorted(run for run, *_ in writes.runs), [run_id]]
-
-
-def test_rows_that_are_too_many_are_read_again(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_are_too_many_are_read_again(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("dashboard.read.trial_cache.MOST_ROWS", 10)
-    _check_random_writes(database, 7, writes_made=4)
+    _check_random_writes(sqlite_database, 7, writes_made=4)
 
 
-def test_a_database_put_in_the_place_of_another_is_read_anew(tmp_path: Path) -> None:
+def test_a_database_put_in_the_place_of_another_is_read_anew(empty_url: str, tmp_path: Path) -> None:
     """The same run with as many trials at the same time, of other figures, as after a restored backup."""
     kept, found = TrialCache(), []
     for place, latency_ns in enumerate((8 * MS, 9 * MS)):
-        with open_database(f"sqlite:///{tmp_path / str(place)}.db", migrate=True) as other:
+        copy = tmp_path / f"{place}.db"
+        shutil.copyfile(empty_url.removeprefix("sqlite:///"), copy)
+        with open_database(f"sqlite:///{copy}") as other:
             save_trials(other, [make_trial(trial_id="one", latency_ns=latency_ns, spread=0)])
             if place == 0:
                 save_trials(other, [make_trial(trial_id="two", started_at=START + timedelta(days=1))])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -14,8 +11,7 @@ from starlette.routing import Mount, Route
 
 from dashboard.server.server import BasePath, usable_prefix
 from db.errors import ConfigError
-from tests.dashboard.asking import ask
-from tests.dashboard.serving import served
+from tests.dashboard.asking import ask, whole_application
 
 
 def _where(request: Request) -> Response:
@@ -55,14 +51,14 @@ def test_the_prefix_alone_gets_its_slash() -> None:
     assert (reply.status, reply.headers["location"]) == (308, "/team/cw/?view=abc")
 
 
-def test_the_api_tells_its_clients_the_path(filled_url: str, tmp_path: Path) -> None:
+def test_the_api_tells_its_clients_the_path(filled_here: str) -> None:
     """Without it a client made from the document asks the root of the host, which is another site's."""
-    with served(filled_url, tmp_path / "log", "--base-path", "/team/cw") as running:
+    with whole_application(base_path="/team/cw") as app:
         for asked in ("/team/cw/api/v1/openapi.json", "/api/v1/openapi.json"):
-            document = json.loads(running.get(asked).body)
+            document = ask(app, asked).json
             assert document["servers"] == [{"url": "/team/cw"}]
         assert "/api/v1/machines" in document["paths"]
-        assert running.get("/team/cw/api/v1/machines").status == 200
+        assert ask(app, "/team/cw/api/v1/machines").status == 200
 
 
 def test_a_path_that_only_begins_alike_is_not_below() -> None:

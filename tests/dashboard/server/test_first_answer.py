@@ -6,11 +6,12 @@ import html
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from threading import Event, Thread
 
 import pytest
+from starlette.applications import Starlette
 
 from dashboard.links.links import Link, Page, href
 from dashboard.login.access import Role
@@ -19,14 +20,15 @@ from dashboard.pages.parts import Chart, Figures, Table, flat
 from dashboard.read.snapshots import Snapshot
 from dashboard.server import first_answer
 from dashboard.server.first_answer import LATELY_S, FirstAnswers, content_of
+from dashboard.server.server import EMBED_VARIABLE
 from db.engine.session import open_database
 from db.records.access import Proxy, Roles, SignIn
 from db.records.requests import RequestKind, RequestSpec
 from db.store.requests import new_request, save_request
 from db.store.trials import save_trials
 from tests.builders import make_history
+from tests.dashboard.asking import ask, whole_application
 from tests.dashboard.conftest import DATABASE
-from tests.dashboard.serving import Served, served, served_with_sign_in
 
 LINKS = [
     Link(page=Page.OVERVIEW),
@@ -43,17 +45,26 @@ WIKI = "https://wiki.example.org"
 
 
 @pytest.fixture(scope="module")
-def server(filled_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    log = tmp_path_factory.mktemp("first") / "log"
-    with served(filled_url, log, COMPILEWATCH_EMBED_ORIGINS=WIKI) as running:
-        yield running
-    assert "Traceback" not in log.read_text()
+def server(filled_url: str) -> Iterator[Starlette]:
+    with over(filled_url, **{EMBED_VARIABLE: WIKI}) as app:
+        yield app
 
 
-def first(server: Served, link: Link) -> str:
+@contextmanager
+def over(url: str, *, sign_in: SignIn | None = None, **environment: str) -> Iterator[Starlette]:
+    """The whole application over the database at `url`."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {DATABASE: url, EMBED_VARIABLE: "", **environment}.items():
+            patch.setenv(name, value)
+        Snapshot.now()
+        with whole_application(sign_in=sign_in) as app:
+            yield app
+
+
+def first(server: Starlette, path: str, **headers: str) -> str:
     """The part of the answer that says what the page says, asked for until it is made."""
     for _ in range(40):
-        body = server.get(f"/{href(link)}").body.decode()
+        body = ask(server, path, **headers).body.decode()
         if 'id="first"' in body:
             return body
     raise AssertionError("no first answer")
@@ -64,14 +75,10 @@ def plain(body: str) -> str:
 
 
 @pytest.mark.parametrize("link", LINKS, ids=href)
-def test_it_says_what_the_page_says(
-    server: Served, filled_url: str, monkeypatch: pytest.MonkeyPatch, link: Link
-) -> None:
-    monkeypatch.setenv(DATABASE, filled_url)
-    Snapshot.now()
+def test_it_says_what_the_page_says(server: Starlette, link: Link) -> None:
     found = content_of(link)
     assert found is not None
-    body = first(server, link)
+    body = first(server, f"/{href(link)}")
     said = plain(body[body.index('id="first"') :])
     assert found[0].headline in said
     figures = [each for part in found[0].parts if isinstance(part, Figures) for each in part.figures]
@@ -88,43 +95,38 @@ def test_it_says_what_the_page_says(
     assert html.escape(found[0].headline) in body[: body.index("</head>")]
 
 
-def test_its_preview_shows_the_chart_of_the_view(server: Served) -> None:
-    body = first(server, LINKS[1])
+def test_its_preview_shows_the_chart_of_the_view(server: Starlette) -> None:
+    body = first(server, f"/{href(LINKS[1])}")
     picture = html.unescape(re.search(r'property="og:image" content="([^"]+)"', body)[1])  # type: ignore[index]
-    assert picture.startswith(f"{server.origin}/chart/break-even/break-even-curves.png?focus=bert-base")
-    answer = server.get(picture.removeprefix(server.origin))
+    assert picture.startswith("http://testserver/chart/break-even/break-even-curves.png?focus=bert-base")
+    answer = ask(server, picture.removeprefix("http://testserver"))
     assert answer.status == 200
     assert answer.body.startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("signed_in", [False, True])
-def test_its_preview_has_the_address_under_which_people_come(
-    filled_url: str, tmp_path: Path, signed_in: bool
-) -> None:
+def test_its_preview_has_the_address_under_which_people_come(filled_url: str, signed_in: bool) -> None:
     """A proxy in front ends their HTTPS, so what a request says of itself is another address."""
     public = "https://cw.example.org/team"
     sign_in = SignIn(
         base_url=public, proxy=Proxy(addresses=("127.0.0.1",)), roles=Roles(everyone=Role.VIEWER)
     )
-    name, value = ("SIGN_IN", sign_in.revealed()) if signed_in else ("PUBLIC_URL", f"{public}/")
-    with served(filled_url, tmp_path / "log", **{f"COMPILEWATCH_{name}": value}) as running:
-        for _ in range(40):
-            body = running.get("/modes", X_Forwarded_User="ann").body.decode()
-            if 'id="first"' in body:
-                break
+    configured = {} if signed_in else {"COMPILEWATCH_PUBLIC_URL": f"{public}/"}
+    with over(filled_url, sign_in=sign_in if signed_in else None, **configured) as app:
+        body = first(app, "/modes", client="127.0.0.1", x_forwarded_user="ann")
     assert f'property="og:image" content="{public}/chart/modes/modes-map.png"' in body
 
 
-def test_a_chart_has_an_address_as_a_picture_and_as_a_frame(server: Served) -> None:
-    drawn = server.get("/chart/trends/trend.svg?metric=latency")
+def test_a_chart_has_an_address_as_a_picture_and_as_a_frame(server: Starlette) -> None:
+    drawn = ask(server, "/chart/trends/trend.svg?metric=latency")
     assert (drawn.status, drawn.headers["content-type"]) == (200, "image/svg+xml")
     assert b"<svg" in drawn.body
-    framed = server.get("/embed/overview/overview-speedups")
+    framed = ask(server, "/embed/overview/overview-speedups")
     assert framed.status == 200
     assert b"<svg" in framed.body
     assert framed.headers["content-security-policy"].endswith(f"frame-ancestors {WIKI}")
     assert "x-frame-options" not in framed.headers
-    page = server.get("/trends")
+    page = ask(server, "/trends")
     assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
     assert page.headers["x-frame-options"] == "DENY"
 
@@ -132,44 +134,41 @@ def test_a_chart_has_an_address_as_a_picture_and_as_a_frame(server: Served) -> N
 @pytest.mark.parametrize(
     "path", ["/chart/trends/gone.svg", "/chart/nowhere/trend.png", "/embed/guide/policy", "/embed//trend"]
 )
-def test_what_is_no_chart_is_a_sentence(server: Served, path: str) -> None:
-    answer = server.get(path)
+def test_what_is_no_chart_is_a_sentence(server: Starlette, path: str) -> None:
+    answer = ask(server, path)
     assert answer.status == 404
     assert (b"Charts there: " in answer.body) == ("//" not in path)
     assert b"Traceback" not in answer.body
 
 
-def test_no_site_frames_anything_unless_the_configuration_names_it(filled_url: str, tmp_path: Path) -> None:
-    with served(filled_url, tmp_path / "log") as running:
-        framed = running.get("/embed/overview/overview-speedups")
+def test_no_site_frames_anything_unless_the_configuration_names_it(filled_url: str) -> None:
+    with over(filled_url) as app:
+        framed = ask(app, "/embed/overview/overview-speedups")
     assert framed.headers["content-security-policy"].endswith("frame-ancestors 'none'")
     assert framed.headers["x-frame-options"] == "DENY"
 
 
-def test_who_is_not_signed_in_gets_nothing_of_it(recorded_url: str, tmp_path: Path) -> None:
-    with served_with_sign_in(recorded_url, tmp_path, Roles(everyone=Role.VIEWER)) as signing:
-        for path in (
-            "/",
-            "/?view=wall",
-            "/break-even",
-            "/chart/overview/overview-speedups.svg",
-            "/embed/trends/trend",
-        ):
+def test_who_is_not_signed_in_gets_nothing_of_it(filled_url: str) -> None:
+    sign_in = SignIn(
+        base_url="http://127.0.0.1:8501",
+        issuer="https://login.example",
+        client_id="compilewatch",
+        client_secret="s",
+        roles=Roles(everyone=Role.VIEWER),
+    )
+    charts = ("/chart/overview/overview-speedups.svg", "/embed/trends/trend")
+    with over(filled_url, sign_in=sign_in) as app:
+        for path in ("/", "/?view=wall", "/break-even", *charts):
             for accept in ("text/html", "*/*"):
-                answer = signing.server.get(path, accept=accept)
+                answer = ask(app, path, accept=accept)
                 assert answer.status in (303, 401)
-                assert b'id="first"' not in answer.body
-                assert b"bert-base" not in answer.body
-                assert b"<svg" not in answer.body
+                assert not re.search(rb'id="first"|bert-base|<svg', answer.body)
 
 
-def test_the_wall_says_what_the_overview_says_without_controls_and_anew(
-    server: Served, filled_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(DATABASE, filled_url)
+def test_the_wall_says_what_the_overview_says_without_controls_and_anew(server: Starlette) -> None:
     found = content_of(Link())
     assert found is not None
-    answer = server.get("/?view=wall")
+    answer = ask(server, "/?view=wall")
     body = answer.body.decode()
     said = plain(body)
     assert answer.status == 200
@@ -183,9 +182,8 @@ def test_the_wall_says_what_the_overview_says_without_controls_and_anew(
 
 
 def test_an_answer_that_fails_is_left_out_and_made_again(
-    filled_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    filled_here: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv(DATABASE, filled_url)
     Snapshot.now()
     answers = FirstAnswers(patience_s=60)
     with monkeypatch.context() as patch:
@@ -196,9 +194,8 @@ def test_an_answer_that_fails_is_left_out_and_made_again(
 
 
 def test_a_trial_that_is_not_there_has_no_first_answer_and_no_line_in_the_log(
-    filled_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    filled_here: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv(DATABASE, filled_url)
     Snapshot.now()
     assert FirstAnswers(patience_s=60).of(Page.TRIAL, {"trial": ["gone"]}) is None
     assert not caplog.records
@@ -273,8 +270,9 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_what_nobody_waits_for_any_more_is_not_made(filled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(DATABASE, filled_url)
+def test_what_nobody_waits_for_any_more_is_not_made(
+    filled_here: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Snapshot.now()
     hold, made = Event(), []
 

@@ -6,8 +6,6 @@ import gzip
 import json
 import re
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,8 +18,11 @@ from dashboard.links.links import Page
 from dashboard.server import server
 from dashboard.server.headers import CompressedStatic, SecurityHeaders, content_security_policy
 from dashboard.server.index_page import index_pages
+from dashboard.server.same_site import SameSite
 from db.errors import CompilewatchError, DatabaseError
-from tests.dashboard.serving import ROOT, Served, served
+from tests.dashboard.asking import ask, whole_application
+from tests.dashboard.conftest import DATABASE
+from tests.dashboard.serving import Served, served
 
 
 @pytest.fixture(scope="module")
@@ -110,16 +111,6 @@ def test_health_tells_the_data_version(server_of: Served) -> None:
     assert answer["data_version"] >= 1
 
 
-def test_health_is_unavailable_once_the_database_is_gone(tmp_path: Path, empty_url: str) -> None:
-    copy = tmp_path / "copy.db"
-    copy.write_bytes(Path(empty_url.removeprefix("sqlite:///")).read_bytes())
-    with served(f"sqlite:///{copy}", tmp_path / "log") as running:
-        copy.write_bytes(b"this is no database " * 500)
-        answer = running.get("/healthz")
-    assert answer.status == 503
-    assert json.loads(answer.body)["message"]
-
-
 @pytest.mark.parametrize(
     ("first", "more", "status"),
     [
@@ -190,50 +181,29 @@ def test_the_policy_allows_exactly_the_inline_scripts_of_the_pages() -> None:
     assert "script-src 'self' 'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI=';" in policy + ";"
 
 
-def test_headers_leave_websockets_alone() -> None:
-    seen = []
-
-    async def behind(scope: dict[str, str], receive: object, send: object) -> None:
-        seen.append((scope["type"], send))
-
-    async def send(message: object) -> None: ...
-
-    anyio.run(SecurityHeaders(behind, policy="x"), {"type": "websocket"}, send, send)
-    assert seen == [("websocket", send)]
-
-
-BROKEN = """
-import json, logging, sys
-from dashboard.server import server
-from dashboard.server.same_site import SameSite
-from tests.dashboard.asking import ask
-
-def broken(*_):
-    raise RuntimeError("the secret reason")
-
-server._favicon = broken
-app = server.build_app(own_names=["testserver"])._build_starlette_app()
-answers = [ask(app, "/favicon.png", host="testserver")]
-SameSite._refusal = broken
-answers.append(ask(app, "/anything", host="testserver"))
-json.dump([(each.status, each.headers, each.body.decode()) for each in answers], sys.stdout)
-"""
-
-
-def test_a_defect_is_told_without_its_reason_and_with_every_header() -> None:
+def test_a_defect_is_told_without_its_reason_and_with_every_header(
+    empty_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """In a route, and in front of all routes: what the server says of its own has no header of ours."""
-    done = subprocess.run(
-        [sys.executable, "-c", BROKEN], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    for status, headers, body in json.loads(done.stdout):
-        assert status == 500
-        assert json.loads(body)["error"]["next_step"]
-        assert "secret" not in body
-        assert "default-src 'none'" in headers["content-security-policy"]
-        assert headers["x-content-type-options"] == "nosniff"
-        assert headers["x-frame-options"] == "DENY"
-        assert headers["referrer-policy"] == "no-referrer"
-    assert done.stderr.count("RuntimeError: the secret reason") == 2
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("the secret reason")
+
+    monkeypatch.setenv(DATABASE, empty_url)
+    monkeypatch.setattr(server, "_favicon", broken)
+    with whole_application(own_names=["testserver"]) as app:
+        answers = [ask(app, "/favicon.png", host="testserver")]
+        monkeypatch.setattr(SameSite, "_refusal", broken)
+        answers.append(ask(app, "/anything", host="testserver"))
+    for answer in answers:
+        assert answer.status == 500
+        assert answer.json["error"]["next_step"]
+        assert b"secret" not in answer.body
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+    assert caplog.text.count("RuntimeError: the secret reason") == 2
 
 
 def test_half_an_answer_is_not_passed_off_as_a_whole_one() -> None:
