@@ -22,6 +22,17 @@ from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, TimingMethod
 from db.tables.run_parts import RUN_PART
 from db.tables.trials import BUILD, LATEST, MACHINE, SERIES, STRATEGY, TRIAL, TRIAL_DETAIL, WORKLOAD
 
+__all__ = [
+    "COLUMNS",
+    "frame_where",
+    "latest_trials_frame",
+    "trial_record",
+    "trial_records",
+    "trials_frame",
+    "trials_of_runs",
+    "trials_page",
+]
+
 _UNREAD = ("content_hash", "device_uuid")
 _TRIALS = select(*selected(TRIAL, *(each.name for each in TRIAL.c if each.name not in _UNREAD)))
 _SERIES = select(

@@ -54,6 +54,50 @@ from db.records.sampling import (
 )
 from db.records.validation import first_problem
 
+__all__ = [
+    "CONTROL_TIMES",
+    "DEVICE_TIMES",
+    "INT64_MAX",
+    "NEWEST_VERSION",
+    "SCHEMAS",
+    "SPEEDUP_COLUMNS",
+    "Build",
+    "CacheCounters",
+    "CacheState",
+    "ColdStart",
+    "CompilerEvent",
+    "CompilerFacts",
+    "DeviceState",
+    "Failure",
+    "FailureKind",
+    "Gate",
+    "Headline",
+    "HostState",
+    "Machine",
+    "Memory",
+    "Numerics",
+    "NumericsStatus",
+    "PhasesNs",
+    "Source",
+    "SourceKind",
+    "Status",
+    "Strategy",
+    "StrategyKind",
+    "Summary",
+    "Task",
+    "Timing",
+    "TimingMethod",
+    "TimingSide",
+    "Trial",
+    "Workload",
+    "foreign_parts",
+    "headline_of",
+    "parse_trial",
+    "timing_method_of",
+    "trial_schema",
+    "version_of",
+]
+
 Schema = Literal["compilewatch.trial/1", "compilewatch.trial/2"]
 SCHEMAS: dict[int, Schema] = {1: "compilewatch.trial/1", 2: "compilewatch.trial/2"}
 NEWEST_VERSION = max(SCHEMAS)

@@ -33,6 +33,22 @@ from db.tables.service import FIRING, HOST, HOST_HEALTH, RUN_REQUEST, SCHEDULE, 
 
 # Complete for whoever takes it from here: every table below is registered with it, and those of other files.
 METADATA: MetaData = Row.metadata
+__all__ = [
+    "API_TOKEN",
+    "FIRING",
+    "HOST",
+    "HOST_HEALTH",
+    "METADATA",
+    "NOTIFICATION",
+    "REGRESSION",
+    "RUN_PART",
+    "RUN_REQUEST",
+    "SCHEDULE",
+    "SCHEDULE_WATCH",
+    "SIGN_OFF",
+    "STORED_VIEW",
+    "TRIAGE_EVENT",
+]
 
 
 class MachineRow(Row, Tallied, table=True):
