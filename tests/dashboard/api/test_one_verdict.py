@@ -186,7 +186,7 @@ def shown(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     close_databases()
 
 
-@pytest.mark.parametrize("runs", [100, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [10, 100, pytest.param(1000, marks=pytest.mark.slow)])
 def test_every_door_gives_the_same_verdict(shown: str, runs: int, tmp_path: Path) -> None:
     with open_database(shown) as database:
         save_trials(database, nightly(runs, seed=runs))
