@@ -119,9 +119,12 @@ def words(name: str) -> str:
 
 
 def plural(number: int, noun: str) -> str:
-    """A number of regular things: "1 case", "1,200 cases", "2 processes"."""
-    ending = "es" if noun.endswith(("s", "x", "ch")) else "s"
-    return f"{count(number)} {noun}{'' if number == 1 else ending}"
+    """A number of regular things: "1 case", "1,200 cases", "2 processes", "2 strategies"."""
+    if number != 1:
+        if noun.endswith("y") and noun[-2] not in "aeiou":
+            noun = f"{noun[:-1]}ie"
+        noun += "es" if noun.endswith(("s", "x", "ch")) else "s"
+    return f"{count(number)} {noun}"
 
 
 def _whole(value: SupportsFloat | None) -> int:

@@ -1,4 +1,4 @@
-"""The commands, by name. None is imported before it is called: see `runner.cli.app`."""
+"""The commands, by name. None is imported before it is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`compilewatch list`, `show` and `break-even`: what is stored, as tables or JSON."""
+"""`compilewatch list` and `show`: what is stored, as tables or JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Alembic runs for every command; the connection is handed over by `db.schema`."""
+"""What Alembic runs for every command; the connection is handed over by `db.engine.migrations`."""
 
 from __future__ import annotations
 

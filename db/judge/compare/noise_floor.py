@@ -24,7 +24,7 @@ from db.records.trial import TimingMethod
 VALIDATION_SUITE = "validate"
 MIN_PROCESSES = 3
 TRIALS_A_SIDE = 5
-"""How many trials a side a noise floor is told for where nothing else is said."""
+"""How many trials a side a noise floor is for where none are named."""
 
 CLOCKS = {
     "device_time": "device_ns",

@@ -116,7 +116,7 @@ def _satterthwaite(first: float, first_df: float, second: float, second_df: floa
 SIDES = ("base", "head")
 
 CLOCK_MOVED = 0.01
-"""From this relative change of the SM clock on, device time is told in cycles too."""
+"""From this relative change of the SM clock on, device time is given in cycles too."""
 
 _PLANNED = (Metric.LATENCY, Metric.SPEEDUP)
 

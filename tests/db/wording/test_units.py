@@ -176,3 +176,18 @@ def test_three_digits_are_those_of_rounding_to_them_first(value: float):
 def test_two_trials_stand_in_place_of_their_interval(trials: int, said: str) -> None:
     assert units.interval(pd.NA, pd.NA, units.ratio, trials=trials) == said
     assert units.interval(1.5, 2.0, units.ratio, trials=2) == "1.50x to 2.00x"
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "text"),
+    [
+        (0, "case", "0 cases"),
+        (1, "strategy", "1 strategy"),
+        (2, "strategy", "2 strategies"),
+        (2, "delay", "2 delays"),
+        (1_200, "process", "1,200 processes"),
+        (3, "batch", "3 batches"),
+    ],
+)
+def test_a_number_of_things(number: int, noun: str, text: str) -> None:
+    assert units.plural(number, noun) == text
