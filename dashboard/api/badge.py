@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dashboard.api.comparisons import cases_of
-from dashboard.api.parameters import A_BUILD, A_MACHINE, Parameter, Text, Word, read_all, with_ids
+from dashboard.api.parameters import A_BUILD, A_MACHINE, Parameter, Text, Word, query_of, read_all, with_ids
 from dashboard.api.representation import entity_tag, tagged, unchanged
 from dashboard.read.database import read_version, reader
 from dashboard.render import theme
@@ -49,9 +49,7 @@ class BadgeText:
 
 def badge(request: Request) -> Response:
     """Never an error for a case that is not there: its image says `no data`."""
-    values = read_all(
-        _PARAMETERS, {name: request.query_params.getlist(name) for name in request.query_params}
-    )
+    values = read_all(_PARAMETERS, query_of(request))
     version = read_version()
     tag = entity_tag(version, request.url.path, request.url.query)
     if unchanged(request, tag):

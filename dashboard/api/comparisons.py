@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
 import pandas as pd
 
-from dashboard.api.parameters import filters_of
-from dashboard.api.representation import Answer
+from dashboard.api.parameters import JsonSchema, Values, filters_of
+from dashboard.api.representation import Answer, object_schema
 from dashboard.read.policy import policy_in_force
 from db.engine.session import Database
 from db.errors import ConfigError, NotFoundError
@@ -27,8 +26,6 @@ from db.queries.sides import resolve_side
 from db.queries.trials import trials_frame
 from db.wording.units import NEVER
 
-Values = Mapping[str, Any]
-JsonSchema = dict[str, Any]
 COMPARE_SCHEMA = "compilewatch.compare/1"
 BREAK_EVEN_SCHEMA = "compilewatch.break-even/1"
 
@@ -85,7 +82,6 @@ def compare(database: Database, values: Values) -> Answer:
 
 
 def compare_schema(_: Database) -> JsonSchema:
-    """The JSON Schema of what `compare` answers."""
     schema = Comparison.model_json_schema(mode="serialization")
     # It has the name of its case beside it, so it is another schema than the row of a recorded regression.
     row = schema["$defs"].pop("Row")
@@ -133,21 +129,11 @@ def cases_of(database: Database, filters: Filters) -> pd.DataFrame:
 
 
 def break_even_schema(_: Database) -> JsonSchema:
-    """The JSON Schema of what `break_even` answers."""
-    row = {
-        "type": "object",
-        "properties": _BREAK_EVEN_ROW,
-        "required": list(_BREAK_EVEN_ROW),
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {
+    return object_schema(
+        {
             "schema": {"const": BREAK_EVEN_SCHEMA},
             "steps": {"type": "integer"},
             "restarts_per_day": {"type": "integer"},
-            "rows": {"type": "array", "items": row},
-        },
-        "required": ["schema", "steps", "restarts_per_day", "rows"],
-        "additionalProperties": False,
-    }
+            "rows": {"type": "array", "items": object_schema(_BREAK_EVEN_ROW)},
+        }
+    )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from dashboard.api import comparisons, recorded, stored
 from dashboard.api.parameters import (
@@ -22,8 +21,10 @@ from dashboard.api.parameters import (
     UNTIL,
     WORKLOAD,
     Decimal,
+    JsonSchema,
     Parameter,
     Text,
+    Values,
     Whole,
     Word,
 )
@@ -33,7 +34,6 @@ from db.engine.session import Database
 from db.queries.reports import reports_revision
 from db.records.regressions import TriageState
 
-Values = Mapping[str, Any]
 PREFIX = "/api/v1"
 
 
@@ -45,7 +45,7 @@ class Endpoint:
     summary: str
     parameters: tuple[Parameter, ...]
     answer: Callable[[Database, Values], Answer]
-    schema: Callable[[Database], dict[str, Any]]
+    schema: Callable[[Database], JsonSchema]
     # What it may say besides 200, 304, 400, 429 and 503.
     refusals: tuple[int, ...] = ()
     path_parameters: tuple[Parameter, ...] = ()

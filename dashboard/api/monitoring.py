@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from starlette.requests import Request
@@ -20,7 +20,22 @@ from db.queries.schedules import host_healths, requests_by_state, schedule_watch
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 _EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
-
+_EXPLAINED = {
+    "info": "This release.",
+    "database_reachable": "1 while the database can be read.",
+    "data_version": "Grows with every write.",
+    "trials": "Stored trials by status.",
+    "last_result_age_seconds": "Since the newest trial of a machine began.",
+    "requests": "Run requests that are not done, by state.",
+    "fleet_jobs": "Jobs in the queue of the fleet, by machine type; todo waits, doing runs.",
+    "schedule_silent": "1 while a schedule has produced nothing for its period.",
+    "spool_trials": "Trials on a host's disk that wait for the database.",
+    "spool_bytes": "What they take up.",
+    "database_errors": "How often the database failed a host's service since that was started.",
+    "host_age_seconds": "Since a host's service or worker last said how it is.",
+}
+Samples = Sequence[tuple[Mapping[str, str], float]]
+"""Labels and value of each sample of a gauge."""
 
 # Between a program and this server; the server itself tells an answer again for a second.
 _HEADERS = {"Cache-Control": "no-cache"}
@@ -40,29 +55,28 @@ def health(_: Request) -> Response:
 def metrics(_: Request) -> Response:
     """Always 200: that the database cannot be read is a value, not a failure to tell it."""
     try:
-        lines = list(_metric_lines(reader(), datetime.now(UTC)))
+        gauges = dict(_gauges(reader(), datetime.now(UTC)))
+        reachable = 1
     except DatabaseError:
-        lines = list(_database(reachable=False))
+        gauges, reachable = {}, 0
+    about: dict[str, Samples] = {
+        "info": [({"version": __version__}, 1)],
+        "database_reachable": [({}, reachable)],
+    }
+    lines = [line for name, samples in (about | gauges).items() for line in _gauge_lines(name, samples)]
     return PlainTextResponse("\n".join(lines) + "\n", media_type=_EXPOSITION, headers=_HEADERS)
 
 
-def _metric_lines(database: Database, now: datetime) -> Iterator[str]:
-    machines = facets.machines(database)
-    yield from _database(reachable=True)
-    yield from _metric("compilewatch_data_version", "Grows with every write.", [({}, read_version())])
+def _gauges(database: Database, now: datetime) -> Iterator[tuple[str, Samples]]:
+    machines, healths = facets.machines(database), host_healths(database)
+    silent = {watch.schedule for watch in silent_schedules(database, now)}
     failed, cancelled = int(machines["failed_trials"].sum()), int(machines["cancelled_trials"].sum())
-    yield from _metric(
-        "compilewatch_trials",
-        "Stored trials by status.",
-        [
-            ({"status": "ok"}, int(machines["trials"].sum()) - failed - cancelled),
-            ({"status": "failed"}, failed),
-            ({"status": "cancelled"}, cancelled),
-        ],
-    )
-    yield from _metric(
-        "compilewatch_last_result_age_seconds",
-        "Since the newest trial of a machine began.",
+    passed = int(machines["trials"].sum()) - failed - cancelled
+    yield "data_version", [({}, read_version())]
+    by_status = {"ok": passed, "failed": failed, "cancelled": cancelled}
+    yield "trials", [({"status": status}, count) for status, count in by_status.items()]
+    yield (
+        "last_result_age_seconds",
         [
             (
                 {"machine_id": row["machine_id"], "machine": row["machine"]},
@@ -72,70 +86,25 @@ def _metric_lines(database: Database, now: datetime) -> Iterator[str]:
             if row["last_seen_at"] is not None
         ],
     )
-    yield from _queues(database)
-    yield from _schedules(database, now)
-    yield from _hosts(database, now)
-
-
-def _queues(database: Database) -> Iterator[str]:
-    yield from _metric(
-        "compilewatch_requests",
-        "Run requests that are not done, by state.",
-        [({"state": state.value}, count) for state, count in requests_by_state(database).items()],
-    )
+    by_state = requests_by_state(database)
+    yield "requests", [({"state": state.value}, count) for state, count in by_state.items()]
     if has_queue(database):
-        yield from _metric(
-            "compilewatch_fleet_jobs",
-            "Jobs in the queue of the fleet, by machine type; todo waits, doing runs.",
-            [
-                ({"queue": queue, "status": status}, count)
-                for (queue, status), count in queue_lengths(database).items()
-            ],
-        )
+        lengths = queue_lengths(database)
+        yield "fleet_jobs", [({"queue": queue, "status": each}, n) for (queue, each), n in lengths.items()]
+    yield "schedule_silent", [({"schedule": n}, int(n in silent)) for n in schedule_watches(database)]
+    for name in ("spool_trials", "spool_bytes", "database_errors"):
+        yield name, [({"host": each.host}, getattr(each, name)) for each in healths]
+    ages = [({"host": each.host}, (now - each.seen_at).total_seconds()) for each in healths]
+    yield "host_age_seconds", ages
 
 
-def _schedules(database: Database, now: datetime) -> Iterator[str]:
-    silent = {watch.schedule for watch in silent_schedules(database, now)}
-    yield from _metric(
-        "compilewatch_schedule_silent",
-        "1 while a schedule has produced nothing for its period.",
-        [({"schedule": name}, int(name in silent)) for name in schedule_watches(database)],
-    )
-
-
-def _hosts(database: Database, now: datetime) -> Iterator[str]:
-    healths = host_healths(database)
-    for name, explained, value in (
-        ("compilewatch_spool_trials", "Trials on a host's disk that wait for the database.", "spool_trials"),
-        ("compilewatch_spool_bytes", "What they take up.", "spool_bytes"),
-        (
-            "compilewatch_database_errors",
-            "How often the database failed a host's service since that was started.",
-            "database_errors",
-        ),
-    ):
-        yield from _metric(name, explained, [({"host": each.host}, getattr(each, value)) for each in healths])
-    yield from _metric(
-        "compilewatch_host_age_seconds",
-        "Since a host's service or worker last said how it is.",
-        [({"host": each.host}, (now - each.seen_at).total_seconds()) for each in healths],
-    )
-
-
-def _database(*, reachable: bool) -> Iterator[str]:
-    yield from _metric("compilewatch_info", "This release.", [({"version": __version__}, 1)])
-    yield from _metric(
-        "compilewatch_database_reachable", "1 while the database can be read.", [({}, int(reachable))]
-    )
-
-
-def _metric(name: str, explained: str, samples: list[tuple[Mapping[str, str], float]]) -> Iterator[str]:
+def _gauge_lines(name: str, samples: Samples) -> Iterator[str]:
     """One gauge in Prometheus's text format 0.0.4."""
-    yield f"# HELP {name} {explained}"
-    yield f"# TYPE {name} gauge"
+    yield f"# HELP compilewatch_{name} {_EXPLAINED[name]}"
+    yield f"# TYPE compilewatch_{name} gauge"
     for labels, value in samples:
         pairs = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
-        yield f"{name}{{{pairs}}} {value}" if pairs else f"{name} {value}"
+        yield f"compilewatch_{name}{{{pairs}}} {value}" if pairs else f"compilewatch_{name} {value}"
 
 
 def _escaped(text: str) -> str:

@@ -7,22 +7,13 @@ from typing import Any
 
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
 from dashboard.api.parameters import Parameter
+from dashboard.api.representation import object_schema
 from db import __version__
 from db.engine.session import Database
 
-_ERROR = {
-    "type": "object",
-    "properties": {
-        "error": {
-            "type": "object",
-            "properties": {"message": {"type": "string"}, "next_step": {"type": "string"}},
-            "required": ["message", "next_step"],
-            "additionalProperties": False,
-        }
-    },
-    "required": ["error"],
-    "additionalProperties": False,
-}
+_ERROR = object_schema(
+    {"error": object_schema({"message": {"type": "string"}, "next_step": {"type": "string"}})}
+)
 _REFUSALS = {
     400: "A parameter is unknown, missing or wrong.",
     404: "There is nothing of that name.",

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any
 
+from starlette.requests import Request
+
 from dashboard.api.errors import SEE_DOCUMENT, ParameterError
 from dashboard.links.resolution import Names, the_one
 from dashboard.links.selectors import ALL, quoted
@@ -21,6 +23,8 @@ from db.queries.filters import Filters
 from db.records.trial import SourceKind, Status, Task
 
 JsonSchema = dict[str, Any]
+Values = Mapping[str, Any]
+"""Those of a route's parameters, by name."""
 LONGEST_TEXT = 500
 # PostgreSQL refuses NUL, so nothing stored has one; every other character may be part of a name.
 _TEXT = re.compile(r"^[^\x00]+$")
@@ -177,6 +181,11 @@ class Parameter:
             return self.kind.read(text)
         except ValueError as error:
             raise ParameterError(f"The parameter {self.name} {error}.", self.description) from None
+
+
+def query_of(request: Request) -> dict[str, list[str]]:
+    """The parameters of an address, each with all its values."""
+    return {name: request.query_params.getlist(name) for name in request.query_params}
 
 
 def read_all(parameters: Sequence[Parameter], query: Mapping[str, Sequence[str]]) -> dict[str, Any]:

@@ -7,13 +7,13 @@ a digest from which the id cannot be had, and only who has the id already reads 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
 from dashboard.api.errors import GoneError
+from dashboard.api.parameters import JsonSchema, Values
 from dashboard.api.representation import Answer
 from dashboard.api.stored import Listing
 from dashboard.reports.content import Content, content_of
@@ -25,8 +25,6 @@ from db.queries.reports import find_report, reports_frame
 from db.records.regressions import Regression, TriageEvent, TriageState
 from db.wording import units
 
-Values = Mapping[str, Any]
-JsonSchema = dict[str, Any]
 REGRESSION_SCHEMA: Literal["compilewatch.api.regression/1"] = "compilewatch.api.regression/1"
 _KEY_DIGITS = 16
 
@@ -82,7 +80,6 @@ def regression(database: Database, values: Values) -> Answer:
 
 
 def regression_schema(_: Database) -> JsonSchema:
-    """The JSON Schema of what `regression` answers."""
     return RegressionAnswer.model_json_schema(mode="serialization")
 
 
@@ -111,5 +108,4 @@ def report(database: Database, values: Values) -> Answer:
 
 
 def report_schema(_: Database) -> JsonSchema:
-    """The JSON Schema of what `report` answers."""
     return Content.model_json_schema(mode="serialization")

@@ -14,7 +14,6 @@ from typing import Any
 
 import pandas as pd
 from starlette.requests import Request
-from starlette.responses import Response
 
 from db import __version__
 from db.wording.csv_cells import harmless
@@ -40,18 +39,14 @@ class Answer:
     next_cursor: str | None = None
 
 
-@dataclass(frozen=True)
-class MadeAnswer:
-    """An `Answer` as it is sent."""
-
-    body: bytes
-    next_cursor: str | None
+MadeAnswer = tuple[bytes, str | None]
+"""An `Answer` as it is sent, and its `next_cursor`."""
 
 
 def made_answer(answer: Answer, media: str) -> MadeAnswer:
     """`answer` as `media`, `JSON` or `CSV`."""
     body = as_csv(answer.columns, answer.rows) if media == CSV else as_json(answer.document)
-    return MadeAnswer(body, answer.next_cursor)
+    return body, answer.next_cursor
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -73,7 +68,13 @@ def plain(value: Any) -> Any:
 
 def row_schema(frame: pd.DataFrame) -> dict[str, Any]:
     """The JSON Schema of one row of `frame`."""
-    properties = {str(name): _DTYPE_SCHEMAS.get(str(dtype), {}) for name, dtype in frame.dtypes.items()}
+    return object_schema(
+        {str(name): _DTYPE_SCHEMAS.get(str(dtype), {}) for name, dtype in frame.dtypes.items()}
+    )
+
+
+def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of an object with all of `properties` and no other."""
     return {
         "type": "object",
         "properties": properties,
@@ -153,11 +154,3 @@ def unchanged(request: Request, tag: str) -> bool:
 def tagged(tag: str, *, is_cacheable: bool = True) -> dict[str, str]:
     """Headers of an answer that may be kept but must be asked for again, or may not even be kept."""
     return {"ETag": tag, "Cache-Control": "no-cache" if is_cacheable else "no-store", "Vary": "Accept"}
-
-
-def response(
-    answer: MadeAnswer, media: str, headers: Mapping[str, str], next_url: str | None = None
-) -> Response:
-    """`answer` with its type; `next_url` is where the page after it is (RFC 8288)."""
-    link = {} if next_url is None else {"Link": f'<{next_url}>; rel="next"'}
-    return Response(answer.body, media_type=media, headers={**headers, **link})

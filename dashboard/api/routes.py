@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import Any
@@ -22,7 +21,7 @@ from dashboard.api.badge import badge
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
 from dashboard.api.errors import defect, error_of_compilewatch, error_of_starlette
 from dashboard.api.monitoring import health, metrics
-from dashboard.api.parameters import read_all, with_ids
+from dashboard.api.parameters import query_of, read_all, with_ids
 from dashboard.api.rate_limit import RateLimit
 from dashboard.api.representation import (
     JSON,
@@ -31,7 +30,6 @@ from dashboard.api.representation import (
     entity_tag,
     made_answer,
     media_type,
-    response,
     tagged,
     unchanged,
 )
@@ -96,7 +94,7 @@ def _handler(endpoint: Endpoint) -> Handler:
     make = made if endpoint.is_cacheable else made.__wrapped__
 
     def handle(request: Request) -> Response:
-        query = _query(request)
+        query = query_of(request)
         values = read_all(endpoint.parameters, query)
         for parameter in endpoint.path_parameters:
             values[parameter.name] = parameter.read((request.path_params[parameter.name],))
@@ -107,29 +105,19 @@ def _handler(endpoint: Endpoint) -> Handler:
         headers = tagged(tag, is_cacheable=endpoint.is_cacheable)
         if unchanged(request, tag):
             return Response(status_code=304, headers=headers)
-        answer = make((database_url(), state), tuple(values.items()), media)
-        return response(answer, media, headers, _next_url(query, answer))
+        body, cursor = make((database_url(), state), tuple(values.items()), media)
+        if cursor is not None:
+            # The next page as a query alone (RFC 3986, 5.2.2): it holds below whatever path a proxy adds.
+            following = urlencode({**query, "cursor": [cursor]}, doseq=True)
+            headers |= {"Link": f'<?{following}>; rel="next"'}
+        return Response(body, media_type=media, headers=headers)
 
     return handle
 
 
-def _query(request: Request) -> dict[str, list[str]]:
-    query: dict[str, list[str]] = defaultdict(list)
-    for name, value in request.query_params.multi_items():
-        query[name].append(value)
-    return dict(query)
-
-
-def _next_url(query: dict[str, list[str]], answer: MadeAnswer) -> str | None:
-    """The page that follows as a query alone (RFC 3986, 5.2.2): it holds below whatever path a proxy adds."""
-    if answer.next_cursor is None:
-        return None
-    return "?" + urlencode({**query, "cursor": [answer.next_cursor]}, doseq=True)
-
-
 def _openapi(base_path: str) -> Handler:
     def handle(request: Request) -> Response:
-        read_all((), _query(request))
+        read_all((), query_of(request))
         body = as_json(openapi.document(reader(), base_path))
         tag = entity_tag(body)
         if unchanged(request, tag):

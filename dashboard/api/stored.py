@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
-from dashboard.api.parameters import filters_of
-from dashboard.api.representation import Answer, row_schema, rows_of
+from dashboard.api.parameters import JsonSchema, Values, filters_of
+from dashboard.api.representation import Answer, object_schema, row_schema, rows_of
 from db.engine.session import Database
 from db.errors import NotFoundError, one_line
 from db.metrics.case_columns import empty_frame
@@ -21,8 +20,6 @@ from db.queries.trials import trial_record, trials_frame, trials_page
 from db.records.strategies import EAGER
 from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, Trial
 
-Values = Mapping[str, Any]
-JsonSchema = dict[str, Any]
 POINTS_SCHEMA = "compilewatch.api.points/1"
 _ARRAYS = (
     *("warmup_ns", "samples_ns", "control_warmup_ns", "control_samples_ns"),
@@ -54,16 +51,13 @@ class Listing:
 
 def page_schema(name: str, row: JsonSchema) -> JsonSchema:
     """The JSON Schema of one page of the listing `name`, whose rows are as `row` says."""
-    return {
-        "type": "object",
-        "properties": {
+    return object_schema(
+        {
             "schema": {"const": _schema_name(name)},
             "rows": {"type": "array", "items": row},
             "next": {"type": ["string", "null"], "description": "The cursor of the next page."},
-        },
-        "required": ["schema", "rows", "next"],
-        "additionalProperties": False,
-    }
+        }
+    )
 
 
 def trials(database: Database, values: Values) -> Answer:
@@ -74,7 +68,6 @@ def trials(database: Database, values: Values) -> Answer:
 
 
 def trials_schema(database: Database) -> JsonSchema:
-    """The JSON Schema of what `trials` answers."""
     return page_schema("trials", row_schema(trials_frame(database, Filters(runs=("",)))))
 
 
@@ -102,7 +95,6 @@ def series(database: Database, values: Values) -> Answer:
 
 
 def series_row_schema(database: Database) -> JsonSchema:
-    """The JSON Schema of one row of `series`."""
     return row_schema(series_frame(database, Filters(machines=("",))))
 
 
@@ -132,18 +124,14 @@ def points(database: Database, values: Values) -> Answer:
 
 
 def points_schema(database: Database) -> JsonSchema:
-    """The JSON Schema of what `points` answers."""
-    return {
-        "type": "object",
-        "properties": {
+    return object_schema(
+        {
             "schema": {"const": POINTS_SCHEMA},
             "series": series_row_schema(database),
             "by": {"enum": ["run", "build"]},
             "rows": {"type": "array", "items": row_schema(empty_frame(POINT_COLUMNS))},
-        },
-        "required": ["schema", "series", "by", "rows"],
-        "additionalProperties": False,
-    }
+        }
+    )
 
 
 LISTINGS = (

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from packaging.version import InvalidVersion, Version
 
 from dashboard.read import shaping
@@ -37,30 +35,23 @@ def events(points: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     `confounded` where several components changed at once that could each be the reason. Of more than
     `MOST_EVENTS` those from one nightly build to the next of a release are left out, then the oldest.
     """
-    first = np.flatnonzero(~points.duplicated(["run_id", "build_id"]).to_numpy())
-    builds = points["build_id"].take(first).tolist()
-    moments = points["last_started_at"].take(first).dt.tz_localize(None)
-    before = (moments < rows["at"].min()).tolist()
-    changed = [n for n in range(1, len(first)) if builds[n] != builds[n - 1] and not before[n]]
-    names = tuple(name for name in shaping.BUILD_COMPONENTS if name in points)
-    described = sorted({n - back for n in changed for back in (0, 1)})
-    made_of = dict(zip(described, _rows(points, names, first[described]), strict=True))
-    steps = [_step(names, made_of[n - 1], made_of[n]) for n in changed]
-    changes = list(zip(moments.take(changed).tolist(), steps, strict=True))
+    names = [name for name in shaping.BUILD_COMPONENTS if name in points]
+    first = points.loc[~points.duplicated(["run_id", "build_id"]), ["build_id", "last_started_at", *names]]
+    moments = first["last_started_at"].dt.tz_localize(None)
+    builds = row_dicts(first.assign(last_started_at=moments))
+    begins = rows["at"].min()
+    changes = [
+        (after["last_started_at"], _step(before, after))
+        for before, after in pairwise(builds)
+        if before["build_id"] != after["build_id"] and after["last_started_at"] >= begins
+    ]
     if len(changes) > MOST_EVENTS:
         changes = [each for each in changes if not each[1].is_next_nightly][-MOST_EVENTS:]
     return _spaced(pd.DataFrame([(at, *step[:3]) for at, step in changes], columns=_COLUMNS), points)
 
 
-def _rows(frame: pd.DataFrame, names: Sequence[str], places: NDArray[np.intp]) -> list[tuple[object, ...]]:
-    return list(zip(*(frame[name].array.take(places).tolist() for name in names), strict=True))
-
-
-# A history has hundreds of builds, and with a new one the steps between the others are what they were.
-@lru_cache(maxsize=1024)
-def _step(names: tuple[str, ...], before: tuple[object, ...], after: tuple[object, ...]) -> _Step:
-    old, new = (dict(zip(names, values, strict=True)) for values in (before, after))
-    changes = shaping.build_changes(old, new)
+def _step(before: Mapping[str, Any], after: Mapping[str, Any]) -> _Step:
+    changes = shaping.build_changes(before, after)
     several = shaping.confounded(changes)
     label = f"{changes[0].component} {changes[0].after}" if changes else "settings"
     return _Step(

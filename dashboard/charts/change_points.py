@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -50,14 +50,6 @@ class Changes(NamedTuple):
     last: str
 
 
-class Marked(NamedTuple):
-    """A change that is marked: the verdict on it, its share, and why."""
-
-    verdict: Verdict
-    change: float | None
-    reason: str
-
-
 _NONE = Changes(pd.DataFrame(columns=_COLUMNS), [], "")
 
 
@@ -97,12 +89,14 @@ def over(
     points = points[[name for name in (*NEEDED, column) if name in points]]
     points = points.iloc[points.index.get_loc(rows.index[0]) :]
     events: dict[object, ChangeEvent] = {}
-    for places in _places(points, set(rows["strategy"])):
+    names, drawn_strategies = points["strategy"].array, set(rows["strategy"])
+    for places in map(np.asarray, points.groupby("strategy_id", sort=False).indices.values()):
+        if names[places[0]] not in drawn_strategies:
+            continue
         for event in _events(_series(points, places, column), Metric(metric), policy.history):
             events[points.index[places[event.index]]] = event
     drawn = rows.loc[rows.index.isin(list(events))]
-    marked = [Marked(events[key].verdict, events[key].change, events[key].reason) for key in drawn.index]
-    frame = _frame(drawn, marked, rows)
+    frame = _frame(drawn, [events[key] for key in drawn.index], rows)
     return Changes(frame, _sentence(frame), _last(frame))
 
 
@@ -127,17 +121,8 @@ def between(rows: pd.DataFrame, verdict_rows: Mapping[object, Row]) -> Changes:
     changes = {key: row for key, row in verdict_rows.items() if row.verdict in _WORDS}
     if not changes:
         return _NONE
-    marked = [Marked(row.verdict, row.change, row.reason) for row in changes.values()]
-    frame = _frame(rows.loc[list(changes)], marked, rows)
+    frame = _frame(rows.loc[list(changes)], list(changes.values()), rows)
     return Changes(frame, _sentence(frame), "")
-
-
-def _places(points: pd.DataFrame, strategies: set[str]) -> list[NDArray[np.intp]]:
-    """The positions of the points of each series whose strategy is drawn."""
-    of_point, series = points["strategy_id"].array.factorize()
-    by_series = [np.flatnonzero(of_point == number) for number in range(len(series))]
-    names = points["strategy"].array
-    return [places for places in by_series if names[places[0]] in strategies]
 
 
 def _series(points: pd.DataFrame, places: NDArray[np.intp], column: str) -> _Series:
@@ -155,7 +140,7 @@ def _events(series: _Series, metric: Metric, rules: HistoryPolicy) -> tuple[Chan
     return tuple(event for event in history.events if event.verdict in _WORDS)
 
 
-def _frame(drawn: pd.DataFrame, events: list[Marked], rows: pd.DataFrame) -> pd.DataFrame:
+def _frame(drawn: pd.DataFrame, events: Sequence[ChangeEvent | Row], rows: pd.DataFrame) -> pd.DataFrame:
     """A row per change, oldest first; of labels that would touch, the newest one is written."""
     low, high = rows["value"].min(), rows["value"].max()
     first, last = rows["at"].min(), rows["at"].max()
@@ -243,12 +228,12 @@ def labels(axis: str) -> list[alt.Chart]:
         .mark_text(
             align=align, baseline=baseline, dx=dx, dy=dy, fontSize=12, fontWeight=600, opacity=wide_only
         )
-        .encode(**_at(axis), text=alt.Text("label", type="nominal"), fill=style.ink_fill())
+        .encode(**_at(axis), text="label:N", fill=style.ink_fill())
         for side, align, dx in sides
         for height, baseline, dy in heights
     ]
 
 
 def _at(axis: str) -> dict[str, alt.X | alt.Y]:
-    x = alt.X("build", type="ordinal") if axis == "torch" else alt.X("at", type="temporal")
-    return {"x": x, "y": alt.Y("value", type="quantitative")}
+    x = alt.X("build:O") if axis == "torch" else alt.X("at:T")
+    return {"x": x, "y": alt.Y("value:Q")}

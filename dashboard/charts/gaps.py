@@ -32,14 +32,8 @@ def stretches(points: pd.DataFrame, known: NDArray[np.bool_]) -> NDArray[np.int6
 
     `points` of one workload in the order of the axis; `known` says which of them have a number.
     """
-    numbers = np.zeros(len(points), dtype=np.int64)
-    if known.all():
-        return numbers
-    of_point, strategies = points["strategy"].array.factorize()
-    for strategy in range(len(strategies)):
-        mine = of_point == strategy
-        numbers[mine] = np.cumsum(~known[mine])
-    return numbers
+    missing = pd.Series(~known, dtype=np.int64).groupby(points["strategy"].to_numpy())
+    return missing.cumsum().to_numpy()
 
 
 def since_first(

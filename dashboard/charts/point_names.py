@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import altair as alt
 import pandas as pd
@@ -73,16 +73,18 @@ def layers(x: alt.X, y: alt.Y) -> list[alt.Chart]:
     narrow = f"width < {style.PHONE_PX}"
     shown = {"names": f"{narrow} ? 0 : 1", "names_narrow": f"{narrow} ? 1 : 0"}
     return [
-        _texts(name, alt.ExprRef(expr=shown[name]), place, x, y) for name in WIDTHS_PX for place in _PLACES
-    ]
-
-
-def _texts(name: str, opacity: Any, place: tuple[int, int, Any], x: alt.X, y: alt.Y) -> alt.Chart:
-    dx, dy, align = place
-    texts: alt.Chart = (
         style.inked(name)
         .transform_filter(f"datum.place == '{dx} {dy} {align}'")
-        .mark_text(align=align, baseline="middle", dx=dx, dy=dy, fontSize=11, aria=False, opacity=opacity)
-        .encode(x=x, y=y, text=alt.Text("workload", type="nominal"), fill=style.ink_fill())
-    )
-    return texts
+        .mark_text(
+            align=align,
+            baseline="middle",
+            dx=dx,
+            dy=dy,
+            fontSize=11,
+            aria=False,
+            opacity=alt.ExprRef(expr=shown[name]),
+        )
+        .encode(x=x, y=y, text="workload:N", fill=style.ink_fill())
+        for name in WIDTHS_PX
+        for dx, dy, align in _PLACES
+    ]

@@ -30,39 +30,31 @@ def data(name: str) -> alt.NamedData:
     return alt.NamedData(name=name)
 
 
+def _by_strategy(strategies: tuple[str, ...], aspect: str, *, legend: bool = True) -> dict[str, Any]:
+    """The encoding of strategies by an `aspect` of their looks (`dashboard.render.theme`)."""
+    looks = theme.looks(strategies)
+    return {
+        "shorthand": "strategy:N",
+        "title": None,
+        "scale": alt.Scale(
+            domain=list(strategies), range=[getattr(looks[name], aspect) for name in strategies]
+        ),
+        "legend": top_legend() if legend else None,
+    }
+
+
 def strategy_colour(strategies: tuple[str, ...], *, legend: bool = True) -> alt.Color:
-    """The colours that `dashboard.render.theme` gives strategies."""
-    return alt.Color(
-        "strategy",
-        type="nominal",
-        title=None,
-        scale=alt.Scale(domain=list(strategies), range=theme.colours(strategies)),
-        legend=top_legend() if legend else None,
-    )
+    return alt.Color(**_by_strategy(strategies, "colour", legend=legend))
 
 
 def strategy_shape(strategies: tuple[str, ...], *, legend: bool = True) -> alt.Shape:
-    """Their shapes, for points."""
-    looks = theme.looks(strategies)
-    return alt.Shape(
-        "strategy",
-        type="nominal",
-        title=None,
-        scale=alt.Scale(domain=list(strategies), range=[looks[name].shape for name in strategies]),
-        legend=top_legend() if legend else None,
-    )
+    """For points."""
+    return alt.Shape(**_by_strategy(strategies, "shape", legend=legend))
 
 
 def strategy_dash(strategies: tuple[str, ...]) -> alt.StrokeDash:
-    """Their dashes, for lines."""
-    looks = theme.looks(strategies)
-    return alt.StrokeDash(
-        "strategy",
-        type="nominal",
-        title=None,
-        scale=alt.Scale(domain=list(strategies), range=[looks[name].dash for name in strategies]),
-        legend=top_legend(),
-    )
+    """For lines."""
+    return alt.StrokeDash(**_by_strategy(strategies, "dash"))
 
 
 def names_axis(**more: Any) -> alt.Axis:
@@ -74,8 +66,7 @@ def matrix_columns(strategies: tuple[str, ...]) -> alt.X:
     """A column per strategy, names above: slanted where upright ones (about 120 px each) would not fit."""
     narrow = f"width < {120 * len(strategies)}"
     return alt.X(
-        "strategy",
-        type="nominal",
+        "strategy:N",
         sort=list(strategies),
         scale=alt.Scale(domain=list(strategies)),
         title=None,
@@ -93,8 +84,7 @@ def matrix_columns(strategies: tuple[str, ...]) -> alt.X:
 def matrix_rows(workloads: tuple[str, ...]) -> alt.Y:
     """A row per workload."""
     return alt.Y(
-        "workload",
-        type="nominal",
+        "workload:N",
         sort=list(workloads),
         scale=alt.Scale(domain=list(workloads)),
         title=None,
@@ -142,12 +132,12 @@ def _ink() -> alt.Scale:
 
 def ink_fill() -> alt.Fill:
     """Fill for text that is readable on light and dark."""
-    return alt.Fill("ink", type="nominal", scale=_ink(), legend=None)
+    return alt.Fill("ink:N", scale=_ink(), legend=None)
 
 
 def ink_stroke() -> alt.Stroke:
     """Stroke for rules and lines that belong to no strategy."""
-    return alt.Stroke("ink", type="nominal", scale=_ink(), legend=None)
+    return alt.Stroke("ink:N", scale=_ink(), legend=None)
 
 
 def text_tooltip(**titles: str) -> list[alt.Tooltip]:
@@ -198,7 +188,7 @@ def level(value: int, scale: alt.Scale) -> alt.Chart:
         alt.Chart(alt.sequence(value, value + 1, 1, as_="level"))
         .transform_calculate(ink="'ink'")
         .mark_rule(strokeWidth=1.2, opacity=0.7, aria=False)
-        .encode(y=alt.Y("level", type="quantitative", scale=scale), stroke=ink_stroke())
+        .encode(y=alt.Y("level:Q", scale=scale), stroke=ink_stroke())
     )
     return rule
 

@@ -62,9 +62,9 @@ def beside(lines: pd.DataFrame, shown: Window) -> tuple[pd.DataFrame, Window, li
 def layers() -> list[alt.Chart]:
     """A rule and its label for each row of the frame `targets`."""
     base = style.inked("targets")
-    y = alt.Y("value", type="quantitative")
+    y = alt.Y("value:Q")
     rule = base.mark_rule(strokeDash=[1, 3], strokeWidth=2, aria=False).encode(y=y, stroke=style.ink_stroke())
     label = base.mark_text(align="left", baseline="bottom", dx=4, dy=-2, fontSize=11).encode(
-        x=alt.value(0), y=y, text=alt.Text("label", type="nominal"), fill=style.ink_fill()
+        x=alt.value(0), y=y, text="label:N", fill=style.ink_fill()
     )
     return [rule, label]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dashboard.charts import gaps
 from db.judge.results import Row
 from db.judge.vocabulary import Verdict
+from db.metrics.groups import floats
 from db.wording import units
 from db.wording.marks import timing_text
 from db.wording.metrics import METRICS, MetricEntry
@@ -22,8 +20,6 @@ from db.wording.metrics import METRICS, MetricEntry
 MOST_POINTS = 750
 """So many are drawn, the newest: 150 nights of five strategies. Above that marks cover each other."""
 _DENSE_POINTS = 300
-# Figures and intervals are put into words once: a new point leaves those of the others as they are.
-_WORDS_KEPT = 8192
 # The time axis covers at least this much, the value axis at least this share of its value.
 _SHORTEST = timedelta(hours=1)
 _FLATTEST = 0.1
@@ -62,33 +58,12 @@ class Window(NamedTuple):
 def needed(metric: str) -> list[str]:
     """The columns of points that this module reads for a figure: few of a hundred, so rows move quickly."""
     figure = METRICS[metric]
-    return list(
-        dict.fromkeys(
-            [
-                *("run_id", "build_id", "workload", "strategy", "last_started_at", "point_suspect"),
-                *(
-                    "timing_method",
-                    "bound",
-                    "counted_trials",
-                    figure.column,
-                    *(figure.band or ()),
-                    *(figure.interval or ()),
-                ),
-            ]
-        )
+    columns = (
+        *("run_id", "build_id", "workload", "strategy", "last_started_at", "point_suspect"),
+        *("timing_method", "bound", "counted_trials", figure.column),
+        *(*(figure.band or ()), *(figure.interval or ())),
     )
-
-
-def _moments(column: pd.Series) -> NDArray[np.int64]:
-    """In us since 1970."""
-    return column.to_numpy(dtype="datetime64[us]").astype(np.int64)
-
-
-def _latest(moments: NDArray[np.int64], group: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
-    """The last moment of each group; `group` has the number of each moment's."""
-    latest = np.full(groups, np.iinfo(np.int64).min)
-    np.maximum.at(latest, group, moments)
-    return latest
+    return list(dict.fromkeys(columns))
 
 
 def in_order(points: pd.DataFrame, axis: str, builds: Sequence[str]) -> pd.DataFrame:
@@ -97,13 +72,12 @@ def in_order(points: pd.DataFrame, axis: str, builds: Sequence[str]) -> pd.DataF
     Builds that one run measured by turns are told apart by version alone, so they break ties of the run.
     """
     rank = {build_id: position for position, build_id in enumerate(builds)}
-    of_point, measured = points["build_id"].array.factorize()
-    version = np.array([rank.get(build_id, math.nan) for build_id in measured])[of_point]
-    moments = _moments(points["last_started_at"])
+    version = points["build_id"].map(rank).to_numpy(dtype=np.float64, na_value=np.nan)
+    moments = points["last_started_at"].dt.tz_localize(None)
     if axis == "torch":
-        return points.take(np.lexsort((moments, version)))
-    run, runs = points["run_id"].array.factorize()
-    return points.take(np.lexsort((version, _latest(moments, run, len(runs))[run])))
+        return points.take(np.lexsort((moments.to_numpy(), version)))
+    latest = moments.groupby(points["run_id"]).transform("max")
+    return points.take(np.lexsort((version, latest.to_numpy())))
 
 
 def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> pd.DataFrame:
@@ -119,8 +93,8 @@ def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> 
         shown = shown & (points["strategy"] != "eager").to_numpy()
     drawn = np.flatnonzero(shown)[-MOST_POINTS:]
     rows = points[needed(metric)].take(drawn)
-    value = _floats(rows[figure.column]) / figure.divisor
-    low, high = (_floats(rows[column]) / figure.divisor for column in figure.band or ())
+    value = floats(rows[figure.column]) / figure.divisor
+    low, high = (floats(rows[column]) / figure.divisor for column in figure.band or ())
     of_row, measured = rows["build_id"].array.factorize()
     return pd.DataFrame(
         {
@@ -134,10 +108,10 @@ def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> 
             "suspect": pd.array(["trusted", "suspect"], dtype="str").take(
                 rows["point_suspect"].to_numpy(dtype=np.int64)
             ),
-            "value_text": [_value_text(figure.write, item) for item in rows[figure.column].tolist()],
+            "value_text": [figure.write(item) for item in rows[figure.column].tolist()],
             "interval_text": _interval_texts(rows, figure),
-            "when_text": _when_texts(rows["last_started_at"]),
-            "trials_text": [_value_text(units.count, item) for item in rows["counted_trials"].tolist()],
+            "when_text": [f"{at:%Y-%m-%d %H:%M} UTC" for at in rows["last_started_at"].tolist()],
+            "trials_text": [units.count(item) for item in rows["counted_trials"].tolist()],
             "timing_text": [
                 timing_text(*each) or units.MISSING
                 for each in zip(rows["timing_method"].tolist(), rows["bound"].tolist(), strict=True)
@@ -147,10 +121,6 @@ def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> 
         },
         index=rows.index,
     )
-
-
-def _floats(column: pd.Series) -> NDArray[np.float64]:
-    return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def older_points(points: pd.DataFrame, rows: pd.DataFrame, axis: str) -> str:
@@ -164,28 +134,12 @@ def older_points(points: pd.DataFrame, rows: pd.DataFrame, axis: str) -> str:
     return f"The newest {drawn} of {every} {POINT_WORDS[axis]}s are drawn."
 
 
-@lru_cache(maxsize=_WORDS_KEPT)
-def _value_text(say: Callable[[float], str], value: float) -> str:
-    return say(value)
-
-
-@lru_cache(maxsize=_WORDS_KEPT)
-def _interval_text(say: Callable[[float], str], low: float, high: float, trials: int) -> str:
-    return units.interval(low, high, say, trials=trials)
-
-
 def _interval_texts(rows: pd.DataFrame, figure: MetricEntry) -> list[str]:
     if figure.interval is None:
         return [units.MISSING] * len(rows)
     columns = (*figure.interval, "counted_trials")
     ends = zip(*(rows[column].tolist() for column in columns), strict=True)
-    return [_interval_text(figure.write, low, high, trials) for low, high, trials in ends]
-
-
-def _when_texts(moments: pd.Series) -> list[str]:
-    """As `db.wording.units.moment` says each of them."""
-    minutes = np.datetime_as_string(moments.to_numpy(dtype="datetime64[us]"), unit="m", casting="unsafe")
-    return [f"{minute.replace('T', ' ')} UTC" for minute in minutes.tolist()]
+    return [units.interval(low, high, figure.write, trials=trials) for low, high, trials in ends]
 
 
 def window(rows: pd.DataFrame) -> Window:

@@ -22,7 +22,7 @@ _UPRIGHT_BUILDS = 4
 _LOG_AIR = 1.15
 
 # Lines and bands end where a point has no number.
-_STRETCH = alt.Detail("stretch", type="nominal")
+_STRETCH = alt.Detail("stretch:N")
 
 
 @lru_cache(maxsize=128)
@@ -83,15 +83,13 @@ def _x(axis: str, builds: tuple[str, ...], shown: Window) -> alt.X:
     if axis == "time":
         time_format = "%d %b %H:%M" if shown.last - shown.first < _WITH_HOURS else "%d %b"
         return alt.X(
-            "at",
-            type="temporal",
+            "at:T",
             title="Time of the run (UTC)",
             scale=alt.Scale(domain=[_moment(shown.first), _moment(shown.last)]),
             axis=alt.Axis(grid=False, tickCount=6, format=time_format),
         )
     return alt.X(
-        "build",
-        type="ordinal",
+        "build:O",
         sort=list(builds),
         scale=alt.Scale(domain=list(builds)),
         title="Build, in order of versions",
@@ -103,8 +101,7 @@ def _y(metric: str, values: alt.Scale, ticks: dict[str, Any]) -> alt.Y:
     figure = METRICS[metric]
     steps = metric == "break_even"
     return alt.Y(
-        "value",
-        type="quantitative",
+        "value:Q",
         title=f"{figure.name} ({figure.axis_unit})",
         scale=values,
         axis=style.steps_axis(**ticks) if steps else alt.Axis(format=",~f", **ticks),
@@ -117,7 +114,7 @@ def _spread(
     """From `low` to `high`: a band, and a whisker at each point, since a point alone has no band."""
     ends: dict[str, Any] = {
         "x": x,
-        "y": alt.Y("low", type="quantitative", scale=values),
+        "y": alt.Y("low:Q", scale=values),
         "y2": "high",
         "color": style.strategy_colour(strategies),
     }
@@ -168,7 +165,7 @@ def _points(
 
 def _event_layers() -> list[alt.Chart]:
     base = style.inked("events")
-    at = alt.X("at", type="temporal")
+    at = alt.X("at:T")
     tooltip = style.text_tooltip(detail="Build changed", cause="Reading")
     rules = base.mark_rule(strokeDash=[4, 4], strokeWidth=1.2, opacity=0.55).encode(
         x=at, tooltip=tooltip, stroke=style.ink_stroke()
@@ -183,7 +180,7 @@ def _event_layers() -> list[alt.Chart]:
             mark.encode(
                 x=at,
                 y=alt.value(0),
-                text=alt.Text("label", type="nominal"),
+                text="label:N",
                 fill=style.ink_fill(),
                 tooltip=tooltip,
             )

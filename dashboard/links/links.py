@@ -51,17 +51,9 @@ class Page(StrEnum):
 
 
 TITLES: dict[Page, str] = {
-    Page.OVERVIEW: "Overview",
-    Page.TRENDS: "Trends",
-    Page.UPGRADE: "Upgrade",
-    Page.MODES: "Modes",
+    **{page: page.name.capitalize() for page in Page},
     Page.BREAK_EVEN: "Break-even",
     Page.COLD_START: "Cold start",
-    Page.REGRESSIONS: "Regressions",
-    Page.TRIAL: "Trial",
-    Page.RUNS: "Runs",
-    Page.REPORTS: "Reports",
-    Page.GUIDE: "Guide",
 }
 
 

@@ -12,7 +12,7 @@ from dashboard.read.snapshots import Snapshot
 from db.queries.filters import Filters
 
 # Their default is every machine.
-ALL_MACHINES = frozenset({Page.REGRESSIONS, Page.RUNS})
+ALL_MACHINES = frozenset({Page.REGRESSIONS, Page.RUNS, Page.REPORTS})
 
 
 def resolved_link(link: Link, snapshot: Snapshot, choices: Choices) -> tuple[Link, tuple[str, ...]]:

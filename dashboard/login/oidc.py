@@ -134,7 +134,7 @@ class Provider:
             registry = jwt.JWTClaimsRegistry(
                 now=int(self._clock()),
                 leeway=_LEEWAY_S,
-                iss={"essential": True, "value": self._issuer()},
+                iss={"essential": True, "value": str(self._discovered()["issuer"])},
                 aud={"essential": True, "value": self._settings.client_id or ""},
                 exp={"essential": True},
                 iat={"essential": True},
@@ -160,9 +160,6 @@ class Provider:
                 self._keys = None
         self._keys = KeySet.import_key_set(self._fetched(self._endpoint("jwks_uri")))
         return dict(jwt.decode(token, self._keys, algorithms=_ALGORITHMS).claims)
-
-    def _issuer(self) -> str:
-        return str(self._discovered()["issuer"])
 
     def _endpoint(self, name: str) -> str:
         address = self._discovered().get(name)

@@ -11,17 +11,10 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from dashboard.login.access import Person
 
 _MOST_SESSIONS = 10_000
-
-
-@dataclass(frozen=True)
-class _Session:
-    person: Person
-    ends_at: float
 
 
 class Sessions:
@@ -31,13 +24,14 @@ class Sessions:
         self.lasts_s = lasts_s
         self._clock = clock
         self._lock = threading.Lock()
-        self._sessions: OrderedDict[str, _Session] = OrderedDict()
+        # Whose each is, and when it ends.
+        self._sessions: OrderedDict[str, tuple[Person, float]] = OrderedDict()
 
     def begin(self, person: Person) -> str:
         """A new session of `person`: the name its browser gets, 256 random bits."""
         name = secrets.token_urlsafe(32)
         with self._lock:
-            self._sessions[_key(name)] = _Session(person, self._clock() + self.lasts_s)
+            self._sessions[_key(name)] = person, self._clock() + self.lasts_s
             while len(self._sessions) > _MOST_SESSIONS:
                 self._sessions.popitem(last=False)
         return name
@@ -48,11 +42,11 @@ class Sessions:
             return None
         key = _key(name)
         with self._lock:
-            session = self._sessions.get(key)
-            if session is not None and session.ends_at <= self._clock():
+            person, ends_at = self._sessions.get(key, (None, 0.0))
+            if person is not None and ends_at <= self._clock():
                 del self._sessions[key]
-                session = None
-        return None if session is None else session.person
+                return None
+        return person
 
     def end(self, name: str | None) -> None:
         """Forget the session of that name, if there is one."""

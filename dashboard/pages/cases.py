@@ -15,6 +15,7 @@ from dashboard.read import shaping
 from dashboard.read.data import filters_of, read_cases, read_noise_floors
 from dashboard.read.snapshots import Snapshot
 from db.judge.compare.noise_floor import NoiseFloor
+from db.metrics.case_modes import with_strategies
 from db.metrics.groups import row_dicts
 from db.records.strategies import EAGER, sort_key
 from db.wording import units
@@ -51,7 +52,7 @@ _COLUMNS = {
 
 def cases_of(snapshot: Snapshot, link: Link) -> pd.DataFrame:
     """The cases that `link` lets through, strategies and cache states included."""
-    cases = shaping.with_strategies(read_cases(snapshot, filters_of(link)), link.strategy)
+    cases = with_strategies(read_cases(snapshot, filters_of(link)), link.strategy)
     return shaping.with_caches(cases, link.cache)
 
 

@@ -10,9 +10,10 @@ import pandas as pd
 
 from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link
-from dashboard.read.shaping import known_columns
 from db.judge.compare.noise_floor import TRIALS_A_SIDE
+from db.wording import units
 
+_KNOWN_OF_SOME = frozenset({"bound", "noise"})
 LEFT_OUT = "Failures and exclusions"
 Tone = Literal["", "good", "bad", "warning"]
 
@@ -133,7 +134,12 @@ class Table:
     @property
     def titled(self) -> dict[str, Column]:
         """`columns` without those of a case that no row knows, as what bounds it on a CPU."""
-        return known_columns(self.columns, self.frame)
+        return {
+            name: column
+            for name, column in self.columns.items()
+            if name not in _KNOWN_OF_SOME
+            or (name in self.frame and (self.frame[name] != units.MISSING).any())
+        }
 
 
 @dataclass(frozen=True)

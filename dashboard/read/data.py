@@ -15,7 +15,7 @@ import pandas as pd
 from dashboard.links.links import Link, Page
 from dashboard.read import shaping
 from dashboard.read.choices import NEWEST_RUNS, Choices, KnownBuilds, choices
-from dashboard.read.database import opened, reader, trial_cache_of
+from dashboard.read.database import opened, trial_cache_of
 from dashboard.read.policy import policy_in_force
 from dashboard.read.snapshots import Snapshot, cached
 from db.judge import noise_floors
@@ -27,7 +27,7 @@ from db.judge.results import BuildSide, Comparison, Row
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import passed_mask, without_canaries
 from db.metrics.trend import series_points
-from db.queries import facets, fleet, records, schedules
+from db.queries import facets, records
 from db.queries import run_parts as parts
 from db.queries.causes import explained_case, explanation_lines, explanations
 from db.queries.cold_start import cold_starts, newest_job_trials
@@ -37,11 +37,7 @@ from db.queries.filters import Filters
 from db.queries.offered import offered
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.roofs import rooflines
-from db.queries.schedules import requests_by_state
 from db.queries.trials import count_trials, newest_profiled, newest_trials_frame, ungated_shown
-from db.records.fleet import FleetWorker, Launch
-from db.records.requests import UNFINISHED, RequestState, RunRequest
-from db.records.schedules import Firing, HostState, Schedule
 from db.records.trial import SourceKind, Status, Task, Trial
 
 RECENT_RUNS = 30
@@ -232,44 +228,6 @@ def read_runs(snapshot: Snapshot, newest: int) -> tuple[pd.DataFrame, pd.DataFra
 def read_machines(snapshot: Snapshot) -> pd.DataFrame:
     """One row per machine, as `db.queries.facets.machines` returns them."""
     return facets.machines(opened(snapshot.url))
-
-
-def read_requests(queued: int, ended: int) -> list[RunRequest]:
-    """What is being measured, the first of the queue in its order, and the requests that ended last.
-
-    Not cached: a change of the queue is no new data and leaves the data version as it is.
-    """
-    database = reader()
-    done = schedules.requests(
-        database, states=tuple(state for state in RequestState if state not in UNFINISHED), limit=ended
-    )
-    return [*schedules.running_requests(database), *schedules.queue(database, limit=queued), *done]
-
-
-def read_queue_length() -> int:
-    """How many requests wait. Not cached, as the queue."""
-    return requests_by_state(reader())[RequestState.QUEUED]
-
-
-def read_schedules() -> tuple[list[Schedule], dict[str, Firing]]:
-    """All schedules by name, and the newest firing of each that ever fired. Not cached, as the queue."""
-    database = reader()
-    return schedules.schedules(database), schedules.last_firings(database)
-
-
-def read_hosts() -> list[HostState]:
-    """Every measuring host as its service last described it. Not cached, as the queue."""
-    return schedules.hosts(reader())
-
-
-def read_workers() -> list[FleetWorker]:
-    """As `db.queries.fleet.fleet_workers` returns them. Not cached, as the queue."""
-    return fleet.fleet_workers(reader())
-
-
-def read_launches() -> list[Launch]:
-    """As `db.queries.fleet.launches` returns them. Not cached, as the queue."""
-    return fleet.launches(reader())
 
 
 @cached

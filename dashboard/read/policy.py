@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -15,46 +16,35 @@ VARIABLE = "COMPILEWATCH_POLICY"
 TARGETS_VARIABLE = "COMPILEWATCH_TARGETS"
 LIMITS_VARIABLE = "COMPILEWATCH_LIMITS"
 
+T = TypeVar("T")
+_POLICY = TypeAdapter(Policy)
 _TARGETS = TypeAdapter(tuple[Target, ...])
+_LIMITS = TypeAdapter(Limits)
 
 
 def policy_in_force() -> Policy:
     """The policy in the environment as JSON, else the default one. Raises ConfigError."""
-    text = os.environ.get(VARIABLE)
-    if not text:
-        return Policy()
-    try:
-        return Policy.model_validate_json(text)
-    except ValidationError as error:
-        raise ConfigError(
-            f"The environment variable {VARIABLE} holds no policy.",
-            "Unset it and write [policy] in compilewatch.toml.",
-        ) from error
+    return _in_force(VARIABLE, _POLICY, "policy", "[policy]") or Policy()
 
 
 def targets_in_force() -> tuple[Target, ...]:
     """The [[target]] entries in the environment as JSON, else none. Raises ConfigError."""
-    text = os.environ.get(TARGETS_VARIABLE)
-    if not text:
-        return ()
-    try:
-        return _TARGETS.validate_json(text)
-    except ValidationError as error:
-        raise ConfigError(
-            f"The environment variable {TARGETS_VARIABLE} holds no targets.",
-            "Unset it and write [[target]] in compilewatch.toml.",
-        ) from error
+    return _in_force(TARGETS_VARIABLE, _TARGETS, "targets", "[[target]]") or ()
 
 
 def limits_in_force() -> Limits:
     """[limits] in the environment as JSON, else the default ones. Raises ConfigError."""
-    text = os.environ.get(LIMITS_VARIABLE)
+    return _in_force(LIMITS_VARIABLE, _LIMITS, "limits", "[limits]") or Limits()
+
+
+def _in_force(variable: str, form: TypeAdapter[T], what: str, section: str) -> T | None:
+    text = os.environ.get(variable)
     if not text:
-        return Limits()
+        return None
     try:
-        return Limits.model_validate_json(text)
+        return form.validate_json(text)
     except ValidationError as error:
         raise ConfigError(
-            f"The environment variable {LIMITS_VARIABLE} holds no limits.",
-            "Unset it and write [limits] in compilewatch.toml.",
+            f"The environment variable {variable} holds no {what}.",
+            f"Unset it and write {section} in compilewatch.toml.",
         ) from error

@@ -13,7 +13,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame
 
-from db.metrics import case_modes
 from db.metrics.groups import row_dicts
 from db.queries.cold_start import PHASES
 from db.records.strategies import BUILTIN, not_applicable_reason
@@ -92,18 +91,15 @@ def with_labels(frame: pd.DataFrame) -> pd.DataFrame:
         sized = [
             " ".join([name, *filter(None, (_sized(part, row[part]) for part in telling))]) for row in rows
         ]
-        texts = [f"{text}{_origin(row)}" for text, row in zip(sized, rows, strict=True)]
+        # Nothing for what was measured; an imported workload has a version of its own, and so one origin.
+        origins = [origin_mark(row["source_kind"], row["source_name"]) for row in rows]
+        texts = [f"{text}{origin}" for text, origin in zip(sized, origins, strict=True)]
         if len(set(texts)) < len(texts):
             texts = [f"{text} @{row['workload_version']}" for text, row in zip(texts, rows, strict=True)]
         if len(set(texts)) < len(texts):
             texts = [f"{text} {row['workload_id'][:6]}" for text, row in zip(texts, rows, strict=True)]
         labels |= {row["workload_id"]: text for text, row in zip(texts, rows, strict=True)}
     return frame.assign(workload_label=pd.array([labels[key] for key in ids], dtype="str").take(of_row))
-
-
-def _origin(row: Mapping[str, Any]) -> str:
-    """Nothing for what was measured; an imported workload has a version of its own, and so one origin."""
-    return origin_mark(row["source_kind"], row["source_name"])
 
 
 def _words(value: object) -> str:
@@ -272,25 +268,9 @@ def with_caches(cases: pd.DataFrame, chosen: Sequence[str]) -> pd.DataFrame:
     return cases[cases["cache"].isin([*chosen, CacheState.NONE.value])] if chosen else cases
 
 
-KNOWN_OF_SOME = frozenset({"bound", "noise"})
-"""Columns of cases that many machines cannot fill: what bounds a case, and its noise floor."""
-
-
-def known_columns(columns: Mapping[str, Any], frame: pd.DataFrame) -> dict[str, Any]:
-    """`columns` of `frame` without those of a case that no row knows, as what bounds it on a CPU."""
-    return {
-        name: title
-        for name, title in columns.items()
-        if name not in KNOWN_OF_SOME or (name in frame and (frame[name] != units.MISSING).any())
-    }
-
-
 def newest_builds(rows: pd.DataFrame, moment: str) -> tuple[str, ...]:
     """The builds of `rows`, that of the latest `moment` first."""
     return tuple(dict.fromkeys(rows.sort_values(moment, ascending=False)["build_id"]))
-
-
-with_strategies = case_modes.with_strategies
 
 
 class ColdStarts(NamedTuple):

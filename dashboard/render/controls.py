@@ -45,12 +45,12 @@ def change(**changes: object) -> None:
     _show(replace(current(), **wanted))
 
 
-def _widget(key: str, value: object) -> str:
-    """The widget's name, with its state set to `value` unless it is already."""
+def _widget(key: str, value: object) -> dict[str, Any]:
+    """What every widget of a selector is given, with its state set to `value` unless it is already."""
     name = f"select-{key}"
     if name not in st.session_state or st.session_state[name] != value:
         st.session_state[name] = value
-    return name
+    return {"key": name, "on_change": _changed, "args": (key, name)}
 
 
 def _changed(key: str, name: str) -> None:
@@ -66,7 +66,7 @@ def one_of(key: str, label: str, words: Mapping[str, str]) -> None:
     if not words:
         return
     value = getattr(current(), key) or ""
-    name = _widget(key, value if value in words else next(iter(words)))
+    name = _widget(key, value if value in words else next(iter(words)))["key"]
     st.selectbox(
         label,
         list(words),
@@ -90,22 +90,14 @@ def segments(key: str, label: str, words: dict[str, str], *, value: str | None =
 
     `value` is what the page made of the link's own, where it left the choice to the page.
     """
-    name = _widget(key, getattr(current(), key) if value is None else value)
-    st.segmented_control(
-        label,
-        list(words),
-        format_func=words.__getitem__,
-        key=name,
-        on_change=_changed,
-        args=(key, name),
-        required=True,
-    )
+    widget = _widget(key, getattr(current(), key) if value is None else value)
+    st.segmented_control(label, list(words), format_func=words.__getitem__, required=True, **widget)
 
 
 def several(key: str, label: str, options: Sequence[str], *, everything: str) -> None:
     """A multi-select for a selector with many values; none chosen means all, which `everything` says."""
-    name = _widget(key, [item for item in getattr(current(), key) if item in options])
-    st.multiselect(label, options, key=name, on_change=_changed, args=(key, name), placeholder=everything)
+    widget = _widget(key, [item for item in getattr(current(), key) if item in options])
+    st.multiselect(label, options, placeholder=everything, **widget)
 
 
 def pills(key: str, label: str, words: dict[str, str]) -> None:
@@ -113,15 +105,13 @@ def pills(key: str, label: str, words: dict[str, str]) -> None:
 
     Draw many on a line of their own: there they wrap on a phone, in a row of widgets they would be cut.
     """
-    name = _widget(key, [item for item in getattr(current(), key) if item in words])
+    widget = _widget(key, [item for item in getattr(current(), key) if item in words])
     st.pills(
         label,
         list(words),
         format_func=lambda value: escaped(shortened(words[value])),
         selection_mode="multi",
-        key=name,
-        on_change=_changed,
-        args=(key, name),
+        **widget,
     )
 
 
@@ -129,41 +119,25 @@ def step_slider(key: str, label: str, *, low: int, high: int, help_: str) -> Non
     """A slider over 1, 2, 5, 10, 20, 50, ... that also holds whatever value the link carries."""
     value = getattr(current(), key)
     marks = sorted({mark for mark in _STEP_MARKS if low <= mark <= high} | {value})
-    name = _widget(key, value)
-    st.select_slider(
-        label, marks, format_func="{:,}".format, key=name, on_change=_changed, args=(key, name), help=help_
-    )
+    st.select_slider(label, marks, format_func="{:,}".format, help=help_, **_widget(key, value))
 
 
 def number(key: str, label: str, *, low: float, high: float, step: float, help_: str) -> None:
     """A field for a selector with a decimal number, two places."""
-    name = _widget(key, float(getattr(current(), key)))
-    st.number_input(
-        label,
-        min_value=low,
-        max_value=high,
-        step=step,
-        format="%.2f",
-        key=name,
-        on_change=_changed,
-        args=(key, name),
-        help=help_,
-    )
+    widget = _widget(key, float(getattr(current(), key)))
+    st.number_input(label, low, high, step=step, format="%.2f", help=help_, **widget)
 
 
 def day(key: str, label: str, *, first: date, last: date) -> None:
     """A day in UTC, or none."""
     value = getattr(current(), key)
-    name = _widget(key, value)
     st.date_input(
         label,
         value=None,
         min_value=min(first, value or first),
         max_value=max(last, value or last),
         format="YYYY-MM-DD",
-        key=name,
-        on_change=_changed,
-        args=(key, name),
+        **_widget(key, value),
     )
 
 

@@ -1,9 +1,9 @@
-"""Small drawing words shared by the pages: charts, tables, cards, empty states."""
+"""Small drawing words shared by the pages: frames as they are sent, what was picked, notes, empty states."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 from weakref import ref
 
 import pandas as pd
@@ -11,12 +11,8 @@ import pyarrow as pa
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard.charts import sparklines
-from dashboard.charts.style import ChartContent
-from dashboard.pages.parts import Chart, Column, Table
-from dashboard.read.shaping import known_columns
 from dashboard.render import exporting
-from dashboard.render.foreign_text import escaped, readable_frame, readable_spec
+from dashboard.render.foreign_text import escaped, readable_frame
 from db.wording import units
 
 # Frames in the form in which they are sent to browsers, made once for each that is shown again and again.
@@ -80,8 +76,6 @@ TABLE_ROWS = OfFrames(_table_rows)
 
 Spec = dict[str, Any]
 MEASURE = "compilewatch run --suite smoke"
-# A longer table scrolls within itself; a shorter one is shown whole, or its last row would look cut.
-MOST_ROWS_WHOLE = 20
 _SHOWN = "shown"
 # Streamlit's own grey has a contrast of 3.7 on white; the text around a chart has far more, light or dark.
 _TEXT_INK = {"labelColor": "currentColor", "titleColor": "currentColor"}
@@ -102,26 +96,13 @@ def shown() -> list[exporting.Shown]:
     return list(st.session_state.get(_SHOWN, []))
 
 
-def _remember(what: exporting.Shown) -> None:
+def remember(what: exporting.Shown, values: Sequence[object] = ()) -> None:
+    """`what` is drawn now. `values` has what `picked_value` gives for each row of a table."""
     st.session_state.setdefault(_SHOWN, []).append(what)
+    st.session_state[_values_of(what.key)] = list(values)
 
 
-def chart(
-    spec: Spec,
-    frames: Mapping[str, pd.DataFrame],
-    *,
-    key: str,
-    alt: str,
-    on_select: Callable[[], None] | None = None,
-) -> None:
-    """Draw a cached specification over named frames. `alt` says in a sentence what it shows."""
-    more: dict[str, Any] = {"on_select": on_select, "selection_mode": "pick"} if on_select else {}
-    _remember(Chart(key, alt, ChartContent("", spec, dict(frames))))
-    drawn = {name: CHART_ROWS.of(frame) for name, frame in frames.items()}
-    st.vega_lite_chart(None, {**_inked(readable_spec(spec)), "datasets": drawn}, key=key, alt=alt, **more)
-
-
-def _inked(spec: Spec) -> Spec:
+def inked(spec: Spec) -> Spec:
     """`spec` with the text of its axes and legends in the colour of the text around it."""
     own = spec.get("config", {})
     return {**spec, "config": {**own, **{key: {**ink, **own.get(key, {})} for key, ink in _INKED.items()}}}
@@ -132,48 +113,6 @@ def picked(key: str) -> dict[str, Any] | None:
     state = st.session_state.get(key)
     chosen = (state or {}).get("selection", {}).get("pick") or []
     return dict(chosen[0]) if chosen else None
-
-
-def table(
-    frame: pd.DataFrame,
-    columns: Mapping[str, Any],
-    *,
-    key: str,
-    alt: str,
-    on_select: Callable[[], None] | Literal["rerun"] | None = None,
-    values: Sequence[object] = (),
-    several: bool = False,
-    chosen: Sequence[int] = (),
-) -> None:
-    """Draw the columns of `frame` named in `columns` (name -> column config), missing values as a dash.
-
-    `values` has what `picked_value` gives for each row. With `several` more than one row can be chosen;
-    `chosen` are the rows that are ticked at first.
-    """
-    columns = known_columns(columns, frame)
-    st.session_state[_values_of(key)] = list(values)
-    mode = "multi-row" if several else "single-row"
-    more: dict[str, Any] = {"on_select": on_select, "selection_mode": mode} if on_select else {}
-    if on_select and chosen:
-        more["selection_default"] = {"selection": {"rows": list(chosen)}}
-    titles = {name: Column(_title(name, config)) for name, config in columns.items()}
-    _remember(Table(key, alt, frame, titles))
-    st.dataframe(
-        TABLE_ROWS.of(frame, tuple(columns)),
-        column_config=columns,
-        hide_index=True,
-        placeholder=units.MISSING,
-        height="content" if len(frame) <= MOST_ROWS_WHOLE else "auto",
-        key=key,
-        alt=alt,
-        **more,
-    )
-
-
-def _title(name: str, config: Any) -> str:
-    """The title of a column as it is configured."""
-    label = config if isinstance(config, str) else (config or {}).get("label")
-    return label or name
 
 
 def picked_value(key: str) -> Any:
@@ -197,13 +136,6 @@ def unbroken(text: str) -> str:
     return escaped(text).replace(" %", "\u00a0%")
 
 
-def finding(text: str, detail: str = "") -> None:
-    """The title of a chart: what it found, and below it how to read it. Both may hold foreign strings."""
-    st.markdown(f"#### {unbroken(text)}")
-    if detail:
-        st.caption(escaped(detail))
-
-
 def note(text: str) -> None:
     """A sentence in small grey letters; it may hold foreign strings."""
     st.caption(escaped(text))
@@ -213,13 +145,6 @@ def notes(lines: Sequence[str]) -> None:
     """Sentences below each other, as one block."""
     if lines:
         st.caption("  \n".join(escaped(line) for line in lines))
-
-
-def name_card(title: str, name: str, *, explained: str) -> None:
-    """A name in a box: other than a figure it is as long as it is, and a metric would cut it."""
-    with st.container(border=True, height="stretch", gap=None):
-        st.markdown(f":small[{escaped(title)}]", help=explained)
-        st.markdown(f"## {escaped(name)}")
 
 
 def part(title: str) -> DeltaGenerator:
@@ -233,18 +158,6 @@ def pairs(texts: Mapping[str, str | None]) -> None:
     """A compact list of names and texts, both shown as they are, a missing text as a dash."""
     st.table(
         {escaped(name): escaped(text or units.MISSING) for name, text in texts.items()}, border="horizontal"
-    )
-
-
-def moment_column(title: str) -> Any:
-    """A column of times in UTC, which `title` says."""
-    return st.column_config.DatetimeColumn(title, format="YYYY-MM-DD HH:mm", timezone="UTC")
-
-
-def history_column(title: str, reach: float) -> Any:
-    """A column of `dashboard.charts.sparklines.relative` histories."""
-    return st.column_config.LineChartColumn(
-        title, width="medium", y_min=1 - reach, y_max=1 + reach, help=sparklines.EXPLAINED
     )
 
 
@@ -263,12 +176,3 @@ def nothing_measured() -> None:
         st.code(MEASURE, language=None)
         st.markdown("Or bring results you already have:")
         st.code("compilewatch import results.jsonl", language=None)
-
-
-def listed(title: str, lines: Sequence[str], *, icon: str) -> None:
-    """A short list of plain sentences under a title, nothing when there are none."""
-    if not lines:
-        return
-    with st.container(border=True):
-        st.markdown(f"{icon} **{escaped(title)}**")
-        st.markdown("\n".join(f"- {escaped(line)}" for line in lines))

@@ -105,7 +105,7 @@ def _as_json(table: Table, origin: Origin, at: datetime) -> bytes:
 
 def _as_markdown(table: Table, origin: Origin, at: datetime) -> bytes:
     """A table for chat, issues and pull requests, with the view and its link above."""
-    names = [name for name in table.titled if not _holds_lists(table.frame[name])]
+    names = [name for name in table.titled if not any(map(_is_list, table.frame[name]))]
     lines = [
         f"**{escaped_text(table.alt)}**",
         "",
@@ -123,27 +123,15 @@ def _drawn(chart: Chart, origin: Origin, at: datetime) -> str:
     return svg.draw(chart.chart.spec, chart.chart.frames, title=chart.alt, subtitle=origin.line(at))
 
 
-def _svg(chart: Chart, origin: Origin, at: datetime) -> bytes:
-    return _drawn(chart, origin, at).encode()
-
-
-def _png(chart: Chart, origin: Origin, at: datetime) -> bytes:
-    return svg.as_png(_drawn(chart, origin, at))
-
-
-def _pdf(chart: Chart, origin: Origin, at: datetime) -> bytes:
-    return svg.as_pdf(_drawn(chart, origin, at))
-
-
 _TABLE_FORMATS = (
     Format("CSV", "csv", "text/csv", _as_csv),
     Format("JSON", "json", "application/json", _as_json),
     Format("Markdown", "md", "text/markdown", _as_markdown),
 )
 _CHART_FORMATS = (
-    Format("PNG", "png", "image/png", _png),
-    Format("SVG", "svg", "image/svg+xml", _svg),
-    Format("PDF", "pdf", "application/pdf", _pdf),
+    Format("PNG", "png", "image/png", lambda *of: svg.as_png(_drawn(*of))),
+    Format("SVG", "svg", "image/svg+xml", lambda *of: _drawn(*of).encode()),
+    Format("PDF", "pdf", "application/pdf", lambda *of: svg.as_pdf(_drawn(*of))),
 )
 
 
@@ -157,10 +145,6 @@ def _is_missing(value: Any) -> bool:
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0)
-
-
-def _holds_lists(column: pd.Series) -> bool:
-    return any(_is_list(value) for value in column)
 
 
 def _value(value: Any) -> Any:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from dashboard.charts import sparklines
 from dashboard.pages.parts import (
     LEFT_OUT,
     Badges,
@@ -25,7 +27,8 @@ from dashboard.pages.parts import (
     Table,
 )
 from dashboard.render import elements
-from dashboard.render.foreign_text import escaped
+from dashboard.render.foreign_text import escaped, readable_spec
+from db.wording import units
 
 _COLOURS = {"good": "green", "bad": "red", "warning": "orange"}
 _DELTAS: dict[str, Literal["green", "red"]] = {"good": "green", "bad": "red"}
@@ -36,6 +39,8 @@ _BADGES: dict[str, tuple[Literal["green", "red", "orange", "gray"], str]] = {
     "": ("gray", ":material/info:"),
 }
 _MOST_LINES_WHOLE, _TALLEST_LOG_PX = 18, 420
+# A longer table scrolls within itself; a shorter one is shown whole, or its last row would look cut.
+_MOST_ROWS_WHOLE = 20
 _ICONS = {LEFT_OUT: ":material/report:"}
 _MOST_CARDS = 6
 # Beside two columns of words on a phone.
@@ -46,15 +51,28 @@ _SHARE_PX = 130
 class Pick:
     """What a click on a mark or a row does, and a hint that says so.
 
-    `values` names the column of the table whose value `elements.picked_value` gives for the row. With
-    `several` more than one row can be chosen; `chosen` are those that are ticked at first.
+    `act` gets the fields of the mark, or what the row has in the column `values`, which
+    `elements.picked_value` gives as well; None for no row only where it `clears`. With `several` it gets the
+    places of all rows that are chosen; `chosen` are those that are ticked at first.
     """
 
-    act: Callable[[], None] | Literal["rerun"]
+    act: Callable[[Any], None] | Literal["rerun"]
     hint: str = ""
     values: str = ""
+    clears: bool = False
     several: bool = False
     chosen: Sequence[int] = ()
+
+    def act_on_mark(self, key: str) -> None:
+        """Callback of the chart `key`."""
+        if callable(self.act) and (mark := elements.picked(key)):
+            self.act(mark)
+
+    def act_on_rows(self, key: str) -> None:
+        """Callback of the table `key`."""
+        value = elements.picked_rows(key) if self.several else elements.picked_value(key)
+        if callable(self.act) and (value is not None or self.clears):
+            self.act(value)
 
 
 def draw(
@@ -120,7 +138,9 @@ def _lines(part: Lines, above: Callable[[], None] | None) -> None:
         title = [f"**{escaped(part.title)}**"] if part.title else []
         box("  \n".join([*title, *map(escaped, part.lines)]), icon=":material/report:")
     elif part.listed:
-        elements.listed(part.title, part.lines, icon=_ICONS.get(part.title, ":material/list:"))
+        with st.container(border=True):
+            st.markdown(f"{_ICONS.get(part.title, ':material/list:')} **{escaped(part.title)}**")
+            st.markdown("\n".join(f"- {escaped(line)}" for line in part.lines))
     elif part.title:
         with elements.part(part.title):
             if above:
@@ -168,7 +188,10 @@ def _pairs(part: Pairs) -> None:
 
 def _figure(figure: Figure) -> None:
     if figure.name:
-        elements.name_card(figure.title, figure.text, explained=escaped(figure.explained))
+        # A name is as long as it is, and a metric would cut it.
+        with st.container(border=True, height="stretch", gap=None):
+            st.markdown(f":small[{escaped(figure.title)}]", help=escaped(figure.explained))
+            st.markdown(f"## {escaped(figure.text)}")
         return
     st.metric(
         escaped(figure.title),
@@ -189,13 +212,13 @@ def _chart(part: Chart, pick: Pick | None, above: Callable[[], None] | None) -> 
         if above:
             above()
         if part.chart.spec is not None:
-            elements.chart(
-                part.chart.spec,
-                part.chart.frames,
-                key=part.key,
-                alt=part.alt,
-                on_select=pick.act if pick and callable(pick.act) else None,
-            )
+            more: dict[str, Any] = {}
+            if pick:
+                more = {"on_select": partial(pick.act_on_mark, part.key), "selection_mode": "pick"}
+            elements.remember(part)
+            drawn = {name: elements.CHART_ROWS.of(frame) for name, frame in part.chart.frames.items()}
+            spec = elements.inked(readable_spec(part.chart.spec))
+            st.vega_lite_chart(None, {**spec, "datasets": drawn}, key=part.key, alt=part.alt, **more)
         elements.notes(part.chart.notes)
 
 
@@ -207,16 +230,24 @@ def _table(part: Table, pick: Pick | None, above: Callable[[], None] | None) -> 
         if above:
             above()
         elements.notes([text for text in (part.note, pick.hint if pick else "") if text])
-        elements.table(
-            part.frame,
-            {name: _configured(column) for name, column in part.titled.items()},
+        elements.remember(part, list(part.frame[pick.values]) if pick and pick.values else ())
+        columns = part.titled
+        st.dataframe(
+            elements.TABLE_ROWS.of(part.frame, tuple(columns)),
+            column_config={name: _configured(column) for name, column in columns.items()},
+            hide_index=True,
+            placeholder=units.MISSING,
+            height="content" if len(part.frame) <= _MOST_ROWS_WHOLE else "auto",
             key=part.key,
             alt=part.alt,
-            on_select=pick.act if pick else None,
-            values=list(part.frame[pick.values]) if pick and pick.values else (),
-            several=pick.several if pick else False,
-            chosen=pick.chosen if pick else (),
+            **(_selection(part.key, pick) if pick else {}),
         )
+
+
+def _selection(key: str, pick: Pick) -> dict[str, Any]:
+    ticked = {"selection_default": {"selection": {"rows": list(pick.chosen)}}} if pick.chosen else {}
+    act = partial(pick.act_on_rows, key) if callable(pick.act) else pick.act
+    return {"on_select": act, "selection_mode": "multi-row" if pick.several else "single-row", **ticked}
 
 
 def _configured(column: Column) -> Any:
@@ -228,9 +259,12 @@ def _configured(column: Column) -> Any:
     }
     match column.kind:
         case "history":
-            return elements.history_column(column.title, column.reach)
+            low, high = 1 - column.reach, 1 + column.reach
+            return st.column_config.LineChartColumn(
+                column.title, width="medium", y_min=low, y_max=high, help=sparklines.EXPLAINED
+            )
         case "moment":
-            return elements.moment_column(column.title)
+            return st.column_config.DatetimeColumn(column.title, format="YYYY-MM-DD HH:mm", timezone="UTC")
         case "share":
             shared["width"] = _SHARE_PX
             return st.column_config.ProgressColumn(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dashboard.read.shaping import flat
 from db.judge.compare.whole import overall_verdict
-from db.judge.results import CaseKey, Comparison, LeftOut, Row
+from db.judge.results import BuildSide, CaseKey, Comparison, LeftOut, Row
 from db.judge.vocabulary import COUNTED_METRICS, Metric, Verdict
 from db.wording import units
 from db.wording.marks import origin_mark
@@ -83,27 +82,14 @@ def side_sizes(row: Row) -> str:
     return " + ".join(units.count(trials) for trials in row.trials)
 
 
-@dataclass(frozen=True)
-class NoRegression:
-    """What a comparison without a regressed row says. `shown` is False where it shows nothing: cases that
-    were not compared, or that are not decided, are no good news.
+def no_regression(comparison: Comparison, strategies: Sequence[str]) -> tuple[str, bool]:
+    """What is said of the rows of `strategies`, of which none regressed; all where none is named. And whether
+    that is shown: cases that were not compared, or that are not decided, are no good news.
     """
-
-    shown: bool
-    sentence: str
-    left_out: list[str]
-
-
-def no_regression(comparison: Comparison, strategies: Sequence[str] = ()) -> NoRegression:
-    """Of the rows of `strategies`, of which none regressed; all strategies where none is named."""
-
-    def wanted(row: Row | LeftOut) -> bool:
-        return not strategies or row.strategy in strategies
-
-    rows = [row for row in comparison.rows if wanted(row)]
-    left_out = [case for case in comparison.left_out if wanted(case)]
+    rows = [row for row in comparison.rows if not strategies or row.strategy in strategies]
+    left_out = sum(not strategies or case.strategy in strategies for case in comparison.left_out)
     compared = len({row.case.ids for row in rows})
-    total = units.plural(compared + len(left_out), "case")
+    total = units.plural(compared + left_out, "case")
     undecided = sum(row.verdict is Verdict.INCONCLUSIVE for row in rows)
     still = f"{units.count(undecided)} of {units.plural(len(rows), 'figure')} not decided"
     verdict = overall_verdict(rows, comparison.policy)
@@ -114,7 +100,7 @@ def no_regression(comparison: Comparison, strategies: Sequence[str] = ()) -> NoR
     else:
         sentence = f"Nothing regressed in the newest run: {units.count(compared)} of {total} compared"
         sentence += f", {still}." if undecided else "."
-    return NoRegression(verdict in (Verdict.IMPROVED, Verdict.UNCHANGED), sentence, left_out_lines(left_out))
+    return sentence, verdict in (Verdict.IMPROVED, Verdict.UNCHANGED)
 
 
 def left_out_lines(left_out: Iterable[LeftOut]) -> list[str]:
@@ -134,6 +120,12 @@ def _named(cases: Sequence[str]) -> str:
     named = ", ".join(cases[:NAMED_CASES])
     more = len(cases) - NAMED_CASES
     return f"{named} and {units.count(more)} more" if more > 0 else named
+
+
+def side_parts(side: BuildSide, rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The parts of the build of a side, of several builds what they share. `rows`: build id -> its parts."""
+    own = rows.get(side.build_ids[0], {}) if len(side.build_ids) == 1 else {}
+    return {**own, **side.components}
 
 
 def environment_diff(

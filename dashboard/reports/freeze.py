@@ -12,7 +12,7 @@ import pandas as pd
 from dashboard.api.comparisons import comparison_document
 from dashboard.links import links
 from dashboard.links.links import TITLES, Link, Page, verdict_metric
-from dashboard.links.requested import ALL_MACHINES, resolved_link
+from dashboard.links.requested import resolved_link
 from dashboard.links.sentence import sentence
 from dashboard.login.access import Role, require
 from dashboard.pages.cases import floors_of
@@ -25,7 +25,6 @@ from dashboard.pages.upgrade.pair import with_builds
 from dashboard.read.choices import Choices
 from dashboard.read.data import (
     filters_of,
-    newest_build,
     read_choices,
     read_choices_on,
     read_explanations,
@@ -38,6 +37,7 @@ from dashboard.read.policy import policy_in_force
 from dashboard.read.shaping import BUILD_COMPONENTS
 from dashboard.read.snapshots import Snapshot
 from dashboard.render import verdict_words
+from dashboard.render.shell import resolved_view
 from dashboard.reports.content import Chart, Column, Content, Lines, ReportError, Section, Table
 from dashboard.reports.page import render
 from dashboard.reports.sections import cell, sections, table
@@ -68,8 +68,6 @@ _MOST_BUILDS = 4
 _MACHINE_PARTS = ("machine", "device", "device_name", "cpu_name", "cpu_count", "threads", "ram_bytes")
 FREEZABLE = frozenset({*CONTENTS, Page.UPGRADE} - {Page.REPORTS})
 """Pages that a report can be made of."""
-# Pages whose default is every build.
-_ALL_BUILDS = ALL_MACHINES | {Page.TRENDS, Page.TRIAL}
 
 
 @dataclass(frozen=True)
@@ -88,12 +86,10 @@ def freeze_link(url: str, *, title: str | None, by: str, at: datetime) -> Conten
     """What `url` shows now. Raises ReportError where it does not mean exactly one view."""
     snapshot = Snapshot.now()
     choices = read_choices(snapshot)
-    link = _link(url, snapshot, choices)
-    machine = link.machine or (None if link.page in ALL_MACHINES else choices.newest_machine)
-    link = replace(link, machine=machine, data=snapshot.version)
-    choices = read_choices_on(snapshot, machine)
-    show = _upgrade if link.page is Page.UPGRADE else _view
-    shown = show(snapshot, choices, link)
+    view = resolved_view(_link(url, snapshot, choices), snapshot, choices)
+    link = replace(view.link, data=snapshot.version)
+    choices = read_choices_on(snapshot, link.machine)
+    shown = (_upgrade if link.page is Page.UPGRADE else _view)(snapshot, choices, link)
     return _signed(shown, choices, snapshot, title=title, by=by, at=at)
 
 
@@ -187,17 +183,12 @@ def _compared(
 def _built(comparison: Comparison, choices: Choices) -> dict[str, dict[str, Any]]:
     """The parts of the build of each side, base first."""
     return {
-        f"{name}: {side.name}": {
-            **(choices.build_rows[side.build_ids[0]] if len(side.build_ids) == 1 else {}),
-            **side.components,
-        }
+        f"{name}: {side.name}": verdict_words.side_parts(side, choices.build_rows)
         for name, side in (("base", comparison.base), ("head", comparison.head))
     }
 
 
 def _view(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
-    if link.build is None and link.page not in _ALL_BUILDS:
-        link = replace(link, build=newest_build(snapshot, filters_of(link)))
     view = _page(snapshot, link)
     return _Shown(
         subject=sentence(view.link, choices.names),
@@ -245,11 +236,10 @@ def _machine(machine_id: str | None) -> dict[str, Any] | None:
 def environment(machine: Mapping[str, Any] | None, builds: Mapping[str, Mapping[str, Any]]) -> Table:
     """The machine, and each build's parts beside each other. `builds` maps a name to the parts."""
     rows = []
-    if machine is not None:
-        rows = [
-            (part.replace("_", " "), *([_machine_cell(part, machine.get(part))] * max(1, len(builds))))
-            for part in _MACHINE_PARTS
-        ]
+    for part in _MACHINE_PARTS:
+        value = (machine or {}).get(part)
+        text = units.size(value) if part.endswith("_bytes") else cell(value)
+        rows.append((part.replace("_", " "), *([text] * max(1, len(builds)))))
     names = (*BUILD_COMPONENTS, "packages", "settings")
     rows += [
         (part.replace("_", " "), *(cell(build.get(part)) for build in builds.values())) for part in names
@@ -260,10 +250,6 @@ def environment(machine: Mapping[str, Any] | None, builds: Mapping[str, Mapping[
         columns=(Column(title="part"), *(Column(title=name) for name in titles)),
         rows=tuple(row for row in rows if any(value != units.MISSING for value in row[1:])),
     )
-
-
-def _machine_cell(part: str, value: Any) -> str:
-    return units.size(value) if part.endswith("_bytes") else cell(value)
 
 
 def _signed(

@@ -13,7 +13,7 @@ LONGEST_CELL = 300
 _LONGEST_CAPTION = 2_000
 _SHORT_CELL = 24
 # Nothing may be loaded or run, wherever the file is opened.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _STYLE = """
 :root{color-scheme:light;--ink:#17202b;--soft:#56616f;--line:#d9dee5;--wash:#f3f5f8}
 *{box-sizing:border-box}
@@ -64,7 +64,7 @@ def render(content: Content) -> str:
     return document(content.title, _description(content), f"<main>{body}</main>")
 
 
-def document(title: str, description: str, body: str, *, policy: str = _POLICY) -> str:
+def document(title: str, description: str, body: str, *, policy: str = POLICY) -> str:
     """An HTML file with title and preview tags around `body`, which is HTML already."""
     heading, summary = _text(f"{title} · compilewatch"), _text(description)
     return (

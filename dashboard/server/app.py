@@ -95,13 +95,14 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
 
 
 def _streamlit_page(page: Page) -> st.Page:
+    icon, question = shell.LOOKS[page]
     return st.Page(
         lambda: None,
         title=TITLES[page],
-        icon=shell.ICONS[page],
+        icon=icon,
         url_path=page.value or None,
         default=page is Page.OVERVIEW,
-        help=shell.QUESTIONS[page],
+        help=question,
     )
 
 

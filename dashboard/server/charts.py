@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 
 from dashboard.api.errors import error_of_compilewatch
+from dashboard.api.parameters import query_of
 from dashboard.api.rate_limit import RateLimit
 from dashboard.links import links
 from dashboard.links.links import Page
@@ -22,8 +23,6 @@ from dashboard.reports.page import document, section_html
 from dashboard.reports.sections import sections
 from dashboard.server.first_answer import content_of
 from db.errors import CompilewatchError, NotFoundError
-
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 def charts() -> list[Mount]:
@@ -51,8 +50,7 @@ def _framed(request: Request) -> Response:
     chart = _chart(request)
     (section,) = sections([chart])
     body = f"<main>{section_html(section, 0)}</main>"
-    page = document(chart.chart.finding, chart.alt, body, policy=_POLICY)
-    return HTMLResponse(page, headers=_HEADERS)
+    return HTMLResponse(document(chart.chart.finding, chart.alt, body), headers=_HEADERS)
 
 
 _HEADERS = {"Cache-Control": "private, max-age=60"}
@@ -75,11 +73,6 @@ def _chart(request: Request) -> Chart:
             f"Charts there: {', '.join(drawn) or 'none'}.",
         )
     return drawn[key]
-
-
-def query_of(request: Request) -> dict[str, list[str]]:
-    """The parameters of an address, each with all its values."""
-    return {name: request.query_params.getlist(name) for name in request.query_params}
 
 
 def _drawn(chart: Chart) -> str:

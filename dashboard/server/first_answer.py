@@ -28,7 +28,7 @@ from dashboard.read.choices import Choices
 from dashboard.read.data import read_choices
 from dashboard.read.snapshots import Snapshot, drawn_version
 from dashboard.render.limit import RENDER_LIMIT
-from dashboard.render.shell import QUESTIONS, pulse, resolved_view
+from dashboard.render.shell import LOOKS, pulse, resolved_view
 from dashboard.reports.page import section_html
 from dashboard.reports.sections import sections
 from db.errors import CompilewatchError, NotFoundError
@@ -158,7 +158,7 @@ def _make(link: Link) -> FirstAnswer | None:
     # What Streamlit has drawn when the page is whole.
     charts = sum(isinstance(part, Chart) and part.chart.spec is not None for part in content.parts)
     tables = sum(isinstance(part, Table) and not part.folded for part in content.parts)
-    title = f"<h1>{TITLES[link.page]}</h1><p>{escape(QUESTIONS[link.page])}</p>"
+    title = f"<h1>{TITLES[link.page]}</h1><p>{escape(LOOKS[link.page][1])}</p>"
     return FirstAnswer(
         content.headline,
         sentence(content.link, choices.names),
@@ -204,7 +204,8 @@ def wall_page(params: Mapping[str, Sequence[str]]) -> str:
             if content is not None:
                 shown = _on_the_wall(content[0].parts)
                 body = "".join(map(section_html, sections(shown, inked=True), range(len(shown))))
-                title, tone = content[0].headline, _tone(content[0].parts)
+                title = content[0].headline
+                tone = next((part.tone for part in content[0].parts if isinstance(part, Headline)), "")
     except CompilewatchError as error:
         title, tone = str(error), "warning"
     except Exception:  # noqa: BLE001 a display on a wall has nobody to read an error 500
@@ -218,10 +219,6 @@ def wall_page(params: Mapping[str, Sequence[str]]) -> str:
         f"<title>{heading}</title><style>:root{{--tone:{_TONES.get(tone, '#8A8F98')}}}{_WALL_STYLE}</style>"
         f"</head><body><h1>{heading}</h1>{body}</body></html>\n"
     )
-
-
-def _tone(parts: Sequence[Part]) -> str:
-    return next((part.tone for part in parts if isinstance(part, Headline)), "")
 
 
 def _on_the_wall(parts: Sequence[Part]) -> list[Part]:

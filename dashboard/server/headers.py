@@ -16,10 +16,10 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dashboard.api.errors import DEFECT, error_response
+from dashboard.reports.page import POLICY
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
-_EMBED_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _STATIC_PATH = "/static/"
 _COMPRESSIBLE = {".js": "text/javascript", ".css": "text/css"}
 
@@ -64,7 +64,7 @@ class SecurityHeaders:
         self._app = app
         self._embeds = ("/embed/", f"{prefix}/embed/")
         sites = " ".join(framed_by) or "'none'"
-        self._embedded = {"Content-Security-Policy": f"{_EMBED_POLICY}; frame-ancestors {sites}"}
+        self._embedded = {"Content-Security-Policy": f"{POLICY}; frame-ancestors {sites}"}
         if not framed_by:
             self._embedded["X-Frame-Options"] = "DENY"
         self._headers = {

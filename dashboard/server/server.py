@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 import streamlit as st
 import uvicorn.config
 from anyio import to_thread
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
@@ -31,6 +31,7 @@ from streamlit.runtime.state.common import is_element_id
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from dashboard.api import routes as api
+from dashboard.api.parameters import query_of
 from dashboard.links import links
 from dashboard.links.links import Page
 from dashboard.links.stored_views import stored_address
@@ -41,7 +42,7 @@ from dashboard.read.snapshots import Snapshot
 from dashboard.render import theme
 from dashboard.render.foreign_text import escaped
 from dashboard.reports.routes import reports
-from dashboard.server.charts import charts, query_of
+from dashboard.server.charts import charts
 from dashboard.server.first_answer import WALL, FirstAnswers, wall_page
 from dashboard.server.headers import CompressedStatic, SecurityHeaders, content_security_policy
 from dashboard.server.index_page import index_pages, opened_at, with_first_answer
@@ -69,26 +70,16 @@ def warm() -> None:
 _STREAMLIT = ("_stcore", "app", "auth", "bidi-components", "component", "media", "oauth2callback")
 
 
-class _NoPage(Convertor[str]):
-    """A path of one part or of several."""
-
-    regex = r"(?!.*_stcore/)[^/](?:.*[^/])?"
-
-    def convert(self, value: str) -> str:
-        return value
-
-    def to_string(self, value: str) -> str:
-        return value
-
-
 def unknown_pages(files: Iterable[str]) -> BaseRoute:
     """The route for them; it belongs behind all others. `files` are the names in Streamlit's folder."""
     known_names = "|".join(map(re.escape, (*_STREAMLIT, *files)))
 
-    class Free(_NoPage):
-        regex = rf"(?!(?:{known_names})(?:/|$)){_NoPage.regex}"
+    class NoPage(StringConvertor):
+        """A path of one part or of several."""
 
-    register_url_convertor("no_page", Free())
+        regex = rf"(?!(?:{known_names})(?:/|$))(?!.*_stcore/)[^/](?:.*[^/])?"
+
+    register_url_convertor("no_page", NoPage())
     return Route("/{path:no_page}", _lead)
 
 
@@ -404,14 +395,12 @@ def options(host: str, port: int) -> dict[str, Any]:
 
 
 def _report_script_error(error: Exception) -> bool:
+    text = "This page failed. The reason is in the log of the server; please report it."
     if isinstance(error, CompilewatchError):
-        st.error(escaped(str(error)), icon=":material/error:")
-        return True
-    _LOG.error("a page failed", exc_info=error)
-    st.error(
-        "This page failed. The reason is in the log of the server; please report it.",
-        icon=":material/error:",
-    )
+        text = escaped(str(error))
+    else:
+        _LOG.error("a page failed", exc_info=error)
+    st.error(text, icon=":material/error:")
     return True
 
 

@@ -40,11 +40,12 @@ def shortened(note: str) -> str:
     return f"{chr(10).join(lines[:_SHORT_NOTE_LINES])[:_SHORT_NOTE].rstrip()} …"
 
 
-def withdrawal(sign_off: SignOff) -> str:
-    """A decision that is no longer in force, and who took it back."""
-    return (
-        f"{sentence(sign_off)} Withdrawn by {sign_off.withdrawn_by} on {units.moment(sign_off.withdrawn_at)}."
-    )
+def past(sign_off: SignOff) -> str:
+    """A decision that is no longer in force, and who took it back if anybody did."""
+    if not sign_off.withdrawn_at:
+        return f"{sentence(sign_off)} Replaced."
+    when = units.moment(sign_off.withdrawn_at)
+    return f"{sentence(sign_off)} Withdrawn by {sign_off.withdrawn_by} on {when}."
 
 
 def sign(

@@ -119,7 +119,7 @@ def preview(url: str, upload: Upload) -> Preview:
             missing |= dict.fromkeys(error.fields)
         if isinstance(error, UnmappedError) and len(error.columns) <= MOST_COLUMNS:
             unmapped |= error.columns
-        problems.append(f"{error.message} {_next_step(error)}".strip())
+        problems.append(_problem(error))
     rows = [_row(file.path, trial) for file in report.files for trial in file.first]
     frame = pd.DataFrame(rows)
     unused = {column: cell for file in report.files for column, cell in file.unused.items()}
@@ -135,7 +135,7 @@ def bring_in(url: str, upload: Upload) -> tuple[str, bool]:
         return str(error), False
     REFRESH_THROTTLE.catch_up()
     known = f" {plural(report.known, 'trial')} were known already." if report.known else ""
-    problems = [f"{error.message} {_next_step(error)}".strip() for error in report.errors]
+    problems = list(map(_problem, report.errors))
     return " ".join([f"Brought in {plural(report.new, 'new trial')}.{known}", *problems]), not problems
 
 
@@ -192,13 +192,16 @@ def _moment(text: str) -> datetime:
     return past((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC))
 
 
-def _next_step(error: CompilewatchError) -> str:
-    """The next step for a page, which has fields instead of options."""
+def _problem(error: CompilewatchError) -> str:
+    """An error with the next step for a page, which has fields instead of options."""
+    step = error.next_step
     if isinstance(error, UnmappedError):
+        step = "Say above what its columns mean, and look again."
         if len(error.columns) > MOST_COLUMNS:
-            return f"Leave at most {MOST_COLUMNS} columns in it, or name some workload and latency_ms."
-        return "Say above what its columns mean, and look again."
-    return "Answer above and look again." if isinstance(error, MissingFactError) else error.next_step
+            step = f"Leave at most {MOST_COLUMNS} columns in it, or name some workload and latency_ms."
+    elif isinstance(error, MissingFactError):
+        step = "Answer above and look again."
+    return f"{error.message} {step}".strip()
 
 
 def _row(file: str, trial: Trial) -> dict[str, Any]:

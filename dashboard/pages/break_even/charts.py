@@ -98,7 +98,7 @@ def layers(base: alt.Chart, x: alt.X, y: alt.Y) -> list[alt.Chart]:
             fontWeight=600,
             aria=False,
         )
-        .encode(x=x, y=y, text=alt.Text("label", type="nominal"), fill=style.ink_fill())
+        .encode(x=x, y=y, text="label:N", fill=style.ink_fill())
         for side, align, baseline, sign in places
     ]
 
@@ -256,15 +256,13 @@ def spec(
     times = alt.Scale(type=shape, domain=[float(f"{end:.4g}") for end in (low, high)], nice=False)
     steps = alt.Scale(type=shape, domain=[int(log), last_step], nice=False)
     x = alt.X(
-        "steps",
-        type="quantitative",
+        "steps:Q",
         title="Steps per process",
         scale=steps,
         axis=style.steps_axis(grid=False, **ticks),
     )
     y = alt.Y(
-        "total",
-        type="quantitative",
+        "total:Q",
         title=f"Total time ({unit})",
         scale=times,
         axis=alt.Axis(values=style.ticks(low, high, log=log), format=",~f"),
@@ -283,7 +281,7 @@ def _totals(x: alt.X, y: alt.Y, strategies: tuple[str, ...]) -> list[alt.Chart]:
     colour = style.strategy_colour(strategies)
     base = alt.Chart(style.data("main"))
     band = base.mark_area(opacity=style.BAND_OPACITY, aria=False).encode(
-        x=x, y=alt.Y("low", type="quantitative"), y2="high", color=colour
+        x=x, y="low:Q", y2="high", color=colour
     )
     lines = base.mark_line(strokeWidth=2.4, clip=True, aria=False).encode(
         x=x, y=y, color=colour, strokeDash=style.strategy_dash(strategies)
@@ -300,7 +298,7 @@ def _totals(x: alt.X, y: alt.Y, strategies: tuple[str, ...]) -> list[alt.Chart]:
 
 def _plan() -> list[alt.Chart]:
     """The rule at the steps that the reader plans, with its label."""
-    at = alt.X("steps", type="quantitative")
+    at = alt.X("steps:Q")
     base = style.inked("wanted")
     rule = base.mark_rule(strokeDash=[3, 3], strokeWidth=1.3, aria=False).encode(
         x=at, stroke=style.ink_stroke()
@@ -314,7 +312,7 @@ def _plan() -> list[alt.Chart]:
         texts.append(
             base.transform_filter(f"datum.side == '{side}'")
             .mark_text(align=align, baseline="top", dx=dx, fontSize=12, aria=False)
-            .encode(x=at, y=alt.value(2), text=alt.Text("label", type="nominal"), fill=style.ink_fill())
+            .encode(x=at, y=alt.value(2), text="label:N", fill=style.ink_fill())
         )
     return [rule, *texts]
 

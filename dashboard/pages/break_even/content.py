@@ -25,12 +25,12 @@ from dashboard.pages.cases import (
 )
 from dashboard.pages.parts import CASE_FACTS, LEFT_OUT, Chart, Column, Figure, Figures, PageContent, Part
 from dashboard.read.data import filters_of, of_workload, read_cases, read_choices_on, read_points
-from dashboard.read.shaping import asides, with_caches, with_strategies
+from dashboard.read.shaping import asides, with_caches
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import theme
 from db.judge.compare.noise_floor import NoiseFloor
 from db.metrics.break_even import NANOSECONDS_PER_HOUR
-from db.metrics.case_modes import mode_options
+from db.metrics.case_modes import mode_options, with_strategies
 from db.metrics.groups import row_dicts
 from db.metrics.mode_choice import ModeOption, best_option, lower_envelope
 from db.records.strategies import EAGER, sort_key
@@ -328,7 +328,9 @@ def _history(snapshot: Snapshot, link: Link, focus: str) -> tuple[Part, ...]:
     ordered = trend_rows.in_order(points, "torch", list(names))
     rows = trend_rows.frame(ordered, _METRIC, names)
     drawn = rows["build"].nunique() > 1
-    notes = [_older_builds(len(measured)), trend_rows.older_points(ordered, rows, "torch")]
+    every = units.plural(len(measured), "build")
+    older = f"The newest {MOST_BUILDS} of {every}." if len(measured) > MOST_BUILDS else ""
+    notes = [older, trend_rows.older_points(ordered, rows, "torch")]
     notes += [gaps.sentence(ordered, _METRIC, names)] if drawn else []
     chart = ChartContent(
         _history_finding(table, focus),
@@ -362,10 +364,6 @@ def _spec(rows: pd.DataFrame, builds: tuple[str, ...], link: Link) -> Spec:
         builds=builds,
         shown=trend_rows.window(rows),
     )
-
-
-def _older_builds(measured: int) -> str:
-    return f"The newest {MOST_BUILDS} of {units.plural(measured, 'build')}." if measured > MOST_BUILDS else ""
 
 
 def _history_finding(table: pd.DataFrame, focus: str) -> str:

@@ -182,7 +182,7 @@ def spec(cases: tuple[str, ...], phases: tuple[str, ...]) -> style.Spec:
     """
     height = _ROW * len(cases) + _AXIS_PX + _LEGEND_LINE_PX * math.ceil(len(phases) / 2)
     rows = alt.Scale(paddingInner=0, paddingOuter=0.1)
-    y = alt.Y("case", type="nominal", sort=list(cases), axis=None, scale=rows)
+    y = alt.Y("case:N", sort=list(cases), axis=None, scale=rows)
     return style.spec_of(alt.layer(_bars(y, phases), *_texts(y)).properties(height=height))
 
 
@@ -193,21 +193,19 @@ def _bars(y: alt.Y, phases: tuple[str, ...]) -> alt.Chart:
         .mark_bar(height=_BAR, yOffset=_BAR / 2 + 1, stroke=None)
         .encode(
             x=alt.X(
-                "seconds",
-                type="quantitative",
+                "seconds:Q",
                 stack="zero",
                 title="Time since process start (s)",
                 axis=alt.Axis(tickCount=6, grid=True),
             ),
             y=y,
             color=alt.Color(
-                "phase",
-                type="nominal",
+                "phase:N",
                 title=None,
                 scale=alt.Scale(domain=list(phases), range=colours),
                 legend=style.top_legend(7),
             ),
-            order=alt.Order("place", type="quantitative"),
+            order=alt.Order("place:Q"),
             tooltip=style.text_tooltip(
                 case="Case",
                 phase="Phase",
@@ -224,15 +222,15 @@ def _texts(y: alt.Y) -> list[alt.Chart]:
     """The name above each bar and the total at its end."""
     base = style.inked("totals")
     names = base.mark_text(align="left", baseline="bottom", dy=-1, fontSize=12, aria=False).encode(
-        x=alt.value(2), y=y, text=alt.Text("case", type="nominal"), fill=style.ink_fill()
+        x=alt.value(2), y=y, text="case:N", fill=style.ink_fill()
     )
     middle = _BAR / 2 + 1
     ends = base.mark_text(
         align="left", baseline="middle", dx=6, dy=middle, fontSize=12, fontWeight=600, aria=False
     ).encode(
-        x=alt.X("seconds", type="quantitative"),
+        x="seconds:Q",
         y=y,
-        text=alt.Text("text", type="nominal"),
+        text="text:N",
         fill=style.ink_fill(),
     )
     return [names, ends]

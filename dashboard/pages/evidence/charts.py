@@ -94,17 +94,16 @@ def middles(rows: pd.DataFrame) -> pd.DataFrame:
 def spec(lanes: tuple[str, ...], strategies: tuple[str, ...], metric: Metric) -> style.Spec:
     """A lane per side and strategy over `main` (`frame`) and `middles`."""
     base = alt.Chart(style.data("main"))
-    y = alt.Y("lane", type="nominal", sort=list(lanes), title=None, axis=style.names_axis())
+    y = alt.Y("lane:N", sort=list(lanes), title=None, axis=style.names_axis())
     x = alt.X(
-        "value",
-        type="quantitative",
+        "value:Q",
         title=_PER_TRIAL[shown_metric(metric)][2],
         scale=alt.Scale(zero=False, padding=14),
         axis=alt.Axis(tickCount=6),
     )
     colour = style.strategy_colour(strategies, legend=False)
     spread = base.mark_rule(strokeWidth=2, opacity=0.3, aria=False).encode(
-        x=alt.X("low", type="quantitative"), x2="high", y=y, color=colour
+        x="low:Q", x2="high", y=y, color=colour
     )
     points = (
         base.mark_point(filled=True, size=90, opacity=0.75)

@@ -12,12 +12,12 @@ from dashboard.charts.style import ChartContent
 from dashboard.pages import parts
 from dashboard.pages.evidence import charts
 from dashboard.pages.parts import Chart, Column, Empty, Part, Table
-from dashboard.pages.upgrade.tables import case_table
+from dashboard.pages.upgrade.tables import SIDES, case_table
 from dashboard.read.data import read_choices_on, read_interleaved, read_points
 from dashboard.read.policy import policy_in_force
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import theme
-from dashboard.render.verdict_words import SIDES_HELP, interval_title
+from dashboard.render.verdict_words import interval_title
 from db.judge.results import BuildSide, CaseKey, Row
 from db.judge.vocabulary import Metric
 from db.queries.filters import Filters
@@ -27,17 +27,12 @@ from db.wording.metrics import HISTORY_METRICS, METRICS
 
 _MEANS = " (the table has the geometric mean of those compared)"
 
-_SIDES = {
-    name: Column(title, numeric=True, explained=SIDES_HELP)
-    for name, title in (("base", "Base"), ("head", "Head"))
-}
-
 
 def _columns(confidence: float | None) -> dict[str, Column]:
     """`confidence` of the intervals."""
     return {
         "metric": Column("Metric", pinned=True),
-        **_SIDES,
+        **SIDES,
         **parts.numbers({"change": "Change", "interval": interval_title(confidence), "q": "q"}),
         **parts.texts({"verdict": "Verdict", "moved": "Who moved"}),
         "trials": Column("Trials", numeric=True),

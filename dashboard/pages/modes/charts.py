@@ -42,21 +42,9 @@ def cells(cases: pd.DataFrame, not_applicable: Mapping[str, str], workloads: lis
         for workload in workloads
         for strategy in strategies
     ]
-    return pd.DataFrame(
-        rows,
-        columns=[
-            "workload",
-            "strategy",
-            "strength",
-            "text",
-            "state",
-            "ink",
-            "detail",
-            "latency_text",
-            "timing_text",
-            "trials_text",
-        ],
-    )
+    texts = ("latency_text", "timing_text", "trials_text")
+    columns = ["workload", "strategy", "strength", "text", "state", "ink", "detail", *texts]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _cell(workload: str, strategy: str, case: Case | None, reasons: Mapping[str, str]) -> dict[str, object]:
@@ -122,7 +110,7 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
             color=alt.condition(
                 f"datum.state == '{NO_NUMBER}'",
                 alt.value("#66707D"),
-                alt.Color("strength", type="quantitative", scale=scale, legend=None),
+                alt.Color("strength:Q", scale=scale, legend=None),
             ),
             tooltip=tooltip,
         )
@@ -133,7 +121,7 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
     numbers = base.mark_text(fontSize=fitting, fontWeight=600, aria=False).encode(
         x=x,
         y=y,
-        text=alt.Text("text", type="nominal"),
+        text="text:N",
         color=alt.condition("datum.ink == 'white'", alt.value("#FFFFFF"), alt.value("#17202B")),
         tooltip=tooltip,
     )
@@ -233,15 +221,13 @@ def pareto_spec(strategies: tuple[str, ...], shown: Ends, *, log: bool) -> style
     speedups = alt.Scale(domain=[shown.slowest, shown.fastest], nice=False)
     kind: Literal["log", "linear"] = "log" if log else "linear"
     x = alt.X(
-        "cost",
-        type="quantitative",
+        "cost:Q",
         title="Compile cost (s)",
         scale=alt.Scale(type=kind, domain=[shown.cheapest, shown.dearest], nice=False),
         axis=alt.Axis(values=style.ticks(shown.cheapest, shown.dearest, log=log), grid=True, format=",~f"),
     )
     y = alt.Y(
-        "speedup",
-        type="quantitative",
+        "speedup:Q",
         title="Speedup (x over eager)",
         scale=speedups,
         axis=alt.Axis(values=style.ticks(shown.slowest, shown.fastest), format="~f"),
@@ -249,7 +235,7 @@ def pareto_spec(strategies: tuple[str, ...], shown: Ends, *, log: bool) -> style
     fronts = (
         style.inked("front")
         .mark_line(interpolate="step-after", strokeDash=[4, 3], strokeWidth=1.2, opacity=0.55, aria=False)
-        .encode(x=x, y=y, detail=alt.Detail("workload", type="nominal"), stroke=style.ink_stroke())
+        .encode(x=x, y=y, detail="workload:N", stroke=style.ink_stroke())
     )
     layers = alt.layer(
         style.level(1, speedups), fronts, *_points(x, y, strategies), *point_names.layers(x, y)
@@ -262,10 +248,10 @@ def _points(x: alt.X, y: alt.Y, strategies: tuple[str, ...]) -> list[alt.Chart]:
     colour = style.strategy_colour(strategies)
     base = alt.Chart(style.data("main"))
     across = base.mark_rule(opacity=0.35, strokeWidth=2, aria=False).encode(
-        x=alt.X("cost_low", type="quantitative"), x2="cost_high", y=y, color=colour
+        x="cost_low:Q", x2="cost_high", y=y, color=colour
     )
     along = base.mark_rule(opacity=0.35, strokeWidth=2, aria=False).encode(
-        x=x, y=alt.Y("low", type="quantitative"), y2="high", color=colour
+        x=x, y="low:Q", y2="high", color=colour
     )
     points = base.mark_point(filled=True, size=100, opacity=1).encode(
         x=x,

@@ -15,14 +15,14 @@ import pandas as pd
 from dashboard.charts import point_names, style
 from dashboard.charts.style import ChartContent
 from dashboard.pages import parts
+from dashboard.pages.cases import CASE
 from dashboard.pages.parts import Chart, Column, Part
 from dashboard.render import theme
 from db.records.strategies import EAGER
 from db.wording import units
 
 _COLUMNS = {
-    "workload": Column("Workload", pinned=True),
-    "strategy": Column("Strategy"),
+    **CASE,
     **parts.numbers(
         {
             "step_text": "A step takes",
@@ -158,15 +158,13 @@ def spec(strategies: tuple[str, ...], ends: Ends, unit: str) -> style.Spec:
     """Points over `main` under the lines of `roofs`, both axes logarithmic."""
     left, right, low, high = ends
     x = alt.X(
-        "intensity",
-        type="quantitative",
+        "intensity:Q",
         title="Arithmetic intensity (operations per byte)",
         scale=alt.Scale(type="log", domain=[left, right], nice=False),
         axis=alt.Axis(values=style.log_ticks(left, right), grid=True, format=_TICK),
     )
     y = alt.Y(
-        "rate",
-        type="quantitative",
+        "rate:Q",
         title=f"Operations per second ({unit})",
         scale=alt.Scale(type="log", domain=[low, high], nice=False),
         axis=alt.Axis(values=style.log_ticks(low, high), format=_TICK),
@@ -174,7 +172,7 @@ def spec(strategies: tuple[str, ...], ends: Ends, unit: str) -> style.Spec:
     roofs = (
         style.inked("roofs")
         .mark_line(strokeWidth=1.6, opacity=0.7, clip=True, aria=False)
-        .encode(x=x, y=y, detail=alt.Detail("roof", type="nominal"), stroke=style.ink_stroke())
+        .encode(x=x, y=y, detail="roof:N", stroke=style.ink_stroke())
     )
     points = (
         alt.Chart(style.data("main"))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import streamlit as st
 
 from dashboard.links.links import Link, Page
 from dashboard.pages.modes import content
-from dashboard.render import controls, elements, streamlit_parts
+from dashboard.render import controls, streamlit_parts
 from dashboard.render.shell import View, strategies
 from dashboard.render.streamlit_parts import Pick
 
@@ -23,10 +26,8 @@ def draw(view: View) -> Link:
     return page.link
 
 
-def _open_trend() -> None:
-    mark = elements.picked("modes-map")
-    if mark:
-        controls.go(Page.TRENDS, focus=str(mark["workload"]), strategy=(str(mark["strategy"]),))
+def _open_trend(mark: Mapping[str, Any]) -> None:
+    controls.go(Page.TRENDS, focus=str(mark["workload"]), strategy=(str(mark["strategy"]),))
 
 
 def _goal(link: Link) -> None:

@@ -50,17 +50,14 @@ def frame(cases: pd.DataFrame) -> pd.DataFrame:
 def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
     """Rows of `workloads` in that order, one point per strategy; the rule at 1 is eager."""
     rows = alt.Y(
-        "workload",
-        type="nominal",
+        "workload:N",
         sort=list(workloads),
         title=None,
         axis=style.names_axis(grid=True, tickBand="extent", labelOverlap=False),
     )
-    lane = alt.YOffset("strategy", type="nominal", sort=list(strategies))
+    lane = alt.YOffset("strategy:N", sort=list(strategies))
     x_axis = alt.Axis(format=".3~g", labelExpr="datum.label + 'x'", tickCount=6, grid=True)
-    x = alt.X(
-        "low", type="quantitative", title="Speedup over eager", axis=x_axis, scale=alt.Scale(zero=False)
-    )
+    x = alt.X("low:Q", title="Speedup over eager", axis=x_axis, scale=alt.Scale(zero=False))
     roomy = max(_ROW, _LANE * len(strategies))
     row = max(_LOWEST_ROW, min(roomy, _TALLEST // max(1, len(workloads))))
     point_area = _POINT_AREA if row == roomy else _SMALL_POINT_AREA
@@ -68,7 +65,7 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
     eager = (
         style.inked("eager")
         .mark_rule(strokeDash=[2, 2], strokeWidth=1.5, aria=False)
-        .encode(x=alt.X("speedup", type="quantitative"), stroke=style.ink_stroke())
+        .encode(x="speedup:Q", stroke=style.ink_stroke())
     )
     interval = base.mark_rule(strokeWidth=3, opacity=0.45, aria=False).encode(
         x=x,
@@ -78,7 +75,7 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
         color=style.strategy_colour(strategies),
     )
     points = base.mark_point(filled=True, size=point_area, opacity=1).encode(
-        x=alt.X("speedup", type="quantitative"),
+        x="speedup:Q",
         y=rows,
         yOffset=lane,
         color=style.strategy_colour(strategies),

@@ -144,17 +144,11 @@ def _spec(builds: tuple[str, ...], lanes: tuple[str, ...]) -> style.Spec:
         labelLimit=alt.ExprRef(expr=f"{phone} ? 90 : 260"),
         labelOverlap=False,
     )
-    x = alt.X(
-        "build",
-        type="nominal",
-        sort=list(builds),
-        title=None,
-        axis=above,
-    )
+    x = alt.X("build:N", sort=list(builds), title=None, axis=above)
     narrow = f"width < {_VALUE_PX * len(builds)}"
     names = alt.ExprRef(expr=f"{phone} ? {_LANE_PX} : {2 * _LANE_PX}")
     axis = alt.Axis(labelLimit=names, labelPadding=6, labelOverlap=False)
-    y = alt.Y("part", type="nominal", sort=list(lanes), title=None, axis=axis)
+    y = alt.Y("part:N", sort=list(lanes), title=None, axis=axis)
     states = alt.Scale(domain=["moved", "as before"], range=[theme.SKY, "transparent"])
     squares = (
         alt.Chart(style.data("main"))
@@ -162,7 +156,7 @@ def _spec(builds: tuple[str, ...], lanes: tuple[str, ...]) -> style.Spec:
         .encode(
             x=x,
             y=y,
-            color=alt.Color("state", type="nominal", scale=states, legend=None),
+            color=alt.Color("state:N", scale=states, legend=None),
             tooltip=style.text_tooltip(build="Build", part="Part", whole="Value", says="Change"),
         )
     )

@@ -15,7 +15,7 @@ from dashboard.charts import sparklines
 from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link, Page
 from dashboard.pages import parts
-from dashboard.pages.cases import NO_CASE, case_facts, floors_of, of_cases, steps_words
+from dashboard.pages.cases import CASE, NO_CASE, case_facts, floors_of, of_cases, steps_words
 from dashboard.pages.overview import charts, components, headline, verdict
 from dashboard.pages.parts import (
     CASE_FACTS,
@@ -62,7 +62,6 @@ from db.wording.trials import step_times, why
 HISTORY = 60
 """How many runs the history of a row shows."""
 _SLOWEST = 5
-_NAMED = 3
 _MOST_ERRORS = 8
 _NO_BOUND = "Host- or device-bound is unknown: these trials have no gated times."
 _LEAST_CHANGE = 5e-4
@@ -92,11 +91,7 @@ _WORKLOADS = {
     **_TIMES,
     "break_even": Column("Break-even", numeric=True),
 }
-_SLOW = {
-    "workload": Column("Workload", pinned=True),
-    "strategy": Column("Strategy"),
-    **_TIMES,
-}
+_SLOW = {**CASE, **_TIMES}
 
 
 @dataclass(frozen=True)
@@ -149,7 +144,7 @@ def _page(snapshot: Snapshot, link: Link) -> PageContent:
             _figures(overview, means, counts, covered, failing),
             *parts.listed(
                 units.plural(len(overview.regressions), "open regression"),
-                _first(overview.regressions),
+                inbox.first_names(overview.regressions, inbox.line),
                 key="overview-regressions",
             ),
             *parts.listed(LEFT_OUT, without_number),
@@ -165,7 +160,13 @@ def _page(snapshot: Snapshot, link: Link) -> PageContent:
             *_changes(snapshot, link, overview),
             *components.components(snapshot, link),
             *headline.strategy_means(overview.now),
-            *parts.listed("Not applicable on this device", _not_applicable(overview.now)),
+            *parts.listed(
+                "Not applicable on this device",
+                [
+                    f"{name} is not applicable on this device: {reason}"
+                    for name, reason in not_applicable(overview.now, set()).items()
+                ],
+            ),
         ),
         overview.now,
         link,
@@ -308,18 +309,6 @@ def _errors(snapshot: Snapshot, link: Link, cases: pd.DataFrame) -> dict[tuple[s
         if sentence:
             errors[case["workload_label"], case["strategy"]] = f". {sentence[0].upper()}{sentence[1:]}."
     return errors
-
-
-def _first(regressions: Sequence[RegressionState]) -> list[str]:
-    more = len(regressions) - _NAMED
-    return [*map(inbox.line, regressions[:_NAMED]), *([f"and {units.count(more)} more"] if more > 0 else [])]
-
-
-def _not_applicable(cases: pd.DataFrame) -> list[str]:
-    return [
-        f"{name} is not applicable on this device: {reason}"
-        for name, reason in not_applicable(cases, set()).items()
-    ]
 
 
 # Cases that are slower than eager, and every workload as a row.

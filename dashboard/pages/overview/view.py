@@ -7,7 +7,7 @@ import streamlit as st
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import content
 from dashboard.pages.parts import named
-from dashboard.render import controls, elements, silence, streamlit_parts
+from dashboard.render import controls, silence, streamlit_parts
 from dashboard.render.shell import View
 from dashboard.render.streamlit_parts import Pick
 
@@ -21,27 +21,17 @@ def draw(view: View) -> Link:
     streamlit_parts.draw(
         page.parts,
         picks={
-            "overview-table": Pick(_open_trend, "Choose a row for its trend.", "workload"),
-            "overview-slowest": Pick(_open_trial, "Choose a row for its profile.", "trial"),
-            "overview-builds": Pick(_show_build, "Choose a row to see that build.", "build_id"),
+            "overview-table": Pick(
+                lambda workload: controls.go(Page.TRENDS, focus=workload),
+                "Choose a row for its trend.",
+                "workload",
+            ),
+            "overview-slowest": Pick(
+                lambda trial: controls.go(Page.TRIAL, trial=trial), "Choose a row for its profile.", "trial"
+            ),
+            "overview-builds": Pick(
+                lambda build: controls.change(build=build), "Choose a row to see that build.", "build_id"
+            ),
         },
     )
     return page.link
-
-
-def _open_trend() -> None:
-    workload = elements.picked_value("overview-table")
-    if workload is not None:
-        controls.go(Page.TRENDS, focus=workload)
-
-
-def _open_trial() -> None:
-    trial = elements.picked_value("overview-slowest")
-    if trial is not None:
-        controls.go(Page.TRIAL, trial=trial)
-
-
-def _show_build() -> None:
-    build = elements.picked_value("overview-builds")
-    if build is not None:
-        controls.change(build=build)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 
@@ -131,10 +131,10 @@ def name(each: RegressionState) -> str:
     return f"{row.workload} with {row.strategy}: {metric} {verdict_words.change(row)}"
 
 
-def first_names(states: Sequence[RegressionState]) -> list[str]:
-    """The names of the first `_MOST_NAMED`, and how many more there are."""
+def first_names(states: Sequence[RegressionState], say: Callable[[RegressionState], str] = name) -> list[str]:
+    """The first `_MOST_NAMED` as `say` says them, and how many more there are."""
     more = [f"and {units.count(len(states) - _MOST_NAMED)} more"] if len(states) > _MOST_NAMED else []
-    return [*map(name, states[:_MOST_NAMED]), *more]
+    return [*map(say, states[:_MOST_NAMED]), *more]
 
 
 def web_link(url: str | None) -> str | None:
@@ -168,9 +168,8 @@ def story(each: RegressionState) -> pd.DataFrame:
 
 def environment(snapshot: Snapshot, regression: Regression) -> pd.DataFrame:
     """The parts of the build that differ between the sides; of sides of one build each, packages too."""
-    rows = read_choices(snapshot).build_rows
     base, head = (
-        {**(rows.get(side.build_ids[0], {}) if len(side.build_ids) == 1 else {}), **side.components}
+        verdict_words.side_parts(side, read_choices(snapshot).build_rows)
         for side in (regression.base, regression.head)
     )
     return pd.DataFrame(verdict_words.environment_diff(base, head, regression.changed_components))

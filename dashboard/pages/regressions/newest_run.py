@@ -9,7 +9,7 @@ import pandas as pd
 from dashboard.links.links import Link, Page
 from dashboard.pages import parts
 from dashboard.pages.cases import floors_of
-from dashboard.pages.parts import CASE_FACTS, LEFT_OUT, Column, Empty, Headline, Part, Tone
+from dashboard.pages.parts import CASE_FACTS, LEFT_OUT, Column, Empty, Headline, Part
 from dashboard.pages.regressions import inbox
 from dashboard.pages.upgrade import tables
 from dashboard.read.data import filters_of, read_builds, read_choices, read_comparison, read_trials, recent
@@ -25,27 +25,19 @@ from db.wording import units
 _MOST_CANDIDATES = 5
 _NO_TRIAL = Empty("No trial fits these filters.", "Widen them in the sidebar.")
 _EXPLAINED = "At the confidence of the policy by which it was judged."
-_LEFT_OUT = {
-    **parts.texts({"workload": "Workload", "strategy": "Strategy", "verdict": "Verdict"}),
-    "reason": Column("Why", wide=True),
-}
 
 
 def finding_columns(confidence: float | None) -> dict[str, Column]:
     """The columns of a verdict; `confidence` of its interval, None where it was recorded."""
-    sides = {
-        name: Column(title, numeric=True, explained=verdict_words.SIDES_HELP)
-        for name, title in (("base", "Base"), ("head", "Head"))
-    }
     title = verdict_words.interval_title(confidence)
     return {
         **parts.texts({"workload": "Workload", "strategy": "Strategy", "metric": "Metric"}),
-        **sides,
+        **tables.SIDES,
         "change": Column("Change", numeric=True),
         "interval": Column(title, numeric=True, explained="" if confidence else _EXPLAINED),
         "moved": Column("Who moved"),
         **CASE_FACTS,
-        "trials": Column("n", numeric=True, explained="Trials of base and head."),
+        **tables.TRIALS,
     }
 
 
@@ -113,9 +105,9 @@ def _verdicts_now(
     ]
     notes = parts.notes(comparison.sentences)
     if not rows:
-        outcome = verdict_words.no_regression(comparison, wanted)
-        tone: Tone = "good" if outcome.shown else "warning"
-        return (Headline(outcome.sentence, tone), *notes, *_left_out(comparison, wanted))
+        sentence, shown = verdict_words.no_regression(comparison, wanted)
+        headline = Headline(sentence, "good" if shown else "warning")
+        return (headline, *notes, *_left_out(comparison, wanted))
     columns = finding_columns(comparison.policy.confidence)
     columns |= {"q": Column("q", numeric=True), "reason": Column("Why", wide=True)}
     alt = "What regressed in the newest run against the one before it"
@@ -127,12 +119,6 @@ def _verdicts_now(
 
 
 def _left_out(comparison: Comparison, wanted: Sequence[str]) -> tuple[Part, ...]:
-    """The first cases of each reason by name, and folded all of them."""
     cases = [case for case in comparison.left_out if not wanted or case.strategy in wanted]
-    alt = "Every case that was left out of the comparison, with the reason"
-    title = f"{units.plural(len(cases), 'case')} left out"
-    table = tables.left_out_table(cases)
-    return (
-        *parts.listed(LEFT_OUT, verdict_words.left_out_lines(cases)),
-        *parts.table("left-out", alt, table, _LEFT_OUT, title=title, folded=True),
-    )
+    columns = parts.texts({"workload": "Workload", "strategy": "Strategy"})
+    return tables.left_out_parts(LEFT_OUT, cases, columns)

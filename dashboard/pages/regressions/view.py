@@ -35,7 +35,8 @@ def draw(view: View) -> Link:
     streamlit_parts.draw(page.parts[:end], picks={key: _ticked(view, shown)})
     if places:
         _chosen(view, recorded)
-        streamlit_parts.draw(page.parts[end:], picks={"regression-case-strip": Pick(_open_trial)})
+        open_trial = Pick(lambda mark: controls.go(Page.TRIAL, trial=str(mark["trial_id"])))
+        streamlit_parts.draw(page.parts[end:], picks={"regression-case-strip": open_trial})
         _ways_on(view, recorded)
     return page.link
 
@@ -59,18 +60,15 @@ def _between(view: View) -> None:
 def _ticked(view: View, shown: Sequence[RegressionState]) -> Pick:
     """Which rows of the inbox are ticked: that follows from the link, not from places."""
     ids = [each.regression.regression_id for each in shown]
-    st.session_state["inbox-rows"] = (content.inbox_key(view.snapshot), ids)
     # What is ticked at first belongs to the table's identity: it must not change while somebody ticks on.
     first = [place for place, each in enumerate(ids) if each in view.link.regression]
     ticked = st.session_state.setdefault(f"inbox-{view.snapshot.version}-first", first)
     hint = "" if view.link.regression else "Choose rows to see the evidence and to say what they are."
-    return Pick(_choose, hint, several=True, chosen=[place for place in ticked if place < len(ids)])
 
+    def choose(rows: Sequence[int]) -> None:
+        controls.change(regression=tuple(ids[row] for row in rows if row < len(ids)))
 
-def _choose() -> None:
-    key, ids = st.session_state["inbox-rows"]
-    picked = elements.picked_rows(key)
-    controls.change(regression=tuple(ids[row] for row in picked if row < len(ids)))
+    return Pick(choose, hint, several=True, chosen=[place for place in ticked if place < len(ids)])
 
 
 def _chosen(view: View, recorded: Sequence[RegressionState]) -> None:
@@ -84,12 +82,6 @@ def _chosen(view: View, recorded: Sequence[RegressionState]) -> None:
     triage_form.draw([by_id[each] for each in known])
     if len(known) > 1:
         elements.note(f"{units.plural(len(known), 'regression')} chosen; the evidence is that of the first.")
-
-
-def _open_trial() -> None:
-    mark = elements.picked("regression-case-strip")
-    if mark:
-        controls.go(Page.TRIAL, trial=str(mark["trial_id"]))
 
 
 def _ways_on(view: View, recorded: Sequence[RegressionState]) -> None:

@@ -13,7 +13,7 @@ from dashboard.login.access import Role, person_here, require
 from dashboard.pages.reports import content
 from dashboard.pages.reports.share import base_url
 from dashboard.read.database import database_url, reader
-from dashboard.render import controls, elements, streamlit_parts
+from dashboard.render import controls, streamlit_parts
 from dashboard.render import forms as signing
 from dashboard.render.foreign_text import escaped
 from dashboard.render.shell import View
@@ -34,14 +34,12 @@ def draw(view: View) -> Link:
     hint = "" if view.link.report else "Choose a row to open, download or revoke its report."
     streamlit_parts.draw(
         page.parts,
-        picks={content.LIST: Pick(_choose, hint, "report_id")},
+        picks={
+            content.LIST: Pick(lambda report: controls.change(report=report), hint, "report_id", clears=True)
+        },
         below={content.CHOSEN: lambda: _actions(page.link)},
     )
     return page.link
-
-
-def _choose() -> None:
-    controls.change(report=elements.picked_value(content.LIST))
 
 
 def _actions(link: Link) -> None:

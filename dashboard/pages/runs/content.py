@@ -16,21 +16,18 @@ from dashboard.pages.runs.fleet import fleet, liveness
 from dashboard.read.data import (
     read_choices,
     read_choices_on,
-    read_hosts,
-    read_launches,
     read_machines,
     read_noise_floors,
-    read_queue_length,
-    read_requests,
     read_runs,
-    read_schedules,
-    read_workers,
 )
+from dashboard.read.database import reader
 from dashboard.read.shaping import joined, number
 from dashboard.read.snapshots import Snapshot, cached
 from db.judge.compare.noise_floor import NoiseFloor
 from db.metrics.groups import row_dicts
-from db.records.requests import RequestSpec, RequestState, RunRequest, RunStatus
+from db.queries import schedules
+from db.queries.fleet import fleet_workers, launches
+from db.records.requests import UNFINISHED, RequestSpec, RequestState, RunRequest, RunStatus
 from db.records.schedules import Firing, HostDevice, HostState, Schedule
 from db.records.trial import SourceKind
 from db.wording import units
@@ -110,14 +107,14 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
     Not cached: the queue, the hosts and the time change without new data.
     """
     rows = _rows(snapshot, link.machine, link.suite)
-    now = datetime.now(UTC)
+    now, database = datetime.now(UTC), reader()
     return PageContent(
         (
             *_running([] if rows.empty else row_dicts(rows[rows["running"]]), now),
             *_queue(),
             *_schedules(),
-            *fleet(read_workers(), read_launches(), now),
-            *_machines(snapshot, host_words(read_hosts(), now)),
+            *fleet(fleet_workers(database), launches(database), now),
+            *_machines(snapshot, host_words(schedules.hosts(database), now)),
             *_every_run(rows),
         ),
         link,
@@ -155,7 +152,7 @@ def _queue() -> tuple[Part, ...]:
 
 
 def _schedules() -> tuple[Part, ...]:
-    rows = schedule_rows(*read_schedules())
+    rows = schedule_rows(schedules.schedules(reader()), schedules.last_firings(reader()))
     if rows.empty:
         none = "No schedule is stored. Add one to the configuration of the measuring host."
         return (Lines((none,), "Schedules"),)
@@ -200,11 +197,12 @@ def run_rows(
     rows = []
     for run in row_dicts(runs):
         mine = by_run.get(run["run_id"], [])
+        names = [builds.get(part["machine_id"], {}).get(part["build_id"], part["build_id"]) for part in mine]
         where = {
             "opens": (run["run_id"], mine[0]["machine_id"] if mine else None),
             "builds": tuple(dict.fromkeys(part["build_id"] for part in mine)),
             "machine": _names(machines, [part["machine_id"] for part in mine]),
-            "build": joined(dict.fromkeys(_build_name(builds, part) for part in mine)) if mine else None,
+            "build": joined(dict.fromkeys(names)) if names else None,
         }
         rows.append(_run_row(run) | where)
     return pd.DataFrame(rows)
@@ -212,10 +210,6 @@ def run_rows(
 
 def _names(names: Mapping[str, str], ids: Sequence[str]) -> str | None:
     return joined(names.get(each, each) for each in dict.fromkeys(ids)) if ids else None
-
-
-def _build_name(builds: Mapping[str, Mapping[str, str]], part: Mapping[str, Any]) -> str:
-    return builds.get(part["machine_id"], {}).get(part["build_id"], part["build_id"])
 
 
 def _run_row(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -438,10 +432,16 @@ def chosen(snapshot: Snapshot, machine: str | None, suite: str | None) -> tuple[
 
 
 def listed_requests() -> tuple[list[RunRequest], str | None]:
-    """The requests that are shown, and a sentence about those that wait and are not, if any."""
-    shown = read_requests(QUEUED_REQUESTS, ENDED_REQUESTS)
-    queued = sum(request.state is RequestState.QUEUED for request in shown)
-    rest = read_queue_length() - queued if queued >= QUEUED_REQUESTS else 0
-    if rest <= 0:
+    """What is being measured, the first of the queue in its order, and the requests that ended last; and a
+    sentence about those that wait and are not shown, if any.
+    """
+    database = reader()
+    ended = tuple(state for state in RequestState if state not in UNFINISHED)
+    queued = schedules.queue(database, limit=QUEUED_REQUESTS)
+    done = schedules.requests(database, states=ended, limit=ENDED_REQUESTS)
+    shown = [*schedules.running_requests(database), *queued, *done]
+    if len(queued) < QUEUED_REQUESTS:
         return shown, None
-    return shown, f"The first {queued} of the queue are listed; {units.count(rest)} more wait."
+    waiting = schedules.requests_by_state(database)[RequestState.QUEUED] - len(queued)
+    rest = f"The first {len(queued)} of the queue are listed; {units.count(waiting)} more wait."
+    return shown, rest if waiting > 0 else None

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import streamlit as st
 
 from dashboard.login.access import Role, person_here, require
+from dashboard.pages.parts import Column, Table, texts
 from dashboard.read.database import database_url
-from dashboard.render import elements
+from dashboard.render import elements, streamlit_parts
 from dashboard.render import forms as telling
 from dashboard.render.foreign_text import escaped
 from dashboard.write import uploading
@@ -22,6 +23,15 @@ _PAGE = "import"
 _PREVIEW, _QUESTIONS, _ROUND = "import-looked", "import-asked", "import-round"
 _COLUMNS = "import-columns"
 _UNUSED = ""
+_ROWS = {
+    **texts({"workload": "Workload", "strategy": "Strategy", "status": "Status"}),
+    "latency_ms": Column("Latency (ms)", kind="number", form="%.4g"),
+    **texts({"device_name": "Device", "torch": "torch"}),
+    "batch_size": Column("Batch", kind="number"),
+    **texts({"dtype": "Dtype", "source": "Source"}),
+    "started_at": Column("Measured (UTC)", kind="moment"),
+    "file": Column("File"),
+}
 
 
 def draw() -> None:
@@ -123,25 +133,15 @@ def _show(preview: Preview) -> None:
         if preview.rows.empty:
             elements.note("Nothing would come in.")
             return
-        elements.finding(f"Would bring in {preview.sentence}", "The first rows of each file:")
-        elements.table(
+        rows = Table(
+            "import-rows",
+            "The first trials of every uploaded file, as they would be stored",
             preview.rows,
-            {
-                "workload": "Workload",
-                "strategy": "Strategy",
-                "status": "Status",
-                "latency_ms": st.column_config.NumberColumn("Latency (ms)", format="%.4g"),
-                "device_name": "Device",
-                "torch": "torch",
-                "batch_size": st.column_config.NumberColumn("Batch"),
-                "dtype": "Dtype",
-                "source": "Source",
-                "started_at": st.column_config.DatetimeColumn("Measured (UTC)", format="YYYY-MM-DD HH:mm"),
-                "file": "File",
-            },
-            key="import-rows",
-            alt="The first trials of every uploaded file, as they would be stored",
+            _ROWS,
+            f"Would bring in {preview.sentence}",
+            "The first rows of each file:",
         )
+        streamlit_parts.draw((rows,))
         with st.container(horizontal=True):
             st.button(
                 "Import",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dashboard.links.links import Link, Page
 from dashboard.pages.runs import content, fleet, forms, upload
-from dashboard.read.data import read_hosts, read_launches, read_schedules
+from dashboard.read.database import reader
 from dashboard.render import controls, elements, silence, streamlit_parts
 from dashboard.render import forms as telling
 from dashboard.render.shell import View
 from dashboard.render.streamlit_parts import Pick
+from db.queries import schedules
+from db.queries.fleet import launches
 
 
 def draw(view: View) -> Link:
@@ -24,9 +26,15 @@ def draw(view: View) -> Link:
             content.QUEUE: Pick("rerun", values="request_id"),
             content.SCHEDULES: Pick("rerun", hint, "name"),
             fleet.LAUNCHES: Pick("rerun", "Choose a row for its whole output.", "launch_id"),
-            content.RUNS: Pick(_open_trials, "Choose a row for its trials.", "opens"),
+            content.RUNS: Pick(
+                lambda opens: controls.go(Page.TRIAL, run=opens[0], machine=opens[1]),
+                "Choose a row for its trials.",
+                "opens",
+            ),
         },
-        controls={content.QUEUE: lambda: forms.ask_for_run(view, read_hosts())} if operator else {},
+        controls={content.QUEUE: lambda: forms.ask_for_run(view, schedules.hosts(reader()))}
+        if operator
+        else {},
         below={
             content.QUEUE: _about_request,
             content.SCHEDULES: _about_schedule,
@@ -46,18 +54,11 @@ def _about_request() -> None:
 
 def _about_schedule() -> None:
     chosen = elements.picked_value(content.SCHEDULES)
-    for schedule in read_schedules()[0]:
+    for schedule in schedules.schedules(reader()):
         if schedule.name == chosen:
             forms.about_schedule(schedule)
 
 
 def _whole_output() -> None:
     chosen = elements.picked_value(fleet.LAUNCHES)
-    streamlit_parts.draw(fleet.output_of(each) for each in read_launches() if each.launch_id == chosen)
-
-
-def _open_trials() -> None:
-    picked = elements.picked_value(content.RUNS)
-    if picked is not None:
-        run, machine = picked
-        controls.go(Page.TRIAL, run=run, machine=machine)
+    streamlit_parts.draw(fleet.output_of(each) for each in launches(reader()) if each.launch_id == chosen)

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dashboard.api.representation import rows_of
 from dashboard.charts import build_events, change_points, gaps, sparklines, target_lines, trend_rows, trends
@@ -28,19 +26,15 @@ from dashboard.read.data import (
     recent,
 )
 from dashboard.read.policy import policy_in_force, targets_in_force
-from dashboard.read.shaping import (
-    ASIDE_COLUMNS,
-    BUILD_COMPONENTS,
-    asides,
-    newest_builds,
-    with_strategies,
-)
+from dashboard.read.shaping import ASIDE_COLUMNS, BUILD_COMPONENTS, asides, newest_builds
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import theme
 from dashboard.render.published_lines import PUBLISHED_COLUMNS, PUBLISHED_TITLE, published_lines
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import VerdictError
 from db.judge.results import Comparison
+from db.metrics.case_modes import with_strategies
+from db.metrics.groups import row_dicts
 from db.queries.filters import Filters
 from db.records.strategies import EAGER, sort_key
 from db.wording import units
@@ -248,19 +242,9 @@ def _newest_pair(
         return None
 
 
-def _numbers(points: pd.DataFrame, *names: str) -> NDArray[np.int64]:
-    """Of each point a number that it shares with those that have the same values in these columns."""
-    numbers = np.zeros(len(points), dtype=np.int64)
-    for name in names:
-        codes, distinct = points[name].array.factorize()
-        numbers = numbers * len(distinct) + codes
-    return numbers
-
-
 def _newest(points: pd.DataFrame) -> pd.DataFrame:
     """The last point of each case."""
-    _, from_end = np.unique(_numbers(points, *_CASE)[::-1], return_index=True)
-    return points.take(np.sort(len(points) - 1 - from_end))
+    return points.drop_duplicates(_CASE, keep="last")
 
 
 def _case_rows(
@@ -268,56 +252,37 @@ def _case_rows(
 ) -> tuple[pd.DataFrame, float]:
     """A row per case, and how far from 1 the drawing of their histories reaches."""
     columns = ["workload_label", "strategy", "run_id", "last_started_at", *NO_FACTS, figure.column]
-    points = points[columns]
-    if not figure.eager_too:
-        points = points.take(np.flatnonzero((points["strategy"] != EAGER.name).to_numpy()))
-    number = _numbers(points, "workload_label", "strategy")
-    by_case = np.argsort(number, kind="stable")
-    _, begins = np.unique(number[by_case], return_index=True)
-    ends = [*begins.tolist(), len(points)][1:]
-    values = points[figure.column].to_numpy(dtype=np.float64, na_value=np.nan)[by_case] / figure.divisor
-    runs = points["run_id"].array.factorize()[0][by_case]
-    moments = points["last_started_at"].to_numpy(dtype="datetime64[us]").astype(np.int64)[by_case]
-    labels, strategies = (points[name].array.take(by_case[begins]).tolist() for name in columns[:2])
+    known_of: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for point in row_dicts(points[columns]):
+        if figure.eager_too or point["strategy"] != EAGER.name:
+            known = known_of.setdefault((point["workload_label"], point["strategy"]), [])
+            if not pd.isna(point[figure.column]):
+                known.append(point)
     rows = [
-        _case_row(label, strategy, values[begin:end], runs[begin:end], moments[begin:end])
-        for label, strategy, begin, end in zip(labels, strategies, begins.tolist(), ends, strict=True)
+        {"workload": label, "strategy": strategy, **_case_cells(known, figure, floors)}
+        for (label, strategy), known in sorted(
+            known_of.items(), key=lambda item: (item[0][0], sort_key(item[0][1]))
+        )
     ]
-    rows.sort(key=lambda row: (row["workload"], sort_key(row["strategy"])))
     histories, reach = sparklines.relative([row["history"] for row in rows])
-    newest = points[np.isfinite(points[figure.column].to_numpy(dtype=np.float64, na_value=np.nan))]
-    known = newest.drop_duplicates(["workload_label", "strategy"], keep="last")
-    facts = known.set_index(["workload_label", "strategy"])[list(NO_FACTS)].to_dict("index")
-    cells = [
-        case_facts(facts.get((row["workload"], row["strategy"]), NO_FACTS), floors, figure.key)
-        for row in rows
-    ]
-    last = pd.to_datetime([row["last"] for row in rows], unit="us", utc=True)
-    shown = pd.DataFrame(rows).assign(history=histories, last=last)
-    return pd.concat([shown, pd.DataFrame(cells, columns=list(CASE_FACTS))], axis=1), reach
+    return pd.DataFrame(rows).assign(history=histories), reach
 
 
-def _case_row(
-    workload: str,
-    strategy: str,
-    values: NDArray[np.float64],
-    runs: NDArray[np.int64],
-    moments: NDArray[np.int64],
+def _case_cells(
+    known: Sequence[dict[str, Any]], figure: MetricEntry, floors: Sequence[NoiseFloor]
 ) -> dict[str, Any]:
-    """The row of a case whose points have these values, NaN where missing, runs and moments; `last` is the
-    moment of the value that is shown as the newest, whatever was measured after it: on an axis of versions it
-    is that of the highest.
+    """The cells of a case whose points with a value are `known`; `last` is the moment of the value that is
+    shown as the newest, whatever was measured after it: on an axis of versions it is that of the highest.
     """
-    has_value = ~np.isnan(values)
-    known = values[has_value].tolist()
+    newest = known[-1] if known else NO_FACTS
+    values = [float(point[figure.column]) / figure.divisor for point in known]
     return {
-        "workload": workload,
-        "strategy": strategy,
-        "newest": units.significant(known[-1]) if known else units.MISSING,
-        "change": _change(known),
-        "history": known[-60:],
-        "runs": len(set(runs[has_value].tolist())),
-        "last": int(moments[has_value][-1]) if known else None,
+        "newest": units.significant(values[-1]) if values else units.MISSING,
+        "change": _change(values),
+        **case_facts(newest, floors, figure.key),
+        "history": values[-60:],
+        "runs": len({point["run_id"] for point in known}),
+        "last": newest["last_started_at"] if known else None,
     }
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import streamlit as st
 
 from dashboard.links.links import Link, Page
 from dashboard.pages.trends import content
-from dashboard.render import controls, elements, streamlit_parts
+from dashboard.render import controls, streamlit_parts
 from dashboard.render.shell import View, say_focus, strategies
 from dashboard.render.streamlit_parts import Pick
 from db.wording.metrics import METRICS
@@ -28,7 +30,7 @@ def draw(view: View) -> Link:
         page.parts,
         picks={
             "trend": Pick(_open_trials, "Click a point for its trials."),
-            "trend-table": Pick(_focus_row, values="workload"),
+            "trend-table": Pick(lambda workload: controls.change(focus=workload), values="workload"),
         },
     )
     return page.link
@@ -52,14 +54,6 @@ def _filters(view: View) -> None:
     strategies(view)
 
 
-def _open_trials() -> None:
-    mark = elements.picked("trend")
-    if mark:
-        case = {key: (str(mark[key]),) for key in ("workload", "strategy")}
-        controls.go(Page.TRIAL, run=str(mark["run_id"]), **case)
-
-
-def _focus_row() -> None:
-    workload = elements.picked_value("trend-table")
-    if workload is not None:
-        controls.change(focus=workload)
+def _open_trials(mark: Mapping[str, Any]) -> None:
+    case = {key: (str(mark[key]),) for key in ("workload", "strategy")}
+    controls.go(Page.TRIAL, run=str(mark["run_id"]), **case)

@@ -80,10 +80,8 @@ def over_time(strategies: tuple[str, ...]) -> style.Spec:
         alt.Chart(style.data("main"))
         .mark_point(filled=True, size=34, opacity=0.8)
         .encode(
-            x=alt.X(
-                "place", type="quantitative", title="Sample, in the order measured", axis=alt.Axis(grid=False)
-            ),
-            y=alt.Y("ms", type="quantitative", title="Latency (ms)", scale=alt.Scale(zero=False, padding=8)),
+            x=alt.X("place:Q", title="Sample, in the order measured", axis=alt.Axis(grid=False)),
+            y=alt.Y("ms:Q", title="Latency (ms)", scale=alt.Scale(zero=False, padding=8)),
             color=style.strategy_colour(strategies),
             shape=style.strategy_shape(strategies),
             tooltip=style.text_tooltip(strategy="Strategy", place="Sample", text="Latency"),
@@ -92,7 +90,7 @@ def over_time(strategies: tuple[str, ...]) -> style.Spec:
     medians = (
         alt.Chart(style.data("medians"))
         .mark_rule(strokeWidth=1.6, strokeDash=[5, 3], aria=False)
-        .encode(y=alt.Y("ms", type="quantitative"), color=style.strategy_colour(strategies))
+        .encode(y="ms:Q", color=style.strategy_colour(strategies))
     )
     return style.spec_of(alt.layer(medians, points).properties(height=280))
 
@@ -105,16 +103,14 @@ def histogram(strategies: tuple[str, ...]) -> style.Spec:
         .mark_rect(opacity=0.62, stroke=None)
         .encode(
             x=alt.X(
-                "left",
-                type="quantitative",
+                "left:Q",
                 title="Latency (ms)",
                 scale=alt.Scale(zero=False),
                 axis=alt.Axis(grid=False),
             ),
             x2="right",
             y=alt.Y(
-                "share",
-                type="quantitative",
+                "share:Q",
                 title="Share of samples",
                 axis=alt.Axis(format=".0%", tickCount=4),
                 scale=alt.Scale(zero=True),
@@ -180,14 +176,12 @@ def by_batch(strategies: tuple[str, ...]) -> style.Spec:
         .mark_point(filled=True, size=34, opacity=0.8)
         .encode(
             x=alt.X(
-                "batch",
-                type="quantitative",
+                "batch:Q",
                 title="Batch of the first iteration",
                 axis=alt.Axis(grid=False, tickMinStep=1, format=",d"),
             ),
             y=alt.Y(
-                "ms",
-                type="quantitative",
+                "ms:Q",
                 title="Time of the batch (ms)",
                 scale=alt.Scale(type="log"),
                 axis=alt.Axis(format="~g", values=_DECADES),

@@ -11,6 +11,7 @@ import pandas as pd
 from dashboard.api.representation import rows_of
 from dashboard.links.links import Link
 from dashboard.pages import parts
+from dashboard.pages.cases import CASE
 from dashboard.pages.parts import (
     Badge,
     Badges,
@@ -47,8 +48,7 @@ LONGEST_WHY = 200
 _CANCELLED = "cancelled"
 _TIMES = ("timing_method", "device_ns", "wall_pipelined_ns")
 _COLUMNS = {
-    "workload": Column("Workload", pinned=True),
-    "strategy": Column("Strategy"),
+    **CASE,
     # The first rows are "ok", which is shorter than "cancelled".
     "status": Column("Status", width_px=95),
     **parts.numbers(

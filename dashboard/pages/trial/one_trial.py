@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 import pandas as pd
 
@@ -20,7 +19,7 @@ from db.queries.cold_start import phases_of
 from db.records.evidence import StreamFacts
 from db.records.sampling import Profile
 from db.records.strategies import EAGER
-from db.records.trial import CompilerEvent, CompilerFacts, SourceKind, StrategyKind, Trial
+from db.records.trial import CompilerEvent, SourceKind, StrategyKind, Trial
 from db.wording import units
 from db.wording.marks import UNGATED_MEANS
 from db.wording.metrics import METRICS
@@ -65,9 +64,18 @@ _LONGEST = {
 
 def trial_parts(trial: Trial) -> tuple[Part, ...]:
     """All that is known of `trial` below its figures."""
+    clocks = "Clocks, temperature and power: minimum, median, maximum." if trial.device_state else ""
     beside = (
-        (*_source(trial), _cold_start(trial), _memory(trial), _numerics(trial)),
-        (_compiler(trial), _states(trial)),
+        (
+            *_source(trial),
+            _cold_start(trial),
+            _measured("Memory", facts.memory_pairs(trial.memory) if trial.memory else None),
+            _measured("Numerics", facts.numerics_pairs(trial.numerics) if trial.numerics else None),
+        ),
+        (
+            _compiler(trial),
+            _measured("Device and host while sampling", facts.state_pairs(trial) or None, note=clocks),
+        ),
     )
     return (
         *_times(trial),
@@ -312,11 +320,9 @@ def _compiler(trial: Trial) -> Part:
     if compiler is None:
         eager = trial.strategy.kind is StrategyKind.EAGER
         return Lines(("Eager: nothing was compiled." if eager else _NOT_MEASURED,), "Compiler")
-    return titled("Compiler", Pairs("", facts.compiler_pairs(compiler)), *_compiler_events(compiler))
-
-
-def _compiler_events(compiler: CompilerFacts) -> tuple[Part, ...]:
-    return (
+    return titled(
+        "Compiler",
+        Pairs("", facts.compiler_pairs(compiler)),
         *_events("Graph breaks", compiler.graph_breaks, "trial-breaks"),
         *_events("Recompiles", compiler.recompiles, "trial-recompiles"),
         *parts.listed("Skipped frames", compiler.skipped_frames or ()),
@@ -336,24 +342,8 @@ def _events(title: str, events: Sequence[CompilerEvent] | None, key: str) -> tup
     return parts.table(key, alt, pd.DataFrame(rows), _EVENT, title=f"{title} ({total})")
 
 
-def _measured(title: str, pairs: Mapping[str, str | None] | None, **more: Any) -> Part:
-    return Lines((_NOT_MEASURED,), title) if pairs is None else Pairs(title, pairs, **more)
-
-
-def _memory(trial: Trial) -> Part:
-    """Peaks of the device and of the process, those of eager beside them."""
-    return _measured("Memory", facts.memory_pairs(trial.memory) if trial.memory else None)
-
-
-def _numerics(trial: Trial) -> Part:
-    """How near the results are to those of the reference."""
-    return _measured("Numerics", facts.numerics_pairs(trial.numerics) if trial.numerics else None)
-
-
-def _states(trial: Trial) -> Part:
-    """Clocks, temperatures, throttling and load while it was sampled, and why it is suspect."""
-    note = "Clocks, temperature and power: minimum, median, maximum." if trial.device_state else ""
-    return _measured("Device and host while sampling", facts.state_pairs(trial) or None, note=note)
+def _measured(title: str, pairs: Mapping[str, str | None] | None, *, note: str = "") -> Part:
+    return Lines((_NOT_MEASURED,), title) if pairs is None else Pairs(title, pairs, note)
 
 
 def _commands(trial: Trial) -> tuple[Part, ...]:

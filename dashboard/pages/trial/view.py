@@ -9,7 +9,7 @@ import streamlit as st
 from dashboard.links.links import Link
 from dashboard.pages.trial import content
 from dashboard.read.data import read_trial
-from dashboard.render import controls, elements, streamlit_parts
+from dashboard.render import controls, streamlit_parts
 from dashboard.render.foreign_text import escaped
 from dashboard.render.shell import View, strategies
 from dashboard.render.streamlit_parts import Pick
@@ -30,16 +30,14 @@ def draw(view: View) -> Link:
         _filters(view)
     streamlit_parts.draw(
         page.parts,
-        picks={content.LIST: Pick(_choose, "Choose a row for all of its facts.", "trial")},
+        picks={
+            content.LIST: Pick(
+                lambda trial: controls.change(trial=trial), "Choose a row for all of its facts.", "trial"
+            )
+        },
         controls={content.BADGES: lambda: _neighbours(view)},
     )
     return page.link
-
-
-def _choose() -> None:
-    trial = elements.picked_value(content.LIST)
-    if trial is not None:
-        controls.change(trial=trial)
 
 
 def _filters(view: View) -> None:

@@ -94,44 +94,31 @@ def spec(
     """A row for each of `cases` over `main` (`frame`) and `chosen` (the one looked at, or none)."""
     base = alt.Chart(style.data("main"))
     y = alt.Y(
-        "case",
-        type="nominal",
+        "case:N",
         sort=list(cases),
         title=None,
         axis=style.names_axis(labelOverlap=False, labelOffset=-7, labelExpr=_TWO_LINES),
     )
     scale = alt.Scale(domain=list(shown), nice=False)
     axis = alt.Axis(format="+.2~p", tickCount=7, grid=True)
-    x = alt.X(
-        "low",
-        type="quantitative",
-        scale=scale,
-        axis=axis,
-        title=f"Change of {metric.lower()}",
-    )
+    x = alt.X("low:Q", scale=scale, axis=axis, title=f"Change of {metric.lower()}")
     known = [Verdict(word) for word in verdicts]
-    colour = alt.Color(
-        "verdict",
-        type="nominal",
-        title=None,
-        scale=alt.Scale(domain=list(verdicts), range=[_LOOKS[each][0] for each in known]),
-        legend=style.top_legend(narrow=2),
-    )
-    shape = alt.Shape(
-        "verdict",
-        type="nominal",
-        title=None,
-        scale=alt.Scale(domain=list(verdicts), range=[_LOOKS[each][1] for each in known]),
-        legend=style.top_legend(narrow=2),
+    colour, shape = (
+        channel(
+            "verdict:N",
+            title=None,
+            scale=alt.Scale(domain=list(verdicts), range=[_LOOKS[each][place] for each in known]),
+            legend=style.top_legend(narrow=2),
+        )
+        for place, channel in enumerate((alt.Color, alt.Shape))
     )
     margins = base.mark_rect(opacity=0.16, color=theme.GREY, clip=True, aria=False).encode(
-        x=alt.X("margin_low", type="quantitative", scale=scale), x2="margin_high", y=y
+        x=alt.X("margin_low:Q", scale=scale), x2="margin_high", y=y
     )
     zero = (
-        alt.Chart(style.data("zero"))
-        .transform_calculate(ink="'ink'")
+        style.inked("zero")
         .mark_rule(strokeWidth=1, aria=False)
-        .encode(x=alt.X("change", type="quantitative", scale=scale), stroke=style.ink_stroke())
+        .encode(x=alt.X("change:Q", scale=scale), stroke=style.ink_stroke())
     )
     intervals = base.mark_rule(strokeWidth=2.5, opacity=0.55, clip=True, aria=False).encode(
         x=x, x2="high", y=y, color=colour
@@ -139,7 +126,7 @@ def spec(
     points = (
         base.mark_point(size=95, strokeWidth=2, opacity=1, cursor="pointer", filled=True)
         .encode(
-            x=alt.X("change", type="quantitative", scale=scale),
+            x=alt.X("change:Q", scale=scale),
             y=y,
             color=colour,
             shape=shape,
@@ -162,7 +149,7 @@ def spec(
     chosen = (
         style.inked("chosen")
         .mark_point(size=330, strokeWidth=2, filled=False, aria=False)
-        .encode(x=alt.X("change", type="quantitative", scale=scale), y=y, stroke=style.ink_stroke())
+        .encode(x=alt.X("change:Q", scale=scale), y=y, stroke=style.ink_stroke())
     )
     height = len(cases) * _ROW_PX + _AROUND_PX
     spec = style.spec_of(alt.layer(margins, zero, intervals, chosen, points).properties(height=height))

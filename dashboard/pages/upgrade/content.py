@@ -12,7 +12,7 @@ from dashboard.charts.style import ChartContent
 from dashboard.links import links
 from dashboard.links.links import Link, Page, verdict_metric
 from dashboard.pages import parts
-from dashboard.pages.cases import floors_of
+from dashboard.pages.cases import CASE, floors_of
 from dashboard.pages.evidence.content import Evidence, evidence, evidence_parts, series_parts
 from dashboard.pages.parts import (
     BOUND,
@@ -31,6 +31,7 @@ from dashboard.pages.parts import (
 )
 from dashboard.pages.regressions import inbox
 from dashboard.pages.upgrade import charts, tables
+from dashboard.pages.upgrade.tables import SIDES, TRIALS
 from dashboard.read.data import (
     filters_of,
     read_choices,
@@ -43,7 +44,7 @@ from dashboard.read.data import (
 )
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import verdict_words
-from dashboard.render.verdict_words import SIDES_HELP, interval_title
+from dashboard.render.verdict_words import interval_title
 from dashboard.write import sign_offs
 from db.cause.compiler_change import SourceChange
 from db.judge.compare.noise_floor import NoiseFloor
@@ -69,22 +70,15 @@ _TONES: dict[Verdict, Tone] = {
     Verdict.IMPROVED: "good",
     Verdict.INCONCLUSIVE: "warning",
 }
-_CASE = {"workload": Column("Workload", pinned=True), "strategy": Column("Strategy")}
-_SIDES = {
-    name: Column(title, numeric=True, explained=SIDES_HELP)
-    for name, title in (("base", "Base"), ("head", "Head"))
-}
 _SUMMARY = {
     "verdict": Column("Verdict"),
     **parts.numbers({"cases": "Cases", "mean": "Mean change", "range": "Range"}),
 }
-_TRIALS = {"trials": Column("n", numeric=True, explained="Trials of base and head.")}
-_FACTS = CASE_FACTS | _TRIALS
-_LEFT_OUT = {**_CASE, "verdict": Column("Verdict"), "reason": Column("Why", wide=True)}
+_FACTS = CASE_FACTS | TRIALS
 _COUNTS = {
-    **_CASE,
+    **CASE,
     **BOUND,
-    **_TRIALS,
+    **TRIALS,
     "metric": Column("Metric"),
     **parts.numbers({"base": "Base", "head": "Head"}),
     "verdict": Column("Verdict"),
@@ -92,7 +86,6 @@ _COUNTS = {
 }
 _VERDICTS = {"verdicts-moved": "What is not unchanged", "verdicts-still": "Unchanged within the margin"}
 _DIFFERS = parts.texts({"part": "Part", "base": "Base", "head": "Head"})
-_EMPTY: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -127,10 +120,7 @@ def _comparison(snapshot: Snapshot, link: Link) -> tuple[Comparison, dict[str, s
     known = read_workloads(snapshot, filters)
     labels = dict(zip(known["workload_id"], known["workload_label"], strict=True))
     rows = read_choices(snapshot).build_rows
-    base, head = (
-        {**rows[key], **side.components}
-        for key, side in ((str(link.base), comparison.base), (str(link.head), comparison.head))
-    )
+    base, head = (verdict_words.side_parts(side, rows) for side in (comparison.base, comparison.head))
     differs = verdict_words.environment_diff(base, head, comparison.changed_components)
     recorded = inbox.chosen(read_regressions(snapshot), inbox_link(link))
     floors, why = floors_of(snapshot, comparison.machine_id), read_explanations(snapshot, comparison)
@@ -156,7 +146,7 @@ def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, be
             *_shift(comparison, labels),
             *_counts(comparison, labels),
             *_differs(beside.differs),
-            *_left_out(comparison),
+            *tables.left_out_parts("Left out of the comparison", comparison.left_out, CASE),
         ),
         link,
         builds=(*comparison.head.build_ids, *comparison.base.build_ids),
@@ -196,7 +186,7 @@ def _recorded(comparison: Comparison, recorded: Sequence[RegressionState] | None
             [f"In the inbox {what} of these builds: {inbox.counted(recorded)}."], key="recorded"
         )
     filed = recorded is None or comparison.verdict is not Verdict.REGRESSED
-    return _EMPTY if filed else parts.notes([NOT_FILED], key="not-filed")
+    return () if filed else parts.notes([NOT_FILED], key="not-filed")
 
 
 def _figures(comparison: Comparison) -> Figures:
@@ -246,10 +236,7 @@ def _decisions(known: Sequence[SignOff] | None) -> tuple[Part, ...]:
         lines = [sign_offs.sentence(decided), *_paragraphs(short)]
         lines += ["The whole note stands at the end of this report."] if short != note else []
         lines.append(f"The judge said then: {decided.verdict}")
-    for each in reversed(known):
-        if each is not decided:
-            replaced = f"{sign_offs.sentence(each)} Replaced."
-            lines.append(sign_offs.withdrawal(each) if each.withdrawn_at else replaced)
+    lines += [sign_offs.past(each) for each in reversed(known) if each is not decided]
     return (Lines(tuple(lines), "Sign-off", key="sign-off"),)
 
 
@@ -332,9 +319,9 @@ def _case_columns(confidence: float, metric: Metric) -> dict[str, Column]:
     speedup = {} if metric is Metric.SPEEDUP else parts.numbers({"speedup": "Speedup"})
     ratio = "Head over base of the latency of {}, in the same processes."
     return {
-        **_CASE,
+        **CASE,
         "verdict": Column("Verdict"),
-        **_SIDES,
+        **SIDES,
         **parts.numbers({"change": "Change", "interval": interval_title(confidence)}),
         **speedup,
         "eager_ratio": Column("Eager ratio", numeric=True, explained=ratio.format("eager")),
@@ -394,7 +381,7 @@ def _evidence(snapshot: Snapshot, link: Link, case: CaseKey) -> Evidence:
 
 
 def _shift(comparison: Comparison, labels: Mapping[str, str]) -> tuple[Part, ...]:
-    columns = dict(_CASE) | BOUND | _TRIALS
+    columns = dict(CASE) | BOUND | TRIALS
     for metric in (Metric.COMPILE_COST, Metric.BREAK_EVEN):
         moved, change, verdict = (f"{metric.value}_{part}" for part in ("from_to", "change", "verdict"))
         columns |= {
@@ -428,18 +415,6 @@ def _differs(differs: pd.DataFrame) -> tuple[Part, ...]:
         return (Lines(("No part of the builds that is stored differs.",), title),)
     alt = "Parts of the build that differ between base and head"
     return parts.table("upgrade-environment", alt, differs, _DIFFERS, title=title)
-
-
-def _left_out(comparison: Comparison) -> tuple[Part, ...]:
-    """The first of each reason by name, and folded all of them where that leaves some out."""
-    lines, title = verdict_words.left_out_lines(comparison.left_out), "Left out of the comparison"
-    table = tables.left_out_table(comparison.left_out)
-    alt = "Every case that was left out of the comparison, with the reason"
-    every = f"{units.plural(len(table), 'case')} left out"
-    return (
-        *parts.listed(title, lines),
-        *parts.table("left-out", alt, table, _LEFT_OUT, title=every, folded=True),
-    )
 
 
 def _code(
@@ -489,9 +464,9 @@ def _verdicts(
         ]
     )
     columns = {
-        **_CASE,
+        **CASE,
         **parts.texts({"metric": "Metric", "verdict": "Verdict"}),
-        **_SIDES,
+        **SIDES,
         **parts.numbers({"change": "Change", "interval": interval_title(confidence), "q": "q"}),
         "moved": Column("Who moved"),
         **_FACTS,

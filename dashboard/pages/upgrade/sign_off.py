@@ -66,10 +66,7 @@ def _note(note: str) -> None:
 
 def _past(others: Sequence[SignOff]) -> None:
     for each in reversed(others):
-        sentence = (
-            sign_offs.withdrawal(each) if each.withdrawn_at else f"{sign_offs.sentence(each)} Replaced."
-        )
-        elements.note(sentence)
+        elements.note(sign_offs.past(each))
 
 
 def _form(link: Link, comparison: Comparison, data_version: int) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from dashboard.pages.parts import Tone
+from dashboard.pages import parts
+from dashboard.pages.parts import Column, Part, Tone
 from dashboard.render import verdict_words
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.results import Comparison, LatencyChange, LeftOut, Row
@@ -21,17 +22,13 @@ from db.wording.metrics import METRICS
 from db.wording.noise import floor_cell
 
 CASE_COLUMNS = (
-    "metric",
-    "base",
-    "head",
-    "change",
-    "interval",
-    "q",
-    "verdict",
-    "moved",
-    "trials",
-    "reason",
+    *("metric", "base", "head", "change", "interval", "q", "verdict", "moved", "trials", "reason"),
 )
+SIDES = {
+    name: Column(title, numeric=True, explained=verdict_words.SIDES_HELP)
+    for name, title in (("base", "Base"), ("head", "Head"))
+}
+TRIALS = {"trials": Column("n", numeric=True, explained="Trials of base and head.")}
 _SHIFT = (Metric.COMPILE_COST, Metric.BREAK_EVEN)
 
 
@@ -61,6 +58,19 @@ def case_title(row: Row) -> str:
 def case_table(rows: Sequence[Row]) -> pd.DataFrame:
     """One row per metric of one case."""
     return pd.DataFrame([row_cells(row) for row in rows], columns=list(CASE_COLUMNS))
+
+
+def left_out_parts(
+    title: str, left_out: Sequence[LeftOut], case_columns: Mapping[str, Column]
+) -> tuple[Part, ...]:
+    """Cases that were not compared: the first of each reason by name, and folded all of them."""
+    columns = {**case_columns, "verdict": Column("Verdict"), "reason": Column("Why", wide=True)}
+    alt = "Every case that was left out of the comparison, with the reason"
+    every = f"{units.plural(len(left_out), 'case')} left out"
+    return (
+        *parts.listed(title, verdict_words.left_out_lines(left_out)),
+        *parts.table("left-out", alt, left_out_table(left_out), columns, title=every, folded=True),
+    )
 
 
 def left_out_table(left_out: Sequence[LeftOut]) -> pd.DataFrame:

@@ -30,7 +30,11 @@ def draw(view: View) -> Link:
         elements.nothing_to_show("No trial fits these filters.", next_step="Widen them in the sidebar.")
         return view.link
     if len(builds) < 2:
-        _one_build(view, builds[0])
+        machine, build = view.choices.machines[str(view.link.machine)], view.choices.builds[builds[0]]
+        elements.nothing_to_show(
+            f"Under these filters only one build was measured on {machine}: {build}.",
+            next_step="Measure the same suite with another build, or choose another machine in the sidebar.",
+        )
         return view.link
     link = with_builds(view.snapshot, view.link)
     _builds(view, link, builds)
@@ -42,9 +46,13 @@ def draw(view: View) -> Link:
         return link
     _top(page, link)
     picks = {
-        "upgrade-forest": Pick(lambda: _focus("upgrade-forest"), "Click a point for its evidence."),
-        "upgrade-cases": Pick(_focus_row, "Choose a row for its evidence.", "case"),
-        "upgrade-case-strip": Pick(_open_trial, "Click a point for its trial."),
+        "upgrade-forest": Pick(
+            lambda mark: _focus((mark["workload"], mark["strategy"])), "Click a point for its evidence."
+        ),
+        "upgrade-cases": Pick(_focus, "Choose a row for its evidence.", "case"),
+        "upgrade-case-strip": Pick(
+            lambda mark: controls.go(Page.TRIAL, trial=str(mark["trial_id"])), "Click a point for its trial."
+        ),
     }
     metric = {"upgrade-forest": lambda: _metric(link)}
     streamlit_parts.draw((part for part in page.parts if part.key not in _TOP), picks=picks, controls=metric)
@@ -71,22 +79,8 @@ def _metric(link: Link) -> None:
     controls.segments("metric", "Metric", _METRICS, value=verdict_metric(link).value)
 
 
-def _focus(key: str) -> None:
-    mark = elements.picked(key)
-    if mark:
-        controls.change(focus=str(mark["workload"]), focus_strategy=str(mark["strategy"]))
-
-
-def _focus_row() -> None:
-    case = elements.picked_value("upgrade-cases")
-    if case is not None:
-        controls.change(focus=case[0], focus_strategy=case[1])
-
-
-def _open_trial() -> None:
-    mark = elements.picked("upgrade-case-strip")
-    if mark:
-        controls.go(Page.TRIAL, trial=str(mark["trial_id"]))
+def _focus(case: tuple[str, str]) -> None:
+    controls.change(focus=str(case[0]), focus_strategy=str(case[1]))
 
 
 def _ways_on(link: Link) -> None:
@@ -106,14 +100,6 @@ def _ways_on(link: Link) -> None:
             on_click=controls.change,
             kwargs={"focus": None, "focus_strategy": None},
         )
-
-
-def _one_build(view: View, build: str) -> None:
-    machine = view.choices.machines[str(view.link.machine)]
-    elements.nothing_to_show(
-        f"Under these filters only one build was measured on {machine}: {view.choices.builds[build]}.",
-        next_step="Measure the same suite with another build, or choose another machine in the sidebar.",
-    )
 
 
 def _builds(view: View, link: Link, builds: list[str]) -> None:
