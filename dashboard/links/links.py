@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from dashboard.links.selectors import (
@@ -50,11 +50,36 @@ class Page(StrEnum):
     GUIDE = "guide"
 
 
-TITLES: dict[Page, str] = {
-    **{page: page.name.capitalize() for page in Page},
-    Page.BREAK_EVEN: "Break-even",
-    Page.COLD_START: "Cold start",
+class PageEntry(NamedTuple):
+    """What a page is called, its icon in the menu, and the question that it answers."""
+
+    title: str
+    icon: str
+    question: str
+
+
+PAGES: dict[Page, PageEntry] = {
+    Page.OVERVIEW: PageEntry("Overview", ":material/dashboard:", "Is all well?"),
+    Page.TRENDS: PageEntry("Trends", ":material/show_chart:", "What changed, and with which build?"),
+    Page.UPGRADE: PageEntry(
+        "Upgrade", ":material/compare_arrows:", "What does another build change, and is it real?"
+    ),
+    Page.MODES: PageEntry("Modes", ":material/grid_on:", "Which strategy for which workload?"),
+    Page.BREAK_EVEN: PageEntry(
+        "Break-even", ":material/balance:", "After how many steps does compiling pay off?"
+    ),
+    Page.COLD_START: PageEntry(
+        "Cold start", ":material/ac_unit:", "Where does the first call spend its time?"
+    ),
+    Page.REGRESSIONS: PageEntry("Regressions", ":material/inbox:", "What got worse, and who owns it?"),
+    Page.TRIAL: PageEntry("Trial", ":material/biotech:", "What exactly happened in one process?"),
+    Page.RUNS: PageEntry(
+        "Runs", ":material/play_circle:", "What runs now, what comes next, and on which machines?"
+    ),
+    Page.REPORTS: PageEntry("Reports", ":material/description:", "Frozen reports."),
+    Page.GUIDE: PageEntry("Guide", ":material/menu_book:", "What do the words and numbers mean?"),
 }
+"""`VIEWS` of `dashboard.server.app` draws each page, `dashboard.pages.contents` has what each shows."""
 
 
 def verdict_metric(link: Link) -> Metric:
@@ -65,7 +90,7 @@ def verdict_metric(link: Link) -> Metric:
 
 def tab_title(page: Page) -> str:
     """What a browser's tab says."""
-    return f"{TITLES[page]} · compilewatch"
+    return f"{PAGES[page].title} · compilewatch"
 
 
 AXES = ("auto", "time", "torch")
@@ -200,7 +225,7 @@ def _of_no_use(page: Page, key: str) -> str | None:
         hint = f" Did you mean {close[0]}?" if close else ""
         return f"{quoted(key)} is no selector of this dashboard and was ignored.{hint}"
     if page not in SELECTORS[key][1]:
-        return f"{key} selects nothing on the page {TITLES[page]} and was ignored."
+        return f"{key} selects nothing on the page {PAGES[page].title} and was ignored."
     return None
 
 
@@ -228,7 +253,7 @@ def page_named(path: str) -> Page | None:
 
 def _no_page(path: str) -> str:
     close = difflib.get_close_matches(path.lower(), [page.value for page in Page if page.value], n=1)
-    hint = f" Did you mean {TITLES[Page(close[0])]}?" if close else ""
+    hint = f" Did you mean {PAGES[Page(close[0])].title}?" if close else ""
     return f"There is no page {quoted(path)}; showing the Overview.{hint}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dashboard.links.links import SELECTORS, TITLES, Link, Page
+from dashboard.links.links import PAGES, SELECTORS, Link, Page
 from db.wording import units
 from db.wording.metrics import METRICS
 
@@ -31,7 +31,7 @@ def sentence(link: Link, names: Mapping[str, Mapping[str, str]] | None = None) -
     `names` maps `machine`, `build`, `base` and `head` from id to label.
     """
     if link.trial or link.report:
-        return f"{TITLES[link.page].removesuffix('s')} {link.trial or link.report}."
+        return f"{PAGES[link.page].title.removesuffix('s')} {link.trial or link.report}."
     labels = names or {}
     parts = [_subject(link), *_cases(link)]
     for key, word in _BEFORE.items():
@@ -55,7 +55,7 @@ def _subject(link: Link) -> str:
     if link.page is Page.BREAK_EVEN:
         restarts = units.plural(link.restarts, "restart")
         return f"Break-even at {units.plural(link.steps, 'step')} and {restarts} per day"
-    return TITLES[link.page]
+    return PAGES[link.page].title
 
 
 def _cases(link: Link) -> Iterator[str]:

@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.links import links
-from dashboard.links.links import TITLES, Link, Page
+from dashboard.links.links import PAGES, Link, Page
 from dashboard.links.requested import ALL_MACHINES
 from dashboard.login.access import person_here, sign_out_path
 from dashboard.read.choices import Choices
@@ -29,20 +29,6 @@ from db.records.trial import CacheState, Task
 from db.wording import units
 from db.wording.marks import UNGATED_MEANS
 
-LOOKS: dict[Page, tuple[str, str]] = {
-    Page.OVERVIEW: (":material/dashboard:", "Is all well?"),
-    Page.TRENDS: (":material/show_chart:", "What changed, and with which build?"),
-    Page.UPGRADE: (":material/compare_arrows:", "What does another build change, and is it real?"),
-    Page.MODES: (":material/grid_on:", "Which strategy for which workload?"),
-    Page.BREAK_EVEN: (":material/balance:", "After how many steps does compiling pay off?"),
-    Page.COLD_START: (":material/ac_unit:", "Where does the first call spend its time?"),
-    Page.REGRESSIONS: (":material/inbox:", "What got worse, and who owns it?"),
-    Page.TRIAL: (":material/biotech:", "What exactly happened in one process?"),
-    Page.RUNS: (":material/play_circle:", "What runs now, what comes next, and on which machines?"),
-    Page.REPORTS: (":material/description:", "Frozen reports."),
-    Page.GUIDE: (":material/menu_book:", "What do the words and numbers mean?"),
-}
-"""The icon of each page, and the question that it answers."""
 # Pages whose default is every build rather than the newest one.
 ALL_BUILDS = frozenset({Page.TRENDS, Page.UPGRADE, Page.TRIAL})
 # Pages that the filters of the sidebar mean nothing to.
@@ -108,9 +94,9 @@ def header(view: View, problems: tuple[str, ...]) -> DeltaGenerator:
     """
     page = view.link.page
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.title(TITLES[page], anchor=False, width="content")
+        st.title(PAGES[page].title, anchor=False, width="content")
         place = st.container(width="content")
-    st.caption(f"{LOOKS[page][1]} {_freshness(view)}")
+    st.caption(f"{PAGES[page].question} {_freshness(view)}")
     of_filters = not view.empty and page not in WITHOUT_FILTERS and not view.link.trial
     if of_filters and read_ungated(view.snapshot, filters_of(view.link)):
         st.caption(UNGATED_MEANS)

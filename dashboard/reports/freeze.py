@@ -11,7 +11,7 @@ import pandas as pd
 
 from dashboard.api.comparisons import comparison_document
 from dashboard.links import links
-from dashboard.links.links import TITLES, Link, Page, verdict_metric
+from dashboard.links.links import PAGES, Link, Page, verdict_metric
 from dashboard.links.requested import resolved_link
 from dashboard.links.sentence import sentence
 from dashboard.login.access import Role, require
@@ -210,7 +210,7 @@ def _page(snapshot: Snapshot, link: Link) -> PageContent:
     """
     if link.page not in FREEZABLE:
         raise ReportError(
-            f"The page {TITLES[link.page]} cannot be frozen.", "Freeze a page that shows measurements."
+            f"The page {PAGES[link.page].title} cannot be frozen.", "Freeze a page that shows measurements."
         )
     try:
         page = CONTENTS[link.page](snapshot, link)

@@ -9,7 +9,7 @@ from pathlib import Path
 import streamlit as st
 
 from dashboard.links import links
-from dashboard.links.links import TITLES, Link, Page, tab_title
+from dashboard.links.links import PAGES, Link, Page, tab_title
 from dashboard.links.requested import resolved_link
 from dashboard.links.stored_views import why_not_opened
 from dashboard.pages.break_even import view as break_even
@@ -95,14 +95,14 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
 
 
 def _streamlit_page(page: Page) -> st.Page:
-    icon, question = shell.LOOKS[page]
+    entry = PAGES[page]
     return st.Page(
         lambda: None,
-        title=TITLES[page],
-        icon=icon,
+        title=entry.title,
+        icon=entry.icon,
         url_path=page.value or None,
         default=page is Page.OVERVIEW,
-        help=question,
+        help=entry.question,
     )
 
 

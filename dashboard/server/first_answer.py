@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from threading import Event, Lock
 
 from dashboard.links import links
-from dashboard.links.links import TITLES, Link, Page
+from dashboard.links.links import PAGES, Link, Page
 from dashboard.links.requested import resolved_link
 from dashboard.links.sentence import sentence
 from dashboard.pages.contents import CONTENTS
@@ -28,7 +28,7 @@ from dashboard.read.choices import Choices
 from dashboard.read.data import read_choices
 from dashboard.read.snapshots import Snapshot, drawn_version
 from dashboard.render.limit import RENDER_LIMIT
-from dashboard.render.shell import LOOKS, pulse, resolved_view
+from dashboard.render.shell import pulse, resolved_view
 from dashboard.reports.page import section_html
 from dashboard.reports.sections import sections
 from db.errors import CompilewatchError, NotFoundError
@@ -158,7 +158,7 @@ def _make(link: Link) -> FirstAnswer | None:
     # What Streamlit has drawn when the page is whole.
     charts = sum(isinstance(part, Chart) and part.chart.spec is not None for part in content.parts)
     tables = sum(isinstance(part, Table) and not part.folded for part in content.parts)
-    title = f"<h1>{TITLES[link.page]}</h1><p>{escape(LOOKS[link.page][1])}</p>"
+    title = f"<h1>{PAGES[link.page].title}</h1><p>{escape(PAGES[link.page].question)}</p>"
     return FirstAnswer(
         content.headline,
         sentence(content.link, choices.names),

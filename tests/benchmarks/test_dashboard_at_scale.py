@@ -20,7 +20,7 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, expect
 
-from dashboard.links.links import TITLES, Page
+from dashboard.links.links import PAGES, Page
 from dashboard.pages.contents import CONTENTS
 from dashboard.read.snapshots import EVERY_S
 from db.engine.session import open_database
@@ -54,7 +54,7 @@ MEDIAN_MS, P95_MS, SESSION_KB = 100, 500, 1024
 RERUNS, NEW_FILTERS, PAINTS = 20, 4, 5
 READ_AHEAD_S = 5
 MADE_AHEAD_S = 300
-PAGES = [page for page in Page if page is not Page.GUIDE]
+MEASURED = [page for page in Page if page is not Page.GUIDE]
 # One page without its filter, with it, and so on: what a reader who compares two views does.
 _FILTERS = {Page.RUNS: ("suite=nightly", ""), Page.REPORTS: ("", "")}
 _CHARTED = (Page.OVERVIEW, Page.TRENDS, Page.UPGRADE, Page.MODES, Page.BREAK_EVEN, Page.COLD_START)
@@ -110,7 +110,7 @@ async def _cost(running: Served, reader: Reader, page: Page, query: str = "") ->
     return (_cpu_s(running.pid) - before) * 1000, ran
 
 
-@pytest.mark.parametrize("page", PAGES, ids=str)
+@pytest.mark.parametrize("page", MEASURED, ids=str)
 def test_what_a_run_of_a_page_costs(history: tuple[str, str], running: Served, page: Page) -> None:
     async def measure() -> tuple[list[float], float, float, list[Ran], list[float]]:
         firsts = []
@@ -142,7 +142,7 @@ def test_what_a_run_of_a_page_costs(history: tuple[str, str], running: Served, p
     kilobytes = max(ran.received_bytes for ran in reruns) / 1000
     other = f"{statistics.median(fresh):.0f}" if fresh else "-"
     print(
-        f"\n| {history[0]} | {TITLES[page]} | {trial:.0f} | {night:.0f} | {session:.0f} | {rerun:.0f} "
+        f"\n| {history[0]} | {PAGES[page].title} | {trial:.0f} | {night:.0f} | {session:.0f} | {rerun:.0f} "
         f"| {other} | {kilobytes:.0f} | load {os.getloadavg()[0]:.1f}"
     )
     assert max(trial, night, session) <= FIRST_RUN_CPU_MS
@@ -150,7 +150,7 @@ def test_what_a_run_of_a_page_costs(history: tuple[str, str], running: Served, p
     assert kilobytes <= RERUN_KB
 
 
-@pytest.mark.parametrize("page", PAGES, ids=str)
+@pytest.mark.parametrize("page", MEASURED, ids=str)
 def test_what_the_first_look_after_a_start_costs(
     history: tuple[str, str], page: Page, tmp_path: Path
 ) -> None:
@@ -165,7 +165,7 @@ def test_what_the_first_look_after_a_start_costs(
         first = asyncio.run(look(server))
         ahead = (_cpu_s(server.pid) - started) * 1000 - first
     print(
-        f"\n| {history[0]} | {TITLES[page]} | {first:.0f} | read ahead {ahead:.0f} | "
+        f"\n| {history[0]} | {PAGES[page].title} | {first:.0f} | read ahead {ahead:.0f} | "
         f"load {os.getloadavg()[0]:.1f}"
     )
 
@@ -175,20 +175,20 @@ def test_first_paint(history: tuple[str, str], running: Served, browser: Browser
     """What the browser calls its first paint; beside it, when title, last part and first chart are there."""
     slow = {}
     with new_page(browser, running.origin) as (page, _):
-        for target in PAGES:
+        for target in MEASURED:
             painted, waits = [], []
             for _ in range(1 + PAINTS):
                 page.goto("about:blank")
                 started = time.perf_counter()
                 page.goto(f"{running.origin}/{target.value}", wait_until="commit")
-                settle(page, TITLES[target])
+                settle(page, PAGES[target].title)
                 if target in _CHARTED:
                     expect(page.locator("svg.marks, canvas.marks").first).to_be_visible()
                 waits.append(time.perf_counter() - started)
                 painted.append(page.evaluate(FIRST_PAINT_MS) / 1000)
             first = statistics.median(painted[1:])
             print(
-                f"\n| {history[0]} | {TITLES[target]} | {first:.2f} | {min(waits[1:]):.2f} | "
+                f"\n| {history[0]} | {PAGES[target].title} | {first:.2f} | {min(waits[1:]):.2f} | "
                 f"{statistics.median(waits[1:]):.2f} | load {os.getloadavg()[0]:.1f}"
             )
             if first > FIRST_PAINT_S:
@@ -210,12 +210,12 @@ def test_content_of_the_first_answer(history: tuple[str, str], running: Served, 
             answered, there = [], []
             for _ in range(1 + PAINTS):
                 page.goto(f"{running.origin}{address}", wait_until="commit")
-                settle(page, TITLES[target])
+                settle(page, PAGES[target].title)
                 there.append(page.evaluate("window.contentMs") / 1000)
                 answered.append(page.evaluate(_ANSWERED_MS) / 1000)
             content = statistics.median(there[1:])
             print(
-                f"\n| {history[0]} | {TITLES[target]} | {statistics.median(answered[1:]):.2f} | "
+                f"\n| {history[0]} | {PAGES[target].title} | {statistics.median(answered[1:]):.2f} | "
                 f"{content:.2f} | {max(there[1:]):.2f} | load {os.getloadavg()[0]:.1f}"
             )
             if content > CONTENT_S:
@@ -224,7 +224,7 @@ def test_content_of_the_first_answer(history: tuple[str, str], running: Served, 
 
 
 def test_fifty_users(history: tuple[str, str], running: Served) -> None:
-    views = [(page, query) for page in PAGES for query in ("", "task=inference", "task=training")]
+    views = [(page, query) for page in MEASURED for query in ("", "task=inference", "task=training")]
     views = [(page, query) for page, query in views if page is not Page.RUNS or not query]
     memory = psutil.Process(running.pid).memory_info
     waits: list[float] = []

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
-from dashboard.links.links import TITLES, Page
+from dashboard.links.links import PAGES, Page
 from tests.dashboard.serving import Served, served
 from tests.e2e.browser import new_page, settle
 from tests.e2e.look import RECORDED, recorded
@@ -71,12 +71,12 @@ def _asked(page: Tab, origin: str, question: Question) -> tuple[int, float, floa
     page.goto(f"{origin}/", wait_until="commit")
     clicks = 0
     if question.page is not Page.OVERVIEW:
-        page.get_by_test_id("stSidebar").get_by_role("link", name=TITLES[question.page]).click()
+        page.get_by_test_id("stSidebar").get_by_role("link", name=PAGES[question.page].title).click()
         clicks += 1
     answer = page.get_by_text(question.answer).first
     expect(answer).to_be_visible()
     took = time.perf_counter() - started
-    settle(page, TITLES[question.page])
+    settle(page, PAGES[question.page].title)
     return clicks, took, float(answer.evaluate(_SCREENS_DOWN))
 
 

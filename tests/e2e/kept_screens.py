@@ -11,7 +11,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from dashboard.links.links import TITLES, Page
+from dashboard.links.links import PAGES, Page
 
 KEPT = Path(__file__).parent / "screens"
 WIDTHS = (1440, 390)
@@ -51,7 +51,7 @@ def _index(at: datetime) -> str:
         " (`tests/e2e/busy.py`), and looked at by eye.",
     ]
     for page in Page:
-        lines += ["", f"## {TITLES[page]}", ""]
+        lines += ["", f"## {PAGES[page].title}", ""]
         for scheme in SCHEMES:
             names = [f"{page_name(page)}-{width}-{scheme}.webp" for width in WIDTHS]
             shown = [f'<img src="{name}" alt="{name.removesuffix(".webp")}"' for name in names]

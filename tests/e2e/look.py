@@ -21,7 +21,7 @@ from PIL import Image, ImageDraw
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
-from dashboard.links.links import TITLES, Link, Page, href
+from dashboard.links.links import PAGES, Link, Page, href
 from dashboard.read.database import close_databases
 from db.engine.session import open_database
 from db.queries.regressions import standing_regressions
@@ -71,7 +71,7 @@ class Shot:
 
     @property
     def title(self) -> str:
-        return TITLES[Page(self.link.page)]
+        return PAGES[Page(self.link.page)].title
 
 
 def shots(url: str) -> list[Shot]:

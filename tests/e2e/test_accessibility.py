@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
-from dashboard.links.links import TITLES, Link, Page, href
+from dashboard.links.links import PAGES, Link, Page, href
 from tests.dashboard.serving import Served, served
 from tests.e2e.axe import axe_source, faint, serious
 from tests.e2e.browser import new_page, open_at
@@ -87,7 +87,7 @@ def test_an_empty_database_has_no_faint_text(
     browser: Browser, empty_url: str, axe: str, tmp_path: Path
 ) -> None:
     with served(empty_url, tmp_path / "log") as server, new_page(browser, server.origin) as (page, _):
-        open_at(page, f"{server.origin}/", TITLES[Page.OVERVIEW])
+        open_at(page, f"{server.origin}/", PAGES[Page.OVERVIEW].title)
         assert serious(page, axe) == []
 
 

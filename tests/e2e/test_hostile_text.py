@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
-from dashboard.links.links import TITLES, Link, Page, href
+from dashboard.links.links import PAGES, Link, Page, href
 from db.engine.session import open_database
 from db.queries.regressions import standing_regressions
 from db.queries.trials import trials_frame
@@ -110,10 +110,10 @@ def _wrong_once_laid_out(page: Tab) -> Any:
 def test_nothing_runs_loads_or_leaves_its_place(browser: Browser, server: Served, hostile_url: str) -> None:
     wrong: dict[str, Any] = {}
     with new_page(browser, server.origin) as (page, trouble):
-        open_at(page, f"{server.origin}/guide", TITLES[Page.GUIDE])
+        open_at(page, f"{server.origin}/guide", PAGES[Page.GUIDE].title)
         for link in _views(hostile_url):
             page.set_viewport_size({"width": 1440, "height": 900})
-            visit(page, f"{server.origin}/{href(link)}", TITLES[Page(link.page)])
+            visit(page, f"{server.origin}/{href(link)}", PAGES[Page(link.page)].title)
             expect(page.get_by_text("This page failed")).to_have_count(0)
             found = [f"1440 px: {each}" for each in _wrong(page)]
             page.set_viewport_size({"width": 390, "height": 844})
@@ -141,7 +141,7 @@ def test_stored_views_are_followed_as_text(browser: Browser, server: Served, hos
     wrong: dict[str, Any] = {}
     with new_page(browser, server.origin) as (page, trouble):
         for view_id, link in zip(ids, _STORED_VIEWS, strict=True):
-            title = TITLES[Page(path)] if (path := link.partition("?")[0]) in set(Page) else "Overview"
+            title = PAGES[Page(path)].title if (path := link.partition("?")[0]) in set(Page) else "Overview"
             open_at(page, f"{server.origin}/?view={view_id}", title)
             expect(page.get_by_text("This page failed")).to_have_count(0)
             if "embed" not in link:

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
-from dashboard.links.links import SELECTORS, TITLES, Link, Page, href, keys_of, read_url
+from dashboard.links.links import PAGES, SELECTORS, Link, Page, href, keys_of, read_url
 from db.engine.session import open_database
 from db.queries.regressions import standing_regressions
 from db.queries.trials import trials_frame
@@ -111,18 +111,18 @@ def test_every_selector_survives_reload_and_a_fresh_browser(
 ) -> None:
     link = _link(target, chosen)
     with new_page(browser, recorded_server.origin) as (tab, trouble):
-        open_at(tab, f"{recorded_server.origin}/{href(link)}", TITLES[target])
+        open_at(tab, f"{recorded_server.origin}/{href(link)}", PAGES[target].title)
         expect(tab.get_by_test_id("stAlertContentWarning")).to_have_count(0)
         seen, address = _seen(tab), permalink(tab)
         read, problems = read_url(address.removeprefix(recorded_server.origin))
         assert (replace(read, data=None), problems) == (link, ())
         tab.reload()
-        settle(tab, TITLES[target])
+        settle(tab, PAGES[target].title)
         assert _seen(tab) == seen
         assert permalink(tab) == address
         assert trouble.found == []
     with new_page(browser, recorded_server.origin) as (tab, trouble):
-        open_at(tab, address, TITLES[target])
+        open_at(tab, address, PAGES[target].title)
         assert _seen(tab) == seen
         assert permalink(tab) == address
         assert trouble.found == []
