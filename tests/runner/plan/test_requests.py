@@ -40,7 +40,7 @@ def is_alive(pid: int) -> bool:
     """A process that ended and waits for its parent is not alive."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter: it ended between opening and reading
         return False
 
 

@@ -91,7 +91,9 @@ def compile_with(monkeypatch, tmp_path, fresh_dynamo):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_missing_compiler_and_one_that_fails_are_told_apart(compile_with, tmp_path):
+def test_a_missing_compiler_and_one_that_fails_are_told_apart(compile_with, tmp_path, monkeypatch):
+    # Inductor imports setuptools, which refuses its own distutils where a test before has Python's.
+    monkeypatch.setenv("SETUPTOOLS_USE_DISTUTILS", "stdlib")
     assert kind_of(compile_with("/nonexistent/g++"), "first_call") == "missing_compiler"
     compiler = tmp_path / "g++"
     compiler.write_text(

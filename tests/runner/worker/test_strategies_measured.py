@@ -5,7 +5,6 @@ Most with Dynamo's own backend: what a modifier means is decided before code is 
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from db.records.strategies import parse_strategy
 from db.records.trial import FailureKind, NumericsStatus, Status, Strategy, Trial
 from runner.config.settings import Settings
 from runner.config.sources import load_settings
-from runner.plan.plan import plan_run
+from runner.plan import plan
 from runner.worker import internals, messages
 from runner.worker.compiler import compiler_facts, compiling, onnx_session
 from runner.worker.failures import kind_of
@@ -100,7 +99,7 @@ def test_a_combination_of_the_configuration_on_regions_named_there(
     """Found by themselves they would be Block and two `Sequential`; named, they are Block alone."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "compilewatch.toml").write_text(CONFIGURATION)
-    plan = plan_run(
+    plan = plan.plan_run(
         load_settings(), workloads=["stack"], strategies=["careful+regional"], trials=1, device="cpu"
     )
     (spec,) = plan.trials
@@ -209,10 +208,12 @@ def test_onnx_runtime_gives_what_eager_gives() -> None:
 
 
 def test_where_a_package_is_missing_onnx_runtime_is_not_applicable(monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in (importlib.util, onnx_session):
+    for place in (plan, onnx_session):
         monkeypatch.setattr(place, "find_spec", lambda name: None if name == "onnxscript" else name)
-    plan = plan_run(Settings(), workloads=["encoder"], strategies=["eager", "onnxruntime"], device="cpu")
-    assert [case.reason for case in plan.not_applicable] == [
+    planned = plan.plan_run(
+        Settings(), workloads=["encoder"], strategies=["eager", "onnxruntime"], device="cpu"
+    )
+    assert [case.reason for case in planned.not_applicable] == [
         "onnxscript is not installed; the extra onnx brings it"
     ]
     assert "onnxscript is not installed" in refused(
