@@ -90,7 +90,7 @@ def compile_with(monkeypatch, tmp_path, fresh_dynamo):
     return failing
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Reliance on distutils:UserWarning")
 def test_a_missing_compiler_and_one_that_fails_are_told_apart(compile_with, tmp_path, monkeypatch):
     # Inductor imports setuptools, which refuses its own distutils where a test before has Python's.
     monkeypatch.setenv("SETUPTOOLS_USE_DISTUTILS", "stdlib")

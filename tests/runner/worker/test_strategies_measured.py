@@ -99,10 +99,10 @@ def test_a_combination_of_the_configuration_on_regions_named_there(
     """Found by themselves they would be Block and two `Sequential`; named, they are Block alone."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "compilewatch.toml").write_text(CONFIGURATION)
-    plan = plan.plan_run(
+    planned = plan.plan_run(
         load_settings(), workloads=["stack"], strategies=["careful+regional"], trials=1, device="cpu"
     )
-    (spec,) = plan.trials
+    (spec,) = planned.trials
     strategy = spec.strategy
     workload = read(messages.Workload, spec.workload.model_dump(mode="json"))
     built = build_workload(import_builder(workload.target, workload.path), workload, torch.device("cpu"))
