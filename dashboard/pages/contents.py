@@ -1,4 +1,7 @@
-"""What each page shows, by page: for reports, previews, embeds and the first answer."""
+"""What each page shows, by page: for reports, previews, embeds and the first answer.
+
+A new page also stands in `PAGES` of `dashboard.links.links` and in `VIEWS` of `dashboard.server.app`.
+"""
 
 from __future__ import annotations
 

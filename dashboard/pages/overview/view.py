@@ -7,14 +7,14 @@ import streamlit as st
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import content
 from dashboard.pages.parts import named
-from dashboard.render import controls, silence, streamlit_parts
+from dashboard.render import controls, silent_schedules, streamlit_parts
 from dashboard.render.shell import View
 from dashboard.render.streamlit_parts import Pick
 
 
 def draw(view: View) -> Link:
     """The page of one build on one machine."""
-    silence.draw()
+    silent_schedules.draw()
     page = content.page(view.snapshot, view.link)
     if named(page.parts, "overview-regressions"):
         st.button("Open the inbox", icon=":material/inbox:", on_click=controls.go, args=(Page.REGRESSIONS,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dashboard.links.links import Link, Page
 from dashboard.pages.runs import content, fleet, forms, upload
 from dashboard.read.database import reader
-from dashboard.render import controls, elements, silence, streamlit_parts
+from dashboard.render import controls, elements, silent_schedules, streamlit_parts
 from dashboard.render import forms as telling
 from dashboard.render.shell import View
 from dashboard.render.streamlit_parts import Pick
@@ -15,7 +15,7 @@ from db.queries.fleet import launches
 
 def draw(view: View) -> Link:
     """The page; machine and suite of the link choose among the runs alone."""
-    silence.draw()
+    silent_schedules.draw()
     telling.tell(forms.PAGE)
     page = content.page(view.snapshot, view.link)
     operator = forms.may_operate()

@@ -1,4 +1,6 @@
-"""One metric over all its cases: from log values to a verdict per case."""
+"""One metric over all its cases: from log values to which grew, shrank or stayed; `rows` calls them regressed or
+improved.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From arrays over cases to the rows people read."""
+"""The rows of a comparison: which changed cases regressed or improved, who moved, and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dead man's switch as pages show it: schedules that have produced nothing for their period."""
+"""The dead man's switch: a warning for each schedule that produced nothing for its period."""
 
 from __future__ import annotations
 
