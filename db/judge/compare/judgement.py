@@ -1,5 +1,6 @@
-"""One metric over all its cases: from log values to which grew, shrank or stayed; `rows` calls them regressed or
-improved.
+"""One metric over all its cases: from log values to which grew, shrank or stayed.
+
+`rows` calls these regressed or improved.
 """
 
 from __future__ import annotations
