@@ -69,7 +69,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
     kept = {name: value for name, value in os.environ.items() if re.match("PATH$|HOME$|PIP_", name)}
     # The second one adds what draws the charts of reports; `make up` then finds the first.
-    for extras in ([], ["EXTRAS=postgres,report"]):
+    for extras in ([], ["EXTRAS=postgres,report,fleet"]):
         subprocess.run(["make", "install", *extras], cwd=folder, env=kept, check=True, timeout=1_200)
     return folder
 
