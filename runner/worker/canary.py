@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from runner.worker.clock import Step, Timer, Timers, headline_of
+from runner.worker.clock import Step, Timer, headline_of
+from runner.worker.device.timers import Timers
 from runner.worker.evidence import BlockWatch, canary_ns, host_state
 
 WARMUP_CALLS = 5

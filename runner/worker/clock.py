@@ -5,10 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
-
-if TYPE_CHECKING:
-    import torch
+from typing import Any, Protocol
 
 Step = Callable[[], Any]
 
@@ -77,32 +74,3 @@ def headline_of(device: str, task: str, wanted: str | None) -> str:
     if device == "cpu":
         return "samples"
     return wanted or ("wall_pipelined" if task == "training" else "wall_sync")
-
-
-class Timers:
-    """Makes the timer of each side on one device. On a GPU both sides share the gate, chosen by trying."""
-
-    def __init__(self, device: torch.device, *, flush_l2: bool) -> None:
-        self._device = device
-        self._flush_l2 = flush_l2
-        self._timers: list[Timer] = []
-
-    def side(self) -> Timer:
-        """The timer of one more side."""
-        timer = CpuTimer() if self._device.type == "cpu" else self._on_gpu()
-        self._timers.append(timer)
-        return timer
-
-    def _on_gpu(self) -> Timer:
-        from runner.worker.device.cuda import CudaDevice
-        from runner.worker.device.timer import DeviceTimer, GateChoice
-
-        if not self._timers:
-            self._gpu = CudaDevice(self._device, flush_l2=self._flush_l2)
-            self._gate = GateChoice(self._gpu)
-        return DeviceTimer(self._gpu, self._gate)
-
-    def release(self) -> None:
-        """See `Timer.release`."""
-        for timer in self._timers:
-            timer.release()

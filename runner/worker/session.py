@@ -14,8 +14,9 @@ from typing import Any
 import torch
 
 from runner.worker import affinity, internals, loading, memory, numerics, profiling, streams
-from runner.worker.clock import Timers, headline_of
+from runner.worker.clock import headline_of
 from runner.worker.compiler import compiler_facts, compiling, phases
+from runner.worker.device.timers import Timers
 from runner.worker.evidence import InstructionCounter, host_state
 from runner.worker.failures import WrongResultError
 from runner.worker.loading import UnsupportedCaseError
