@@ -1,17 +1,18 @@
 """Crontab expressions as people know them -> triggers of APScheduler, which reads some of them differently.
 
 APScheduler counts weekdays from Monday = 0, knows no 7 and no names such as @daily, demands both day and
-weekday where crontab takes either, and fires twice at a time that the clocks repeat.
+weekday where crontab takes either, and loses or repeats days where the clocks change.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
 from zoneinfo import ZoneInfo
 
+from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.cron import CronTrigger
 
 # As crontab(5) lists them.
@@ -28,23 +29,48 @@ _FIELDS = ("minute", "hour", "day", "month", "weekday")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _DAYS = re.compile(r"(\*|[0-7]|[a-z]{3})(?:-([0-7]|[a-z]{3}))?(?:/([1-9]\d?))?")
 _ANY_HOUR = re.compile(r"\*(/\d+)?")
+# Longer than any change of the clocks to come: they are of two hours at most.
+_CHANGE = timedelta(hours=3)
 # Every date that exists comes up in these years, 29 February included.
 _FIRST, _LAST = datetime(2024, 1, 1, tzinfo=UTC), datetime(2032, 12, 31, tzinfo=UTC)
 
 
-class Trigger(CronTrigger):  # type: ignore[misc]
-    """Fires at fixed hours once when the clocks go back, as cron(8) does; `*` hours go by real time."""
+class Trigger(BaseTrigger):  # type: ignore[misc]
+    """Fires at the times of a wall clock in a zone, each existing local day as cron(8) does.
+
+    APScheduler's own arithmetic across a change of the clocks skips days, so its fields count on a wall clock
+    without changes (UTC), and zoneinfo says when that time is. A time that the clocks skip comes that much
+    later (PEP 495); one that they repeat comes once where hours are fixed, twice where every hour counts.
+    """
+
+    def __init__(self, wall: CronTrigger, zone: ZoneInfo, *, every_hour: bool) -> None:
+        self._wall = wall
+        self._zone = zone
+        self._folds = (0, 1) if every_hour else (0,)
 
     def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
         """The first firing after `previous_fire_time`, or from `now` on."""
-        fire_at: datetime | None = super().get_next_fire_time(previous_fire_time, now)
-        while fire_at is not None and fire_at.fold and self._has_fixed_hours():
-            fire_at = super().get_next_fire_time(fire_at, fire_at)
-        return fire_at
+        after = previous_fire_time or now - timedelta(microseconds=1)
+        first: datetime | None = None
+        for wall in self._wall_times(self._begin(after)):
+            times = [wall.replace(tzinfo=self._zone, fold=fold).astimezone(UTC) for fold in self._folds]
+            first = min((at for at in (*times, first) if at is not None and at > after), default=None)
+            if first is not None and wall >= first.astimezone(self._zone).replace(tzinfo=None):
+                break
+        return first and first.astimezone(self._zone)
 
-    def _has_fixed_hours(self) -> bool:
-        hours = next(str(field) for field in self.fields if field.name == "hour")
-        return _ANY_HOUR.fullmatch(hours) is None
+    def _begin(self, after: datetime) -> datetime:
+        """From where on the wall clock a firing after `after` may come: before it where the clocks change."""
+        around = {(after + step).astimezone(self._zone).utcoffset() for step in (-_CHANGE, _CHANGE)}
+        wall = after.astimezone(self._zone).replace(tzinfo=None)
+        return wall if len(around) == 1 else wall - _CHANGE
+
+    def _wall_times(self, since: datetime) -> Iterator[datetime]:
+        """Times on the wall clock from `since` on, without zone."""
+        at = self._wall.get_next_fire_time(None, since.replace(tzinfo=UTC))
+        while at is not None:
+            yield at.replace(tzinfo=None)
+            at = self._wall.get_next_fire_time(at, at)
 
 
 def parse_cron(expression: str, timezone: str = "UTC") -> Trigger:
@@ -64,13 +90,13 @@ def parse_cron(expression: str, timezone: str = "UTC") -> Trigger:
         )
     weekday = _weekdays(named.pop("weekday"))
     try:
-        bounded = CronTrigger(**named, day_of_week=weekday, timezone=zone, end_date=_LAST)
-        trigger = Trigger(**named, day_of_week=weekday, timezone=zone)
+        bounded = CronTrigger(**named, day_of_week=weekday, timezone=UTC, end_date=_LAST)
+        wall = CronTrigger(**named, day_of_week=weekday, timezone=UTC)
     except (ValueError, TypeError) as error:
         raise ValueError(f"cron {expression!r} is not valid: {error}") from error
     if bounded.get_next_fire_time(None, _FIRST) is None:
         raise ValueError(f"cron {expression!r} never comes")
-    return trigger
+    return Trigger(wall, zone, every_hour=_ANY_HOUR.fullmatch(named["hour"]) is not None)
 
 
 def firings_after(trigger: Trigger, after: datetime) -> Iterator[datetime]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise, takewhile
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from db.errors import ConfigError
 from runner.config.sources import load_settings
-from runner.service.cron import count_firings, next_firings, parse_cron
+from runner.service.cron import count_firings, firings_after, next_firings, parse_cron
 
 # A Friday.
 NOW = datetime(2026, 11, 20, 22, 0, tzinfo=UTC)
@@ -99,3 +103,50 @@ def test_a_wrong_schedule_is_said_with_its_name(tmp_path: Path, monkeypatch: pyt
     Path("compilewatch.toml").write_text(content, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"make two schedules.*in \[\[schedule\]\] nightly"):
         load_settings()
+
+
+ZONES = (
+    "Africa/Cairo", "Africa/Casablanca", "America/Asuncion", "America/Havana", "America/Los_Angeles",
+    "America/New_York", "America/Santiago", "America/Scoresbysund", "America/St_Johns", "Antarctica/Troll",
+    "Asia/Beirut", "Asia/Jerusalem", "Asia/Kathmandu", "Atlantic/Azores", "Australia/Lord_Howe",
+    "Australia/Sydney", "Europe/Berlin", "Europe/Chisinau", "Europe/Lisbon", "Europe/London",
+    "Pacific/Auckland", "UTC",
+)  # fmt: skip
+
+
+@given(
+    zone=st.sampled_from(ZONES),
+    year=st.integers(2026, 2035),
+    hour=st.integers(0, 23),
+    minute=st.integers(0, 59),
+)
+@example(zone="Europe/Berlin", year=2026, hour=0, minute=0)
+@example(zone="America/Santiago", year=2026, hour=0, minute=30)
+def test_a_daily_schedule_fires_once_on_every_local_day(zone: str, year: int, hour: int, minute: int) -> None:
+    there = ZoneInfo(zone)
+    first, last = (datetime(of, 1, 1, tzinfo=there).astimezone(UTC) for of in (year, year + 1))
+    trigger = parse_cron(f"{minute} {hour} * * *", zone)
+    fired = takewhile(lambda at: at < last, firings_after(trigger, first - timedelta(microseconds=1)))
+    length = (datetime(year + 1, 1, 1) - datetime(year, 1, 1)).days  # noqa: DTZ001 days of a calendar
+    expected = [date(year, 1, 1) + timedelta(day) for day in range(length)]
+    assert [at.astimezone(there).date() for at in fired] == expected
+
+
+@given(zone=st.sampled_from(ZONES), year=st.integers(2026, 2035), weekday=st.integers(0, 7))
+def test_weekly_and_monthly_schedules_skip_nothing(zone: str, year: int, weekday: int) -> None:
+    there = ZoneInfo(zone)
+    first, last = (datetime(of, 1, 1, tzinfo=there).astimezone(UTC) for of in (year, year + 1))
+    for cron, least, most in ((f"0 0 * * {weekday}", 52, 53), ("@monthly", 12, 12)):
+        fired = list(
+            takewhile(
+                lambda at: at < last,
+                firings_after(parse_cron(cron, zone), first - timedelta(microseconds=1)),
+            )
+        )
+        assert least <= len({at.astimezone(there).date() for at in fired}) == len(fired) <= most
+
+
+@given(zone=st.sampled_from(ZONES), start=st.datetimes(datetime(2026, 1, 1), datetime(2035, 12, 31)))  # noqa: DTZ001
+def test_every_quarter_of_an_hour_is_a_real_quarter(zone: str, start: datetime) -> None:
+    fired = next_firings(parse_cron("*/15 * * * *", zone), start.replace(tzinfo=UTC), 20)
+    assert {later - earlier for earlier, later in pairwise(fired)} == {timedelta(minutes=15)}
