@@ -51,25 +51,35 @@ class Page(StrEnum):
 
 
 class PageEntry(NamedTuple):
-    """What a page is called, its icon in the menu, and the question that it answers."""
+    """What a page is called, its icon in the menu, and the question that it answers.
+
+    `picture` is the key of the chart in previews of its links.
+    """
 
     title: str
     icon: str
     question: str
+    picture: str = ""
 
 
 PAGES: dict[Page, PageEntry] = {
-    Page.OVERVIEW: PageEntry("Overview", ":material/dashboard:", "Is all well?"),
-    Page.TRENDS: PageEntry("Trends", ":material/show_chart:", "What changed, and with which build?"),
+    Page.OVERVIEW: PageEntry("Overview", ":material/dashboard:", "Is all well?", "overview-speedups"),
+    Page.TRENDS: PageEntry("Trends", ":material/show_chart:", "What changed, and with which build?", "trend"),
     Page.UPGRADE: PageEntry(
-        "Upgrade", ":material/compare_arrows:", "What does another build change, and is it real?"
+        "Upgrade",
+        ":material/compare_arrows:",
+        "What does another build change, and is it real?",
+        "upgrade-forest",
     ),
-    Page.MODES: PageEntry("Modes", ":material/grid_on:", "Which strategy for which workload?"),
+    Page.MODES: PageEntry("Modes", ":material/grid_on:", "Which strategy for which workload?", "modes-map"),
     Page.BREAK_EVEN: PageEntry(
-        "Break-even", ":material/balance:", "After how many steps does compiling pay off?"
+        "Break-even",
+        ":material/balance:",
+        "After how many steps does compiling pay off?",
+        "break-even-curves",
     ),
     Page.COLD_START: PageEntry(
-        "Cold start", ":material/ac_unit:", "Where does the first call spend its time?"
+        "Cold start", ":material/ac_unit:", "Where does the first call spend its time?", "cold-start-bars"
     ),
     Page.REGRESSIONS: PageEntry("Regressions", ":material/inbox:", "What got worse, and who owns it?"),
     Page.TRIAL: PageEntry("Trial", ":material/biotech:", "What exactly happened in one process?"),

@@ -1,4 +1,4 @@
-"""What each page shows, by page: for reports, previews, embeds and the first answer.
+"""What each page shows, by page: for reports, embeds and pictures of charts.
 
 A new page also stands in `PAGES` of `dashboard.links.links` and in `VIEWS` of `dashboard.server.app`.
 """

@@ -15,14 +15,31 @@ from dashboard.api.errors import error_of_compilewatch
 from dashboard.api.parameters import query_of
 from dashboard.api.rate_limit import RateLimit
 from dashboard.links import links
-from dashboard.links.links import Page
-from dashboard.pages.parts import Chart, flat
+from dashboard.links.links import Link, Page
+from dashboard.links.requested import resolved_link
+from dashboard.pages.contents import CONTENTS
+from dashboard.pages.parts import Chart, PageContent, flat
+from dashboard.read.data import read_choices
+from dashboard.read.snapshots import Snapshot
 from dashboard.render.limit import RENDER_LIMIT
+from dashboard.render.shell import resolved_view
 from dashboard.reports import svg
 from dashboard.reports.page import document, section_html
 from dashboard.reports.sections import sections
-from dashboard.server.first_answer import content_of
 from db.errors import CompilewatchError, NotFoundError
+
+
+def content_of(link: Link) -> PageContent | None:
+    """What the page of `link` shows now; None where nothing was measured, or for a page without parts.
+
+    Raises DatabaseError, and NotFoundError where a trial is not there.
+    """
+    snapshot = Snapshot.now()
+    choices = read_choices(snapshot)
+    if link.page not in CONTENTS or choices.newest_machine is None:
+        return None
+    link, _ = resolved_link(link, snapshot, choices)
+    return CONTENTS[link.page](snapshot, resolved_view(link, snapshot, choices).link)
 
 
 def charts() -> list[Mount]:
@@ -64,7 +81,7 @@ def _chart(request: Request) -> Chart:
         content = None if page is None else content_of(links.read(page, query_of(request))[0])
     drawn = {
         part.key: part
-        for part in (flat(content[0].parts) if content else ())
+        for part in (flat(content.parts) if content else ())
         if isinstance(part, Chart) and part.chart.spec is not None
     }
     if key not in drawn:

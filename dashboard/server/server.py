@@ -13,7 +13,6 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 from urllib.parse import urlencode
 
@@ -33,7 +32,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from dashboard.api import routes as api
 from dashboard.api.parameters import query_of
 from dashboard.links import links
-from dashboard.links.links import Page
+from dashboard.links.links import PAGES, Page
 from dashboard.links.stored_views import stored_address
 from dashboard.login import install
 from dashboard.read.data import read_choices
@@ -43,10 +42,10 @@ from dashboard.render import theme
 from dashboard.render.foreign_text import escaped
 from dashboard.reports.routes import reports
 from dashboard.server.charts import charts
-from dashboard.server.first_answer import WALL, FirstAnswers, wall_page
 from dashboard.server.headers import CompressedStatic, SecurityHeaders, content_security_policy
-from dashboard.server.index_page import index_pages, opened_at, with_first_answer
+from dashboard.server.index_page import index_pages, opened_at, with_picture
 from dashboard.server.same_site import SameSite
+from dashboard.server.wall import WALL, wall_page
 from dashboard.write.uploading import LARGEST_MB
 from db.engine.session import open_database
 from db.errors import CompilewatchError, ConfigError
@@ -313,14 +312,9 @@ def build_app(
     login = install.login(sign_in)
     hosts = None if own_names is None else [*own_names, *([login.host] if login.host else [])]
 
-    first = FirstAnswers()
-
     @asynccontextmanager
     async def lifespan(_: st.App) -> AsyncIterator[dict[str, Any]]:
         await to_thread.run_sync(warm)
-        ended = Event()
-        ahead = Thread(target=first.make_ahead, args=(ended,), daemon=True)
-        ahead.start()
         # What was imported and cached so far lives as long as the process: keep the collector away from it.
         gc.collect()
         gc.freeze()
@@ -328,8 +322,6 @@ def build_app(
             sys.stdout.write(f"compilewatch dashboard: {address}\n")
             sys.stdout.flush()
         yield {}
-        ended.set()
-        await to_thread.run_sync(ahead.join)
         await to_thread.run_sync(close_databases)
 
     def address_of(request: Request) -> str:
@@ -346,7 +338,7 @@ def build_app(
             reports(),
             Route("/favicon.png", _favicon),
             *charts(),
-            *(Route(f"/{page.value}", _html(page, pages, first, address_of)) for page in pages),
+            *(Route(f"/{page.value}", _html(page, pages, address_of)) for page in pages),
             unknown_pages(file.name for file in STATIC.iterdir()),
         ],
         middleware=[
@@ -405,22 +397,17 @@ def _report_script_error(error: Exception) -> bool:
 
 
 def _html(
-    page: Page, pages: Mapping[Page, str], first: FirstAnswers, address_of: Callable[[Request], str]
+    page: Page, pages: Mapping[Page, str], address_of: Callable[[Request], str]
 ) -> Callable[[Request], Response]:
     def answer(request: Request) -> Response:
         stored = request.query_params.getlist(links.STORED_VIEW)
         if page is Page.OVERVIEW and stored == [WALL]:
             return HTMLResponse(wall_page(query_of(request)), headers={"Cache-Control": "no-store"})
         text = (_stored_view(stored[0], pages) if stored else None) or pages[page]
-        early = None if stored else first.of(page, query_of(request))
-        if early is None:
-            return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
-        chart = links.chart_address(page, early.chart, request.url.query, ".png")
-        picture = f"{address_of(request)}/{chart}" if early.chart else ""
-        # It holds what was measured: no proxy and no browser keeps it.
-        return HTMLResponse(
-            with_first_answer(text, page, early, picture), headers={"Cache-Control": "no-store"}
-        )
+        if PAGES[page].picture and not stored:
+            picture = links.chart_address(page, PAGES[page].picture, request.url.query, ".png")
+            text = with_picture(text, f"{address_of(request)}/{picture}")
+        return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
 
     return answer
 

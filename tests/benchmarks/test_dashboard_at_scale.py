@@ -21,7 +21,6 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from dashboard.links.links import PAGES, Page
-from dashboard.pages.contents import CONTENTS
 from dashboard.read.snapshots import EVERY_S
 from db.engine.session import open_database
 from db.records.trial import Trial
@@ -38,22 +37,10 @@ RERUN_CPU_MS, FIRST_RUN_CPU_MS = 50, 500
 RERUN_KB = 50
 FIRST_PAINT_S = 1.5
 FIRST_PAINT_MS = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
-CONTENT_S = 0.4
-# A frame that finds the first answer is painted before the next one begins. Times are since the request.
-_WATCH_CONTENT = """
-const look = () => {
-    const main = document.querySelector("#first")?.shadowRoot?.querySelector("main");
-    if (!main || main.innerText.trim().length < 60) requestAnimationFrame(look);
-    else requestAnimationFrame(() => { window.contentMs = performance.now(); });
-};
-requestAnimationFrame(look);
-"""
-_ANSWERED_MS = "performance.getEntriesByType('navigation')[0].responseStart"
 USERS, THINK_S, MINUTES = 50, (2.0, 4.0), 1.0
 MEDIAN_MS, P95_MS, SESSION_KB = 100, 500, 1024
 RERUNS, NEW_FILTERS, PAINTS = 20, 4, 5
 READ_AHEAD_S = 5
-MADE_AHEAD_S = 300
 MEASURED = [page for page in Page if page is not Page.GUIDE]
 # One page without its filter, with it, and so on: what a reader who compares two views does.
 _FILTERS = {Page.RUNS: ("suite=nightly", ""), Page.REPORTS: ("", "")}
@@ -194,33 +181,6 @@ def test_first_paint(history: tuple[str, str], running: Served, browser: Browser
             if first > FIRST_PAINT_S:
                 slow[target] = first
     assert slow == {}
-
-
-@pytest.mark.browser
-def test_content_of_the_first_answer(history: tuple[str, str], running: Served, browser: Browser) -> None:
-    """When the headline, table and chart of the first answer are painted, in a warm Chromium."""
-    late = {}
-    with new_page(browser, running.origin) as (page, _):
-        page.add_init_script(_WATCH_CONTENT)
-        for target in CONTENTS:
-            address = f"/{target.value}"
-            deadline = time.monotonic() + MADE_AHEAD_S
-            while b'id="first"' not in running.get(address).body and time.monotonic() < deadline:
-                time.sleep(0.2)
-            answered, there = [], []
-            for _ in range(1 + PAINTS):
-                page.goto(f"{running.origin}{address}", wait_until="commit")
-                settle(page, PAGES[target].title)
-                there.append(page.evaluate("window.contentMs") / 1000)
-                answered.append(page.evaluate(_ANSWERED_MS) / 1000)
-            content = statistics.median(there[1:])
-            print(
-                f"\n| {history[0]} | {PAGES[target].title} | {statistics.median(answered[1:]):.2f} | "
-                f"{content:.2f} | {max(there[1:]):.2f} | load {os.getloadavg()[0]:.1f}"
-            )
-            if content > CONTENT_S:
-                late[target] = content
-    assert late == {}
 
 
 def test_fifty_users(history: tuple[str, str], running: Served) -> None:

@@ -1,4 +1,4 @@
-"""The way of the Tab key: from the top of the page to a regression, through its triage, and into popovers."""
+"""The way of the Tab key: from the top of the page to a regression and through its triage."""
 
 from __future__ import annotations
 
@@ -82,8 +82,6 @@ def press_until(page: Tab, key: str, words: str) -> None:
 def test_triage_needs_no_mouse(browser: Browser, regressed_server: Served, regressed: Path) -> None:
     with new_page(browser, regressed_server.origin) as (page, trouble):
         open_at(page, f"{regressed_server.origin}/", "Overview")
-        (skip,) = tab_to(page, "Skip to what this page shows")
-        assert skip["visible"]
         expect(page.get_by_test_id("stSidebar").get_by_role("link", name="Regressions")).to_be_visible()
         passed = tab_to(page, "Regressions", tag="A")
         page.keyboard.press("Enter")
@@ -91,13 +89,6 @@ def test_triage_needs_no_mouse(browser: Browser, regressed_server: Served, regre
         page.wait_for_selector(SETTLED)
         hidden = [each for each in passed if not (each["visible"] and each["ring"])]
         assert hidden == [], "where the focus is, must be seen"
-
-        press_until(page, "Shift+Tab", "Skip to what this page shows")
-        page.keyboard.press("Enter")
-        assert page.evaluate(_FOCUSED)["place"] == "stMain"
-        assert page.url == f"{regressed_server.origin}/regressions", "a skip is no other view"
-        page.keyboard.press("Tab")
-        assert "Share" in page.evaluate(_FOCUSED)["label"]
 
         tab_to(page, "data-grid-canvas")
         page.keyboard.press("ArrowDown")
@@ -129,21 +120,3 @@ def test_triage_needs_no_mouse(browser: Browser, regressed_server: Served, regre
     assert [(event.state.value, event.author, event.note) for event in events] == [
         ("confirmed", "Grace", "Fresh trials show it.")
     ]
-
-
-@pytest.mark.slow
-def test_a_popover_is_entered_and_left_by_keys(browser: Browser, regressed_server: Served) -> None:
-    with new_page(browser, regressed_server.origin) as (page, trouble):
-        open_at(page, f"{regressed_server.origin}/modes", "Modes")
-        tab_to(page, "Skip to what this page shows")
-        page.keyboard.press("Enter")
-        tab_to(page, "Share", tag="BUTTON")
-        page.keyboard.press("Enter")
-        body = page.get_by_test_id("stPopoverBody")
-        expect(body).to_be_visible()
-        page.keyboard.press("Tab")
-        expect(page.locator("[data-testid=stPopoverBody]:focus-within")).to_have_count(1)
-        page.keyboard.press("Escape")
-        expect(body).to_have_count(0)
-        assert "Share" in page.evaluate(_FOCUSED)["label"], "and the focus is where it was"
-        assert trouble.found == []

@@ -1,0 +1,74 @@
+"""The wall display, `/?view=wall`: the Overview without controls, dark, to be read from three metres."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+
+from dashboard.links import links
+from dashboard.links.links import Page
+from dashboard.pages.parts import Chart, Figures, Headline, Part, Table, flat
+from dashboard.render.limit import RENDER_LIMIT
+from dashboard.reports.page import section_html
+from dashboard.reports.sections import sections
+from dashboard.server.charts import content_of
+from db.errors import CompilewatchError
+
+_LOG = logging.getLogger("compilewatch.dashboard")
+WALL = "wall"
+_REFRESH_S = 30
+_TONES = {"good": "#2FBF95", "bad": "#F0814A", "warning": "#E6B84A"}
+_WALL_STYLE = """body{margin:0;padding:2.5vw;background:#10151C;color:#E8EDF3;font:2.2vw/1.35 sans-serif}
+h1{font-size:3.4vw;line-height:1.2;margin:0 0 2vw;border-left:1vw solid var(--tone);padding-left:1.5vw}
+p,ul{margin:.4em 0;color:#B9C3CF}h2{font-size:2.2vw;margin:1.5vw 0 .5vw;font-weight:600}
+dl{display:flex;flex-wrap:wrap;gap:1.2vw;margin:2vw 0}
+dl div{border:2px solid #303A47;border-radius:1vw;padding:1vw 1.6vw;flex:1;min-width:18vw}
+dt{color:#B9C3CF;font-size:1.6vw}dd{margin:0;font-size:3.4vw;font-weight:650}
+figure{margin:0}svg{width:100%;height:auto}figcaption{display:none}"""
+
+
+def wall_page(params: Mapping[str, Sequence[str]]) -> str:
+    """The Overview of `params` as a page that asks for itself anew; a sentence where it cannot be made."""
+    tone, title, body = "", "Nothing has been measured yet", ""
+    try:
+        with RENDER_LIMIT.take():
+            content = content_of(links.read(Page.OVERVIEW, params)[0])
+            if content is not None:
+                shown = _on_the_wall(content.parts)
+                body = "".join(map(section_html, sections(shown, inked=True), range(len(shown))))
+                title = content.headline
+                tone = next((part.tone for part in content.parts if isinstance(part, Headline)), "")
+    except CompilewatchError as error:
+        title, tone = str(error), "warning"
+    except Exception:  # noqa: BLE001 a display on a wall has nobody to read an error 500
+        _LOG.exception("the wall display failed")
+        title, tone = "The wall display failed. The reason is in the log of the server.", "warning"
+    heading = escape(title)
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="refresh" content="{_REFRESH_S}">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>{heading}</title><style>:root{{--tone:{_TONES.get(tone, '#8A8F98')}}}{_WALL_STYLE}</style>"
+        f"</head><body><h1>{heading}</h1>{body}</body></html>\n"
+    )
+
+
+def _on_the_wall(parts: Sequence[Part]) -> list[Part]:
+    """Figures, sentences above the first table or chart, and that chart; the headline stands above them."""
+    shown = list(_up_to_the_first_chart(parts))
+    figures: list[Part] = [part for part in shown if isinstance(part, Figures)]
+    return figures + [part for part in shown if not isinstance(part, Figures)]
+
+
+def _up_to_the_first_chart(parts: Sequence[Part]) -> Iterator[Part]:
+    tables = 0
+    for part in flat(parts):
+        if isinstance(part, Table):
+            tables += 1
+            if tables > 1:
+                return
+        elif not isinstance(part, Headline):
+            yield part
+            if isinstance(part, Chart):
+                return

@@ -1,0 +1,134 @@
+"""Charts have addresses of their own; previews and the wall display are made of them."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from starlette.applications import Starlette
+
+from dashboard.links.links import PAGES, Link, Page
+from dashboard.login.access import Role
+from dashboard.pages.parts import Figures
+from dashboard.read.snapshots import Snapshot
+from dashboard.server.charts import content_of
+from dashboard.server.server import EMBED_VARIABLE
+from db.records.access import Proxy, Roles, SignIn
+from tests.dashboard.asking import ask, whole_application
+from tests.dashboard.conftest import DATABASE
+
+WIKI = "https://wiki.example.org"
+
+
+@pytest.fixture(scope="module")
+def server(filled_url: str) -> Iterator[Starlette]:
+    with over(filled_url, **{EMBED_VARIABLE: WIKI}) as app:
+        yield app
+
+
+@contextmanager
+def over(url: str, *, sign_in: SignIn | None = None, **environment: str) -> Iterator[Starlette]:
+    """The whole application over the database at `url`."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {DATABASE: url, EMBED_VARIABLE: "", **environment}.items():
+            patch.setenv(name, value)
+        Snapshot.now()
+        with whole_application(sign_in=sign_in) as app:
+            yield app
+
+
+def plain(body: str) -> str:
+    return html.unescape(re.sub(r"<[^>]+>", " ", body))
+
+
+def test_the_preview_of_a_page_shows_its_chart_under_the_filters_of_the_link(server: Starlette) -> None:
+    charted = [page for page in Page if PAGES[page].picture]
+    assert len(charted) >= 6
+    for page in charted:
+        body = ask(server, f"/{page.value}?machine=gpu-box-1").body.decode()
+        picture = html.unescape(re.search(r'property="og:image" content="([^"]+)"', body)[1])  # type: ignore[index]
+        assert picture.startswith("http://testserver/chart/")
+        assert picture.endswith("?machine=gpu-box-1")
+        answer = ask(server, picture.removeprefix("http://testserver"))
+        assert answer.status == 200, page
+        assert answer.body.startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("signed_in", [False, True])
+def test_its_preview_has_the_address_under_which_people_come(filled_url: str, signed_in: bool) -> None:
+    """A proxy in front ends their HTTPS, so what a request says of itself is another address."""
+    public = "https://cw.example.org/team"
+    sign_in = SignIn(
+        base_url=public, proxy=Proxy(addresses=("127.0.0.1",)), roles=Roles(everyone=Role.VIEWER)
+    )
+    configured = {} if signed_in else {"COMPILEWATCH_PUBLIC_URL": f"{public}/"}
+    with over(filled_url, sign_in=sign_in if signed_in else None, **configured) as app:
+        body = ask(app, "/modes", client="127.0.0.1", x_forwarded_user="ann").body.decode()
+    assert f'property="og:image" content="{public}/chart/modes/modes-map.png"' in body
+
+
+def test_a_chart_has_an_address_as_a_picture_and_as_a_frame(server: Starlette) -> None:
+    drawn = ask(server, "/chart/trends/trend.svg?metric=latency")
+    assert (drawn.status, drawn.headers["content-type"]) == (200, "image/svg+xml")
+    assert b"<svg" in drawn.body
+    framed = ask(server, "/embed/overview/overview-speedups")
+    assert framed.status == 200
+    assert b"<svg" in framed.body
+    assert framed.headers["content-security-policy"].endswith(f"frame-ancestors {WIKI}")
+    assert "x-frame-options" not in framed.headers
+    page = ask(server, "/trends")
+    assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
+    assert page.headers["x-frame-options"] == "DENY"
+
+
+@pytest.mark.parametrize(
+    "path", ["/chart/trends/gone.svg", "/chart/nowhere/trend.png", "/embed/guide/policy", "/embed//trend"]
+)
+def test_what_is_no_chart_is_a_sentence(server: Starlette, path: str) -> None:
+    answer = ask(server, path)
+    assert answer.status == 404
+    assert (b"Charts there: " in answer.body) == ("//" not in path)
+    assert b"Traceback" not in answer.body
+
+
+def test_no_site_frames_anything_unless_the_configuration_names_it(filled_url: str) -> None:
+    with over(filled_url) as app:
+        framed = ask(app, "/embed/overview/overview-speedups")
+    assert framed.headers["content-security-policy"].endswith("frame-ancestors 'none'")
+    assert framed.headers["x-frame-options"] == "DENY"
+
+
+def test_who_is_not_signed_in_gets_nothing_of_it(filled_url: str) -> None:
+    sign_in = SignIn(
+        base_url="http://127.0.0.1:8501",
+        issuer="https://login.example",
+        client_id="compilewatch",
+        client_secret="s",
+        roles=Roles(everyone=Role.VIEWER),
+    )
+    charts = ("/chart/overview/overview-speedups.svg", "/embed/trends/trend")
+    with over(filled_url, sign_in=sign_in) as app:
+        for path in ("/", "/?view=wall", "/break-even", *charts):
+            for accept in ("text/html", "*/*"):
+                answer = ask(app, path, accept=accept)
+                assert answer.status in (303, 401)
+                assert not re.search(rb"bert-base|<svg", answer.body)
+
+
+def test_the_wall_says_what_the_overview_says_without_controls_and_anew(server: Starlette) -> None:
+    found = content_of(Link())
+    assert found is not None
+    answer = ask(server, "/?view=wall")
+    body = answer.body.decode()
+    said = plain(body)
+    assert answer.status == 200
+    assert found.headline in said
+    figures = [each for part in found.parts if isinstance(part, Figures) for each in part.figures]
+    assert [figure.text for figure in figures if figure.text not in said] == []
+    assert body.count("<svg") == 1
+    assert '<meta http-equiv="refresh" content="30">' in body
+    assert not re.search(r"<(script|button|input|select|form|a)\b", body)
+    assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
