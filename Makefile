@@ -203,8 +203,7 @@ bench: dev ## print the measured ratios: overhead, agreement with torch's own ti
 	$(BIN)/python -m pytest -m benchmark -s $(PYTEST_ARGS)
 
 docs: dev ## write the reference pages from the code, build the site into build/docs, check links and commands
-	$(BIN)/python -m typer runner.cli.app utils docs --name compilewatch --title Commands --output docs/commands.md
-	$(BIN)/python -m docs.reference.generate
+	$(BIN)/python -m docs.reference.generate build/pages
 	$(BIN)/zensical build --strict --config-file .zensical.toml
 	$(BIN)/python -m pytest tests/house/test_docs.py
 
@@ -214,7 +213,7 @@ screenshots: dev browser ## take the pictures in docs/images again, from the rec
 walk: dev ## type every command of README and docs in a fresh clone, compare what it prints
 	$(BIN)/python -m pytest -m 'slow and not gpu' tests/house/test_walk.py $(PYTEST_ARGS)
 
-look: dev browser ## photograph every page, wide and narrow, light and dark, into build/screens and tests/e2e/screens
+look: dev browser ## photograph every page, wide and narrow, light and dark, into build/screens
 	$(BIN)/python -m tests.e2e.look
 
 release-check: dev ## build wheel and sdist, install the wheel elsewhere, type every command, serve

@@ -1,9 +1,12 @@
-"""Writes the reference pages beside it from the code they describe: `make docs`."""
+"""Writes the pages of the site: those of docs/, and the reference from the code: `make docs`."""
 
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,26 +15,35 @@ from db.judge.policy import Policy, policy_entries
 from db.records.trial import Trial
 from runner.config.settings import Settings
 
-HERE = Path(__file__).parent
-NOTICE = "<!-- Written by `make docs` from {source}; edit that instead. -->\n"
+DOCS = Path(__file__).parents[1]
 
 Json = Mapping[str, Any]
 
 
 def pages() -> dict[str, str]:
-    """File name -> text of every generated page."""
+    """Path below docs/ -> text of every generated page."""
     return {
-        "configuration.md": configuration_page(),
-        "record.md": record_page(),
-        "policy.md": policy_page(),
+        "commands.md": commands_page(),
+        "reference/configuration.md": configuration_page(),
+        "reference/record.md": record_page(),
+        "reference/policy.md": policy_page(),
     }
+
+
+def commands_page() -> str:
+    """Every command with its options."""
+    command = [sys.executable, "-m", "typer", "runner.cli.app", "utils", "docs"]
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "commands.md"
+        command += ["--name", "compilewatch", "--title", "Commands", "--output", str(page)]
+        subprocess.run(command, cwd=DOCS.parent, check=True, capture_output=True)
+        return page.read_text(encoding="utf-8")
 
 
 def configuration_page() -> str:
     """Every key of compilewatch.toml, a table for each of its sections."""
     schema = Settings.model_json_schema()
     parts = [
-        NOTICE.format(source="runner/config/settings.py"),
         "# Configuration\n",
         "Keys of `compilewatch.toml`. A variable of the environment wins over the file "
         "(`COMPILEWATCH_RUN__TRIALS=5`), an option over both. `compilewatch config show` prints what is in "
@@ -55,7 +67,6 @@ def record_page() -> str:
     schema = Trial.model_json_schema(by_alias=True)
     definitions = {"Trial": schema, **schema["$defs"]}
     parts = [
-        NOTICE.format(source="db/records/trial.py and the files it names"),
         "# Trial record\n",
         "One JSON object for each trial: what a measured process reports, the database keeps, and "
         "`compilewatch export --format jsonl` writes. Times are whole nanoseconds, sizes are bytes, "
@@ -81,7 +92,6 @@ def policy_page() -> str:
     rows = [(f"`{entry.name}`", f"`{entry.value}`", entry.meaning) for entry in policy_entries(Policy())]
     return "\n".join(
         (
-            NOTICE.format(source="db/judge/policy.py"),
             "# Policy\n",
             "When a change counts as real: every constant of the judge, its default and where it comes from. "
             "Set them under `[policy]` in the configuration. *Measured* refers to the tables of "
@@ -164,20 +174,16 @@ def _table(headings: tuple[str, ...], rows: Iterator[tuple[str, ...]] | list[tup
 
 
 def main() -> int:
-    """Write every page; with `--check`, say which are not as the code is, and exit 1."""
-    stale = [name for name, text in pages().items() if _read(HERE / name) != text]
-    if "--check" in sys.argv[1:]:
-        sys.stderr.writelines(
-            f"docs/reference/{name} is not as the code is; run `make docs`.\n" for name in stale
-        )
-        return 1 if stale else 0
-    for name in stale:
-        (HERE / name).write_text(pages()[name], encoding="utf-8")
+    """Copy docs/ to the folder that is named and write the generated pages over their stubs."""
+    if len(sys.argv) != 2:
+        sys.stderr.write("usage: python -m docs.reference.generate FOLDER\n")
+        return 2
+    folder = Path(sys.argv[1])
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(DOCS, folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    for name, text in pages().items():
+        (folder / name).write_text(text, encoding="utf-8")
     return 0
-
-
-def _read(path: Path) -> str | None:
-    return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
-"""Pictures of every page to be looked at by eye: `make look` writes them to build/screens, and those of the
-pages as they open to tests/e2e/screens, to be kept.
+"""Pictures of every page to be looked at by eye: `make look` writes them to build/screens.
 
 From a database with something on every page, from the recorded histories (a CPU, an H100, both) and from an
 empty one; wide and narrow, light and dark; whole pages, and contact sheets of them. What a machine can see is
@@ -29,13 +28,14 @@ from db.queries.trials import trials_frame
 from tests.dashboard.serving import ROOT, served
 from tests.e2e import busy
 from tests.e2e.browser import chromium, new_page, open_at
-from tests.e2e.kept_screens import SCHEMES, WIDTHS, keep, page_name
 
 SCREENS = ROOT / "build" / "screens"
 CPU = (ROOT / "docs" / "measured" / "cpu-history.jsonl",)
 H100 = tuple(sorted((ROOT / "docs" / "measured" / "h100").glob("*.jsonl")))
 RECORDED = {"cpu": CPU, "h100": H100, "both": CPU + H100}
 """The histories that come with the code, by the name of the database that holds them."""
+WIDTHS = (1440, 390)
+SCHEMES = ("light", "dark")
 _HEIGHT = {1440: 900, 390: 844}
 _TALLEST = 4_000
 _SHEET_COLUMNS = {1440: 3, 390: 6}
@@ -76,7 +76,7 @@ class Shot:
 
 def shots(url: str) -> list[Shot]:
     """Every page as it opens, and the parts of pages that open on a click."""
-    found = [Shot(page_name(page), Link(page=page)) for page in Page]
+    found = [Shot(page.value or "overview", Link(page=page)) for page in Page]
     with open_database(url, read_only=True) as database:
         trials, regressions = trials_frame(database), standing_regressions(database)
     if regressions:
@@ -187,8 +187,6 @@ def main(arguments: list[str]) -> int:
                             failed = True
                             sys.stderr.write(f"{name}/{picture}: {'; '.join(faults)}\n")
             sheets(folder)
-            if name == "busy":
-                keep(folder)
             sys.stderr.write(f"{os.path.relpath(folder, ROOT)}: {len(list(folder.glob('*.png')))} pictures\n")
     return int(failed)
 

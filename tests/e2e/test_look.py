@@ -14,8 +14,7 @@ from dashboard.read.database import close_databases
 from tests.dashboard.serving import Served, served
 from tests.e2e import busy
 from tests.e2e.browser import new_page
-from tests.e2e.kept_screens import SCHEMES, WIDTHS
-from tests.e2e.look import FAULTS, RECORDED, SCREENS, photograph, recorded, shots
+from tests.e2e.look import FAULTS, RECORDED, SCHEMES, SCREENS, WIDTHS, photograph, recorded, shots
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from dashboard.api import stored
 from db.records.trial import Trial
-from tests.house.tracked import ROOT
+from docs.reference.generate import record_page
 
 SCHEMA = Trial.model_json_schema(by_alias=True)
 PARTS: dict[str, dict[str, Any]] = {"Trial": SCHEMA, **SCHEMA["$defs"]}
@@ -67,7 +67,7 @@ def test_a_figure_says_its_unit() -> None:
 
 
 def test_the_schema_the_api_and_the_reference_say_the_same() -> None:
-    page = (ROOT / "docs/reference/record.md").read_text(encoding="utf-8")
+    page = record_page()
     told = stored.trial_schema(None)
     in_api = {"Trial": told, **told["$defs"]}
     for part, name, field in fields():
