@@ -295,7 +295,7 @@ class Policy(PolicyPart):
     )
     canary_share: Share = Field(
         default=0.5,
-        description="share of a change that the canary must show, same sign, to blame the machine",
+        description="share of a change of device time that must be gone in cycles to blame the machine",
     )
     host_canary_workloads: str = Field(
         default="canary-launch*",

@@ -271,11 +271,18 @@ def never(base: bool, head: bool, *, sure: bool) -> str:
 
 
 def machine_moved(canary_change: float | None) -> str:
-    """Why a change is put down to the machine. `canary_change`: the relative one of its canary's latency."""
+    """Why a change is put down to the machine. `canary_change`: the relative one of its canary's latency;
+    None where only the clock of the GPU tells.
+    """
     if canary_change is None:
-        return "The same build is on both sides: only the machine or chance can have moved it."
+        return "The machine moved: the clock of its GPU changed. Measure again before blaming a build."
     moved_by = f"its canary's latency changed by {change_text(canary_change)}"
     return f"The machine moved: {moved_by}. Measure again before blaming a build."
+
+
+def falls_short(canary_change: float) -> str:
+    """That the canary does not explain a change. `canary_change`: the relative one of its latency."""
+    return f"The machine's canary changed by {change_text(canary_change)}, which does not explain it."
 
 
 def missing(cases: int) -> str:

@@ -93,7 +93,7 @@ def _is_worse(row: Row) -> bool:
 def plan_confirmation(comparison: Comparison, policy: Policy | None = None) -> ConfirmationPlan | None:
     """Which trials to run, within the budget of the policy; None when nothing is suspected.
 
-    Two sides of the same builds have nothing to be told apart by: what differs there is the machine's.
+    Two sides of the same builds cannot be set up again as two.
     """
     policy = policy or comparison.policy
     if set(comparison.base.build_ids) == set(comparison.head.build_ids):

@@ -326,23 +326,55 @@ def _finite(values: Floats) -> list[float | None]:
 
 
 def _cause(context: Context, case: int, findings: Findings) -> CauseClass | None:
-    metric, difference, policy = findings.metric, findings.difference[case], context.policy
-    slowdown = -difference if higher_is_better(metric) else difference
-    canaries = context.canaries.of(metric, context.bounds[case])
+    metric = findings.metric
     if metric is Metric.DEVICE_TIME and _same_in_cycles(context, case):
         return CauseClass.MACHINE
     return cause_of(
         metric,
-        slowdown,
         context.who(metric, case),
         eager_case=context.eager[case],
-        canary=next((each for each in canaries if machine_explains(slowdown, each, policy)), None),
-        interleaved=findings.design[case] is Design.INTERLEAVED,
+        machine=_machine_explains(context, case, findings),
         same_build=context.same_build,
-        policy=policy,
         timed_apart=context.timed_apart(case),
         on=context.bound_moved(metric, case),
     )
+
+
+def _machine_explains(context: Context, case: int, findings: Findings) -> bool:
+    """Whether a canary explains the whole change; of a break-even that of the speedup, of which it makes
+    several times as much.
+    """
+    speedup = context.findings[Metric.SPEEDUP]
+    if findings.metric is Metric.BREAK_EVEN and speedup.verdict[case] in _MOVED:
+        findings = speedup
+    canary = _canary(context, case, findings)
+    return canary is not None and machine_explains(*_beside(context, case, findings, canary))
+
+
+def _canary(context: Context, case: int, findings: Findings) -> float | None:
+    """Log change of the canary that moved most the way this case slowed or gained; None where none did.
+
+    Where the sides took turns, what the machine did is in both, and a canary that differs says that its own
+    code (torch's launches and copies) does.
+    """
+    if findings.design[case] is Design.INTERLEAVED:
+        return None
+    slowdown = _slowdown(findings, case)
+    canaries = context.canaries.of(findings.metric, context.bounds[case])
+    return max((each for each in canaries if each * slowdown > 0), key=abs, default=None)
+
+
+def _beside(context: Context, case: int, findings: Findings, canary: float) -> tuple[float, float, float]:
+    """The slowdown of a case, the canary's, and the size below which the change is not known."""
+    key, reach = context.keys[case], findings.interval[case]
+    half = 0.0 if reach is None else math.log1p(reach[1]) - findings.difference[case]
+    effect = context.policy.for_case(key.workload, key.strategy, findings.metric).minimum_effect
+    return _slowdown(findings, case), canary, max(half, math.log1p(effect))
+
+
+def _slowdown(findings: Findings, case: int) -> float:
+    difference = findings.difference[case]
+    return -difference if higher_is_better(findings.metric) else difference
 
 
 def _same_in_cycles(context: Context, case: int) -> bool:
@@ -365,6 +397,9 @@ def _reason(context: Context, case: int, findings: Findings) -> str:  # noqa: PL
         )
         if findings.ranked[case]:
             sentence += f" {sentences.RANKED}"
+        canary = _canary(context, case, findings)
+        if canary is not None and not _machine_explains(context, case, findings):
+            sentence += f" {sentences.falls_short(math.expm1(canary))}"
         return " ".join((sentence, *_clocks(context, case, metric)))
     if findings.identical[case] and verdict is Verdict.UNCHANGED:
         return sentences.IDENTICAL

@@ -1,7 +1,7 @@
 """Whose latency moved, eager's or the compiled one's, the host's part or the device's, and the cause class.
 
 log(head speedup / base speedup) = log(eager change) - log(compiled change), exactly. Each part has its own
-moderated t-test; the canary says whether the machine moved.
+moderated t-test; the canary says how far the machine moved.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from functools import cached_property
 import numpy as np
 
 from db.judge.compare.judgement import MetricDecisions, Tested
-from db.judge.policy import Policy
 from db.judge.results import Clock
 from db.judge.vocabulary import Bound, CauseClass, Metric, WhoMoved
 from db.metrics.groups import Bools, Floats
@@ -69,10 +68,11 @@ def relative(difference: float) -> float | None:
     return math.expm1(difference) if math.isfinite(difference) else None
 
 
-_TIMED = (
+TIMES = (
     *(Metric.LATENCY, Metric.SPEEDUP, Metric.COMPILE_COST, Metric.BREAK_EVEN),
     *(Metric.DEVICE_TIME, Metric.ISSUE_TIME, Metric.DEVICE_SPEEDUP),
 )
+"""What a machine can change."""
 _RATIOS = (Metric.SPEEDUP, Metric.BREAK_EVEN, Metric.DEVICE_SPEEDUP)
 _ON_WALL = (Metric.LATENCY, Metric.SPEEDUP, Metric.BREAK_EVEN)
 
@@ -91,40 +91,43 @@ def moved_on(change: float, device: Clock, issue: Clock, bound: Bound | None) ->
     return None
 
 
-def machine_explains(slowdown: float, canary: float | None, policy: Policy) -> bool:
-    """`slowdown`: log change, positive for worse. True when the canary moved by the same sign and at least
-    `policy.canary_share` of the size.
+def machine_explains(slowdown: float, canary: float, reach: float) -> bool:
+    """Whether the machine did all of a change: the canary moved the same way, and what it leaves is no more
+    than `reach`, within which the change is not known.
+
+    `slowdown`, `canary`: log changes, positive for worse.
     """
-    if canary is None or slowdown == 0.0:
-        return False
-    return canary * slowdown > 0 and abs(canary) >= policy.canary_share * abs(slowdown)
+    return canary * slowdown > 0 and abs(slowdown) - abs(canary) <= reach
 
 
 def cause_of(
     metric: Metric,
-    slowdown: float,
     who: WhoMoved | None,
     *,
     eager_case: bool,
-    canary: float | None,
-    interleaved: bool,
+    machine: bool,
     same_build: bool,
-    policy: Policy,
     timed_apart: bool = False,
     on: Bound | None = None,
 ) -> CauseClass | None:
     """Cause class of a regressed or improved row; None where the parts cannot be told apart.
 
+    `machine` says whether a canary explains the change (`machine_explains`): memory is never the machine's.
     Eager and compiled moving together is `eager`: what they share moved (a library, a kernel), not the
-    compiler. With the same build on both sides only the machine is left. Where the sides took turns, what the
-    machine did is in both, and a canary that differs says that its own code (torch's launches and copies)
-    does.
+    compiler. With the same build on both sides it is not the compiler's code that changed.
 
     `timed_apart` says whether device and issue time were measured, `on` which of the two the change comes
     from (`moved_on`): what the host does is never put down to the compiler's code.
     """
-    if metric in _TIMED and (same_build or (not interleaved and machine_explains(slowdown, canary, policy))):
+    if machine and metric in TIMES:
         return CauseClass.MACHINE
+    cause = _cause_in_code(metric, who, eager_case=eager_case, timed_apart=timed_apart, on=on)
+    return None if same_build and cause is CauseClass.COMPILER else cause
+
+
+def _cause_in_code(
+    metric: Metric, who: WhoMoved | None, *, eager_case: bool, timed_apart: bool, on: Bound | None
+) -> CauseClass | None:
     if metric is Metric.ISSUE_TIME:
         return CauseClass.HOST
     cause: CauseClass | None

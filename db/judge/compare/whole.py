@@ -114,7 +114,7 @@ def _weighted(comparison: Comparison) -> Iterator[str]:
 
 
 def _blamed(comparison: Comparison) -> float | None:
-    """Of the canaries of a GPU the one that moved most; None where both sides are the same build."""
+    """Of the canaries of a GPU the one that moved most; None without one."""
     known = [each for each in (comparison.canary_change, comparison.host_canary_change) if each is not None]
     return max(known, key=abs, default=None)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 
 from pandas import DataFrame
 
+from db.judge.compare.who_moved import TIMES, machine_explains
 from db.judge.history.counts import exact_events
 from db.judge.history.releases import Compare, release_events
 from db.judge.history.sequence import builds_interleaved, release_order
@@ -43,6 +45,7 @@ def group_events(events: Iterable[ChangeEvent], policy: Policy | None = None) ->
     `history.group_days` of each other where the exact point is uncertain by a few nights. A case that is
     missing joins those that got worse.
 
+    What a canary's step explains is an event of its own, with the canary; what is larger is another.
     Withdrawals are not grouped: each concerns one event only.
     """
     policy = policy or Policy()
@@ -53,7 +56,8 @@ def group_events(events: Iterable[ChangeEvent], policy: Policy | None = None) ->
     groups = [
         _group(cluster, policy)
         for lane in lanes.values()
-        for cluster in _clusters(lane, timedelta(days=policy.history.group_days))
+        for near in _clusters(lane, timedelta(days=policy.history.group_days))
+        for cluster in _explained_apart(near, policy)
     ]
     return tuple(sorted(groups, key=lambda group: (group.at is None, group.at, group.group_id)))
 
@@ -77,6 +81,28 @@ def _clusters(lane: Sequence[ChangeEvent], reach: timedelta) -> list[list[Change
         if event.at is None:
             by_build.setdefault(event.build_id or event.event_id, []).append(event)
     return clusters + list(by_build.values())
+
+
+def _explained_apart(events: list[ChangeEvent], policy: Policy) -> list[list[ChangeEvent]]:
+    """Events of one time and direction: those that the machine's canaries explain, then the others."""
+    canaries = [event for event in events if _is_canary(event, policy)]
+    if not canaries:
+        return [events]
+    moved = max(abs(event.log_step) for event in canaries)
+
+    def is_explained(event: ChangeEvent) -> bool:
+        step = abs(event.log_step)
+        half = 0.0 if event.interval is None else math.log1p(event.interval[1]) - event.log_step
+        reach = max(half, math.log1p(policy.history.minimum_effect))
+        return event.metric in TIMES and machine_explains(step, moved, reach)
+
+    flags = [event in canaries or is_explained(event) for event in events]
+    sorted_apart = [[e for e, flag in zip(events, flags, strict=True) if flag is f] for f in (True, False)]
+    return [each for each in sorted_apart if each]
+
+
+def _is_canary(event: ChangeEvent, policy: Policy) -> bool:
+    return fnmatchcase(event.workload or "", policy.canary_workloads)
 
 
 def _group(events: list[ChangeEvent], policy: Policy) -> EventGroup:
@@ -103,7 +129,7 @@ def _shared_cause(events: list[ChangeEvent], policy: Policy) -> CauseClass | Non
     """`machine` when the canary is among them; by latency: `eager` when eager series moved too, `compiler`
     when only compiled ones did. Without latency series `compiler` where compiled cases count differently.
     """
-    if any(fnmatchcase(event.workload or "", policy.canary_workloads) for event in events):
+    if any(_is_canary(event, policy) for event in events):
         return CauseClass.MACHINE
     kinds = {event.strategy_kind for event in events if event.metric is Metric.LATENCY}
     if StrategyKind.EAGER.value in kinds:

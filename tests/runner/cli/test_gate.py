@@ -21,6 +21,7 @@ from runner.cli import confirmation
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
 from runner.cli.judging import Decided
+from tests.builders import MS, make_history
 from tests.db.queries.test_causes import AFTER, BEFORE, SENTENCE, explained_history
 from tests.regression_cases import RUN_0, RUN_1, stepping_history
 
@@ -299,7 +300,24 @@ def test_what_somebody_accepted_is_decided(sqlite_url: str, capsys: pytest.Captu
     assert gate(sqlite_url) == 0, capsys.readouterr().err
 
 
-def test_what_the_machine_did_is_no_open_row(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    measured(sqlite_url, 1.0, 1.5, builds=("2.12.0", "2.12.0"), trials_per_case=10)
-    assert gate(sqlite_url) == 2
-    assert "Cannot tell: the machine explains the change." in capsys.readouterr().err
+@pytest.mark.parametrize(("canary", "code"), [(1.5, 2), (1.2, 1), (1.0, 1)])
+def test_the_same_build_is_judged_and_the_machine_explains_what_its_canary_did(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str], canary: float, code: int
+) -> None:
+    """The code under review is no part of the build."""
+
+    def latency_ns(workload: str, _strategy: str, run: int) -> float:
+        return 8 * MS * (1.0 if run == 0 else canary if workload == "canary-gemm" else 1.5)
+
+    history = make_history(
+        workloads=("mlp", "bert-base", "canary-gemm"),
+        strategies=("eager",),
+        builds=("2.12.0", "2.12.0"),
+        latency_ns=latency_ns,
+        trials_per_case=10,
+    )
+    with open_database(sqlite_url) as database:
+        save_trials(database, history)
+    assert gate(sqlite_url) == code
+    said = "Cannot tell: the machine explains the change." in capsys.readouterr().err
+    assert said is (code == 2)

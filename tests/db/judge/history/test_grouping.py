@@ -78,6 +78,18 @@ def test_the_shared_cause_follows_from_who_is_among_them(other: dict[str, Any], 
     assert group.cause is cause
 
 
+def test_a_canary_explains_the_steps_that_are_no_larger_than_its_own():
+    canary = event("canary", workload="canary-gemm", strategy_kind="eager")
+    large = {"after": 2.5, "change": 1.5, "interval": (1.4, 1.6)}
+    memory = {"metric": Metric.PEAK_MEMORY}
+    groups = group_events([canary, event("alike"), event("large", **large), event("memory", **memory)])
+    found = {frozenset(e.event_id for e in group.events): group.cause for group in groups}
+    assert found == {
+        frozenset({"canary", "alike"}): CauseClass.MACHINE,
+        frozenset({"large", "memory"}): CauseClass.COMPILER,
+    }
+
+
 def test_memory_alone_blames_nobody():
     (group,) = group_events([event("a", metric=Metric.PEAK_MEMORY)])
     assert group.cause is None
