@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from enum import Enum
@@ -18,7 +19,7 @@ from db.wording.units import plural
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, settings_of
 from runner.cli.output.documents import print_document
 from runner.cli.output.tables import console, plain_table
-from runner.config.sources import DEFAULT_FILE, Origin, origins
+from runner.config.sources import DEFAULT_FILE, Origin, check_variables, origins
 from runner.plan.selection import known_suites, known_workloads, select
 from runner.workloads.catalog.builtin import WORKLOADS
 
@@ -38,6 +39,7 @@ def check(config: ConfigOption = None) -> int:
     Example: compilewatch config check
     """
     settings = settings_of(config, None)
+    check_variables(os.environ)
     for suite in settings.suite:
         select(settings, suite=suite.name)
     own = [name for name in known_workloads(settings) if name not in WORKLOADS]

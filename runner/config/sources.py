@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import math
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -23,6 +24,12 @@ from runner.config.settings import Settings
 REFERENCE = "See compilewatch.example.toml for every key."
 SECRET_TABLES = ("auth", "channel", "database_url", "notify")
 _LONGEST = 1_000
+_DEEPEST = 16
+# Variables of other parts: of tests, of what `compilewatch` itself hands to a process, of a recorded job.
+_NOT_SETTINGS = tuple(
+    f"COMPILEWATCH_{name}"
+    for name in ("TEST_", "HYPOTHESIS_", "FUZZ_", "JOBS", "SCRIPT", "SIGN_IN", "LIMITS")
+)
 ENVIRONMENT = "environment"
 OPTION = "option"
 
@@ -228,7 +235,9 @@ def _layers(path: Path | None, options: Mapping[str, Any]) -> dict[str, dict[str
     if path is not None:
         layers[path.name] = _read_toml(path)
     try:
-        layers[ENVIRONMENT] = EnvSettingsSource(Settings)()
+        layers[ENVIRONMENT] = _plain(EnvSettingsSource(Settings)(), "The environment")
+    except RecursionError as error:
+        raise _too_deep("The environment") from error
     except SettingsError as error:
         raise ConfigError(f"The environment is not valid: {error}.", "Lists and tables are JSON.") from error
     layers[OPTION] = dict(options)
@@ -237,13 +246,55 @@ def _layers(path: Path | None, options: Mapping[str, Any]) -> dict[str, dict[str
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_bytes().decode())
+        return _plain(tomllib.loads(path.read_bytes().decode()), path.name)
+    except RecursionError as error:
+        raise _too_deep(path.name) from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.", "Correct that line.") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 text.", "Save it as UTF-8.") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.", "Make the file readable.") from error
+
+
+def _plain(content: dict[str, Any], source: str) -> dict[str, Any]:
+    """`content` as it is. Raises ConfigError where it nests deeper than `_DEEPEST`, or holds a number that is
+    not finite or a NUL, which no setting, file or process can take.
+    """
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), content)]
+    while waiting:
+        key, part = waiting.pop()
+        where = f"{source}: {one_line('.'.join(key))}"
+        if isinstance(part, float) and not math.isfinite(part):
+            raise ConfigError(f"{where} is {part}.", "Write a finite number.")
+        if isinstance(part, str) and "\0" in part:
+            raise ConfigError(f"{where} holds a NUL character.", "Leave it out.")
+        if not isinstance(part, (dict, list, tuple)):
+            continue
+        if len(key) == _DEEPEST:
+            raise _too_deep(source)
+        entries = part.items() if isinstance(part, dict) else enumerate(part, start=1)
+        waiting.extend(((*key, str(name)), each) for name, each in entries)
+    return content
+
+
+def _too_deep(source: str) -> ConfigError:
+    return ConfigError(f"{source} nests tables or lists more than {_DEEPEST} deep.", REFERENCE)
+
+
+def check_variables(environment: Mapping[str, str]) -> None:
+    """Raises ConfigError for a variable that reads like a setting and is none: it would change nothing."""
+    known = {FILE_VARIABLE, *(variable_of((name,)) for name in Settings.model_fields)}
+    prefix = variable_of(("",))
+    for name in sorted(environment):
+        if not name.startswith(prefix) or name.startswith(_NOT_SETTINGS) or name.split("__")[0] in known:
+            continue
+        settable = {*known, *(variable_of(key) for key, _ in _leaves(Settings()))}
+        near = difflib.get_close_matches(name, sorted(settable), n=1)
+        raise ConfigError(
+            f"The environment variable {one_line(name)} sets nothing.",
+            f"Did you mean {near[0]}?" if near else "`compilewatch config show` lists what can be set.",
+        )
 
 
 def _merge(base: dict[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from db.errors import CompilewatchError, ConfigError, NotFoundError, one_line
 from db.records.strategies import BUILTIN, TORCH_BACKENDS, parse_strategy
-from db.records.trial import Strategy
+from db.records.trial import Strategy, Task
 from runner.config.settings import Settings
 from runner.plan.interpreter import InterpreterFacts
 from runner.workloads.catalog.builtin import WORKLOADS
 from runner.workloads.catalog.definition import WorkloadDefinition
 from runner.workloads.catalog.libraries import extra_of, is_library_name, library_workload
-from runner.workloads.catalog.targets import check_target, is_target
+from runner.workloads.catalog.targets import check_builder, check_target, is_target
 from runner.workloads.catalog.user import sweep_names, user_target, user_workloads
 
 # Suites: named lists of workloads and strategies, how often each case runs, and in what environment.
@@ -159,15 +160,16 @@ def select(
         chosen = _lookup("suite", suite or settings.run.suite, known_suites(settings))
     known = known_workloads(settings)
     names = _workload_names(chosen, workloads, known, settings)
-    definitions = tuple(_workload(name, known, settings) for name in names)
     wanted = strategies or settings.run.strategies or (chosen.strategies if chosen else AD_HOC_STRATEGIES)
     named = known_strategies(settings)
+    own = chosen is not None and chosen.name not in SUITES
+    with _in_table("suite", chosen.name) if own and chosen else nullcontext():
+        definitions = tuple(_workload(name, known, settings) for name in names)
+        parsed = [parse_strategy(name, named) for name in wanted]
     return ResolvedSuite(
         suite=chosen.name if chosen else None,
         workloads=definitions,
-        strategies=tuple(
-            {parsed.name: parsed for parsed in (parse_strategy(n, named) for n in wanted)}.values()
-        ),
+        strategies=tuple({strategy.name: strategy for strategy in parsed}.values()),
         trials=chosen.trials if chosen else AD_HOC_TRIALS,
         worker_env={name: (chosen or _home(name, settings)).worker_env for name in names},
     )
@@ -250,7 +252,12 @@ def _workload(name: str, known: Mapping[str, WorkloadDefinition], settings: Sett
     if name not in known and is_target(name):
         return user_target(name, settings)
     definition = _lookup("workload", name, known)
-    check_target(definition.target, definition.path)
+    file = check_target(definition.target, definition.path)
+    if name not in WORKLOADS:
+        sizes = {**definition.shape, **definition.kwargs}
+        given = sizes if definition.batch_size is None else {**sizes, "batch_size": definition.batch_size}
+        with _in_table("workload", definition.name):
+            check_builder(definition.target, file, given, is_training=definition.task is Task.TRAINING)
     return definition
 
 
@@ -261,6 +268,18 @@ def _home(workload: str, settings: Settings) -> Suite:
         if {workload, *swept} & set(suite.workloads):
             return suite
     return Suite(name="", workloads=(), strategies=())
+
+
+@contextmanager
+def _in_table(kind: str, name: str) -> Iterator[None]:
+    """Says of an error in which entry of the configuration it is, the innermost one."""
+    try:
+        yield
+    except CompilewatchError as error:
+        if " in [[" in error.message:
+            raise
+        place = f" in [[{kind}]] {name}."
+        raise type(error)(error.message.removesuffix(".") + place, error.next_step) from error
 
 
 def _lookup(kind: str, name: str, known: Mapping[str, T]) -> T:

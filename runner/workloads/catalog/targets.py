@@ -10,7 +10,7 @@ import ast
 import difflib
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -18,6 +18,9 @@ from db.errors import ConfigError
 
 # An editable installation is found through an import hook, not through sys.path.
 _OWN_ROOT = Path(__file__).resolve().parents[3]
+# What a builder may declare beside sizes, and is given then.
+_PLACEMENT = {"device", "dtype"}
+_PAIR = 2
 _TARGET = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
@@ -76,18 +79,78 @@ def check_target(target: str, path: tuple[str, ...] = ()) -> Path:
     raise ConfigError(f"{file} has no function {function}.", hint)
 
 
-def _defined_names(file: Path) -> set[str] | None:
-    """Names bound at the top level of `file`; None where only running it would tell."""
+def check_builder(target: str, file: Path, given: Iterable[str], *, is_training: bool) -> None:
+    """That the function of `target`, in `file`, takes the sizes `given` by name and returns what is needed.
+
+    A function that is made otherwise than by `def` is left to the measured process. Raises ConfigError for a
+    size that it does not take, one that it needs, and a training step that can only return (model, inputs).
+    """
+    name = split_target(target)[1]
+    defined = [node for node in _tree(file).body if isinstance(node, ast.FunctionDef) and node.name == name]
+    if not defined or defined[-1].decorator_list:
+        return
+    function = defined[-1]
+    _check_parameters(function.args, name, file, set(given))
+    returned = [node.value for node in _own_statements(function) if isinstance(node, ast.Return)]
+    pairs = [value for value in returned if isinstance(value, ast.Tuple) and len(value.elts) == _PAIR]
+    if is_training and returned and len(pairs) == len(returned):
+        raise ConfigError(
+            f"The task is training, and {name} in {file.name} returns no loss.",
+            "Return (model, inputs, loss); loss(output) returns a scalar tensor.",
+        )
+
+
+def _check_parameters(parameters: ast.arguments, name: str, file: Path, given: set[str]) -> None:
+    named = [each.arg for each in (*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs)]
+    for size in sorted(given.difference(named) if parameters.kwarg is None else ()):
+        near = difflib.get_close_matches(size, named, n=1, cutoff=0.5)
+        takes = f"It takes {', '.join(named)}." if named else f"{name} takes nothing."
+        raise ConfigError(
+            f"{name} in {file.name} has no parameter {size}.",
+            f"Did you mean {near[0]}?" if near else takes,
+        )
+    positional = [each.arg for each in parameters.args]
+    needed = positional[: len(positional) - len(parameters.defaults)]
+    needed += [
+        each.arg
+        for each, default in zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True)
+        if default is None
+    ]
+    for parameter in needed:
+        if parameter not in given | _PLACEMENT:
+            raise ConfigError(
+                f"{name} in {file.name} needs {parameter}, which the workload does not give.",
+                f"Write shape = {{ {parameter} = ... }}, or give it a default.",
+            )
+
+
+def _own_statements(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """The nodes of `function` without those of functions inside it."""
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def _tree(file: Path) -> ast.Module:
     try:
-        tree = ast.parse(file.read_bytes())
+        return ast.parse(file.read_bytes())
     except SyntaxError as error:
         raise ConfigError(
             f"{file} is not valid Python: line {error.lineno}: {error.msg}.", "Correct that line."
         ) from error
+    except RecursionError as error:
+        raise ConfigError(f"{file} nests too deeply to be read.", "Simplify its expressions.") from error
     except (OSError, ValueError) as error:
         raise ConfigError(f"{file} cannot be read: {error}.", "Make the file readable.") from error
+
+
+def _defined_names(file: Path) -> set[str] | None:
+    """Names bound at the top level of `file`; None where only running it would tell."""
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(_tree(file)):
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 names.add(node.name)

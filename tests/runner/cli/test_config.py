@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -160,3 +161,63 @@ def test_only_the_process_that_serves_is_told_the_secret(tmp_path: Path) -> None
     assert settings.auth is not None
     assert "hidden-word" in settings.auth.revealed()
     assert "hidden-word" not in str(dashboard_environment(settings))
+
+
+_OWN = '[[workload]]\nname = "w"\ntarget = "mine:build"\n'
+_SUITE = '[[suite]]\nname = "mine"\n'
+_MODEL = """\
+import torch
+
+
+def build(batch_size=4, *, features):
+    def forward(x):
+        return x
+
+    return torch.nn.Linear(features, 4), (torch.randn(batch_size, features),)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (_SUITE + 'workloads = ["elementwiss"]', r"(?s)elementwiss.* mine.*elementwise"),
+        (_SUITE + 'workloads = ["cnn"]\nstrategies = ["defualt"]', r"(?s)mine.*default"),
+        (_OWN + 'shape = {feature = 4}', r"(?s)feature in .* w.*features"),
+        (_OWN, "needs features"),
+        (_OWN + 'shape = {features = 4}\ntask = "training"', "no loss"),
+        (_OWN + 'kwargs = {features = inf}', r"kwargs\.features is inf"),
+        (_OWN + 'kwargs = {features = "a\\u0000b"}', "NUL"),
+        ('data_dir = "a\\u0000b"', "data_dir holds a NUL"),
+        ("x = " + "[" * 100_000, "nests"),
+        ("policy = " + "[" * 900 + "]" * 900, "nests"),
+    ],
+)  # fmt: skip
+def test_check_finds_what_a_run_would(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "mine.py").write_text(_MODEL, encoding="utf-8")
+    _write(tmp_path, text)
+    result = in_this_process("config", "check", cwd=tmp_path)
+    assert result.returncode == 2, result.stdout
+    assert re.search(said, result.stderr), result.stderr
+
+
+def test_sizes_that_a_builder_takes_are_right(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(_MODEL, encoding="utf-8")
+    _write(
+        tmp_path,
+        _OWN + "batch_size = [1, 2]\nshape = {features = [4, 8]}\n",
+    )
+    assert in_this_process("config", "check", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("COMPILEWATCH_RUN_TRIALS", "COMPILEWATCH_RUN__TRIALS"),
+        ("COMPILEWATCH_DATABSE_URL", "COMPILEWATCH_DATABASE_URL"),
+    ],
+)
+def test_check_finds_a_variable_that_sets_nothing(tmp_path: Path, variable: str, meant: str) -> None:
+    result = in_this_process("config", "check", cwd=tmp_path, **{variable: "3"})
+    assert result.returncode == 2
+    assert variable in result.stderr
+    assert f"Did you mean {meant}?" in result.stderr
