@@ -87,8 +87,8 @@ $(INSTALLED): pyproject.toml constraints.txt | same-python $(BIN)/python
 	@echo "Installed: $(BIN)/compilewatch"
 
 $(INSTALLED_DEV): $(INSTALLED)
-	@echo "Installing compilewatch[dev,report,notify,trace,fleet,auth,$(EXTRAS)] into $(VENV)"
-	@$(PIP_INSTALL) --no-build-isolation --editable '.[dev,report,notify,trace,fleet,auth,$(EXTRAS)]'
+	@echo "Installing compilewatch[dev,notify,trace,fleet,auth,$(EXTRAS)] into $(VENV)"
+	@$(PIP_INSTALL) --no-build-isolation --editable '.[dev,notify,trace,fleet,auth,$(EXTRAS)]'
 	@touch $@
 
 # Without Chromium the browser tests are skipped, and say so; nothing else needs it.

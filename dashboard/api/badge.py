@@ -11,18 +11,30 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dashboard.api.comparisons import cases_of
-from dashboard.api.parameters import A_BUILD, A_MACHINE, Parameter, Text, Word, query_of, read_all, with_ids
+from dashboard.api.parameters import (
+    A_BUILD,
+    A_MACHINE,
+    Parameter,
+    Text,
+    Values,
+    Word,
+    query_of,
+    read_all,
+    require,
+    with_ids,
+)
 from dashboard.api.representation import entity_tag, tagged, unchanged
 from dashboard.read.database import read_version, reader
 from dashboard.render import theme
 from db.engine.session import Database
+from db.errors import NotFoundError
 from db.queries.filters import Filters
 from db.queries.offered import machine_measured_last
 from db.queries.run_parts import newest_build
 from db.records.trial import SourceKind
 from db.wording import units
 
-NO_DATA = "no data"
+NO_DATA, NOT_THERE = "no data", "not there"
 SPEEDUP, BREAK_EVEN = "speedup", "break_even"
 _PARAMETERS = (
     Parameter("metric", Word((SPEEDUP, BREAK_EVEN)), "speedup or break_even.", default=SPEEDUP),
@@ -40,51 +52,63 @@ _WORSE_COLOUR = "#B94F00"
 
 @dataclass(frozen=True)
 class BadgeText:
-    """What a badge says on its right, the background that says how good that is, and of which build."""
+    """What a badge says on its right, the background that says how good that is, and where it was measured,
+    or why there is nothing to say.
+    """
 
     text: str
     colour: str
-    build: str = ""
+    about: str = ""
+    status: int = 200
 
 
 def badge(request: Request) -> Response:
-    """Never an error for a case that is not there: its image says `no data`."""
+    """404 for what is not there, with an image that says so."""
     values = read_all(_PARAMETERS, query_of(request))
     version = read_version()
     tag = entity_tag(version, request.url.path, request.url.query)
     if unchanged(request, tag):
         return Response(status_code=304, headers=tagged(tag))
-    values = with_ids(reader(), values)
     workload, strategy = request.path_params["workload"], request.path_params["strategy"]
-    filters = Filters(
-        workloads=(workload,),
-        strategies=(strategy,),
-        machines=_only(values["machine"]),
-        builds=_only(values["build"]),
-    )
-    badge_text = _badge_text(reader(), filters, values["metric"])
+    badge_text = _badge_text(reader(), workload, strategy, values)
     label = f"{workload} {strategy}" if values["metric"] == SPEEDUP else f"{workload} {strategy} break-even"
-    return Response(draw(label, badge_text), media_type="image/svg+xml", headers=tagged(tag))
+    return Response(
+        draw(label, badge_text), badge_text.status, media_type="image/svg+xml", headers=tagged(tag)
+    )
 
 
 def _only(name: str | None) -> tuple[str, ...]:
     return () if name is None else (name,)
 
 
-def _badge_text(database: Database, filters: Filters, metric: str) -> BadgeText:
-    if any("\x00" in name for name in filters.workloads + filters.strategies):
+def _badge_text(database: Database, workload: str, strategy: str, asked: Values) -> BadgeText:
+    asked = with_ids(database, asked)
+    try:
+        require(database, asked)
+    except NotFoundError as error:
+        return _not_there(error.message)
+    here = {key: _only(asked[key]) for key in ("machine", "build")}
+    filters = Filters(
+        workloads=(workload,), strategies=(strategy,), machines=here["machine"], builds=here["build"]
+    )
+    if any("\x00" in name for name in (workload, strategy)):
         # PostgreSQL stores no such name, and refuses to look for one
-        return BadgeText(NO_DATA, _UNKNOWN_COLOUR)
+        return _not_there("No such case is stored here.")
     for place in _places(database, filters):
         cases = cases_of(database, place)
         mine = cases[cases["strategy"].isin(filters.strategies)]
         if not mine.empty:
             newest = mine.sort_values("last_started_at").iloc[-1]
-            figure = _figure(newest, metric)
+            figure = _figure(newest, asked["metric"])
             imported = newest["source_kind"] == SourceKind.IMPORTED and figure.text != NO_DATA
             text = f"{figure.text} (imported)" if imported else figure.text
-            return replace(figure, text=text, build=_build_words(newest))
-    return BadgeText(NO_DATA, _UNKNOWN_COLOUR)
+            return replace(figure, text=text, about=_origin(newest))
+    where = f" on this {' and '.join(key for key in here if here[key])}" if any(here.values()) else ""
+    return _not_there(f"{workload} with {strategy} was not measured here{where}.")
+
+
+def _not_there(why: str) -> BadgeText:
+    return BadgeText(NOT_THERE, _UNKNOWN_COLOUR, why, status=404)
 
 
 def _places(database: Database, filters: Filters) -> Iterator[Filters]:
@@ -98,10 +122,10 @@ def _places(database: Database, filters: Filters) -> Iterator[Filters]:
             yield Filters(workloads=filters.workloads, machines=of_build.machines, builds=builds)
 
 
-def _build_words(case: pd.Series) -> str:
+def _origin(case: pd.Series) -> str:
     torch = "" if pd.isna(case["torch"]) else f"torch {case['torch']}, "
     origin = f", imported from {case['source_name']}" if case["source_kind"] == SourceKind.IMPORTED else ""
-    return f"{torch}build {case['build_id']}{origin}"
+    return f"{case['machine']}, {torch}build {case['build_id']}{origin}"
 
 
 def _figure(case: pd.Series, metric: str) -> BadgeText:
@@ -129,7 +153,7 @@ def draw(label: str, badge_text: BadgeText) -> str:
     shown = "".join(char if char.isprintable() else " " for char in label)
     shown = shown if len(shown) <= _LONGEST_LABEL else f"{shown[: _LONGEST_LABEL - 1]}…"
     left, right = (_width(text) for text in (shown, badge_text.text))
-    title = html.escape(f"{shown}: {badge_text.text}" + (f", {badge_text.build}" if badge_text.build else ""))
+    title = html.escape(f"{shown}: {badge_text.text}" + (f", {badge_text.about}" if badge_text.about else ""))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
         f'aria-label="{title}"><title>{title}</title>'

@@ -46,11 +46,15 @@ def error_response(
     return JSONResponse(body, status, headers={"Cache-Control": "no-store", **(headers or {})})
 
 
+def status_of(error: CompilewatchError) -> int:
+    """The status that `error` is answered with."""
+    return next((status for kind, status in _STATUSES if isinstance(error, kind)), 400)
+
+
 def error_of_compilewatch(_: Request, error: Exception) -> Response:
     """A `CompilewatchError` as a response."""
     assert isinstance(error, CompilewatchError)
-    status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 400)
-    return error_response(status, error.message, error.next_step or SEE_DOCUMENT)
+    return error_response(status_of(error), error.message, error.next_step or SEE_DOCUMENT)
 
 
 def error_of_starlette(_: Request, error: Exception) -> Response:

@@ -15,10 +15,11 @@ from typing import Any
 from starlette.requests import Request
 
 from dashboard.api.errors import SEE_DOCUMENT, ParameterError
-from dashboard.links.resolution import Names, the_one
+from dashboard.links.resolution import Names, the_one, why_unknown
 from dashboard.links.selectors import ALL, quoted
 from db.engine.session import Database
-from db.queries.facets import build_names, machine_names
+from db.errors import NotFoundError
+from db.queries.facets import build_names, former_machine_names, machine_names
 from db.queries.filters import Filters
 from db.records.trial import SourceKind, Status, Task
 
@@ -202,18 +203,37 @@ _NAMES = {"machine": machine_names, "build": build_names}
 
 
 def with_ids(database: Database, values: Mapping[str, Any]) -> dict[str, Any]:
-    """`values` of parameters with ids for names that only one machine or build has, and all else as it is."""
+    """`values` of parameters with ids for names that only one machine or build has, and all else as it is.
+
+    A machine that was renamed answers to its old name too.
+    """
     return {
-        key: _ids(value, _NAMES[key](database)) if value and key in _NAMES else value
-        for key, value in values.items()
+        key: _ids(database, key, value) if value and key in _NAMES else value for key, value in values.items()
     }
 
 
-def _ids(value: str | tuple[str, ...], names: Names) -> str | tuple[str, ...]:
-    ids = {known for _, known in names}
-    if isinstance(value, str):
-        return the_one(value, ids, names) or value
-    return tuple(dict.fromkeys(the_one(item, ids, names) or item for item in value))
+def _ids(database: Database, key: str, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    names = _NAMES[key](database)
+    items = (value,) if isinstance(value, str) else value
+    ids = [_id_of(database, key, item, names) or item for item in items]
+    return ids[0] if isinstance(value, str) else tuple(dict.fromkeys(ids))
+
+
+def _id_of(database: Database, key: str, item: str, names: Names) -> str | None:
+    known = the_one(item, {each for _, each in names}, names)
+    if known is None and key == "machine":
+        return the_one(item, (), former_machine_names(database))
+    return known
+
+
+def require(database: Database, values: Mapping[str, Any]) -> None:
+    """Raises NotFoundError for a machine or build of `values`, ids by now, that nothing stored has."""
+    for key, names_of in _NAMES.items():
+        if value := values.get(key):
+            names = names_of(database)
+            known = [each for _, each in names]
+            if value not in known:
+                raise NotFoundError(why_unknown(key, value, known, names), "Correct the address.")
 
 
 FORMAT = Parameter("format", Word(("json", "csv")), "json or csv; without it the Accept header decides.")

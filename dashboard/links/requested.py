@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dashboard.links.links import Link, Page
-from dashboard.links.resolution import settle
+from dashboard.links.resolution import settle, the_one
 from dashboard.read.choices import Choices
-from dashboard.read.data import read_builds
+from dashboard.read.data import read_builds, read_former_names
 from dashboard.read.snapshots import Snapshot
 from db.queries.filters import Filters
 
@@ -18,12 +18,16 @@ ALL_MACHINES = frozenset({Page.REGRESSIONS, Page.RUNS, Page.REPORTS})
 def resolved_link(link: Link, snapshot: Snapshot, choices: Choices) -> tuple[Link, tuple[str, ...]]:
     """`link` with names taken for ids, and a sentence for each value that means nothing.
 
-    A name that several builds have is the one that was measured on the machine that the page shows.
+    A name that several builds have is the one that was measured on the machine that the page shows. A machine
+    that was renamed answers to its old name too.
     """
 
     def here(so_far: Link) -> Sequence[str]:
         machine = so_far.machine or (None if so_far.page in ALL_MACHINES else choices.newest_machine)
         return read_builds(snapshot, Filters(machines=(machine,))) if machine else ()
 
+    called = choices.called
+    if link.machine and the_one(link.machine, choices.machines, called["machine"]) is None:
+        called = {**called, "machine": [*called["machine"], *read_former_names(snapshot)]}
     likely = dict.fromkeys(("build", "base", "head"), here)
-    return settle(link, choices.known, choices.called, likely)
+    return settle(link, choices.known, called, likely)

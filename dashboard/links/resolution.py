@@ -44,7 +44,7 @@ def settle(
         field_value: Any = values if isinstance(value, tuple) else next(iter(values), None)
         link = replace(link, **{field.name: field_value})
         problems += [
-            _exclusion_reason(field.name, item, options, names)
+            why_unknown(field.name, item, options, names)
             for item, one in zip(items, resolved, strict=True)
             if one is None
         ]
@@ -65,14 +65,15 @@ def _called(item: str, names: Names) -> list[str]:
     return list(dict.fromkeys(value for name, value in names if name == item))
 
 
-def _exclusion_reason(key: str, item: str, options: Sequence[str], names: Names) -> str:
+def why_unknown(key: str, item: str, options: Sequence[str], names: Names) -> str:
+    """A sentence on a name that is that of nothing, or of several, with what was likely meant."""
     matches = _called(item, names)
     if not matches:
-        return f"No {key} {quoted(item)} is stored here; it was left out.{_hint(item, options, names)}"
+        return f"No {key} {quoted(item)} is stored here.{_hint(item, options, names)}"
     offered = [f"{quoted(value)} ({_best_name(value, names)})" for value in matches[:_MOST_OFFERED]]
     more = f" or {len(matches) - _MOST_OFFERED} more" if len(matches) > _MOST_OFFERED else ""
     return (
-        f"{key}: {quoted(item)} is {plural(len(matches), _NOUNS.get(key, key))}, so it was left out: "
+        f"{key}: {quoted(item)} is {plural(len(matches), _NOUNS.get(key, key))}: "
         f"take {' or '.join(offered)}{more}."
     )
 

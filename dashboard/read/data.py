@@ -231,6 +231,12 @@ def read_machines(snapshot: Snapshot) -> pd.DataFrame:
 
 
 @cached
+def read_former_names(snapshot: Snapshot) -> list[tuple[str, str]]:
+    """As `db.queries.facets.former_machine_names` returns them."""
+    return facets.former_machine_names(opened(snapshot.url))
+
+
+@cached
 def read_noise_floors(snapshot: Snapshot, machine: str | None = None) -> dict[str, tuple[NoiseFloor, ...]]:
     """As `db.judge.noise_floors.read_noise_floors` returns them."""
     return noise_floors.read_noise_floors(opened(snapshot.url), machine)

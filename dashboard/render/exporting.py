@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from importlib.util import find_spec
 from typing import Any
 
 import pandas as pd
@@ -60,10 +59,8 @@ class Format:
 
 
 def formats_of(shown: Shown) -> dict[str, Format]:
-    """The formats that `shown` can have, by name. Charts need vl-convert, which may not be installed."""
-    if isinstance(shown, Table):
-        return {each.name: each for each in _TABLE_FORMATS}
-    return {each.name: each for each in _CHART_FORMATS} if find_spec("vl_convert") else {}
+    """The formats that `shown` can have, by name."""
+    return {each.name: each for each in (_TABLE_FORMATS if isinstance(shown, Table) else _CHART_FORMATS)}
 
 
 def file_name(shown: Shown, origin: Origin, suffix: str) -> str:

@@ -102,7 +102,7 @@ def header(view: View, problems: tuple[str, ...]) -> DeltaGenerator:
         st.caption(UNGATED_MEANS)
     if problems:
         st.warning(
-            "This link could not be applied in full. " + " ".join(escaped(problem) for problem in problems),
+            "Part of this link was left out. " + " ".join(escaped(problem) for problem in problems),
             icon=":material/link_off:",
         )
     if view.link.data is not None and view.link.data != view.snapshot.version:

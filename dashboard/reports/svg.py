@@ -11,9 +11,11 @@ import re
 import textwrap
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 
 import pandas as pd
+import vl_convert
 
 from dashboard.charts.style import Spec
 from dashboard.render import theme
@@ -84,7 +86,7 @@ def draw(
     subtitle: str | None = None,
     inked: bool = False,
 ) -> str:
-    """The chart as SVG, under a title where one is given. Raises ReportError without vl-convert.
+    """The chart as SVG, under a title where one is given.
 
     An `inked` one takes the colour of the text around it and has no ground of its own: for a page that is
     light or dark.
@@ -96,7 +98,7 @@ def draw(
         for key, value in (_INKED if inked else _CONFIG).items()
     }
     heading = {} if title is None else {"title": _heading(title, subtitle or "")}
-    drawn: str = _converter().vegalite_to_svg(
+    drawn: str = vl_convert.vegalite_to_svg(
         {
             **spec,
             **heading,
@@ -109,26 +111,29 @@ def draw(
 
 
 def as_png(drawn: str) -> bytes:
-    """A chart as a picture, `_PIXELS` per unit. Raises ReportError without vl-convert."""
-    picture: bytes = _converter().svg_to_png(drawn, scale=_PIXELS)
+    """A chart as a picture, `_PIXELS` per unit."""
+    picture: bytes = vl_convert.svg_to_png(drawn, scale=_PIXELS)
     return picture
 
 
 def as_pdf(drawn: str) -> bytes:
-    """A chart as a page of its own size. Raises ReportError without vl-convert."""
-    page: bytes = _converter().svg_to_pdf(drawn)
+    """A chart as a page of its own size."""
+    page: bytes = vl_convert.svg_to_pdf(drawn)
     return page
 
 
-def _converter() -> Any:
-    try:
-        import vl_convert
-    except ImportError as error:
-        raise ReportError(
-            "Charts are drawn by vl-convert, which is not installed.",
-            "Install it with `pip install 'compilewatch[report]'`.",
-        ) from error
-    return vl_convert
+def notice(text: str) -> str:
+    """`text` as a picture, for the place of a chart that cannot be drawn."""
+    lines = textwrap.wrap(readable(text), 100)[:6]
+    height = 24 * len(lines) + 24
+    drawn = "".join(
+        f'<text x="16" y="{24 * number + 32}">{escape(line)}</text>' for number, line in enumerate(lines)
+    )
+    return (
+        f'<svg xmlns="{_SVG}" width="{WIDTH_PX}" height="{height}" role="img" aria-label="{escape(text)}">'
+        f'<rect width="{WIDTH_PX}" height="{height}" fill="#FFFFFF" stroke="#AEB6C0"/>'
+        f'<g fill="{_INK}" font-family="Helvetica, Arial, sans-serif" font-size="16">{drawn}</g></svg>'
+    )
 
 
 def _heading(title: str, subtitle: str) -> dict[str, Any]:

@@ -1,9 +1,13 @@
 """Any chart by its address: `/chart/PAGE/KEY.svg` and `.png`, and `/embed/PAGE/KEY` to be framed elsewhere.
 
-The query is that of the page, so a chart follows its data unless the link says otherwise.
+The query is that of the page, so a chart follows its data unless the link says otherwise. An address that
+names what is not there gets 404, as a picture or page that says so.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -11,88 +15,135 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 
-from dashboard.api.errors import error_of_compilewatch
+from dashboard.api.errors import ParameterError, status_of
 from dashboard.api.parameters import query_of
 from dashboard.api.rate_limit import RateLimit
 from dashboard.links import links
 from dashboard.links.links import Link, Page
 from dashboard.links.requested import resolved_link
+from dashboard.links.sentence import sentence
 from dashboard.pages.contents import CONTENTS
 from dashboard.pages.parts import Chart, PageContent, flat
-from dashboard.read.data import read_choices
+from dashboard.read.data import read_choices, read_choices_on
 from dashboard.read.snapshots import Snapshot
 from dashboard.render.limit import RENDER_LIMIT
 from dashboard.render.shell import resolved_view
 from dashboard.reports import svg
-from dashboard.reports.page import document, section_html
+from dashboard.reports.page import document, message, section_html
 from dashboard.reports.sections import sections
 from db.errors import CompilewatchError, NotFoundError
+from db.wording import units
 
 
 def content_of(link: Link) -> PageContent | None:
     """What the page of `link` shows now; None where nothing was measured, or for a page without parts.
 
-    Raises DatabaseError, and NotFoundError where a trial is not there.
+    Raises DatabaseError, and NotFoundError where something that the link names is not there.
     """
     snapshot = Snapshot.now()
     choices = read_choices(snapshot)
     if link.page not in CONTENTS or choices.newest_machine is None:
         return None
-    link, _ = resolved_link(link, snapshot, choices)
-    return CONTENTS[link.page](snapshot, resolved_view(link, snapshot, choices).link)
+    link, unknown = resolved_link(link, snapshot, choices)
+    if unknown:
+        raise NotFoundError(" ".join(unknown))
+    content = CONTENTS[link.page](snapshot, resolved_view(link, snapshot, choices).link)
+    if link.focus not in (None, content.link.focus):
+        raise NotFoundError(f"{link.focus} has nothing under the filters of this link.")
+    return content
+
+
+def asked_for(page: Page, params: Mapping[str, Sequence[str]]) -> PageContent | None:
+    """`content_of` an address that shows what it says or nothing.
+
+    Raises NotFoundError, and ParameterError where the address says what has no meaning.
+    """
+    link, problems = links.read(page, params)
+    if problems:
+        raise ParameterError(" ".join(problems), "Correct the address.")
+    return content_of(link)
+
+
+def where(content: PageContent) -> str:
+    """ "Speedup of mlp on cpu-box (Xeon). Newest build torch 2.15.0. Newest result 2026-11-20 10:00 UTC." """
+    choices = read_choices_on(Snapshot.now(), content.link.machine)
+    words = sentence(content.link, choices.names)
+    if content.link.build is None and content.builds:
+        words += f" Newest build {choices.builds[content.builds[0]]}."
+    return f"{words} Newest result {units.moment(choices.newest_result_at)}."
 
 
 def charts() -> list[Mount]:
     """Drawing takes a while, so it is limited like the API."""
     middleware = [Middleware(RateLimit)]
-    handlers = {CompilewatchError: error_of_compilewatch}
     pictures = [Route("/{page}/{key}.svg", _svg), Route("/{page}/{key}.png", _png)]
     frames = [Route("/{page}/{key}", _framed)]
     return [
-        Mount("/chart", Starlette(routes=pictures, middleware=middleware, exception_handlers=handlers)),
-        Mount("/embed", Starlette(routes=frames, middleware=middleware, exception_handlers=handlers)),
+        Mount(
+            path,
+            Starlette(routes=routes, middleware=middleware, exception_handlers={CompilewatchError: said}),
+        )
+        for path, routes, said in (("/chart", pictures, _pictured), ("/embed", frames, _worded))
     ]
 
 
 def _svg(request: Request) -> Response:
-    return Response(_drawn(_chart(request)), media_type="image/svg+xml", headers=_HEADERS)
+    return Response(_drawn(*_chart(request)), media_type="image/svg+xml", headers=_HEADERS)
 
 
 def _png(request: Request) -> Response:
-    return Response(svg.as_png(_drawn(_chart(request))), media_type="image/png", headers=_HEADERS)
+    return Response(svg.as_png(_drawn(*_chart(request))), media_type="image/png", headers=_HEADERS)
 
 
 def _framed(request: Request) -> Response:
-    """The chart alone, under what it found."""
-    chart = _chart(request)
+    """The chart alone, under what it found, with where that was measured."""
+    chart, place = _chart(request)
     (section,) = sections([chart])
-    body = f"<main>{section_html(section, 0)}</main>"
+    body = f'<main>{section_html(section, 0)}<p class="soft">{escape(place)}</p></main>'
     return HTMLResponse(document(chart.chart.finding, chart.alt, body), headers=_HEADERS)
 
 
 _HEADERS = {"Cache-Control": "private, max-age=60"}
 
 
-def _chart(request: Request) -> Chart:
-    """The chart that is asked for. Raises NotFoundError."""
+def _pictured(request: Request, error: Exception) -> Response:
+    """Why there is no chart, as a picture in its place."""
+    drawn = svg.notice(str(error))
+    status = status_of(error) if isinstance(error, CompilewatchError) else 500
+    if request.url.path.endswith(".png"):
+        return Response(svg.as_png(drawn), status, media_type="image/png", headers=_NOT_KEPT)
+    return Response(drawn, status, media_type="image/svg+xml", headers=_NOT_KEPT)
+
+
+def _worded(_: Request, error: Exception) -> Response:
+    """Why there is no chart, as a page."""
+    assert isinstance(error, CompilewatchError)
+    return HTMLResponse(message(error.message, error.next_step), status_of(error), headers=_NOT_KEPT)
+
+
+_NOT_KEPT = {"Cache-Control": "no-store"}
+
+
+def _chart(request: Request) -> tuple[Chart, str]:
+    """The chart that is asked for, and of what and where it is, in words. Raises NotFoundError."""
     name, key = request.path_params["page"], request.path_params["key"]
     page = Page.OVERVIEW if name == links.OVERVIEW else links.page_named(name) if name else None
     with RENDER_LIMIT.take():
-        content = None if page is None else content_of(links.read(page, query_of(request))[0])
+        content = None if page is None else asked_for(page, query_of(request))
     drawn = {
         part.key: part
         for part in (flat(content.parts) if content else ())
         if isinstance(part, Chart) and part.chart.spec is not None
     }
-    if key not in drawn:
+    if content is None or key not in drawn:
         raise NotFoundError(
             f"There is no chart {key!r} on the page {name!r} under these filters.",
             f"Charts there: {', '.join(drawn) or 'none'}.",
         )
-    return drawn[key]
+    return drawn[key], where(content)
 
 
-def _drawn(chart: Chart) -> str:
+def _drawn(chart: Chart, place: str) -> str:
     drawing = chart.chart
     assert drawing.spec is not None
-    return svg.draw(drawing.spec, drawing.frames, title=drawing.finding, subtitle=chart.alt)
+    return svg.draw(drawing.spec, drawing.frames, title=drawing.finding, subtitle=f"{chart.alt}. {place}")

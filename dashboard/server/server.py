@@ -402,7 +402,8 @@ def _html(
     def answer(request: Request) -> Response:
         stored = request.query_params.getlist(links.STORED_VIEW)
         if page is Page.OVERVIEW and stored == [WALL]:
-            return HTMLResponse(wall_page(query_of(request)), headers={"Cache-Control": "no-store"})
+            status, text = wall_page(query_of(request))
+            return HTMLResponse(text, status, headers={"Cache-Control": "no-store"})
         text = (_stored_view(stored[0], pages) if stored else None) or pages[page]
         if PAGES[page].picture and not stored:
             picture = links.chart_address(page, PAGES[page].picture, request.url.query, ".png")

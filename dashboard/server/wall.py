@@ -6,13 +6,13 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from dashboard.links import links
+from dashboard.api.errors import status_of
 from dashboard.links.links import Page
 from dashboard.pages.parts import Chart, Figures, Headline, Part, Table, flat
 from dashboard.render.limit import RENDER_LIMIT
 from dashboard.reports.page import section_html
 from dashboard.reports.sections import sections
-from dashboard.server.charts import content_of
+from dashboard.server.charts import asked_for, where
 from db.errors import CompilewatchError
 
 _LOG = logging.getLogger("compilewatch.dashboard")
@@ -28,24 +28,27 @@ dt{color:#B9C3CF;font-size:1.6vw}dd{margin:0;font-size:3.4vw;font-weight:650}
 figure{margin:0}svg{width:100%;height:auto}figcaption{display:none}"""
 
 
-def wall_page(params: Mapping[str, Sequence[str]]) -> str:
-    """The Overview of `params` as a page that asks for itself anew; a sentence where it cannot be made."""
-    tone, title, body = "", "Nothing has been measured yet", ""
+def wall_page(params: Mapping[str, Sequence[str]]) -> tuple[int, str]:
+    """The Overview of `params` as a page that asks for itself anew, a sentence where it cannot be made, and
+    the status of that.
+    """
+    status, tone, title, body = 200, "", "Nothing has been measured yet", ""
     try:
         with RENDER_LIMIT.take():
-            content = content_of(links.read(Page.OVERVIEW, params)[0])
+            content = asked_for(Page.OVERVIEW, params)
             if content is not None:
                 shown = _on_the_wall(content.parts)
-                body = "".join(map(section_html, sections(shown, inked=True), range(len(shown))))
+                body = f"<p>{escape(where(content))}</p>"
+                body += "".join(map(section_html, sections(shown, inked=True), range(len(shown))))
                 title = content.headline
                 tone = next((part.tone for part in content.parts if isinstance(part, Headline)), "")
     except CompilewatchError as error:
-        title, tone = str(error), "warning"
+        status, title, tone = status_of(error), str(error), "warning"
     except Exception:  # noqa: BLE001 a display on a wall has nobody to read an error 500
         _LOG.exception("the wall display failed")
         title, tone = "The wall display failed. The reason is in the log of the server.", "warning"
     heading = escape(title)
-    return (
+    return status, (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="refresh" content="{_REFRESH_S}">'
         '<meta name="viewport" content="width=device-width">'

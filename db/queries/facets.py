@@ -147,6 +147,20 @@ def machine_names(db: Database) -> list[tuple[str, str]]:
     return [(text, key) for key, name, device in rows for text in (f"{name} ({device})", name)]
 
 
+def former_machine_names(db: Database) -> list[tuple[str, str]]:
+    """Name and id of every machine for each name that it was measured under and that none has now."""
+    called = (
+        select(TRIAL.c.machine_name)
+        .join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
+        .where(TRIAL.c.run_id == RUN_PART.c.run_id, SERIES.c.machine_id == RUN_PART.c.machine_id)
+        .limit(1)
+        .scalar_subquery()
+    )
+    rows = db.rows(select(RUN_PART.c.machine_id, called.label("name")).distinct())
+    now = {name for name, _ in machine_names(db)}
+    return sorted((row.name, row.machine_id) for row in rows if row.name and row.name not in now)
+
+
 def build_names(db: Database) -> list[tuple[str, str]]:
     """The version of torch, alone and behind the word, and the id of every build."""
     rows = db.rows(select(BUILD.c.build_id, BUILD.c.torch).order_by(BUILD.c.build_id))

@@ -15,7 +15,7 @@ from tests.house.tracked import ROOMS, ROOT, project_files
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-LOCKED_EXTRAS = ("postgres", "report", "notify", "auth", "fleet", "models")
+LOCKED_EXTRAS = ("postgres", "notify", "auth", "fleet", "models")
 OURS = [service for service in COMPOSE["services"].values() if service["image"] == "compilewatch"]
 
 

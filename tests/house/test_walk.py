@@ -68,8 +68,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("walk") / "clone"
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
     kept = {name: value for name, value in os.environ.items() if re.match("PATH$|HOME$|PIP_", name)}
-    # The second one adds what draws the charts of reports; `make up` then finds the first.
-    for extras in ([], ["EXTRAS=postgres,report,fleet"]):
+    # The second one adds the fleet; `make up` then finds the first.
+    for extras in ([], ["EXTRAS=postgres,fleet"]):
         subprocess.run(["make", "install", *extras], cwd=folder, env=kept, check=True, timeout=1_200)
     return folder
 

@@ -156,9 +156,6 @@ def _export(shown: list[exporting.Shown], origin: exporting.Origin) -> None:
     )
     what = shown[place or 0]
     formats = exporting.formats_of(what)
-    if not formats:
-        st.caption("Charts are drawn by vl-convert: pip install 'compilewatch\\[report\\]'.")
-        return
     with st.container(horizontal=True):
         for chosen in formats.values():
             st.download_button(

@@ -66,15 +66,16 @@ def case_url(store: Store) -> str:
         ("bert-base/max-autotune.svg", "failed"),
         ("bert-base/reduce-overhead.svg", "0.667x"),
         ("bert-base/reduce-overhead.svg?metric=break_even", "never"),
-        ("bert-base/none-such.svg", "no data"),
-        ("none-such/default.svg", "no data"),
-        ("bert-base/default.svg?machine=none-such", "no data"),
-        ("a%00b/default.svg", "no data"),
+        ("bert-base/none-such.svg", "not there"),
+        ("none-such/default.svg", "not there"),
+        ("bert-base/default.svg?machine=none-such", "not there"),
+        ("bert-base/default.svg?build=none-such", "not there"),
+        ("a%00b/default.svg", "not there"),
     ],
 )
 def test_a_badge_says_the_newest_value_of_a_case(case_url: str, case: str, text: str) -> None:
     reply = badge(case)
-    assert reply.status == 200
+    assert reply.status == (404 if text == "not there" else 200)
     label, value = said(reply)
     assert value == text
     assert label.split()[0] == case.split("/", maxsplit=1)[0].replace("%00", " ").split()[0]
@@ -85,7 +86,7 @@ def test_a_badge_of_an_imported_case_says_so(store: Store) -> None:
     reply = badge("bert-base/default.svg")
     assert said(reply)[1] == "1.50x (imported)"
     assert b", imported from dynamo-csv</title>" in reply.body
-    assert said(badge("bert-base/none-such.svg"))[1] == "no data"
+    assert said(badge("bert-base/none-such.svg"))[1] == "not there"
 
 
 def test_a_badge_can_be_of_one_machine(case_url: str) -> None:

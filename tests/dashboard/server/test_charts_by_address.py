@@ -6,6 +6,7 @@ import html
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 import pytest
 from starlette.applications import Starlette
@@ -17,8 +18,9 @@ from dashboard.read.snapshots import Snapshot
 from dashboard.server.charts import content_of
 from dashboard.server.server import EMBED_VARIABLE
 from db.records.access import Proxy, Roles, SignIn
+from tests.builders import START, make_history, make_machine, make_trial
 from tests.dashboard.asking import ask, whole_application
-from tests.dashboard.conftest import DATABASE
+from tests.dashboard.conftest import DATABASE, Store
 
 WIKI = "https://wiki.example.org"
 
@@ -48,10 +50,10 @@ def test_the_preview_of_a_page_shows_its_chart_under_the_filters_of_the_link(ser
     charted = [page for page in Page if PAGES[page].picture]
     assert len(charted) >= 6
     for page in charted:
-        body = ask(server, f"/{page.value}?machine=gpu-box-1").body.decode()
+        body = ask(server, f"/{page.value}?machine=gpu-box-3").body.decode()
         picture = html.unescape(re.search(r'property="og:image" content="([^"]+)"', body)[1])  # type: ignore[index]
         assert picture.startswith("http://testserver/chart/")
-        assert picture.endswith("?machine=gpu-box-1")
+        assert picture.endswith("?machine=gpu-box-3")
         answer = ask(server, picture.removeprefix("http://testserver"))
         assert answer.status == 200, page
         assert answer.body.startswith(b"\x89PNG")
@@ -90,8 +92,89 @@ def test_a_chart_has_an_address_as_a_picture_and_as_a_frame(server: Starlette) -
 def test_what_is_no_chart_is_a_sentence(server: Starlette, path: str) -> None:
     answer = ask(server, path)
     assert answer.status == 404
-    assert (b"Charts there: " in answer.body) == ("//" not in path)
+    assert path.endswith("png") or (b"Charts there: " in answer.body) == ("//" not in path)
     assert b"Traceback" not in answer.body
+
+
+GONE = ["machine=gone-box", "build=gone", "workload=gone", "suite=gone"]
+TWO = "machine=cpu-box&machine=gone-box"
+
+
+@pytest.mark.parametrize(
+    "query", [*GONE, TWO, "strategy=gone", "focus=gone", "machin=cpu-box", "metric=smell"]
+)
+def test_an_address_that_names_what_is_not_there_shows_nothing_else(server: Starlette, query: str) -> None:
+    status = 404 if "gone" in query and query != TWO else 400
+    for path, kind in (
+        ("/chart/trends/trend.svg", b"<svg"),
+        ("/chart/trends/trend.png", b"\x89PNG"),
+        ("/embed/trends/trend", b"<!DOCTYPE html>"),
+    ):
+        answer = ask(server, f"{path}?{query}")
+        assert answer.status == status
+        assert answer.body.startswith(kind)
+        assert answer.headers["cache-control"] == "no-store"
+        if kind != b"\x89PNG":
+            assert re.search(rb"gone|machin|smell", answer.body)
+            assert b"bert-base" not in answer.body
+
+
+@pytest.mark.parametrize("query", GONE)
+def test_a_wall_and_a_preview_show_nothing_else_either(server: Starlette, query: str) -> None:
+    wall = ask(server, f"/?view=wall&{query}")
+    assert wall.status == 404
+    assert b"gone" in wall.body
+    assert b"<svg" not in wall.body
+    page = ask(server, f"/?{query}").body.decode()
+    picture = html.unescape(re.search(r'property="og:image" content="([^"]+)"', page)[1])  # type: ignore[index]
+    assert ask(server, picture.removeprefix("http://testserver")).status == 404
+
+
+def test_what_is_drawn_elsewhere_names_its_machine_and_build(server: Starlette) -> None:
+    for path in (
+        "/chart/modes/modes-map.svg?machine=cpu-box",
+        "/embed/overview/overview-speedups?machine=cpu-box",
+        "/?view=wall&machine=cpu-box",
+        "/badge/mlp/default.svg?machine=cpu-box",
+    ):
+        said = ask(server, path).body.decode()
+        assert "cpu-box" in said, path
+        assert "torch 2.13.0" in said, path
+
+
+def test_a_machine_that_was_renamed_keeps_its_links(store: Store) -> None:
+    trials = make_history(machines=["old-name"], builds=["2.12.0"])
+    url = store(
+        [*trials, *make_history(machines=["new-name"], builds=["2.13.0"], start=START + timedelta(days=9))]
+    )
+    with over(url) as app:
+        for path in (
+            "/chart/modes/modes-map.svg?machine=",
+            "/embed/modes/modes-map?machine=",
+            "/badge/bert-base/default.svg?machine=",
+        ):
+            old, new = (ask(app, path + name) for name in ("old-name", "new-name"))
+            assert old.status == 200
+            assert old.body == new.body
+            assert b"new-name" in old.body
+
+
+def test_an_old_name_that_another_machine_took_is_that_machine(store: Store) -> None:
+    first, renamed = make_machine("one"), make_machine("two")
+    other = make_machine("one", threads=77)
+    parts = ((first, "a"), (renamed, "b"), (other, "c"))
+    url = store(
+        [
+            make_trial(machine=machine, run_id=run, started_at=START + timedelta(hours=n))
+            for n, (machine, run) in enumerate(parts)
+        ]
+    )
+    with over(url) as app:
+        ids = {row["machine"]: row["machine_id"] for row in ask(app, "/api/v1/machines").json["rows"]}
+        assert (
+            ask(app, "/api/v1/trials?machine=one").json
+            == ask(app, f"/api/v1/trials?machine={ids['one']}").json
+        )
 
 
 def test_no_site_frames_anything_unless_the_configuration_names_it(filled_url: str) -> None:
