@@ -26,13 +26,13 @@ from dashboard.api.parameters import (
 from dashboard.api.representation import entity_tag, tagged, unchanged
 from dashboard.read.database import read_version, reader
 from dashboard.render import theme
+from db import units
 from db.engine.session import Database
 from db.errors import NotFoundError
 from db.queries.filters import Filters
 from db.queries.offered import machine_measured_last
 from db.queries.run_parts import newest_build
 from db.records.trial import SourceKind
-from db.wording import units
 
 NO_DATA, NOT_THERE = "no data", "not there"
 SPEEDUP, BREAK_EVEN = "speedup", "break_even"

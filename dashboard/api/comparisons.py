@@ -12,7 +12,6 @@ from dashboard.api.representation import Answer, object_schema
 from dashboard.read.policy import policy_in_force
 from db.engine.session import Database
 from db.errors import ConfigError, NotFoundError
-from db.judge import gateway
 from db.judge.results import Comparison, Row
 from db.metrics.break_even_rows import break_even_rows
 from db.metrics.case_columns import CASE_COLUMNS, empty_frame
@@ -22,9 +21,10 @@ from db.metrics.eligibility import without_canaries
 from db.queries.causes import explanation_documents, explanations
 from db.queries.filters import Filters
 from db.queries.run_parts import of_newest_builds
-from db.queries.sides import resolve_side
 from db.queries.trials import trials_frame
-from db.wording.units import NEVER
+from db.units import NEVER
+from db.verdicts import gateway
+from db.verdicts.sides import resolve_side
 
 COMPARE_SCHEMA = "compilewatch.compare/1"
 BREAK_EVEN_SCHEMA = "compilewatch.break-even/1"

@@ -32,7 +32,7 @@ from dashboard.api.representation import Answer
 from dashboard.api.stored import Listing
 from db.engine.session import Database
 from db.queries.reports import reports_revision
-from db.records.regressions import TriageState
+from db.records.triage import TriageState
 
 PREFIX = "/api/v1"
 

@@ -17,13 +17,14 @@ from dashboard.api.parameters import JsonSchema, Values
 from dashboard.api.representation import Answer
 from dashboard.api.stored import Listing
 from dashboard.reports.content import Content, content_of
+from db import units
 from db.engine.session import Database
 from db.errors import NotFoundError, one_line
+from db.judge.compare.regressions import Regression, TriageEvent
 from db.queries.causes import recorded_explanations
 from db.queries.regressions import regression_state, regressions_frame
 from db.queries.reports import find_report, reports_frame
-from db.records.regressions import Regression, TriageEvent, TriageState
-from db.wording import units
+from db.records.triage import TriageState
 
 REGRESSION_SCHEMA: Literal["compilewatch.api.regression/1"] = "compilewatch.api.regression/1"
 _KEY_DIGITS = 16

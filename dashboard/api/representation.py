@@ -16,7 +16,7 @@ import pandas as pd
 from starlette.requests import Request
 
 from db import __version__
-from db.wording.csv_cells import harmless
+from db.interchange.write.csv_cells import harmless
 
 JSON, CSV = "application/json", "text/csv"
 _DTYPE_SCHEMAS = {

@@ -12,14 +12,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dashboard.charts import style
+from db import units
+from db.columns.metrics import METRICS
 from db.judge.compare.sides import COMPONENTS
 from db.judge.history.series import judge_series
 from db.judge.history.stretches import CONDITION_COLUMNS
 from db.judge.policy import HistoryPolicy, Policy
 from db.judge.results import ChangeEvent, Comparison, Row
-from db.judge.vocabulary import Metric, Verdict
-from db.wording import units
-from db.wording.metrics import METRICS
+from db.records.vocabulary import Metric, Verdict
 
 NEEDED = tuple(
     dict.fromkeys(

@@ -9,8 +9,8 @@ import pandas as pd
 
 from dashboard.charts import style
 from dashboard.charts.trend_rows import Window
+from db.columns.metrics import METRICS
 from db.judge.targets import AT_LEAST, Target
-from db.wording.metrics import METRICS
 
 # The quantity of a target that a figure of the trend chart has.
 QUANTITIES = {

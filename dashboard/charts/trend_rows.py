@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from dashboard.charts import gaps
+from db import units
+from db.columns.metrics import METRICS, MetricEntry
 from db.judge.results import Row
-from db.judge.vocabulary import Verdict
 from db.metrics.groups import floats
-from db.wording import units
-from db.wording.marks import timing_text
-from db.wording.metrics import METRICS, MetricEntry
+from db.records.marks import timing_text
+from db.records.vocabulary import Verdict
 
 MOST_POINTS = 750
 """So many are drawn, the newest: 150 nights of five strategies. Above that marks cover each other."""

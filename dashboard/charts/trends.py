@@ -11,7 +11,7 @@ import altair as alt
 from dashboard.charts import change_points, style, target_lines, trend_rows
 from dashboard.charts.style import log_ticks
 from dashboard.charts.trend_rows import Window
-from db.wording.metrics import METRICS, MetricEntry
+from db.columns.metrics import METRICS, MetricEntry
 
 # A shorter time axis tells the hour as well.
 _WITH_HOURS = timedelta(days=4)

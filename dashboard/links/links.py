@@ -28,10 +28,10 @@ from dashboard.links.selectors import (
     Whole,
     quoted,
 )
-from db.judge.vocabulary import MEASURED_METRICS, Metric
-from db.records.regressions import TriageState
+from db.columns.metrics import HISTORY_METRICS, MEASURED_METRICS
+from db.records.triage import TriageState
 from db.records.trial import CacheState, SourceKind, Status, Task
-from db.wording.metrics import HISTORY_METRICS
+from db.records.vocabulary import Metric
 
 
 class Page(StrEnum):

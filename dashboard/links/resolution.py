@@ -9,7 +9,7 @@ from typing import Any
 
 from dashboard.links.links import Link
 from dashboard.links.selectors import quoted
-from db.wording.units import plural
+from db.units import plural
 
 Names = Sequence[tuple[str, str]]
 """What values are called, each name beside its value; one may have several, best first."""

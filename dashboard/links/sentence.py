@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from dashboard.links.links import PAGES, SELECTORS, Link, Page
-from db.wording import units
-from db.wording.metrics import METRICS
+from db import units
+from db.columns.metrics import METRICS
 
 # The Upgrade page has its focus beside what it shows, not instead of it.
 _OF_FOCUS = SELECTORS["focus"][1] - {Page.UPGRADE}

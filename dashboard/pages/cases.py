@@ -14,13 +14,13 @@ from dashboard.pages.parts import CASE_FACTS, Column, Empty, PageContent, Part, 
 from dashboard.read import shaping
 from dashboard.read.data import filters_of, read_cases, read_noise_floors
 from dashboard.read.snapshots import Snapshot
+from db import units
 from db.judge.compare.noise_floor import NoiseFloor
 from db.metrics.case_modes import with_strategies
 from db.metrics.groups import row_dicts
+from db.records.marks import bound_cell
 from db.records.strategies import EAGER, sort_key
-from db.wording import units
-from db.wording.marks import bound_cell
-from db.wording.noise import floor_cell
+from db.verdicts.noise_words import floor_cell
 
 CASE = {"workload": Column("Workload", pinned=True), "strategy": Column("Strategy")}
 """The columns that name a case."""

@@ -10,8 +10,8 @@ import pandas as pd
 
 from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link
+from db import units
 from db.judge.compare.noise_floor import TRIALS_A_SIDE
-from db.wording import units
 
 _KNOWN_OF_SOME = frozenset({"bound", "noise"})
 LEFT_OUT = "Failures and exclusions"

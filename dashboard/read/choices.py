@@ -13,10 +13,10 @@ import pandas as pd
 
 from dashboard.read.shaping import build_names
 from dashboard.render import theme
+from db import units
 from db.metrics.groups import row_dicts
 from db.queries.facets import version_order
 from db.queries.offered import Offered, OfferedRun, newest_machine
-from db.wording import units
 
 # What builds are called: read and named once, and again only where a build comes or changes.
 

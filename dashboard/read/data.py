@@ -18,12 +18,10 @@ from dashboard.read.choices import NEWEST_RUNS, Choices, KnownBuilds, choices
 from dashboard.read.database import opened, trial_cache_of
 from dashboard.read.policy import policy_in_force
 from dashboard.read.snapshots import Snapshot, cached
-from db.judge import noise_floors
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import Selection
-from db.judge.gateway import compare
-from db.judge.history.sequence import builds_interleaved
 from db.judge.results import BuildSide, Comparison, Row
+from db.judge.sequence import builds_interleaved
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import passed_mask, without_canaries
 from db.metrics.trend import series_points
@@ -39,6 +37,8 @@ from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.roofs import rooflines
 from db.queries.trials import count_trials, newest_profiled, newest_trials_frame, ungated_shown
 from db.records.trial import SourceKind, Status, Task, Trial
+from db.verdicts import noise_floors
+from db.verdicts.gateway import compare
 
 RECENT_RUNS = 30
 """How many runs a small history shows: as many points as a sparkline has room for."""
@@ -238,7 +238,7 @@ def read_former_names(snapshot: Snapshot) -> list[tuple[str, str]]:
 
 @cached
 def read_noise_floors(snapshot: Snapshot, machine: str | None = None) -> dict[str, tuple[NoiseFloor, ...]]:
-    """As `db.judge.noise_floors.read_noise_floors` returns them."""
+    """As `db.verdicts.noise_floors.read_noise_floors` returns them."""
     return noise_floors.read_noise_floors(opened(snapshot.url), machine)
 
 

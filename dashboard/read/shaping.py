@@ -13,12 +13,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame
 
+from db import units
 from db.metrics.groups import row_dicts
 from db.queries.cold_start import PHASES
+from db.records.marks import origin_mark
 from db.records.strategies import BUILTIN, not_applicable_reason
 from db.records.trial import CacheState
-from db.wording import units
-from db.wording.marks import origin_mark
 
 # What a build is made of, in the order in which a difference is told.
 BUILD_COMPONENTS = (

@@ -13,7 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.render import exporting
 from dashboard.render.foreign_text import escaped, readable_frame
-from db.wording import units
+from db import units
 
 # Frames in the form in which they are sent to browsers, made once for each that is shown again and again.
 

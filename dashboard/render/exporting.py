@@ -20,10 +20,10 @@ from dashboard.links import links
 from dashboard.links.links import Link
 from dashboard.pages.parts import Chart, Table
 from dashboard.reports import svg
+from db import units
+from db.interchange.write.csv_cells import harmless
+from db.interchange.write.markdown_cells import escaped_text
 from db.metrics.groups import row_dicts
-from db.wording import units
-from db.wording.csv_cells import harmless
-from db.wording.markdown_cells import escaped_text
 
 TABLE_SCHEMA = "compilewatch.table/1"
 # A number as tables show it: signed, with its unit.

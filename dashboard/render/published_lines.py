@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 
 from dashboard.read.shaping import number
+from db import units
 from db.interchange.published import PublishedFigure, published_for
 from db.metrics.groups import row_dicts
 from db.records.strategies import BUILTIN
 from db.records.trial import SourceKind, Task
-from db.wording import units
 
 FIGURES_PER_CASE = 3
 PUBLISHED_TITLE = "Published elsewhere"

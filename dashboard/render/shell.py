@@ -20,14 +20,14 @@ from dashboard.read.database import reader
 from dashboard.read.snapshots import Snapshot, drawn_version
 from dashboard.render import controls
 from dashboard.render.foreign_text import escaped
+from db import units
 from db.engine.session import Database
 from db.errors import CompilewatchError
 from db.queries import data_version
 from db.queries.reports import reports_revision
+from db.records.marks import UNGATED_MEANS
 from db.records.strategies import EAGER
 from db.records.trial import CacheState, Task
-from db.wording import units
-from db.wording.marks import UNGATED_MEANS
 
 # Pages whose default is every build rather than the newest one.
 ALL_BUILDS = frozenset({Page.TRENDS, Page.UPGRADE, Page.TRIAL})

@@ -9,7 +9,7 @@ import streamlit as st
 from dashboard.read.database import reader
 from dashboard.render.foreign_text import escaped
 from db.queries.schedules import silent_schedules
-from db.wording.units import MISSING, moment
+from db.units import MISSING, moment
 
 
 def draw() -> None:

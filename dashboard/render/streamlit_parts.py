@@ -28,7 +28,7 @@ from dashboard.pages.parts import (
 )
 from dashboard.render import elements
 from dashboard.render.foreign_text import escaped, readable_spec
-from db.wording import units
+from db import units
 
 _COLOURS = {"good": "green", "bad": "red", "warning": "orange"}
 _DELTAS: dict[str, Literal["green", "red"]] = {"good": "green", "bad": "red"}

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dashboard.read.shaping import flat
+from db import units
+from db.columns.metrics import COUNTED_METRICS, METRICS
 from db.judge.compare.whole import overall_verdict
 from db.judge.results import BuildSide, CaseKey, Comparison, LeftOut, Row
-from db.judge.vocabulary import COUNTED_METRICS, Metric, Verdict
-from db.wording import units
-from db.wording.marks import origin_mark
-from db.wording.metrics import METRICS
+from db.records.marks import origin_mark
+from db.records.vocabulary import Metric, Verdict
 
 NAMED_CASES = 5
 SIDES_HELP = "The geometric mean of the trials that were compared; of what is counted, the count."

@@ -41,23 +41,22 @@ from dashboard.render.shell import resolved_view
 from dashboard.reports.content import Chart, Column, Content, Lines, ReportError, Section, Table
 from dashboard.reports.page import render
 from dashboard.reports.sections import cell, sections, table
-from db import __version__
+from db import __version__, units
 from db.engine.session import open_database
 from db.errors import NotFoundError, one_line
 from db.judge.compare.sides import Selection
-from db.judge.gateway import compare
 from db.judge.results import Comparison
-from db.judge.vocabulary import Metric
 from db.metrics.groups import row_dicts
 from db.queries import facets
 from db.queries.causes import traced_changes
 from db.queries.filters import Filters
 from db.queries.reports import sign_offs
-from db.queries.sides import resolve_side
+from db.records.marks import UNGATED_MEANS
 from db.records.reports import Report, new_report_id
+from db.records.vocabulary import Metric
 from db.store.reports import save_report
-from db.wording import units
-from db.wording.marks import UNGATED_MEANS
+from db.verdicts.gateway import compare
+from db.verdicts.sides import resolve_side
 
 LARGEST_BYTES = 200_000
 """A report is sent around and opened on phones."""

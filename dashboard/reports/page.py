@@ -7,7 +7,7 @@ from html import escape
 
 from dashboard.reports.content import Chart, Column, Content, Figures, Lines, Section, Table
 from dashboard.reports.svg import let_through
-from db.wording import units
+from db import units
 
 LONGEST_CELL = 300
 _LONGEST_CAPTION = 2_000

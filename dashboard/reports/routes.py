@@ -12,9 +12,9 @@ from dashboard.api.rate_limit import RateLimit
 from dashboard.read.database import reader
 from dashboard.reports.content import content_of
 from dashboard.reports.page import message, render
+from db import units
 from db.errors import CompilewatchError, DatabaseError
 from db.queries.reports import find_report
-from db.wording import units
 
 # Neither a browser nor a proxy may show it after it was revoked.
 _HEADERS = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex"}

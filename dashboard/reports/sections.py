@@ -11,7 +11,7 @@ from dashboard.pages import parts
 from dashboard.pages.parts import Part
 from dashboard.reports.content import Chart, Column, Figures, Lines, Section, Table
 from dashboard.reports.svg import draw
-from db.wording import units
+from db import units
 
 MOST_ROWS = 250
 _NUMBERS = ("number", "share")

@@ -31,8 +31,8 @@ from dashboard.render.shell import resolved_view
 from dashboard.reports import svg
 from dashboard.reports.page import document, message, section_html
 from dashboard.reports.sections import sections
+from db import units
 from db.errors import CompilewatchError, NotFoundError
-from db.wording import units
 
 
 def content_of(link: Link) -> PageContent | None:

@@ -9,10 +9,10 @@ from ulid import ULID
 
 from dashboard.login.access import Role, require
 from dashboard.read.database import database_url
+from db import units
 from db.engine.session import open_database
 from db.records.reports import Decision, SignOff
 from db.store.reports import save_sign_off, withdraw_sign_off
-from db.wording import units
 
 MARKS = {Decision.ACCEPTED: "✓", Decision.REJECTED: "✗"}
 LONGEST_NOTE = 2_000

@@ -12,9 +12,10 @@ from dashboard.login.access import Role, require
 from dashboard.read.snapshots import REFRESH_THROTTLE
 from db.engine.session import open_database
 from db.errors import CompilewatchError
-from db.records.regressions import TriageEvent, TriageState
+from db.judge.compare.regressions import TriageEvent
+from db.records.triage import TriageState
 from db.store.regressions import triage
-from db.wording.units import plural
+from db.units import plural
 
 LONGEST_NOTE = 2_000
 LONGEST_URL = 500

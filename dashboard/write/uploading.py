@@ -19,7 +19,7 @@ from db.interchange.read.foreign_trials import MissingFactError
 from db.interchange.read.importing import AUTO, ImportReport, import_uploads
 from db.records.samples import percentile_ns
 from db.records.trial import Task, Trial
-from db.wording.units import plural
+from db.units import plural
 
 LARGEST_MB = 16
 MOST_FILES = 20

@@ -10,7 +10,7 @@ from difflib import unified_diff
 
 from db.records.evidence import AutotunedOperation, CompilerEvent, CompilerFacts
 from db.records.sampling import GeneratedSource
-from db.wording.units import count, duration, plural, size
+from db.units import count, duration, plural, size
 
 NAMED = 2
 """So many reasons are named where something is new."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from db.cause.families import UNFUSED, Family, Kernel, canonical, classify
 from db.records.sampling import ProfileSide
-from db.wording.units import plural
+from db.units import plural
 
 
 @dataclass(frozen=True)

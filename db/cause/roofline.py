@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from db.cause.trials import step_times
 from db.records.trial import Trial
-from db.wording.trials import step_times
-from db.wording.units import duration
+from db.units import duration
 
 
 @dataclass(frozen=True)

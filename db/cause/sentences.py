@@ -16,10 +16,10 @@ from db.cause.profile_change import (
     findings,
     is_disturbed,
 )
+from db.cause.trials import StepTimes, step_times, why
 from db.records.sampling import ProfileSide
 from db.records.trial import Trial
-from db.wording.trials import StepTimes, step_times, why
-from db.wording.units import count, duration, significant, size
+from db.units import count, duration, significant, size
 
 NAMED = 3
 """So many findings stand in a sentence at most."""

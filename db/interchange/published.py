@@ -14,8 +14,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from db import units
 from db.records.trial import Task
-from db.wording import units
 
 # Workloads of this project whose model others publish under another name.
 _ALSO_KNOWN_AS: dict[str, tuple[str, ...]] = {

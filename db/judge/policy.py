@@ -19,7 +19,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from db.judge.vocabulary import COUNTED_METRICS, Metric
+from db.columns.metrics import COUNTED_METRICS
+from db.records.vocabulary import Metric
 
 Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 Effect = Annotated[float, Field(gt=0, le=2, allow_inf_nan=False)]

@@ -11,7 +11,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict
 
 from db.judge.policy import Policy
-from db.judge.vocabulary import Bound, CauseClass, Design, Metric, Verdict, WhoMoved
+from db.records.vocabulary import Bound, CauseClass, Design, Metric, Verdict, WhoMoved
 
 
 class Result(BaseModel):

@@ -20,7 +20,7 @@ from db.errors import UnitError
 from db.metrics.groups import Bools, Floats
 from db.metrics.intervals import Quotients
 from db.metrics.quantities import Quantity
-from db.wording.units import duration
+from db.units import duration
 
 NANOSECONDS_PER_HOUR = 3_600_000_000_000
 STEPS_MAX = 2**63 - 1

@@ -13,7 +13,7 @@ from db.metrics.break_even import price
 from db.metrics.case_modes import modes_of, rows_by_workload
 from db.metrics.mode_choice import best_option, lower_envelope
 from db.metrics.quantities import Quantity, nanoseconds
-from db.wording.units import NEVER
+from db.units import NEVER
 
 _LABELS = (
     *("workload", "workload_id", "machine", "machine_id", "torch", "build_id"),

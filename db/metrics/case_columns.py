@@ -1,6 +1,6 @@
 """The columns of a frame of cases, and their types: what every page, table and command reads.
 
-`summary_columns` of `db.metrics.cases` computes them, `db.wording.metrics` names them.
+`summary_columns` of `db.metrics.cases` computes them, `db.columns.metrics` names them.
 """
 
 from __future__ import annotations

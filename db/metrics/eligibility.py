@@ -19,7 +19,7 @@ from pandas import DataFrame, Series
 
 from db.metrics.groups import Bools, Floats, equal_to, flags, floats
 from db.records.trial import FailureKind, NumericsStatus, Status
-from db.wording.units import words
+from db.units import words
 
 
 def _wrong_result(trials: DataFrame) -> Bools:

@@ -20,7 +20,7 @@ from db.metrics.eligibility import LeftOut, exclusion_reason
 from db.metrics.groups import row_dicts
 from db.metrics.quantities import require_same
 from db.records.trial import StrategyKind
-from db.wording.units import words
+from db.units import words
 
 CASE = ("workload_id", "strategy_id")
 # What says whether a case takes part, where it ran, and what to call it.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pandas import DataFrame
 
 from db.errors import UnitError
-from db.wording.units import words
+from db.units import words
 
 
 class Subject(NamedTuple):

@@ -11,15 +11,15 @@ from sqlalchemy import ColumnElement, Connection, and_, func, select
 from db.cause.compiler_change import SourceChange, compiler_changes, source_changes
 from db.cause.profile_change import is_disturbed
 from db.cause.sentences import Cause, Watched, cause_between
+from db.cause.trials import host_sentence
 from db.engine.session import Database
+from db.judge.compare.regressions import Regression
 from db.judge.results import BuildSide, Comparison, Row
-from db.judge.vocabulary import Metric, Verdict, WhoMoved
 from db.records.evidence import CompilerFacts
-from db.records.regressions import Regression
 from db.records.sampling import Profile, Trace
+from db.records.vocabulary import Metric, Verdict, WhoMoved
 from db.tables.trials import SERIES, TRIAL, TRIAL_DETAIL
-from db.wording.trials import host_sentence
-from db.wording.units import plural
+from db.units import plural
 
 Case = tuple[str, str]
 """Workload and strategy, by id."""

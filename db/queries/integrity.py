@@ -46,7 +46,7 @@ from db.tables.trials import (
     TRIAL_SAMPLES,
     WORKLOAD,
 )
-from db.wording.units import plural
+from db.units import plural
 
 _BACKUP = "Restore an earlier backup with `compilewatch db restore`."
 _SAMPLES = (

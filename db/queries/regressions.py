@@ -9,12 +9,14 @@ from functools import lru_cache
 import pandas as pd
 from sqlalchemy import ColumnElement, Connection, Text, cast, select
 
+from db.columns.metrics import METRIC_UNITS
 from db.engine.session import Database
 from db.errors import NotFoundError
-from db.judge.vocabulary import METRIC_UNITS, Verdict
+from db.judge.compare.regressions import Regression, TriageEvent, side_title
 from db.queries.causes import recorded_explanations
 from db.queries.frames import MOMENT, frame_of
-from db.records.regressions import Regression, TriageEvent, TriageState, side_title
+from db.records.triage import TriageState
+from db.records.vocabulary import Verdict
 from db.tables.trials import REGRESSION, TRIAGE_EVENT
 
 _DOCUMENT = cast(REGRESSION.c.document, Text)

@@ -22,8 +22,7 @@ from db.queries.records import TRIAL_COLUMNS, Stack, StackKey, Stacks, whole_row
 from db.queries.selection import matching, oldest_first, plain
 from db.records.samples import CODEC, Blob, decode_together
 from db.records.trial import SCHEMAS, Summary
-from db.store.trial_rows import DETAIL_PARTS, SAMPLE_KINDS
-from db.tables.trials import TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
+from db.tables.trials import DETAIL_PARTS, SAMPLE_KINDS, TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
 
 _BATCH = 1000
 _COLUMNS = {column.name: plain(column) if isinstance(column.type, Enum) else column for column in TRIAL.c}

@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, and_, or_, select, update
 
 from db.engine.session import Database
-from db.judge.vocabulary import Verdict
+from db.judge.compare.regressions import Regression
 from db.queries.regressions import newest_revisions, states_of
-from db.records.regressions import NotificationState, Regression, TriageState
+from db.records.triage import NotificationState, TriageState
+from db.records.vocabulary import Verdict
 from db.store.trial_writer import bump_data_version, lock_data_version
 from db.tables.trials import NOTIFICATION, REGRESSION
 

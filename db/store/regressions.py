@@ -10,16 +10,10 @@ from sqlalchemy import Connection, func, insert, select
 
 from db.engine.session import Database
 from db.errors import ConflictError, NotFoundError
-from db.judge.results import Comparison, Row
-from db.judge.vocabulary import Verdict
-from db.queries.regressions import find_regression, newest_revisions, states_of
-from db.records.regressions import (
-    BY_THE_JUDGE,
+from db.judge.compare.regressions import (
     FollowUp,
-    NotificationState,
     Regression,
     TriageEvent,
-    TriageState,
     confirmation_of,
     follow_up,
     freeze,
@@ -27,10 +21,14 @@ from db.records.regressions import (
     row_subject,
     side_keys,
 )
+from db.judge.results import Comparison, Row
+from db.queries.regressions import find_regression, newest_revisions, states_of
+from db.records.triage import BY_THE_JUDGE, NotificationState, TriageState
+from db.records.vocabulary import Verdict
 from db.store.trial_writer import bump_data_version, lock_data_version, upsert
 from db.tables.metadata import JsonText
 from db.tables.trials import NOTIFICATION, REGRESSION, SERIES, TRIAGE_EVENT
-from db.wording.units import plural
+from db.units import plural
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from db.tables.trials import (
     TRIAL_SAMPLES,
     WORKLOAD,
 )
-from db.wording.units import plural
+from db.units import plural
 
 _CASES = TRIAL.join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
 _DIMENSIONS: tuple[tuple[Table, Column[Any], Column[Any] | None, Column[Any] | None], ...] = (

@@ -34,8 +34,10 @@ from db.records.trial import (
 )
 from db.tables.trials import (
     BUILD,
+    DETAIL_PARTS,
     MACHINE,
     RUN,
+    SAMPLE_KINDS,
     SERIES,
     STRATEGY,
     TRIAL,
@@ -44,15 +46,6 @@ from db.tables.trials import (
     WORKLOAD,
 )
 
-SAMPLE_KINDS = (
-    *("warmup_ns", "samples_ns", "control_warmup_ns", "control_samples_ns"),
-    *("host_samples_ns", "control_host_samples_ns"),
-    *(*DEVICE_TIMES, *CONTROL_TIMES),
-)
-DETAIL_PARTS = (
-    *("failure", "cold_start", "summary", "memory", "compiler", "numerics", "device_state", "host_state"),
-    *("sampling", "profile", "trace", "stream", "timing"),
-)
 # The quantiles a trial's row keeps: p05, median, p95, p99.
 _SHARES = (0.05, 0.5, 0.95, 0.99)
 _SUMMED_UP = frozenset(("samples_ns", "control_samples_ns", *DEVICE_TIMES, *CONTROL_TIMES))

@@ -27,9 +27,9 @@ from db.errors import ConflictError, RecordError, one_line
 from db.queries.records import load_trials
 from db.records.trial import FailureKind, SourceKind, Status, Trial
 from db.store.insert import insert_columns
-from db.store.trial_rows import DETAIL_PARTS, DIMENSIONS, Batch
+from db.store.trial_rows import DIMENSIONS, Batch
 from db.tables.run_parts import RUN_PART
-from db.tables.trials import DATA_VERSION, LATEST, TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
+from db.tables.trials import DATA_VERSION, DETAIL_PARTS, LATEST, TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
 
 # What to say of a trial whose id is stored with other content.
 

@@ -8,16 +8,16 @@ from typing import Any
 from sqlalchemy import JSON, BigInteger, Index, Table
 from sqlmodel import Field
 
-from db.judge.vocabulary import Metric, Verdict
-from db.records.regressions import NotificationState, TriageState
 from db.records.reports import Decision
+from db.records.triage import NotificationState, TriageState
+from db.records.vocabulary import Metric, Verdict
 from db.tables.metadata import METADATA, Row, by_value
 
 
 class RegressionRow(Row, table=True):
     """A verdict that stood when it was recorded, frozen in `document`; never changed, only revised.
 
-    `base_key` and `head_key` say what was compared (`db.records.regressions.side_keys`). A verdict that
+    `base_key` and `head_key` say what was compared (`db.judge.compare.regressions.side_keys`). A verdict that
     replaces
     another has the next `revision` and names the old one in `revises`.
     """

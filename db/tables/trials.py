@@ -17,6 +17,8 @@ from sqlmodel import Field
 
 from db.records.requests import RunStatus
 from db.records.trial import (
+    CONTROL_TIMES,
+    DEVICE_TIMES,
     CacheState,
     FailureKind,
     NumericsStatus,
@@ -266,6 +268,18 @@ class DataVersionRow(Row, table=True):
     id: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
     version: int = Field(sa_type=BigInteger)
 
+
+SAMPLE_KINDS = (
+    *("warmup_ns", "samples_ns", "control_warmup_ns", "control_samples_ns"),
+    *("host_samples_ns", "control_host_samples_ns"),
+    *(*DEVICE_TIMES, *CONTROL_TIMES),
+)
+"""The arrays of a trial's record, each a row of the table `trial_samples`."""
+DETAIL_PARTS = (
+    *("failure", "cold_start", "summary", "memory", "compiler", "numerics", "device_state", "host_state"),
+    *("sampling", "profile", "trace", "stream", "timing"),
+)
+"""The parts of a trial's record, each a column of the table `trial_detail`."""
 
 MACHINE: Table = METADATA.tables["machine"]
 BUILD: Table = METADATA.tables["build"]

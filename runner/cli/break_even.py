@@ -18,11 +18,11 @@ from db.metrics.case_modes import with_strategies
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import without_canaries
 from db.queries.filters import Filters
+from db.queries.named import require_stored
 from db.queries.run_parts import of_newest_builds
-from db.queries.sides import require_stored
 from db.queries.trials import trials_frame
-from db.wording.marks import origin_mark_of
-from db.wording.units import MISSING, count, duration, money, steps
+from db.records.marks import origin_mark_of
+from db.units import MISSING, count, duration, money, steps
 from runner.cli.options import (
     BuildsOption,
     ConfigOption,

@@ -14,19 +14,10 @@ from pandas import DataFrame
 from rich.table import Table
 
 from db.cause.compiler_change import autotuned_texts, generated_text
+from db.cause.numerics import numerics_sentence
 from db.cause.roofline import roofline
 from db.cause.sentences import cause_of_compiling, explained, family_rows
-from db.engine.session import Database
-from db.queries import facets
-from db.queries.fleet import fleet_workers, launches
-from db.queries.regressions import regressions_frame
-from db.queries.roofs import roofs_of
-from db.queries.trials import trial_record
-from db.records.fleet import Launch
-from db.records.trial import Memory, SourceKind, Trial
-from db.wording.marks import timing_text
-from db.wording.numerics import numerics_sentence
-from db.wording.trials import (
+from db.cause.trials import (
     LISTED,
     compile_texts,
     device_time_figures,
@@ -38,7 +29,16 @@ from db.wording.trials import (
     stream_texts,
     work_text,
 )
-from db.wording.units import MISSING, count, duration, moment, percent, plural, size, words
+from db.engine.session import Database
+from db.queries import facets
+from db.queries.fleet import fleet_workers, launches
+from db.queries.regressions import regressions_frame
+from db.queries.roofs import roofs_of
+from db.queries.trials import trial_record
+from db.records.fleet import Launch
+from db.records.marks import timing_text
+from db.records.trial import Memory, SourceKind, Trial
+from db.units import MISSING, count, duration, moment, percent, plural, size, words
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from runner.cli.output.documents import frame_rows, print_document
 from runner.cli.output.tables import console, facts_table, plain_table, print_lines

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from db.wording.units import MISSING
+from db.units import MISSING
 from runner.cli.options import ConfigOption, JsonOption, settings_of
 from runner.cli.output.documents import print_document
 from runner.cli.output.tables import console, plain_table

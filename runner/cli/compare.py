@@ -16,10 +16,11 @@ from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import without_canaries
 from db.metrics.geomean import CASE, matched_geomeans
 from db.queries.filters import Filters
+from db.queries.named import require_stored
 from db.queries.run_parts import of_newest_builds
-from db.queries.sides import require_stored, resolve_side
 from db.queries.trials import trials_frame
-from db.wording.units import MISSING, count, ratio
+from db.units import MISSING, count, ratio
+from db.verdicts.sides import resolve_side
 from runner.cli.judging import exit_code, judge, print_comparison, print_undecided
 from runner.cli.options import (
     BuildsOption,

@@ -15,7 +15,7 @@ from pydantic import BaseModel, SecretStr
 
 from db.engine.session import shown_address
 from db.errors import ConfigError, DatabaseError
-from db.wording.units import plural
+from db.units import plural
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, settings_of
 from runner.cli.output.documents import print_document
 from runner.cli.output.tables import console, plain_table

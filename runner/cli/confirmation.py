@@ -9,15 +9,15 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from db.columns.metrics import METRICS
 from db.engine.session import Database
-from db.judge import gateway
 from db.judge.compare.confirmation import Confirmation, Suspicion, decide
 from db.judge.compare.sides import Selection, VerdictError
 from db.judge.compare.whole import counts_as_regression
 from db.judge.policy import Policy
 from db.judge.results import CaseKey, Comparison, Row
-from db.wording.metrics import METRICS
-from db.wording.units import plural
+from db.units import plural
+from db.verdicts import gateway
 from runner.cli.judging import Decided, print_logged
 from runner.cli.output.progress import measure
 from runner.config.settings import Settings

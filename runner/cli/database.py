@@ -11,8 +11,8 @@ import typer
 from db.engine.session import open_database
 from db.queries.integrity import find_damage, trials_of_impossible_moments, trials_of_impossible_samples
 from db.store.removal import remove_trials, require_stored
-from db.wording.units import plural
-from db.wording.units import size as bytes_text
+from db.units import plural
+from db.units import size as bytes_text
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from runner.cli.output.documents import print_document
 
@@ -34,7 +34,7 @@ def upgrade(db: DatabaseOption = None, config: ConfigOption = None) -> int:
 @app.command("backup")
 def backup(file: _File, db: DatabaseOption = None, config: ConfigOption = None) -> int:
     """Write everything into a new file while others write. Example: compilewatch db backup monday.db"""
-    from db.engine.backup import back_up
+    from db.store.backup import back_up
 
     size = back_up(settings_of(config, db).database_url, file)
     typer.echo(f"{file} holds everything ({bytes_text(size)}).")
@@ -47,7 +47,7 @@ def restore(file: _File, db: DatabaseOption = None, config: ConfigOption = None)
 
     Example: compilewatch db restore monday.db --db sqlite:///restored.db
     """
-    from db.engine.backup import restore as restore_backup
+    from db.store.backup import restore as restore_backup
 
     trials = restore_backup(file, settings_of(config, db).database_url)
     typer.echo(f"{plural(trials, 'trial')} of {file} and all that belongs to them are back.")

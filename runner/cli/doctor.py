@@ -14,6 +14,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from db.columns.metrics import METRICS
 from db.engine.session import Database
 from db.errors import CompilewatchError, ConfigError
 from db.judge.compare.noise_floor import (
@@ -27,9 +28,8 @@ from db.judge.compare.noise_floor import (
 )
 from db.queries.filters import Filters
 from db.queries.trials import trials_frame
-from db.wording.marks import bound_word
-from db.wording.metrics import METRICS
-from db.wording.units import duration, percent
+from db.records.marks import bound_word
+from db.units import duration, percent
 from runner.cli.front import EXIT_INTERRUPTED
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from runner.cli.output.documents import print_document

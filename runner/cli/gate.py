@@ -11,13 +11,15 @@ import typer
 
 from db.engine.session import Database
 from db.errors import ConfigError, DatabaseError, NotFoundError, printable
+from db.judge.compare.regressions import row_subject
 from db.judge.compare.whole import counts_as_regression, overall_verdict, sentences
 from db.judge.results import Row
-from db.judge.vocabulary import Verdict
 from db.queries.causes import explanations
 from db.queries.filters import Filters
-from db.queries.sides import require_stored, resolve_side
-from db.records.regressions import ACCEPTED, row_subject
+from db.queries.named import require_stored
+from db.records.triage import ACCEPTED
+from db.records.vocabulary import Verdict
+from db.verdicts.sides import resolve_side
 from runner.cli.front import EXIT_INTERRUPTED
 from runner.cli.judging import (
     IMPORT_AGAIN,

@@ -13,27 +13,27 @@ import numpy as np
 import typer
 from pandas import DataFrame
 
+from db.columns.metrics import HISTORY_METRICS, METRICS
 from db.engine.session import Database
 from db.errors import NotFoundError
-from db.judge import gateway
 from db.judge.history.counts import exact_events
 from db.judge.history.machine import EventGroup, machine_history
 from db.judge.history.releases import Compare, release_steps
-from db.judge.history.sequence import builds_interleaved, in_reading_order
 from db.judge.history.series import judge_series, withdrawals
 from db.judge.policy import Policy
 from db.judge.results import ChangeEvent
-from db.judge.vocabulary import Metric, Verdict
+from db.judge.sequence import builds_interleaved, in_reading_order
+from db.judge.words.sentences import confounded
 from db.metrics.groups import floats
 from db.metrics.trend import series_points
 from db.queries.filters import Filters
-from db.queries.sides import require_stored
+from db.queries.named import require_stored
 from db.queries.trials import trials_frame
+from db.records.marks import UNGATED_MEANS, origin_mark_of
 from db.records.trial import SourceKind, TimingMethod
-from db.wording.marks import UNGATED_MEANS, origin_mark_of
-from db.wording.metrics import HISTORY_METRICS, METRICS
-from db.wording.sentences import confounded
-from db.wording.units import count, moment, percent, plural, words
+from db.records.vocabulary import Metric, Verdict
+from db.units import count, moment, percent, plural, words
+from db.verdicts import gateway
 from runner.cli.front import EXIT_CANNOT
 from runner.cli.judging import exit_code
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, only, settings_of

@@ -21,10 +21,10 @@ from db.interchange.write.exporting import export as export_trials
 from db.interchange.write.exporting import format_of
 from db.interchange.write.flat import latencies_ns
 from db.queries.filters import Filters
-from db.queries.sides import require_stored
+from db.queries.named import require_stored
 from db.queries.trials import any_trial
 from db.records.trial import NEWEST_VERSION, SCHEMAS, SourceKind, Status, Task, trial_schema
-from db.wording.units import count, duration, plural, ratio, words
+from db.units import count, duration, plural, ratio, words
 from runner.cli.front import EXIT_CANNOT
 from runner.cli.options import (
     BuildsOption,

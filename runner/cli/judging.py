@@ -12,23 +12,23 @@ import typer
 
 from db.engine.session import Database
 from db.errors import NotFoundError, printable
-from db.judge import gateway
 from db.judge.compare.confirmation import Confirmation
+from db.judge.compare.regressions import side_keys
 from db.judge.compare.sides import Selection
 from db.judge.compare.whole import TIMED
 from db.judge.policy import Policy
 from db.judge.results import Comparison, Row
 from db.judge.targets import TargetCheck, check_targets
-from db.judge.vocabulary import CauseClass, Verdict
 from db.queries.causes import Case, Explanation, explanation_documents, explanation_lines, explanations
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.run_parts import newest_run, newest_two
 from db.queries.trials import count_trials, trials_frame
-from db.records.regressions import side_keys
 from db.records.strategies import names_code
 from db.records.trial import SourceKind
-from db.wording.units import count, plural
+from db.records.vocabulary import CauseClass, Verdict
+from db.units import count, plural
+from db.verdicts import gateway
 from runner.cli.front import EXIT_CANNOT
 from runner.cli.options import only
 from runner.cli.output.comparison_text import (

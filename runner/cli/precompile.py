@@ -13,18 +13,18 @@ from typing import Annotated, Any
 import typer
 
 from db.errors import CompilewatchError, ConfigError, one_line
-from db.wording.units import plural, size
+from db.units import plural, size
 from runner.cli.options import ConfigOption, JsonOption, settings_of
 from runner.cli.output.documents import print_document
+from runner.config.scrub import scrub
 from runner.config.settings import Settings
 from runner.device.lock import default_lock_dir, device_lock
 from runner.device.state import device_facts
+from runner.plan.cancellation import run_child
+from runner.plan.environment import worker_environment
 from runner.plan.interpreter import check_interpreter
 from runner.plan.precompile import CACHES, LOADER, SCRIPT, VALID_FOR, case_of, directory_files
 from runner.plan.selection import check_packages, resolve_device, select
-from runner.process.cancellation import run_child
-from runner.process.failure import scrub
-from runner.process.measured_process import worker_environment
 
 
 class PrecompileError(CompilewatchError):

@@ -15,7 +15,7 @@ from db.errors import ConfigError, NotFoundError
 from db.queries.reports import find_report, reports_frame
 from db.records.reports import Report
 from db.store.reports import expire_reports, revoke_report
-from db.wording.units import moment, plural
+from db.units import moment, plural
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, author, database_of, settings_of
 from runner.cli.output.documents import frame_rows, print_document
 from runner.cli.output.tables import console, facts_table, plain_table

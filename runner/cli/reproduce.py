@@ -13,7 +13,7 @@ import typer
 from db.errors import CompilewatchError, ConfigError, one_line
 from db.queries.trials import trial_record
 from db.records.trial import Status, Trial
-from db.wording.units import MISSING, count, duration, percent, ratio, size, words
+from db.units import MISSING, count, duration, percent, ratio, size, words
 from runner.cli.front import EXIT_INTERRUPTED
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from runner.cli.output.documents import print_document

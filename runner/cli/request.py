@@ -12,7 +12,7 @@ from ulid import ULID
 from db.queries.schedules import requests
 from db.records.requests import UNFINISHED, RequestKind, RequestSpec, RequestState, RunRequest
 from db.store.requests import cancel_request, new_request, save_request
-from db.wording.units import MISSING, moment
+from db.units import MISSING, moment
 from runner.cli.options import (
     ConfigOption,
     DatabaseOption,

@@ -17,14 +17,14 @@ from pandas import DataFrame
 from db.engine.session import Database
 from db.errors import ConfigError
 from db.judge.targets import check_targets
-from db.judge.vocabulary import Verdict
 from db.log_lines import OneLine
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import without_canaries
 from db.queries.filters import Filters
 from db.queries.trials import trial_records, trials_frame
 from db.records.trial import StrategyKind
-from db.wording.units import MISSING, plural, words
+from db.records.vocabulary import Verdict
+from db.units import MISSING, plural, words
 from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
 from runner.cli.judging import ComparisonReport, print_logged
 from runner.cli.options import (
@@ -46,9 +46,9 @@ from runner.cli.options import (
 from runner.cli.output.comparison_text import target_lines
 from runner.cli.output.documents import print_document, run_document
 from runner.cli.output.progress import measure
-from runner.cli.output.run_verdicts import judge_and_log, worst_verdicts
 from runner.cli.output.submodules import submodule_rows, submodule_table
 from runner.cli.output.tables import console, print_lines, reasons, result_table
+from runner.cli.run_verdicts import judge_and_log, worst_verdicts
 from runner.config.settings import BuildSettings, Settings
 from runner.device.host import require_space
 from runner.plan.builds import builds_named, interpreter_facts

@@ -18,7 +18,7 @@ from db.queries.schedules import last_firings, schedules
 from db.records.schedules import Firing, Schedule, ScheduleWatch
 from db.records.trial import Status, Trial
 from db.store.schedules import pause_schedule, resume_schedule, save_schedule
-from db.wording.units import MISSING, moment, plural, words
+from db.units import MISSING, moment, plural, words
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of, who_asks
 from runner.cli.output.documents import print_document
 from runner.cli.output.progress import stop_signal
@@ -133,7 +133,7 @@ def _judge(plan: Plan, database: Database, settings: Settings) -> None:
     What looks like a regression is queued for a second look.
     """
     # The judge's arithmetic takes a second to import, and the other commands here do without it.
-    from runner.cli.output.run_verdicts import judge_and_log
+    from runner.cli.run_verdicts import judge_and_log
 
     run_ids = [run.run_id for run in plan.runs]
     workloads = tuple({trial.workload.name for trial in plan.trials})
@@ -233,7 +233,7 @@ def _row(schedule: Schedule, last: Firing | None, settings: Settings) -> dict[st
 
 
 def _next(schedule: Schedule) -> list[str]:
-    from runner.service.cron import next_firings, parse_cron
+    from runner.config.cron import next_firings, parse_cron
 
     trigger = parse_cron(schedule.spec.cron, schedule.spec.timezone)
     return [at.isoformat() for at in next_firings(trigger, datetime.now(UTC), _SHOWN_FIRINGS)]

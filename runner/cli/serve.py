@@ -19,7 +19,7 @@ from db.queries.access import tokens
 from db.records.access import Scope, Token, new_secret, new_token_id, secret_hash
 from db.records.reports import KEEP_DAYS_VARIABLE
 from db.store.access import revoke_token, save_token
-from db.wording.units import moment
+from db.units import moment
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, author, database_of, settings_of
 from runner.cli.output.documents import print_document
 from runner.config.settings import Settings

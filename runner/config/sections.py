@@ -19,9 +19,9 @@ from pydantic import (
 from pydantic_settings import NoDecode
 
 from db.records.access import Origin
-from runner.service.logs import LogFormat
 from runner.worker.sampling import SamplingPlan
 
+LogFormat = Literal["text", "json"]
 ShortName = Annotated[
     str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][\w.+@:-]*$")
 ]
@@ -155,7 +155,7 @@ class ScheduleSettings(Section):
     @model_validator(mode="after")
     def _comes_sometime(self) -> Self:
         # APScheduler takes a while to import, and most commands need no schedule.
-        from runner.service.cron import parse_cron
+        from runner.config.cron import parse_cron
 
         parse_cron(self.cron, self.timezone)
         return self

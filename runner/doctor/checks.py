@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from db.judge.compare.noise_floor import SPEEDUP, Scatter, largest_variation
-from db.judge.vocabulary import Bound
 from db.records.trial import TimingMethod, Trial
-from db.wording.units import count, duration, percent, plural, ratio
+from db.records.vocabulary import Bound
+from db.units import count, duration, percent, plural, ratio
 from runner.doctor.probes import Probed, ProbedFlush, ProbedGraph, ProbedWorkload, Probes
 
 EFFECT = 0.05

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 
 from db.records.strategies import BUILTIN, not_applicable_reason
-from db.wording.units import percent, plural, size
+from db.units import percent, plural, size
 from runner.device.setup import DeviceSetup, device_setup
 from runner.doctor.findings import Finding, ok, warn
 from runner.worker.evidence import MAX_STALL_FRACTION, InstructionCounter, cpu_stall_ns

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from db.engine.session import open_database
 from db.errors import CompilewatchError, DatabaseError
-from db.wording.units import plural, size
+from db.units import plural, size
 from runner.config.settings import Settings
 from runner.device.host import MIN_FREE_BYTES, existing_part
 from runner.doctor.findings import Finding, fail, ok, warn

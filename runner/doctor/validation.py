@@ -18,7 +18,7 @@ from db.judge.compare.noise_floor import MIN_PROCESSES, VALIDATION_SUITE
 from db.records.requests import RunStatus
 from db.records.trial import FailureKind, Status, Trial
 from db.store.trials import start_run
-from db.wording.units import duration, plural, words
+from db.units import duration, plural, words
 from runner.config.settings import Settings
 from runner.device.lock import DeviceBusyError
 from runner.doctor.probes import Probed, probe

@@ -22,10 +22,10 @@ from db.records.trial import Build
 from runner.config.settings import BuildSettings, Settings
 from runner.fleet.names import LONGEST_WAIT_S, is_direct, queue_of_device, queue_of_host
 from runner.plan.canaries import canary_specs
+from runner.plan.jobs import Executor, Job
 from runner.plan.plan import Plan
 from runner.plan.requests import builds_of, plan_spec
 from runner.process.execution import Progress, RunOutcome, announce, work_off
-from runner.process.executor import Executor, Job
 from runner.service.timetable import Host
 
 # Which queue a machine selector means: a machine type, a host or one GPU.

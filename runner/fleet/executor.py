@@ -20,7 +20,7 @@ from db.store.fleet import cancel_jobs
 from runner.fleet.message import message_of
 from runner.fleet.names import TASK, lock_of_queue
 from runner.fleet.queue import conninfo_of, create_tables, open_app
-from runner.process.executor import Job, JobState
+from runner.plan.jobs import Job, JobState
 
 _CONNECT_TIMEOUT_S = 10.0
 _STATES = {

@@ -25,10 +25,10 @@ from db.errors import DatabaseError
 from db.queries.fleet import demand
 from db.records.fleet import ON_THEIR_WAY, OUTPUT_CHARACTERS, Launch, LaunchState
 from db.store.fleet import ListedJobs, claim_launch, end_launch
+from runner.config.scrub import scrub
 from runner.config.sections import LaunchSettings
 from runner.config.settings import Settings
 from runner.fleet.names import LONGEST_WAIT_S
-from runner.process.failure import scrub
 
 _LOG = logging.getLogger("compilewatch.fleet")
 _LOOK_EVERY_S = 2.0

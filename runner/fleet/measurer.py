@@ -24,8 +24,8 @@ from runner.device.state import device_facts
 from runner.fleet.message import Message, job_of, read_message, specs_without_code
 from runner.fleet.names import LONGEST_WAIT_S, MOST_ATTEMPTS
 from runner.fleet.threads import in_thread
+from runner.plan.cancellation import PreparationCancelledError, cancellable
 from runner.plan.host_stacks import HostStacks
-from runner.process.cancellation import PreparationCancelledError, cancellable
 from runner.process.local_executor import measure_job
 from runner.process.record import unmeasured
 from runner.storage.persistence import NotPersistedError, persist, store_waiting

@@ -23,10 +23,10 @@ from runner.plan.builds import known_builds
 from runner.plan.canaries import canary_workloads
 from runner.plan.diagnostics import Diagnostics
 from runner.plan.host_stacks import HostStacks
+from runner.plan.jobs import Job
 from runner.plan.plan import workload_spec
 from runner.plan.selection import known_workloads, select_by_data
 from runner.plan.trial_spec import TorchSettings, TrialSpec
-from runner.process.executor import Job
 from runner.worker.sampling import SamplingPlan
 from runner.workloads.catalog.definition import WorkloadDefinition
 

@@ -14,7 +14,7 @@ from db.errors import CompilewatchError
 from runner.config.settings import Settings
 from runner.fleet.names import queue_of_host
 from runner.fleet.threads import in_thread
-from runner.process.cancellation import PreparationCancelledError, cancellable
+from runner.plan.cancellation import PreparationCancelledError, cancellable
 from runner.process.trace import forget_traces
 from runner.service.fingerprint import request_where_changed
 from runner.storage.persistence import store_waiting

@@ -21,9 +21,9 @@ from packaging.version import InvalidVersion, Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from db.errors import CompilewatchError, NotFoundError, one_line
+from runner.config.scrub import scrub
 from runner.config.settings import BuildSettings, Settings
 from runner.plan.interpreter import MIN_TORCH, InterpreterFacts, check_interpreter
-from runner.process.failure import scrub
 
 # venv and pip as child processes: their progress is shown, their failure becomes one sentence.
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from db.errors import CompilewatchError
 from db.records.trial import Build
-from db.wording.units import words
+from db.units import words
 from runner.config.settings import BuildSettings, Settings
 from runner.device.state import device_facts
 from runner.plan.builds import known_builds

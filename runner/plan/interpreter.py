@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from db.errors import CompilewatchError
-from runner.process.cancellation import run_child
+from runner.plan.cancellation import run_child
 
 MIN_PYTHON = (3, 10)
 MIN_TORCH = (2, 6)

@@ -17,15 +17,15 @@ from ulid import ULID
 from db.errors import ConfigError, one_line
 from db.metrics.summary import summarize_samples
 from db.records.trial import SourceKind, Strategy, Trial
-from db.wording.units import count, duration, moment, words
+from db.units import count, duration, moment, words
 from runner.config.settings import Settings
 from runner.plan.builds import created_builds
 from runner.plan.bundle import bundle_of, literal
+from runner.plan.environment import pinned_settings, recorded_environment
 from runner.plan.interpreter import check_interpreter
 from runner.plan.plan import Plan, PlannedRun, case_spec, workload_spec
 from runner.plan.selection import select_by_data
 from runner.plan.trial_spec import MatmulPrecision, TorchSettings, TrialSpec
-from runner.process.measured_process import pinned_settings, recorded_environment
 from runner.worker.host import split_version, torch_variant
 from runner.workloads.catalog.definition import WorkloadDefinition
 from runner.workloads.catalog.targets import split_target

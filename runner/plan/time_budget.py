@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 from db.errors import ConfigError
 from db.records.trial import StrategyKind
-from db.wording.units import duration, plural
+from db.units import duration, plural
 from runner.plan.durations import Durations
+from runner.plan.jobs import Job
 from runner.plan.plan import Plan
 from runner.plan.trial_spec import TrialSpec
-from runner.process.executor import Job
 
 _NAMED_CASES = 5
 

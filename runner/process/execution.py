@@ -13,8 +13,8 @@ from db.records.requests import RunStatus
 from db.records.trial import FailureKind, Status, Trial
 from db.store.trials import start_run
 from runner.plan.canaries import TRIALS_PER_RUN, canary_specs
+from runner.plan.jobs import ENDED, Executor, Job, JobState
 from runner.plan.plan import Plan
-from runner.process.executor import ENDED, Executor, Job, JobState
 from runner.process.local_executor import LocalExecutor
 from runner.storage.persistence import note_end, store_waiting
 from runner.storage.spool import Announcement, Spool, TravellingSpool

@@ -11,7 +11,7 @@ from threading import Condition, Event, Thread
 from db.engine.session import Database
 from db.records.trial import Trial
 from runner.device.lock import DeviceBusyError
-from runner.process.executor import Job, JobState
+from runner.plan.jobs import Job, JobState
 from runner.process.supervise import run_canaries, run_trial
 from runner.storage.persistence import persist
 from runner.storage.spool import Spool

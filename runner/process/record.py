@@ -23,9 +23,10 @@ from db.records.trial import (
     foreign_parts,
 )
 from db.records.validation import first_problem
+from runner.config.scrub import scrub
 from runner.device.state import DeviceFacts, DeviceWatch
 from runner.plan.trial_spec import TrialSpec
-from runner.process.failure import Ending, failure_of, log_tail, scrub, with_cause
+from runner.process.failure import Ending, failure_of, log_tail, with_cause
 from runner.process.pipe import ProcessOutcome
 from runner.worker.host import machine_facts
 from runner.worker.messages import SLOWED, Facts, Pause, Phase, Record, from_worker

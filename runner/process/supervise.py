@@ -17,12 +17,12 @@ from db.errors import CompilewatchError, one_line
 from db.records.sampling import GeneratedSource, Profile
 from db.records.trial import CacheState, Status, StrategyKind, Trial
 from db.records.validation import first_problem
+from runner.config.scrub import scrub
 from runner.device.idle import wait_until_idle
 from runner.device.lock import default_lock_dir, device_lock
 from runner.device.state import device_facts
 from runner.plan.diagnostics import Diagnostics
 from runner.plan.trial_spec import TrialSpec, WorkloadSpec
-from runner.process.failure import scrub
 from runner.process.measured_process import Attempt, Finished, OnPhase, Role, listen
 from runner.process.trace import trace_directory, trace_in
 from runner.worker.messages import Purpose, Record, read

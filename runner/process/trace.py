@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from db.records.sampling import Trace
-from db.wording.units import plural
+from db.units import plural
 
 _LOG = logging.getLogger("compilewatch.runner")
 _TRACES = "traces"

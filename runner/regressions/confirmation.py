@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from db.engine.session import Database
-from db.judge import gateway
 from db.judge.compare.confirmation import ConfirmationPlan, plan_confirmation
+from db.judge.compare.regressions import Regression, row_subject, side_keys
 from db.judge.compare.sides import Selection, VerdictError
 from db.judge.policy import Policy
 from db.judge.results import BuildSide, Comparison, Row
@@ -21,9 +21,10 @@ from db.queries.regressions import standing_regressions
 from db.queries.run_parts import run_parts
 from db.queries.schedules import requests, running_requests
 from db.records.ids import identity
-from db.records.regressions import BY_THE_JUDGE, Regression, TriageState, row_subject, side_keys
 from db.records.requests import RequestKind, RequestSpec, RequestState, RunRequest
+from db.records.triage import BY_THE_JUDGE, TriageState
 from db.store.requests import new_request, save_request
+from db.verdicts import gateway
 
 if TYPE_CHECKING:
     from runner.plan.host_stacks import HostStacks

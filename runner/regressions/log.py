@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from db.engine.session import Database
-from db.judge import gateway
 from db.judge.compare.confirmation import plan_confirmation
 from db.judge.compare.sides import Selection, VerdictError
 from db.judge.results import Comparison
 from db.queries import facets
 from db.queries.run_parts import run_parts
 from db.store.regressions import Recorded, record_comparison, record_confirmation
+from db.verdicts import gateway
 from runner.config.settings import Settings
 from runner.regressions.confirmation import are_confirmation, fresh_comparisons, request_confirmation
 from runner.regressions.notify import Notified, notify

@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
+from db.columns.metrics import METRICS
 from db.engine.session import Database
+from db.judge.compare.regressions import Regression, side_title
 from db.queries.causes import recorded_explanations
 from db.records.ids import identity
-from db.records.regressions import NotificationState, Regression, side_title
 from db.records.schedules import Schedule, ScheduleWatch
+from db.records.triage import NotificationState
 from db.store.notifications import claim_notifications, end_notifications
-from db.wording.metrics import METRICS
-from db.wording.units import MISSING, moment, percent, plural
+from db.units import MISSING, moment, percent, plural
 from runner.config.settings import ChannelSettings, NotifySettings
 from runner.regressions.channels import DeliveryError, Message, UnknownOutcomeError, deliver
 

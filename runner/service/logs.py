@@ -6,11 +6,9 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
-from typing import Literal
 
 from db.log_lines import OneLine
-
-LogFormat = Literal["text", "json"]
+from runner.config.sections import LogFormat
 
 # What every record of the logging module has; the rest was given with `extra`.
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}

@@ -19,10 +19,10 @@ from db.records.requests import RunRequest
 from db.records.schedules import HostHealth, Schedule, ScheduleSpec, ScheduleWatch
 from db.store.requests import take_request
 from db.store.schedules import claim_silence, save_due, save_health
+from runner.config.cron import next_firings, parse_cron
 from runner.config.settings import Settings
+from runner.plan.cancellation import PreparationCancelledError, cancellable
 from runner.plan.plan import Plan
-from runner.process.cancellation import PreparationCancelledError, cancellable
-from runner.service.cron import next_firings, parse_cron
 from runner.service.host_facts import HostFacts
 from runner.service.keeper import Keeper
 from runner.service.measures import Measures

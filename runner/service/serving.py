@@ -14,10 +14,10 @@ from db.queries.schedules import unended_runs
 from db.records.requests import RequestState, RunRequest, RunStatus
 from db.store.requests import end_request, note_runs
 from db.store.trials import end_run
-from db.wording.units import plural
+from db.units import plural
 from runner.config.settings import Settings
+from runner.plan.cancellation import PreparationCancelledError, cancellable
 from runner.plan.plan import Plan
-from runner.process.cancellation import PreparationCancelledError, cancellable
 from runner.service.keeper import Keeper
 from runner.service.measures import Measures
 from runner.service.outage import Outage, Patience

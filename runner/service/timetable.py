@@ -25,7 +25,7 @@ from db.records.requests import RequestKind, RequestSpec
 from db.records.schedules import Firing, FiringOutcome, Schedule, ScheduleSpec
 from db.store.requests import new_request
 from db.store.schedules import claim_firing, note_next_runs, save_schedule
-from runner.service.cron import Trigger, count_firings, next_firings, parse_cron
+from runner.config.cron import Trigger, count_firings, next_firings, parse_cron
 
 _LOG = logging.getLogger("compilewatch.schedule")
 

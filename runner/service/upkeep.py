@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from db.engine.session import Database
 from db.store.retention import compact_samples
-from db.wording.units import plural
+from db.units import plural
 from runner.config.settings import Settings
 from runner.plan.interpreter import check_interpreter
 from runner.process.trace import forget_traces

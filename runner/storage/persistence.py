@@ -11,8 +11,8 @@ from db.errors import CompilewatchError, DatabaseError, NotFoundError, RecordErr
 from db.records.requests import RunStatus
 from db.records.trial import Trial
 from db.store.trials import end_run, save_trial, start_run
-from db.wording.units import plural
-from runner.process.cancellation import check_cancelled
+from db.units import plural
+from runner.plan.cancellation import check_cancelled
 from runner.storage.spool import Replay, Spool, TravellingSpool, reason_of
 
 _TAKE_AWAY = "Take its file in `ends` away and import again."

@@ -17,7 +17,7 @@ import ruptures
 from numpy.typing import NDArray
 from scipy import stats
 
-from db.judge.history.change_points import boundaries, noise_scale
+from db.judge.change_points import boundaries, noise_scale
 from db.judge.history.nightly import nightly_boundaries
 from db.judge.policy import HistoryPolicy
 

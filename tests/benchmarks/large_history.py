@@ -24,14 +24,14 @@ from sqlalchemy import Connection, insert, text, update
 from db.engine.session import Database, open_database
 from db.judge.compare.upgrade import compare_builds
 from db.queries.filters import Filters
-from db.queries.sides import resolve_side
 from db.queries.trials import trials_frame
 from db.records.ids import build_identity
 from db.records.trial import Build, Failure, FailureKind, Machine, Status, Task, Workload
 from db.store.insert import insert_columns, insert_rows
 from db.store.regressions import record_comparison
-from db.store.trial_rows import DETAIL_PARTS, DIMENSIONS, Identifier, dimension_row, trial_columns, trial_rows
-from db.tables.trials import DATA_VERSION, LATEST, RUN_PART, TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
+from db.store.trial_rows import DIMENSIONS, Identifier, dimension_row, trial_columns, trial_rows
+from db.tables.trials import DATA_VERSION, DETAIL_PARTS, LATEST, RUN_PART, TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
+from db.verdicts.sides import resolve_side
 from tests.builders import MS, make_build, make_failure, make_machine, make_trial, make_workload
 
 SIZES = (10_000, 100_000, 1_000_000)

@@ -19,11 +19,12 @@ import pytest
 from db.engine.session import open_database
 from runner.config.sources import load_settings
 from runner.fleet.executor import ProcrastinateExecutor
+from runner.plan.environment import worker_environment
+from runner.plan.jobs import ENDED, Job
 from runner.plan.plan import plan_run
 from runner.plan.trial_spec import TrialSpec
 from runner.process.execution import jobs_of
-from runner.process.executor import ENDED, Job
-from runner.process.measured_process import WORKER, Role, worker_environment, worker_specification
+from runner.process.measured_process import WORKER, Role, worker_specification
 from tests.runner.fleet_processes import Host, service, wait_until, worker
 from tests.runner.terminal import COMMAND, ROOT, environment
 

@@ -16,13 +16,13 @@ import pandas as pd
 import pytest
 
 from db.engine.session import Database, open_database
-from db.judge import gateway
 from db.judge.compare.sides import Selection
 from db.judge.compare.upgrade import compare_builds
 from db.judge.results import Comparison
 from db.queries import comparison
-from db.queries.sides import resolve_side
 from db.queries.trials import trials_frame
+from db.verdicts import gateway
+from db.verdicts.sides import resolve_side
 from runner.cli.judging import newest_runs
 from tests.benchmarks.large_databases import postgresql_history, sizes, sqlite_history
 

@@ -15,7 +15,7 @@ from pandas import DataFrame
 
 from db.judge.compare.upgrade import compare_builds
 from db.judge.history.series import judge_new_point, judge_series
-from db.judge.vocabulary import Metric
+from db.records.vocabulary import Metric
 from tests.benchmarks.verdict_rules import FULL
 from tests.db.judge.frames import MS, trial
 from tests.db.judge.series import points

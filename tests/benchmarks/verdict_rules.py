@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from db.columns.metrics import MEASURED_METRICS
 from db.judge.compare.contrast import Observations
 from db.judge.compare.judgement import MetricDecisions, Tested, examine_cases, judge_cases
 from db.judge.compare.noise import Past
 from db.judge.policy import Policy
-from db.judge.vocabulary import MEASURED_METRICS
 
 FULL = os.environ.get("COMPILEWATCH_BENCH") == "full"
 CASES = 300

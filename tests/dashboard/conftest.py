@@ -19,17 +19,18 @@ from dashboard.read.database import close_databases
 from dashboard.read.snapshots import REFRESH_THROTTLE
 from dashboard.reports.content import Column, Content, Lines, Table
 from db.engine.session import open_database
+from db.judge.compare.regressions import TriageEvent
 from db.judge.compare.upgrade import compare_builds
 from db.queries.filters import Filters
 from db.queries.regressions import standing_regressions
-from db.queries.sides import resolve_side
 from db.queries.trials import trials_frame
-from db.records.regressions import TriageEvent, TriageState
 from db.records.reports import Report
+from db.records.triage import TriageState
 from db.records.trial import Trial
 from db.store.regressions import record_comparison, triage
 from db.store.reports import revoke_report, save_report
 from db.store.trials import save_trials
+from db.verdicts.sides import resolve_side
 from tests.builders import MS, START, make_build, make_compiler_facts, make_history, make_machine, make_trial
 
 APP = Path(dashboard.server.app.__file__)

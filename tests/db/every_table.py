@@ -8,16 +8,17 @@ from sqlalchemy import insert
 
 from db import __version__
 from db.engine.session import Database
+from db.judge.compare.regressions import TriageEvent
 from db.queries.regressions import standing_regressions
 from db.queries.schedules import run_request
 from db.queries.trials import trial_records
 from db.records.access import Scope, Token, secret_hash
 from db.records.fleet import FleetWorker, Launch
 from db.records.ids import build_identity, machine_identity
-from db.records.regressions import TriageEvent, TriageState
 from db.records.reports import Decision, Report, SignOff
 from db.records.requests import RequestKind, RequestSpec, RequestState
 from db.records.schedules import Firing, FiringOutcome, HostDevice, HostHealth, HostState, ScheduleSpec
+from db.records.triage import TriageState
 from db.store.access import save_token
 from db.store.fleet import claim_launch, end_launch
 from db.store.notifications import claim_notifications

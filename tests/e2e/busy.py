@@ -10,16 +10,17 @@ from sqlalchemy import insert
 
 from dashboard.reports.freeze import freeze_link, store_report
 from db.engine.session import Database, open_database
+from db.judge.compare.regressions import TriageEvent
 from db.judge.compare.sides import Selection
 from db.judge.compare.upgrade import compare_builds
 from db.queries.facets import machines
 from db.queries.regressions import standing_regressions
 from db.queries.trials import trials_frame
 from db.records.fleet import FleetWorker, Launch
-from db.records.regressions import TriageEvent, TriageState
 from db.records.reports import Decision, SignOff
 from db.records.requests import RequestKind, RequestSpec, RequestState, RunStatus
 from db.records.schedules import Firing, FiringOutcome, HostDevice, HostState, ScheduleSpec
+from db.records.triage import TriageState
 from db.records.trial import Build, Trial
 from db.store.fleet import claim_launch, end_launch
 from db.store.regressions import record_comparison, triage

@@ -8,15 +8,16 @@ from typing import Any
 from pydantic import ValidationError
 
 from db.engine.session import open_database
+from db.judge.compare.regressions import TriageEvent
 from db.judge.compare.sides import Selection
 from db.judge.compare.upgrade import compare_builds
 from db.queries.filters import Filters
 from db.queries.regressions import standing_regressions
 from db.queries.trials import trials_frame
-from db.records.regressions import TriageEvent, TriageState
 from db.records.reports import Decision, SignOff
 from db.records.requests import RequestKind, RequestSpec
 from db.records.schedules import HostDevice, HostState, ScheduleSpec
+from db.records.triage import TriageState
 from db.records.trial import Trial
 from db.store.regressions import record_comparison, triage
 from db.store.reports import save_sign_off

@@ -15,9 +15,9 @@ from db.records.requests import RunStatus
 from db.records.strategies import EAGER
 from db.records.trial import Strategy, Task, Trial
 from db.store.trials import start_run
+from runner.plan.jobs import Job
 from runner.plan.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
 from runner.process.execution import note_end, work_off
-from runner.process.executor import Job
 from runner.process.local_executor import LocalExecutor
 from runner.storage.persistence import store_waiting
 from runner.storage.spool import Spool

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from apscheduler.triggers.cron import CronTrigger
 
-import runner.cli.output.run_verdicts
+import runner.cli.run_verdicts
 import runner.cli.schedule
 import runner.regressions.log
 import runner.service.service  # noqa: F401 - imported before the fork, as all that the command does later

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from db.engine import sqlite as sqlite_engine
-from db.engine.backup import back_up, restore
 from db.errors import CompilewatchError, DatabaseError
+from db.store.backup import back_up, restore
 from runner.process import measured_process
 from tests.faults.conftest import ROUNDS, Tally
 from tests.faults.invariants import expect_all_is_well

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from db.wording.trials import StepTimes, why
+from db.cause.trials import StepTimes, why
 from runner.plan.diagnostics import Diagnostics
 from tests.gpu.measuring import measure_on_gpu
 from tests.gpu.test_trials import mode

@@ -35,17 +35,7 @@ CARRIED_BY_WORKER = ("runner.worker", "runner.workloads")
 OF_TORCH = ("torch", "triton", "onnxruntime")
 MODEL_LIBRARIES = (*OF_TORCH, "transformers", "diffusers")
 
-PURE = (
-    "db/cause/",
-    "db/metrics/",
-    "db/wording/",
-    "db/judge/compare/",
-    "db/judge/history/",
-    "db/judge/policy.py",
-    "db/judge/results.py",
-    "db/judge/targets.py",
-    "db/judge/vocabulary.py",
-)
+PURE = ("db/cause/", "db/columns/", "db/metrics/", "db/judge/", "db/units.py")
 IO_MODULES = (
     "asyncio",
     "db.engine",

@@ -19,7 +19,7 @@ OF_A_VERDICT = (
     "db.judge.compare.measured",
     "db.judge.compare.noise",
 )
-GATEWAY = "db/judge/gateway.py"
+GATEWAY = "db/verdicts/gateway.py"
 # Pure arithmetic, which reads nothing; of it only the gateway may ask for a verdict.
 ARITHMETIC = "db/judge/"
 
@@ -49,7 +49,7 @@ def strays(path: Path, found: list[Import]) -> list[str]:
         ("from db.judge.compare.sides import split_sides", True),
         ("from db.judge.compare.sides import Selection", False),
         ("from db.judge.compare.noise_floor import noise_floors", False),
-        ("from db.judge import gateway", False),
+        ("from db.verdicts import gateway", False),
     ],
 )
 def test_a_verdict_assembled_elsewhere_is_caught(source: str, caught: bool) -> None:
@@ -64,7 +64,7 @@ def test_the_gateway_is_asked_from_every_door() -> None:
     doors = {
         path.as_posix()
         for path in room_files("runner", "dashboard")
-        if any(each.inside("db.judge.gateway") for each in imports_of(path))
+        if any(each.inside("db.verdicts.gateway") for each in imports_of(path))
     }
     assert {
         "runner/cli/judging.py",

@@ -16,10 +16,10 @@ import pandas as pd
 
 from dashboard.charts import style
 from dashboard.charts.style import log_ticks
+from db import units
 from db.metrics.break_even import Never, steps_to_break_even
 from db.metrics.case_modes import totals_frame
 from db.metrics.mode_choice import ModeOption, Segment, lower_envelope
-from db.wording import units
 
 # Where the labels of crossings stand: beside their marks, within the chart and off the rule.
 

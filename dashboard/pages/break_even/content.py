@@ -28,14 +28,14 @@ from dashboard.read.data import filters_of, of_workload, read_cases, read_choice
 from dashboard.read.shaping import asides, with_caches
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import theme
+from db import units
 from db.judge.compare.noise_floor import NoiseFloor
 from db.metrics.break_even import NANOSECONDS_PER_HOUR
 from db.metrics.case_modes import mode_options, with_strategies
 from db.metrics.groups import row_dicts
 from db.metrics.mode_choice import ModeOption, best_option, lower_envelope
+from db.records.marks import bound_word
 from db.records.strategies import EAGER, sort_key
-from db.wording import units
-from db.wording.marks import bound_word
 
 # What a plan of steps per process and restarts per day costs, strategy by strategy, in words.
 

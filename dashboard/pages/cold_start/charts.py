@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from dashboard.charts import style
 from dashboard.read.shaping import ColdStarts
 from dashboard.render import theme
+from db import units
 from db.metrics.groups import Groups, row_dicts
 from db.queries.cold_start import PHASES as MEASURED
 from db.queries.cold_start import UNATTRIBUTED
 from db.records.strategies import sort_key
 from db.records.trial import PhasesNs
-from db.wording import units
 
 _BAR = 13
 _ROW = 38

@@ -25,10 +25,10 @@ from dashboard.pages.parts import (
 from dashboard.read.data import filters_of, read_cases, read_cold_start, read_jobs
 from dashboard.read.shaping import asides
 from dashboard.read.snapshots import Snapshot, cached
+from db import units
 from db.metrics.groups import row_dicts
+from db.records.marks import bound_cell
 from db.records.strategies import EAGER, sort_key
-from db.wording import units
-from db.wording.marks import bound_cell
 
 _COLUMNS = {
     **CASE,

@@ -11,11 +11,11 @@ import pandas as pd
 from dashboard.charts import style
 from dashboard.read import shaping
 from dashboard.render import verdict_words
+from db import units
 from db.judge.results import BuildSide, CaseKey
-from db.judge.vocabulary import Metric
 from db.metrics.groups import row_dicts
 from db.records.strategies import EAGER
-from db.wording import units
+from db.records.vocabulary import Metric
 
 SIDES = ("base", "head")
 # The column of a trials frame that holds a metric trial by trial, and what it is divided by for the axis.

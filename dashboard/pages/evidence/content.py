@@ -18,12 +18,12 @@ from dashboard.read.policy import policy_in_force
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import theme
 from dashboard.render.verdict_words import interval_title
+from db import units
+from db.columns.metrics import HISTORY_METRICS, METRICS
 from db.judge.results import BuildSide, CaseKey, Row
-from db.judge.vocabulary import Metric
 from db.queries.filters import Filters
 from db.records.strategies import EAGER
-from db.wording import units
-from db.wording.metrics import HISTORY_METRICS, METRICS
+from db.records.vocabulary import Metric
 
 _MEANS = " (the table has the geometric mean of those compared)"
 

@@ -13,9 +13,9 @@ import pandas as pd
 from dashboard.charts import point_names, style
 from dashboard.read import shaping
 from dashboard.render import theme
+from db import units
 from db.metrics.groups import row_dicts
-from db.wording import units
-from db.wording.marks import timing_text
+from db.records.marks import timing_text
 
 Case = dict[str, Any]
 NO_NUMBER = "no number"

@@ -19,11 +19,11 @@ from dashboard.read.shaping import asides, not_applicable
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import theme
 from dashboard.render.published_lines import PUBLISHED_TITLE, published_lines
+from db import units
 from db.judge.compare.noise_floor import NoiseFloor
 from db.metrics.case_modes import choose_modes
 from db.metrics.groups import row_dicts
 from db.records.strategies import EAGER, sort_key
-from db.wording import units
 
 _TOOLTIP_HAS_IT = "Where a name has no room, the tooltip has it."
 GOALS = {"latency": "Latency", "steps": "A number of steps", "memory": "Memory"}

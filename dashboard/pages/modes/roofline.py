@@ -18,8 +18,8 @@ from dashboard.pages import parts
 from dashboard.pages.cases import CASE
 from dashboard.pages.parts import Chart, Column, Part
 from dashboard.render import theme
+from db import units
 from db.records.strategies import EAGER
-from db.wording import units
 
 _COLUMNS = {
     **CASE,

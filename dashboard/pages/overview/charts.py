@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 
 from dashboard.charts import style
-from db.wording import units
+from db import units
 
 _ROW, _LANE = 34, 14
 # Rows of many workloads move together: what stands below the chart is not screens away, and names still fit.

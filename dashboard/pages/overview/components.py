@@ -21,8 +21,8 @@ from dashboard.read.shaping import BUILD_COMPONENTS
 from dashboard.read.snapshots import Snapshot
 from dashboard.render import theme
 from dashboard.render.verdict_words import component_text, environment_diff
+from db import units
 from db.metrics.groups import row_dicts
-from db.wording import units
 
 MOST_BUILDS = 10
 """As many columns of values as can be read; the table has all."""

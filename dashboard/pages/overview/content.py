@@ -46,18 +46,18 @@ from dashboard.read.data import (
 from dashboard.read.shaping import asides, build_changes, confounded, not_applicable
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import theme
+from db import units
+from db.cause.numerics import numerics_sentence
+from db.cause.trials import step_times, why
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import VerdictError
 from db.judge.results import Comparison
 from db.metrics.groups import floats, row_dicts
 from db.queries.regressions import RegressionState
-from db.records.regressions import TriageState
 from db.records.strategies import EAGER
+from db.records.triage import TriageState
 from db.records.trial import NumericsStatus
-from db.wording import units
-from db.wording.noise import floor_sentence
-from db.wording.numerics import numerics_sentence
-from db.wording.trials import step_times, why
+from db.verdicts.noise_words import floor_sentence
 
 HISTORY = 60
 """How many runs the history of a row shows."""

@@ -11,12 +11,12 @@ import pandas as pd
 from dashboard.pages import parts
 from dashboard.pages.parts import Column, Part
 from dashboard.render import theme
+from db import units
 from db.metrics.eligibility import LeftOut
 from db.metrics.geomean import NEEDED, CaseRow, geomean, geomeans_of_rows
 from db.metrics.groups import row_dicts
 from db.records.strategies import EAGER
 from db.records.trial import Status, Task
-from db.wording import units
 
 CASE = ["workload_id", "strategy_id"]
 # Of the ninety columns of cases those that a mean needs.

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from dashboard.pages.parts import Headline, Tone
+from db import units
 from db.judge.compare.whole import counts_as_regression
 from db.judge.results import Comparison
-from db.judge.vocabulary import Metric, Verdict
-from db.wording import units
+from db.records.vocabulary import Metric, Verdict
 
 STALE_AFTER = timedelta(days=7)
 """A newest result that is older says nothing of today."""

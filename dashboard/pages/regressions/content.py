@@ -20,10 +20,10 @@ from dashboard.read.data import (
     read_trials,
 )
 from dashboard.read.snapshots import Snapshot, cached
+from db import units
+from db.columns.metrics import METRICS
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState
-from db.wording import units
-from db.wording.metrics import METRICS
 
 _NOTHING = Empty("No recorded regression fits these filters.", "Widen them here or in the sidebar.")
 _HIDDEN = "It was chosen by its link; the filters of this report leave it out of its table."

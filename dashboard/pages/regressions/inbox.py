@@ -13,13 +13,14 @@ from dashboard.pages.upgrade.tables import row_cells
 from dashboard.read.data import read_choices
 from dashboard.read.snapshots import Snapshot
 from dashboard.render import verdict_words
+from db import units
+from db.columns.metrics import METRICS
 from db.judge.compare.noise_floor import NoiseFloor
+from db.judge.compare.regressions import Regression, side_title
 from db.judge.results import BuildSide, Row
-from db.judge.vocabulary import Metric
 from db.queries.regressions import RegressionState
-from db.records.regressions import Regression, TriageState, side_title
-from db.wording import units
-from db.wording.metrics import METRICS
+from db.records.triage import TriageState
+from db.records.vocabulary import Metric
 
 Floors = Mapping[str, Sequence[NoiseFloor]]
 _MOST_NAMED = 3

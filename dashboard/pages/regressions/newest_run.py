@@ -15,12 +15,12 @@ from dashboard.pages.upgrade import tables
 from dashboard.read.data import filters_of, read_builds, read_choices, read_comparison, read_trials, recent
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import verdict_words
+from db import units
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import VerdictError
 from db.judge.results import Comparison
-from db.judge.vocabulary import Verdict
 from db.records.trial import SourceKind
-from db.wording import units
+from db.records.vocabulary import Verdict
 
 _MOST_CANDIDATES = 5
 _NO_TRIAL = Empty("No trial fits these filters.", "Widen them in the sidebar.")

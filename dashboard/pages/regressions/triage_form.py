@@ -15,8 +15,8 @@ from dashboard.render import forms as signing
 from dashboard.render.foreign_text import escaped
 from dashboard.write import triage
 from db.queries.regressions import RegressionState
-from db.records.regressions import TriageState
-from db.wording.units import plural
+from db.records.triage import TriageState
+from db.units import plural
 
 PAGE = "triage"
 _DECISION, _NAME = "triage-asked", "triage-name"

@@ -14,9 +14,9 @@ from dashboard.render import forms as telling
 from dashboard.render.foreign_text import escaped
 from dashboard.render.shell import View, strategies
 from dashboard.render.streamlit_parts import Pick
+from db import units
 from db.queries.regressions import RegressionState
-from db.records.regressions import TriageState
-from db.wording import units
+from db.records.triage import TriageState
 
 
 def draw(view: View) -> Link:

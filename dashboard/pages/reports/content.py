@@ -14,10 +14,10 @@ from dashboard.pages.parts import Column, Empty, Headline, Lines, PageContent, P
 from dashboard.read.database import opened
 from dashboard.read.snapshots import Snapshot
 from dashboard.reports.content import content_of
+from db import units
 from db.metrics.groups import row_dicts
 from db.queries.reports import find_report, report_subjects, reports_frame
 from db.records.reports import KEEP_DAYS_VARIABLE, Report
-from db.wording import units
 
 LIST, CHOSEN = "reports-table", "report"
 _COLUMNS = {

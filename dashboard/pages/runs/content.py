@@ -23,6 +23,7 @@ from dashboard.read.data import (
 from dashboard.read.database import reader
 from dashboard.read.shaping import joined, number
 from dashboard.read.snapshots import Snapshot, cached
+from db import units
 from db.judge.compare.noise_floor import NoiseFloor
 from db.metrics.groups import row_dicts
 from db.queries import schedules
@@ -30,8 +31,7 @@ from db.queries.fleet import fleet_workers, launches
 from db.records.requests import UNFINISHED, RequestSpec, RequestState, RunRequest, RunStatus
 from db.records.schedules import Firing, HostDevice, HostState, Schedule
 from db.records.trial import SourceKind
-from db.wording import units
-from db.wording.noise import floor_text
+from db.verdicts.noise_words import floor_text
 
 QUEUE, SCHEDULES, MACHINES, RUNS = "runs-queue", "runs-schedules", "runs-machines", "runs-table"
 _STATES_MEAN = (

@@ -9,9 +9,9 @@ import pandas as pd
 
 from dashboard.pages import parts
 from dashboard.pages.parts import Column, Lines, Part, informative
+from db import units
 from db.records.fleet import FleetWorker, Launch, LaunchState
 from db.records.schedules import SILENT_AFTER
-from db.wording import units
 
 WORKERS, LAUNCHES = "runs-workers", "runs-launches"
 STOPPED_WITHIN = timedelta(days=1)

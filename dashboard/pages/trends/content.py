@@ -30,6 +30,8 @@ from dashboard.read.shaping import ASIDE_COLUMNS, BUILD_COMPONENTS, asides, newe
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import theme
 from dashboard.render.published_lines import PUBLISHED_COLUMNS, PUBLISHED_TITLE, published_lines
+from db import units
+from db.columns.metrics import HISTORY_METRICS, METRICS, MetricEntry
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import VerdictError
 from db.judge.results import Comparison
@@ -37,9 +39,7 @@ from db.metrics.case_modes import with_strategies
 from db.metrics.groups import row_dicts
 from db.queries.filters import Filters
 from db.records.strategies import EAGER, sort_key
-from db.wording import units
-from db.wording.metrics import HISTORY_METRICS, METRICS, MetricEntry
-from db.wording.noise import floor_sentence
+from db.verdicts.noise_words import floor_sentence
 
 _AXIS_WORDS = {"time": "over time", "torch": "over builds"}
 _BY_TURNS = (

@@ -14,7 +14,7 @@ from dashboard.pages.trends import content
 from dashboard.render import controls, streamlit_parts
 from dashboard.render.shell import View, say_focus, strategies
 from dashboard.render.streamlit_parts import Pick
-from db.wording.metrics import METRICS
+from db.columns.metrics import METRICS
 
 _AXIS_WORDS = {"time": "Over time", "torch": "Over builds"}
 _SCALE_WORDS = {"linear": "Linear", "log": "Log"}

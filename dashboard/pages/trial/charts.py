@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from dashboard.charts import style
+from db import units
 from db.records.evidence import CompileAt
 from db.records.strategies import EAGER
-from db.wording import units
 
 MOST_SAMPLES = 900
 BINS = 40

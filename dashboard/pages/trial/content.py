@@ -32,14 +32,14 @@ from dashboard.read.data import filters_of, read_choices_on, read_newest_trials,
 from dashboard.read.shaping import newest_builds, number
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render.foreign_text import readable
+from db import units
+from db.cause.trials import trial_bound
 from db.metrics.device_times import bound_of
 from db.queries.filters import Filters
 from db.records.evidence import FailureKind
 from db.records.ids import build_identity, series_identity
+from db.records.marks import timing_text
 from db.records.trial import SourceKind, Status, StrategyKind, Trial, timing_method_of
-from db.wording import units
-from db.wording.marks import timing_text
-from db.wording.trials import trial_bound
 
 BADGES = "trial-badges"
 LIST = "trial-table"

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 
 from dashboard.pages.parts import Figure
 from dashboard.read.shaping import BUILD_COMPONENTS, flat
+from db import units
 from db.cause.compiler_change import autotuned_texts, generated_text
+from db.cause.numerics import numerics_sentence
+from db.cause.trials import measurements
 from db.metrics.summary import SampleSummary, summarize_samples
 from db.records.strategies import names_code
 from db.records.trial import (
@@ -19,9 +22,6 @@ from db.records.trial import (
     Summary,
     Trial,
 )
-from db.wording import units
-from db.wording.numerics import numerics_sentence
-from db.wording.trials import measurements
 
 
 def figures(trial: Trial) -> tuple[Figure, ...]:

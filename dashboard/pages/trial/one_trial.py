@@ -13,17 +13,9 @@ from dashboard.pages.cold_start.charts import PHASES
 from dashboard.pages.parts import Chart, Column, Group, Lines, Pairs, Part, Table, notes, titled
 from dashboard.pages.trial import charts, facts
 from dashboard.render import theme
+from db import units
 from db.cause.sentences import explained
-from db.metrics.groups import row_dicts
-from db.queries.cold_start import phases_of
-from db.records.evidence import StreamFacts
-from db.records.sampling import Profile
-from db.records.strategies import EAGER
-from db.records.trial import CompilerEvent, SourceKind, StrategyKind, Trial
-from db.wording import units
-from db.wording.marks import UNGATED_MEANS
-from db.wording.metrics import METRICS
-from db.wording.trials import (
+from db.cause.trials import (
     device_times,
     longest_rows,
     other_figures,
@@ -35,6 +27,14 @@ from db.wording.trials import (
     timing_finding,
     work_text,
 )
+from db.columns.metrics import METRICS
+from db.metrics.groups import row_dicts
+from db.queries.cold_start import phases_of
+from db.records.evidence import StreamFacts
+from db.records.marks import UNGATED_MEANS
+from db.records.sampling import Profile
+from db.records.strategies import EAGER
+from db.records.trial import CompilerEvent, SourceKind, StrategyKind, Trial
 
 _NOT_MEASURED = "Not measured."
 _EVENT = {

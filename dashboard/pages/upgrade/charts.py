@@ -10,11 +10,11 @@ import pandas as pd
 
 from dashboard.charts import style
 from dashboard.render import theme, verdict_words
+from db import units
 from db.judge.results import Comparison, Row
-from db.judge.vocabulary import Metric, Verdict
-from db.wording import units
-from db.wording import verdicts as wording
-from db.wording.marks import timing_text
+from db.judge.words import verdicts as wording
+from db.records.marks import timing_text
+from db.records.vocabulary import Metric, Verdict
 
 MOST_ROWS = 60
 """More cases cannot be read on paper; the table has all."""

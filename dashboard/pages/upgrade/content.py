@@ -46,18 +46,18 @@ from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import verdict_words
 from dashboard.render.verdict_words import interval_title
 from dashboard.write import sign_offs
+from db import units
 from db.cause.compiler_change import SourceChange
+from db.columns.metrics import METRICS
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.whole import sentences
 from db.judge.results import CaseKey, Comparison, Row
-from db.judge.vocabulary import Metric, Verdict
+from db.judge.words import verdicts as wording
 from db.queries.causes import Case
 from db.queries.regressions import RegressionState
+from db.records.marks import bound_word
 from db.records.reports import SignOff
-from db.wording import units
-from db.wording import verdicts as wording
-from db.wording.marks import bound_word
-from db.wording.metrics import METRICS
+from db.records.vocabulary import Metric, Verdict
 
 LONGEST_LINE = 300
 """As much of one text as a report shows."""

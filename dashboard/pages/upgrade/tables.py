@@ -11,15 +11,15 @@ import pandas as pd
 from dashboard.pages import parts
 from dashboard.pages.parts import Column, Part, Tone
 from dashboard.render import verdict_words
+from db import units
+from db.columns.metrics import COUNTED_METRICS, METRICS
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.results import Comparison, LatencyChange, LeftOut, Row
-from db.judge.vocabulary import COUNTED_METRICS, Metric, Verdict
+from db.judge.words import verdicts as wording
+from db.records.marks import bound_cell, bound_word
 from db.records.strategies import sort_key
-from db.wording import units
-from db.wording import verdicts as wording
-from db.wording.marks import bound_cell, bound_word
-from db.wording.metrics import METRICS
-from db.wording.noise import floor_cell
+from db.records.vocabulary import Metric, Verdict
+from db.verdicts.noise_words import floor_cell
 
 CASE_COLUMNS = (
     *("metric", "base", "head", "change", "interval", "q", "verdict", "moved", "trials", "reason"),

@@ -14,9 +14,8 @@ from dashboard.read.data import filters_of, read_builds, read_comparison
 from dashboard.render import controls, elements, streamlit_parts
 from dashboard.render.shell import View
 from dashboard.render.streamlit_parts import Pick
+from db.columns.metrics import MEASURED_METRICS, METRICS
 from db.judge.compare.sides import VerdictError
-from db.judge.vocabulary import MEASURED_METRICS
-from db.wording.metrics import METRICS
 
 _METRICS = {metric.value: METRICS[metric].name for metric in MEASURED_METRICS}
 _TOP = ("verdict", "sentences", "recorded", "not-filed", "figures")

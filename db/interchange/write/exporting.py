@@ -11,19 +11,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from db import units
 from db.engine.session import Database
 from db.errors import CompilewatchError
 from db.interchange.files import trial_jsonl
 from db.interchange.files.bulk import without_cycle_collection
 from db.interchange.write import flat, oss_v3_export
 from db.interchange.write.flat import figures
+from db.interchange.write.markdown_cells import escaped_text
 from db.queries.filters import Filters
 from db.queries.records import Stack
 from db.queries.trial_export import TrialBatch, trial_batches, trial_lines
+from db.records.marks import origin_mark
 from db.records.trial import SourceKind
-from db.wording import units
-from db.wording.markdown_cells import escaped_text
-from db.wording.marks import origin_mark
 
 # Markdown for issues and pull requests: one table row per trial, in the units people read.
 

@@ -15,11 +15,11 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, BinaryIO
 
+from db.interchange.write.csv_cells import harmless
 from db.queries.records import Stack
 from db.queries.trial_export import TrialBatch
 from db.records.samples import percentile_ns
 from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, Summary, Trial
-from db.wording.csv_cells import harmless
 
 _TEXT = (
     "trial_id", "run_id", "suite", "label", "source_kind", "source_name", "machine_id", "machine", "device",

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from db.interchange.write.flat import KINDS, Column, FlatColumns
 from db.queries.trial_export import TrialBatch
-from db.store.trial_rows import SAMPLE_KINDS
+from db.tables.trials import SAMPLE_KINDS
 
 ROWS_PER_GROUP = 2_000
 _TYPES: dict[str, Any] = {

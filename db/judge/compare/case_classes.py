@@ -14,9 +14,9 @@ import numpy as np
 from pandas import DataFrame
 
 from db.judge.policy import Policy
-from db.judge.vocabulary import Bound, Metric
 from db.metrics.eligibility import positive
 from db.metrics.groups import Bools, Floats, Groups, Ints
+from db.records.vocabulary import Bound, Metric
 
 ONE_CLASS = 0
 """The class of a CPU's cases, and of those on a GPU that were not timed on both clocks."""

@@ -15,9 +15,9 @@ from pandas import DataFrame, Series
 from db.judge.compare.sides import as_text, plain_settings
 from db.judge.policy import Policy
 from db.judge.results import CaseKey, LeftOut
-from db.judge.vocabulary import CauseClass, Verdict
 from db.metrics.groups import Ints
-from db.wording.units import words
+from db.records.vocabulary import CauseClass, Verdict
+from db.units import words
 
 CONDITIONS = (
     *("device", "device_name", "machine", "threads", "workload_version", "task", "batch_size", "shape"),

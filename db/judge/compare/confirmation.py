@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from db.columns.metrics import higher_is_better
 from db.judge.compare.whole import counts_as_regression
 from db.judge.policy import Policy
 from db.judge.results import CaseKey, Comparison, Result, Row
-from db.judge.vocabulary import CauseClass, Metric, Verdict, higher_is_better
-from db.wording.sentences import not_reproduced
+from db.judge.words.sentences import not_reproduced
+from db.records.vocabulary import CauseClass, Metric, Verdict
 
 
 class Outcome(StrEnum):

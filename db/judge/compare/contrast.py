@@ -13,7 +13,7 @@ from db.metrics.groups import Bools, Floats, Ints, numbered
 @dataclass(frozen=True)
 class Observations:
     """Trials of matched cases, one entry per trial. `side` is 0 (base) or 1 (head); `run` numbers the runs,
-    those that took turns as one (`db.judge.history.sequence`); `order` sorts trials in time; `x` is a log
+    those that took turns as one (`db.judge.sequence`); `order` sorts trials in time; `x` is a log
     value,
     never NaN.
     """

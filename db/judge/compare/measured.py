@@ -11,11 +11,11 @@ from pandas import DataFrame
 from db.judge.compare.comparable import comparable_timing
 from db.judge.compare.contrast import Observations
 from db.judge.compare.noise import Past
-from db.judge.history.sequence import occasions
-from db.judge.vocabulary import Metric
+from db.judge.sequence import occasions
 from db.metrics.controls import is_eager
 from db.metrics.eligibility import passed_mask, positive, suspect_mask
 from db.metrics.groups import Bools, Floats, Ints, floats
+from db.records.vocabulary import Metric
 
 LOG_VALUE_COLUMNS = (
     *("strategy_kind", "status", "numerics_status", "suspect"),

@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from db.judge.history.change_points import spread_within
+from db.judge.change_points import spread_within
 from db.judge.policy import HistoryPolicy, Policy
 from db.metrics.groups import Bools, Floats, Ints, numbered
 
@@ -132,7 +132,7 @@ class _KnownSpreads:
         self._known: dict[bytes, tuple[float, float]] = {}
 
     def of(self, points: Floats) -> list[tuple[float, float]]:
-        """As `db.judge.history.change_points.spread_within`."""
+        """As `db.judge.change_points.spread_within`."""
         keys = [row.tobytes() for row in points]
         spreads = {key: spread for key in keys if (spread := self._known.get(key)) is not None}
         new = [place for place, key in enumerate(keys) if key not in spreads]

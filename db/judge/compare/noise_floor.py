@@ -16,10 +16,10 @@ from pandas import DataFrame
 from db.judge.compare.case_classes import bounds_of
 from db.judge.compare.significance import Z_LEVEL, Z_POWER
 from db.judge.policy import Policy
-from db.judge.vocabulary import Bound
 from db.metrics.eligibility import passed_mask, positive, suspect_mask
 from db.metrics.groups import Floats, Groups, Present, equal_to
 from db.records.trial import TimingMethod
+from db.records.vocabulary import Bound
 
 VALIDATION_SUITE = "validate"
 MIN_PROCESSES = 3

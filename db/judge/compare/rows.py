@@ -9,6 +9,7 @@ from typing import Any
 
 from pandas import DataFrame
 
+from db.columns.metrics import MEASURED_METRICS, METRIC_UNITS, SUMMARY_COLUMNS, higher_is_better
 from db.judge.compare.case_classes import Canaries
 from db.judge.compare.counts import Counted
 from db.judge.compare.judgement import MetricDecisions, Tested
@@ -16,20 +17,9 @@ from db.judge.compare.significance import interval, smallest_visible_change
 from db.judge.compare.who_moved import Parts, cause_of, machine_explains, moved_on, relative
 from db.judge.policy import Policy
 from db.judge.results import CaseKey, Clock, Row
-from db.judge.vocabulary import (
-    MEASURED_METRICS,
-    METRIC_UNITS,
-    SUMMARY_COLUMNS,
-    Bound,
-    CauseClass,
-    Design,
-    Metric,
-    Verdict,
-    WhoMoved,
-    higher_is_better,
-)
+from db.judge.words import sentences
 from db.metrics.groups import Floats, Ints, equal_to, floats
-from db.wording import sentences
+from db.records.vocabulary import Bound, CauseClass, Design, Metric, Verdict, WhoMoved
 
 NEVER = "never"
 _MOVED = (Verdict.REGRESSED, Verdict.IMPROVED)

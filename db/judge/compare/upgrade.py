@@ -10,6 +10,7 @@ from functools import cache, partial
 import numpy as np
 from pandas import DataFrame, array
 
+from db.columns.metrics import MEASURED_METRICS
 from db.judge.compare.advice import advice, trial_seconds
 from db.judge.compare.case_classes import canary_changes, case_bounds, class_numbers
 from db.judge.compare.comparable import GPU_METHODS, MatchedCases, comparable_timing, match_cases
@@ -40,13 +41,13 @@ from db.judge.compare.who_moved import Parts
 from db.judge.compare.whole import overall_verdict, sentences
 from db.judge.policy import Policy
 from db.judge.results import Comparison, GeomeanChange, LatencyChange, Row
-from db.judge.vocabulary import MEASURED_METRICS, Bound, Metric
 from db.metrics import special
 from db.metrics.cases import case_values
 from db.metrics.controls import is_eager
 from db.metrics.geomean import matched_geomeans
 from db.metrics.groups import Bools, Floats, Ints, equal_to
 from db.records.trial import StrategyKind
+from db.records.vocabulary import Bound, Metric
 
 # By how much a metric changed over all matched cases together: one geometric mean with its interval.
 

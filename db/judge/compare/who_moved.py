@@ -14,8 +14,8 @@ import numpy as np
 
 from db.judge.compare.judgement import MetricDecisions, Tested
 from db.judge.results import Clock
-from db.judge.vocabulary import Bound, CauseClass, Metric, WhoMoved
 from db.metrics.groups import Bools, Floats
+from db.records.vocabulary import Bound, CauseClass, Metric, WhoMoved
 
 _MOVED = {
     (True, True): WhoMoved.BOTH,

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Sequence
 
 from db.judge.policy import Policy
 from db.judge.results import Comparison, Row
-from db.judge.vocabulary import CauseClass, Metric, Verdict, WhoMoved
+from db.judge.words import sentences as words
 from db.records.trial import StrategyKind
-from db.wording import sentences as words
+from db.records.vocabulary import CauseClass, Metric, Verdict, WhoMoved
 
 TIMED = (Metric.LATENCY, Metric.SPEEDUP)
 _RATIOS = (Metric.SPEEDUP, Metric.DEVICE_SPEEDUP, Metric.BREAK_EVEN)

@@ -22,14 +22,14 @@ from db.judge.compare.counts import (
 )
 from db.judge.compare.sides import COMPONENTS, NOT_THE_BUILDS_FAULT
 from db.judge.history.events import changed_between, labels
-from db.judge.history.sequence import in_reading_order
 from db.judge.policy import Policy
 from db.judge.results import ChangeEvent
-from db.judge.vocabulary import Metric, Verdict
+from db.judge.sequence import in_reading_order
 from db.metrics.eligibility import failure_kinds, passed_mask, without_canaries
 from db.metrics.groups import floats
 from db.records.ids import identity
 from db.records.trial import FailureKind
+from db.records.vocabulary import Metric, Verdict
 
 _Case = tuple[str, str]
 _MOVED = (Verdict.REGRESSED, Verdict.IMPROVED)

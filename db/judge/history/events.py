@@ -11,15 +11,16 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
+from db.columns.metrics import higher_is_better
+from db.judge.change_points import Boundary, examine_boundary
 from db.judge.compare.sides import COMPONENTS, as_text
-from db.judge.history.change_points import Boundary, examine_boundary
-from db.judge.history.modes import is_flip
 from db.judge.history.stretches import Stretch
+from db.judge.modes import is_flip
 from db.judge.policy import HistoryPolicy
 from db.judge.results import ChangeEvent
-from db.judge.vocabulary import Metric, Verdict, higher_is_better
+from db.judge.words.sentences import announced, withdrawn
 from db.records.ids import identity
-from db.wording.sentences import announced, withdrawn
+from db.records.vocabulary import Metric, Verdict
 
 
 def change_events(

@@ -9,18 +9,19 @@ from fnmatch import fnmatchcase
 
 from pandas import DataFrame
 
+from db.columns.metrics import MEASURED_METRICS, SUMMARY_COLUMNS
 from db.judge.compare.who_moved import TIMES, machine_explains
 from db.judge.history.counts import exact_events
 from db.judge.history.releases import Compare, release_events
-from db.judge.history.sequence import builds_interleaved, release_order
 from db.judge.history.series import judge_series
 from db.judge.policy import Policy
 from db.judge.results import ChangeEvent, Result
-from db.judge.vocabulary import MEASURED_METRICS, SUMMARY_COLUMNS, CauseClass, Metric, Verdict
+from db.judge.sequence import builds_interleaved, release_order
 from db.metrics.trend import series_points
 from db.records.ids import identity
 from db.records.trial import StrategyKind
-from db.wording.units import words
+from db.records.vocabulary import CauseClass, Metric, Verdict
+from db.units import words
 
 # One event for series that move together: events of one machine, one direction, at one build.
 

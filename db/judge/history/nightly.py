@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from db.judge.history.change_points import (
+from db.judge.change_points import (
     Boundary,
     boundaries,
     candidates,

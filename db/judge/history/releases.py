@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from pandas import DataFrame
 
 from db.judge.compare.sides import Selection, VerdictError
-from db.judge.history.sequence import builds_interleaved, release_order
 from db.judge.results import ChangeEvent, Comparison, Result, Row
-from db.judge.vocabulary import Metric, Verdict
+from db.judge.sequence import builds_interleaved, release_order
 from db.records.ids import identity
+from db.records.vocabulary import Metric, Verdict
 
 Compare = Callable[[Selection, Selection], Comparison]
 """The verdict on the second side against the first; raises VerdictError where there is none."""

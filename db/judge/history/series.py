@@ -8,24 +8,19 @@ import math
 import numpy as np
 from pandas import DataFrame
 
+from db.columns.metrics import higher_is_better
+from db.judge.change_points import Boundary, autocorrelation, boundaries, noise_scale, robust_deviation
 from db.judge.compare.sides import as_text
-from db.judge.history.change_points import (
-    Boundary,
-    autocorrelation,
-    boundaries,
-    noise_scale,
-    robust_deviation,
-)
 from db.judge.history.events import change_events, evidence_against, in_place_of, withdrawal
-from db.judge.history.modes import two_modes
 from db.judge.history.nightly import NightlyBoundaries, nightly_boundaries
 from db.judge.history.stretches import Cut, Stretch, cut_stretches, find_cuts, points_of_build
+from db.judge.modes import two_modes
 from db.judge.policy import HistoryPolicy, Policy
 from db.judge.results import ChangeEvent, Result
-from db.judge.vocabulary import Metric, Verdict, higher_is_better
+from db.judge.words.sentences import drifted
 from db.metrics import special
 from db.metrics.groups import Bools, Floats, Ints
-from db.wording.sentences import drifted
+from db.records.vocabulary import Metric, Verdict
 
 # Slow drift against a pinned reference: what no comparison of neighbours sees.
 

@@ -8,16 +8,16 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from rich.table import Table
 from rich.text import Text
 
+from db.columns.metrics import BY_COLUMN, METRICS
+from db.interchange.write.markdown_cells import escaped_text
 from db.judge.policy import Policy, policy_entries
 from db.judge.results import Comparison, LeftOut, Row
 from db.judge.targets import AT_LEAST, TargetCheck
-from db.judge.vocabulary import Metric, Verdict
+from db.judge.words.verdicts import row_verdict, worst_first
 from db.queries.regressions import RegressionState
-from db.records.regressions import TriageState
-from db.wording.markdown_cells import escaped_text
-from db.wording.metrics import BY_COLUMN, METRICS
-from db.wording.units import MISSING, NEVER, TWO_TRIALS, count, level, percent, plural, ratio, words
-from db.wording.verdicts import row_verdict, worst_first
+from db.records.triage import TriageState
+from db.records.vocabulary import Metric, Verdict
+from db.units import MISSING, NEVER, TWO_TRIALS, count, level, percent, plural, ratio, words
 from runner.cli.output.tables import marked, plain_table
 
 # Targets in words: which are missed, which cannot be checked.

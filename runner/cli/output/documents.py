@@ -12,7 +12,7 @@ from pydantic_core import to_json
 
 from db.errors import CONTROLS
 from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, SPEEDUP_COLUMNS
-from db.wording.units import NEVER
+from db.units import NEVER
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -12,16 +12,16 @@ from pandas import DataFrame
 from rich.table import Table
 from rich.text import Text
 
+from db.columns.metrics import BY_COLUMN, METRICS
 from db.judge.history.releases import ReleaseStep
 from db.judge.history.series import SeriesHistory
 from db.judge.policy import Policy
 from db.judge.results import ChangeEvent
 from db.judge.targets import AT_LEAST, Forecast, Target, forecast_crossing
-from db.judge.vocabulary import Metric, Verdict
+from db.judge.words.verdicts import marked
 from db.metrics.groups import floats
-from db.wording.metrics import BY_COLUMN, METRICS
-from db.wording.units import MISSING, interval, moment, percent, plural, words
-from db.wording.verdicts import marked
+from db.records.vocabulary import Metric, Verdict
+from db.units import MISSING, interval, moment, percent, plural, words
 from runner.cli.output.tables import plain_table
 
 # The targets of one series, and when a trend will cross them.

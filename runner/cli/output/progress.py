@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from db.engine.session import Database
 from db.records.trial import Status, Trial
-from db.wording.units import duration, words
+from db.units import duration, words
 from runner.cli.output.tables import PlainConsole
 from runner.config.settings import Settings
 from runner.plan.durations import Case, Durations

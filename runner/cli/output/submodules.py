@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 
 from db.records.trial import Trial
-from db.wording.units import count, duration
+from db.units import count, duration
 from runner.cli.output.tables import plain_table
 
 _SCOPE = "submodule:"

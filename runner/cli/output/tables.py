@@ -16,9 +16,9 @@ from rich.text import Text
 from db.errors import printable
 from db.judge.results import CaseKey, LeftOut
 from db.metrics.controls import Control
+from db.records.marks import origin_mark, timing_text
 from db.records.trial import StrategyKind
-from db.wording.marks import origin_mark, timing_text
-from db.wording.units import MISSING, TWO_TRIALS, count, duration, interval, ratio, size, steps, words
+from db.units import MISSING, TWO_TRIALS, count, duration, interval, ratio, size, steps, words
 
 if TYPE_CHECKING:
     from runner.plan.plan import NotApplicable

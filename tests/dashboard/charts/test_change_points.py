@@ -15,10 +15,10 @@ from dashboard.read.shaping import with_labels
 from db.engine.session import Database, open_database
 from db.judge.history.series import judge_series
 from db.judge.policy import Policy
-from db.judge.vocabulary import Metric
 from db.metrics.trend import series_points
 from db.queries.trials import trials_frame
 from db.records.trial import Trial
+from db.records.vocabulary import Metric
 from db.store.trials import save_trials
 from tests.builders import make_build, make_device_state, make_history
 from tests.dashboard.conftest import DATABASE, Store, opened, texts

@@ -21,6 +21,7 @@ from dashboard.pages.overview import charts as speedups
 from dashboard.pages.trial import charts as samples
 from dashboard.read.shaping import build_changes, build_names, confounded, with_labels, with_phases
 from dashboard.render import theme
+from db.columns.metrics import HISTORY_METRICS, METRICS
 from db.engine.session import open_database
 from db.metrics.case_modes import mode_options
 from db.metrics.cases import summarize_cases
@@ -31,7 +32,6 @@ from db.metrics.trend import series_points
 from db.queries.cold_start import cold_starts
 from db.queries.facets import builds
 from db.queries.trials import trials_frame
-from db.wording.metrics import HISTORY_METRICS, METRICS
 
 VEGA_LITE = Draft7Validator(alt.load_schema())
 STRATEGIES = ("eager", "default", "max-autotune")

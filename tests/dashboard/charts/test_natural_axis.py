@@ -18,13 +18,13 @@ from dashboard.pages.trends import content as trends
 from dashboard.read.data import filters_of, read_choices, read_comparison
 from dashboard.read.snapshots import Snapshot
 from dashboard.reports.freeze import freeze_link
+from db import units
 from db.engine.session import open_database
-from db.judge.history.sequence import builds_interleaved
-from db.judge.vocabulary import Metric
+from db.judge.sequence import builds_interleaved
 from db.metrics.trend import series_points
 from db.queries.trials import trials_frame
 from db.records.trial import Trial
-from db.wording import units
+from db.records.vocabulary import Metric
 from tests.builders import START, make_history
 from tests.dashboard.conftest import DATABASE, Store, opened, texts
 

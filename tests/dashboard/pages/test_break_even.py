@@ -13,8 +13,8 @@ from dashboard.pages.break_even import content as break_even
 from dashboard.pages.parts import Chart, Lines, PageContent, Table
 from dashboard.read.data import filters_of, read_cases, read_choices
 from dashboard.read.snapshots import Snapshot
+from db import units
 from db.records.trial import Trial
-from db.wording import units
 from runner.cli.app import app as command_line
 from runner.cli.front import exit_code_of
 from tests.builders import MS, SECOND, make_history, make_trial

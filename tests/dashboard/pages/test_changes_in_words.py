@@ -8,10 +8,11 @@ import pytest
 
 from dashboard.pages.upgrade import tables as upgrade_rows
 from dashboard.render import verdict_words
+from db import units
+from db.columns.metrics import METRIC_UNITS
 from db.judge.results import CaseKey, Row
-from db.judge.vocabulary import METRIC_UNITS, Design, Metric, Verdict
-from db.wording import units
-from db.wording.sentences import moved
+from db.judge.words.sentences import moved
+from db.records.vocabulary import Design, Metric, Verdict
 
 
 def _row(

@@ -17,7 +17,7 @@ from db.queries.facets import builds, machines
 from db.queries.regressions import standing_regressions
 from db.records.trial import Build, Machine, Trial
 from db.store.regressions import record_comparison
-from db.wording.units import MISSING
+from db.units import MISSING
 from tests.builders import START, make_build, make_machine, make_trial
 from tests.dashboard.conftest import Store, opened, texts
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history

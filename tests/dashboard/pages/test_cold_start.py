@@ -15,13 +15,13 @@ from dashboard.pages.parts import Chart, Table
 from dashboard.read.data import read_choices
 from dashboard.read.shaping import with_phases
 from dashboard.read.snapshots import Snapshot
+from db import units
 from db.engine.session import open_database
 from db.interchange.read.importing import import_paths
 from db.queries.cold_start import PHASES as MEASURED
 from db.queries.cold_start import cold_starts
 from db.queries.trials import trials_frame
 from db.records.trial import ColdStart, NumericsStatus
-from db.wording import units
 from tests.builders import make_history, make_imported, make_numerics, make_trial
 from tests.dashboard.conftest import DATABASE, Store, opened, texts
 from tests.db.interchange.trace_logs import whole_recording

@@ -13,14 +13,14 @@ from dashboard.pages.modes import charts as heat_map
 from dashboard.read.shaping import with_labels
 from dashboard.reports.freeze import freeze_link
 from dashboard.reports.page import render
+from db import units
 from db.engine.session import open_database
 from db.judge.compare.upgrade import compare_builds
 from db.metrics.cases import summarize_cases
 from db.metrics.trend import series_points
-from db.queries.sides import resolve_side
 from db.queries.trials import trials_frame
 from db.store.regressions import record_comparison
-from db.wording import units
+from db.verdicts.sides import resolve_side
 from tests.builders import START, make_gated_history, make_history, make_machine
 from tests.dashboard.conftest import DATABASE, Store, opened, texts
 

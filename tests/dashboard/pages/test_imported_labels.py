@@ -17,9 +17,9 @@ from dashboard.render import verdict_words
 from dashboard.reports.sections import sections
 from db.engine.session import open_database
 from db.judge.compare.upgrade import compare_builds
-from db.queries.sides import resolve_side
 from db.queries.trials import trials_frame
 from db.records.trial import Source, SourceKind, Task, Trial
+from db.verdicts.sides import resolve_side
 from tests.builders import START, make_history, make_imported, make_workload
 from tests.dashboard.asking import ask
 from tests.dashboard.conftest import DATABASE, Store, opened, texts

@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 
 from dashboard.api.routes import routes
 from dashboard.links.links import Link, Page
-from db.wording.units import MISSING
+from db.units import MISSING
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
 from tests.dashboard.asking import ask

@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 
 from dashboard.api.routes import routes
 from dashboard.links.links import Link, Page
-from db.wording import units
+from db import units
 from runner.cli.app import app as command_line
 from runner.cli.front import exit_code_of
 from tests.builders import MS, SECOND, START, make_machine, make_trial

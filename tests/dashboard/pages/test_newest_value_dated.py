@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from dashboard.links.links import Link, Page, href
 from dashboard.reports.freeze import freeze_link
-from db.wording import units
+from db import units
 from tests.builders import START, make_history
 from tests.dashboard.conftest import Store, opened
 

@@ -39,17 +39,18 @@ from dashboard.pages.upgrade.pair import with_builds
 from dashboard.read.data import filters_of, newest_build, read_builds, read_choices
 from dashboard.read.database import close_databases
 from dashboard.read.snapshots import Snapshot
+from db import units
+from db.columns.metrics import METRICS
 from db.engine.session import Database, open_database
+from db.judge.compare.regressions import TriageEvent
 from db.judge.compare.sides import Selection
-from db.judge.gateway import compare
 from db.metrics.geomean import geomean
 from db.queries.regressions import standing_regressions
-from db.records.regressions import TriageEvent, TriageState
+from db.records.triage import TriageState
 from db.records.trial import Trial
 from db.store.regressions import record_comparison, triage
 from db.store.trials import save_trials, start_run
-from db.wording import units
-from db.wording.metrics import METRICS
+from db.verdicts.gateway import compare
 from tests.builders import MS, SECOND, START, make_cold_start, make_trial
 from tests.dashboard.conftest import DATABASE
 from tests.dashboard.pages.page_numbers import (

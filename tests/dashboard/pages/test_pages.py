@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from dashboard.links.links import Link, Page, keys_of
+from db import units
 from db.engine.session import open_database
 from db.judge.policy import Policy
 from db.queries.facets import machines
 from db.records.trial import CacheState, Task
-from db.wording import units
 from tests.builders import make_history, make_strategy
 from tests.dashboard.conftest import OpenPage, Store, opened, texts
 

@@ -21,7 +21,7 @@ from dashboard.reports.content import Chart, Figures, Lines, Section, Table
 from dashboard.reports.freeze import freeze_link
 from dashboard.reports.page import render
 from dashboard.reports.sections import sections
-from db.wording import units
+from db import units
 from tests.dashboard.conftest import opened
 
 pytestmark = pytest.mark.usefixtures("recorded_here")

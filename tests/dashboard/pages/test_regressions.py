@@ -18,8 +18,9 @@ from dashboard.pages.regressions.inbox import first_names, name, web_link
 from dashboard.reports.freeze import freeze_link
 from dashboard.write import triage
 from db.engine.session import open_database
+from db.judge.compare.regressions import TriageEvent
 from db.queries.regressions import RegressionState, standing_regressions
-from db.records.regressions import TriageEvent, TriageState
+from db.records.triage import TriageState
 from db.store.regressions import record_comparison
 from db.store.regressions import triage as store_triage
 from tests.builders import START

@@ -21,10 +21,10 @@ from dashboard.render.verdict_words import SIDES_HELP
 from db.engine.session import open_database
 from db.judge.compare.upgrade import compare_builds
 from db.judge.policy import Policy
-from db.judge.vocabulary import Metric, Verdict
 from db.queries.facets import builds, machines
 from db.queries.filters import Filters
 from db.queries.trials import trials_frame
+from db.records.vocabulary import Metric, Verdict
 from tests.builders import MS, START, make_build, make_history
 from tests.dashboard.conftest import DATABASE, OpenPage, Store, opened, texts
 

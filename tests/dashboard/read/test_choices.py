@@ -8,11 +8,11 @@ from pathlib import Path
 
 from dashboard.read.choices import Choices, KnownBuilds, choices
 from dashboard.render.theme import ordered
+from db import units
 from db.engine.session import Database, open_database
 from db.queries.facets import builds, machines, runs, strategies, suites, workloads
 from db.queries.offered import offered
 from db.store.trials import save_trials
-from db.wording import units
 from tests.builders import START, make_build, make_history, make_imported, make_machine, make_trial
 
 NEWEST = 3

@@ -15,7 +15,7 @@ from dashboard.links.links import Link, Page
 from dashboard.pages.overview import charts as speedups
 from dashboard.pages.parts import Chart, Table, texts
 from dashboard.render.exporting import Origin, file_name, formats_of
-from db.wording import units
+from db import units
 
 AT = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
 ORIGIN = Origin(

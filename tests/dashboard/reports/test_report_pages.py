@@ -17,8 +17,8 @@ from dashboard.reports.content import Content, Figures, Lines, Table
 from dashboard.reports.freeze import freeze_link
 from dashboard.reports.page import render
 from dashboard.write import sign_offs
+from db import units
 from db.records.reports import Decision
-from db.wording import units
 from tests.dashboard.conftest import opened
 from tests.dashboard.reports.test_reports import check_page
 

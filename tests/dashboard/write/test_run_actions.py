@@ -14,6 +14,7 @@ from dashboard.reports.content import Table
 from dashboard.reports.freeze import freeze_link
 from dashboard.reports.page import render
 from dashboard.write import run_actions
+from db import units
 from db.engine.session import open_database
 from db.errors import ConfigError, NotFoundError
 from db.judge.compare.noise_floor import VALIDATION_SUITE
@@ -22,7 +23,6 @@ from db.queries.schedules import requests, schedules
 from db.records.requests import RequestKind, RequestSpec, RequestState
 from db.records.schedules import SILENT_AFTER, HostDevice, HostState, Schedule, ScheduleSpec
 from db.store.schedules import note_next_runs, save_host, save_schedule
-from db.wording import units
 from tests.builders import MS, START, make_history, make_trial
 from tests.dashboard.conftest import Store, opened, texts
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from db.engine.backup import restore
 from db.engine.migrations import HEAD, VERSION_TABLE
 from db.engine.session import Database, open_database
 from db.errors import DatabaseError
 from db.queries.integrity import find_damage
 from db.queries.trials import trial_records
 from db.records.trial import Trial, parse_trial
+from db.store.backup import restore
 
 SCHEMAS = Path(__file__).parents[1] / "schemas"
 FILES = sorted(SCHEMAS.glob("*.db"))

@@ -18,15 +18,15 @@ from db.interchange.read.formats import JOB_READERS, Format
 from db.interchange.read.importing import import_paths
 from db.interchange.write.exporting import export
 from db.judge.compare.upgrade import compare_builds
-from db.judge.vocabulary import Verdict
 from db.metrics.cases import summarize_cases
 from db.metrics.trend import series_points
 from db.queries.facets import runs
 from db.queries.filters import Filters
-from db.queries.sides import resolve_side
 from db.queries.trials import trial_records, trials_frame
 from db.records.trial import SourceKind, Strategy, Workload
+from db.records.vocabulary import Verdict
 from db.store.trials import save_trials
+from db.verdicts.sides import resolve_side
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
 from tests.builders import START, make_trial

@@ -20,13 +20,13 @@ from db.interchange.files.options import ImportOptions
 from db.interchange.read.importing import import_paths
 from db.interchange.write.exporting import ExportFormat, export
 from db.interchange.write.flat import KINDS
+from db.interchange.write.markdown_cells import escaped_text
 from db.queries.filters import Filters
 from db.queries.trial_export import trial_lines
 from db.queries.trials import COLUMNS, trial_records, trials_frame
 from db.records.trial import Build, SourceKind, Status, Summary, Trial, parse_trial
 from db.store.trials import save_trials
 from db.tables.trials import METADATA
-from db.wording.markdown_cells import escaped_text
 from tests.builders import MS, START, make_imported, make_trial, make_workload
 from tests.record_strategies import trials as random_trials
 

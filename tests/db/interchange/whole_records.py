@@ -15,7 +15,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from db import units
+from db.interchange.write.csv_cells import harmless
 from db.interchange.write.flat import KINDS
+from db.interchange.write.markdown_cells import escaped_text
 from db.interchange.write.parquet import ROWS_PER_GROUP, SCHEMA
 from db.records.fields import INT64_MAX
 from db.records.ids import (
@@ -27,10 +30,7 @@ from db.records.ids import (
 )
 from db.records.samples import percentile_ns
 from db.records.trial import ColdStart, CompilerEvent, CompilerFacts, Memory, SourceKind, Summary, Trial
-from db.store.trial_rows import SAMPLE_KINDS
-from db.wording import units
-from db.wording.csv_cells import harmless
-from db.wording.markdown_cells import escaped_text
+from db.tables.trials import SAMPLE_KINDS
 
 
 def flat_row(trial: Trial) -> dict[str, Any]:

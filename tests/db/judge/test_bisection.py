@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from db.judge.bisection import Bracket, Place, has_moved, most_builds, place_of, search
 from db.judge.results import CaseKey, Row
-from db.judge.vocabulary import Design, Metric, Verdict
+from db.records.vocabulary import Design, Metric, Verdict
 
 CASE = CaseKey(workload="mlp", strategy="default", workload_id="w", strategy_id="s")
 

@@ -11,7 +11,7 @@ from db.judge.compare.contrast import Observations
 from db.judge.compare.judgement import examine_cases
 from db.judge.compare.noise import Past
 from db.judge.policy import Policy
-from db.judge.vocabulary import Metric
+from db.records.vocabulary import Metric
 from tests.db.verdicts.h100 import draw, judge, judge_values, processes, raised
 
 

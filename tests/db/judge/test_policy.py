@@ -7,8 +7,9 @@ import json
 import pytest
 from pydantic import ValidationError
 
+from db.columns.metrics import MEASURED_METRICS
 from db.judge.policy import Override, Policy, Thresholds, policy_entries
-from db.judge.vocabulary import MEASURED_METRICS, Metric
+from db.records.vocabulary import Metric
 
 
 def test_every_constant_says_what_it_means():

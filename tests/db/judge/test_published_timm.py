@@ -12,7 +12,7 @@ from pandas import DataFrame
 
 from db.judge.compare.upgrade import compare_builds
 from db.judge.results import Comparison
-from db.judge.vocabulary import CauseClass, Metric, Verdict
+from db.records.vocabulary import CauseClass, Metric, Verdict
 from tests.db.judge.frames import trial
 from tests.db.metrics.frames import trials_frame
 

@@ -9,7 +9,7 @@ import pytest
 
 from db.judge.compare.upgrade import compare_builds
 from db.judge.results import ChangeEvent, Comparison
-from db.judge.vocabulary import Metric, Verdict
+from db.records.vocabulary import Metric, Verdict
 from tests.db.judge.frames import sides
 from tests.db.metrics.frames import trials_frame
 

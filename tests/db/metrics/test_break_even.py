@@ -20,7 +20,7 @@ from db.metrics.break_even import (
 )
 from db.metrics.quantities import nanoseconds
 from db.metrics.trial_times import compile_cost_ns
-from db.wording.units import steps as steps_text
+from db.units import steps as steps_text
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from db.engine.session import Database, open_database
-from db.judge import gateway
 from db.judge.compare.sides import Selection
 from db.queries.causes import (
     causes,
@@ -21,6 +20,7 @@ from db.records.sampling import GeneratedSource, Profile, Trace
 from db.records.trial import SCHEMAS
 from db.store.regressions import record_comparison
 from db.store.trials import save_trials
+from db.verdicts import gateway
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
 from runner.regressions.notify import message_of

@@ -7,7 +7,7 @@ import pytest
 from db.engine.session import Database
 from db.errors import NotFoundError
 from db.queries.filters import Filters
-from db.queries.sides import require_stored
+from db.queries.named import require_stored
 from db.store.trials import save_trials
 from tests.builders import make_imported, make_trial
 

@@ -10,12 +10,13 @@ from sqlalchemy import select
 
 from db.engine.session import Database, open_database
 from db.errors import DatabaseError
+from db.judge.compare.regressions import TriageEvent
 from db.queries.data_version import data_version
 from db.queries.regressions import standing_regressions
 from db.queries.trials import trial_records
-from db.records.regressions import TriageEvent, TriageState
 from db.records.requests import RequestKind, RequestSpec
 from db.records.schedules import ScheduleSpec
+from db.records.triage import TriageState
 from db.records.trial import Build
 from db.store.copy import copy_database
 from db.store.regressions import record_comparison, triage

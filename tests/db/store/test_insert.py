@@ -12,18 +12,10 @@ from sqlalchemy.exc import IntegrityError
 from db.engine.session import Database
 from db.records.trial import Trial
 from db.store.insert import insert_columns, insert_rows
-from db.store.trial_rows import (
-    DETAIL_PARTS,
-    SAMPLE_KINDS,
-    Identifier,
-    detail_columns,
-    sample_columns,
-    trial_columns,
-    trial_rows,
-)
+from db.store.trial_rows import Identifier, detail_columns, sample_columns, trial_columns, trial_rows
 from db.store.trials import save_trials
 from db.tables.metadata import JsonText
-from db.tables.trials import TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
+from db.tables.trials import DETAIL_PARTS, SAMPLE_KINDS, TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
 from tests.builders import make_imported, make_trial
 
 TRIALS = [

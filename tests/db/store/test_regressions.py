@@ -10,10 +10,11 @@ import pytest
 
 from db.engine.session import Database
 from db.errors import ConflictError, NotFoundError
-from db.judge.vocabulary import CauseClass, Metric, Verdict
+from db.judge.compare.regressions import Regression, TriageEvent
 from db.queries.data_version import data_version
 from db.queries.regressions import regression_state, regressions_frame, standing_regressions
-from db.records.regressions import BY_THE_JUDGE, Regression, TriageEvent, TriageState
+from db.records.triage import BY_THE_JUDGE, TriageState
+from db.records.vocabulary import CauseClass, Metric, Verdict
 from db.store.regressions import record_comparison, record_confirmation, triage
 from db.store.trials import save_trials
 from tests.builders import make_compiler_facts, make_history

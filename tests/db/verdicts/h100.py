@@ -18,7 +18,7 @@ from db.judge.compare.contrast import Observations
 from db.judge.compare.judgement import MetricDecisions, examine_cases, judge_cases
 from db.judge.compare.noise import Past
 from db.judge.policy import Policy
-from db.judge.vocabulary import Metric
+from db.records.vocabulary import Metric
 
 Floats = NDArray[np.float64]
 

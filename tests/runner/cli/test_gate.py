@@ -11,11 +11,11 @@ import pytest
 
 from db.engine.session import Database, open_database
 from db.judge.results import Comparison
-from db.judge.vocabulary import Metric, Verdict
 from db.queries.regressions import regressions_frame, standing_regressions
 from db.queries.schedules import queue
-from db.records.regressions import TriageState
+from db.records.triage import TriageState
 from db.records.trial import Trial
+from db.records.vocabulary import Metric, Verdict
 from db.store.trials import save_trials
 from runner.cli import confirmation
 from runner.cli.app import app

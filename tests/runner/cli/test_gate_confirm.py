@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from db.engine.session import open_database
-from db.judge.history.sequence import occasions
+from db.judge.sequence import occasions
 from db.queries.filters import Filters
 from db.queries.regressions import regressions_frame, standing_regressions
 from db.queries.schedules import queue
 from db.queries.trials import trials_frame
-from db.records.regressions import TriageState
+from db.records.triage import TriageState
 from tests.runner.second_environment import make_environment
 from tests.runner.terminal import compilewatch
 

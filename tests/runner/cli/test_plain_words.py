@@ -10,11 +10,11 @@ from rich.console import Console
 from db.engine.session import Database, open_database
 from db.judge.compare.upgrade import compare_builds
 from db.judge.history.series import judge_series
-from db.judge.vocabulary import Metric
 from db.metrics.cases import summarize_cases
 from db.metrics.trend import series_points
 from db.queries.filters import Filters
 from db.queries.trials import trials_frame
+from db.records.vocabulary import Metric
 from db.store.trials import save_trial, save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of

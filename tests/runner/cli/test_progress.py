@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from db.records.trial import Status
-from db.wording.units import duration
+from db.units import duration
 from runner.cli.output.progress import LineProgress, TimeLeft
 from runner.plan.durations import Durations
 from tests.builders import START, make_trial

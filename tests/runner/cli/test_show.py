@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from db.cause.trials import device_time_figures
 from db.engine.session import open_database
 from db.records.trial import ColdStart, Summary
 from db.store.trials import save_trial
-from db.wording.trials import device_time_figures
 from runner.cli.browse import memory_texts, profile_texts, sampling_texts, trace_texts
 from tests.builders import MS, make_imported, make_machine, make_memory, make_trial
 from tests.explained_parts import make_profile, make_sampling, make_trace

@@ -12,7 +12,7 @@ import pytest
 
 from db.engine.session import open_database
 from db.queries.regressions import regression_state, regressions_frame
-from db.records.regressions import TriageState
+from db.records.triage import TriageState
 from db.store.trials import save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of

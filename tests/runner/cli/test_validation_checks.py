@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from db.judge.compare.noise_floor import NoiseFloor, Scatter
-from db.judge.vocabulary import Bound
 from db.records.trial import Trial
+from db.records.vocabulary import Bound
 from runner.cli.doctor import CPU_ONLY, Validation, print_validation, validation_document
 from runner.doctor.checks import Check, Verdict, aim_cv, gate_checks, probe_checks, variation_checks
 from runner.doctor.probes import Probed, Probes

@@ -12,9 +12,9 @@ from pydantic import BaseModel
 from db.errors import ConfigError
 from db.judge.policy import Policy
 from db.judge.targets import Target
-from db.judge.vocabulary import Metric
 from db.records.access import SignIn
 from db.records.trial import CacheState, StrategyKind
+from db.records.vocabulary import Metric
 from runner.config.settings import ChannelSettings, Settings, TargetSettings
 from runner.config.sources import load_settings, origins
 from runner.plan.selection import known_strategies, known_suites, known_workloads

@@ -14,9 +14,9 @@ import pytest
 
 from db.engine.migrations import VERSION_TABLE
 from db.engine.session import open_database
-from db.judge.noise_floors import read_noise_floors
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
+from db.verdicts.noise_floors import read_noise_floors
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
 from runner.config.settings import Settings

@@ -34,7 +34,7 @@ from runner.fleet.listener import Listener, log_loop_error
 from runner.fleet.measurer import Equipment, Measurement
 from runner.fleet.queue import conninfo_of
 from runner.fleet.upkeep import PERIOD_S, Chores, do_chores
-from runner.process.cancellation import check_cancelled
+from runner.plan.cancellation import check_cancelled
 from runner.storage.spool import Spool
 from tests.builders import make_trial
 from tests.runner.fleet.test_exit import queued

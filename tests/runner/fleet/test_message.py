@@ -20,9 +20,9 @@ from runner.fleet.message import Message, RefusedError, job_of, message_of, read
 from runner.fleet.names import queue_of_device, queues_of_worker
 from runner.plan.canaries import canary_specs
 from runner.plan.host_stacks import HostStacks, MissingBuildError
+from runner.plan.jobs import Job
 from runner.plan.plan import plan_run
 from runner.plan.requests import plan_spec
-from runner.process.executor import Job
 from runner.process.local_executor import LocalExecutor
 from runner.storage.spool import Spool
 from tests.runner.quick_measurement import configuration, interpreter

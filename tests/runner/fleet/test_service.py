@@ -25,8 +25,8 @@ from runner.config.settings import Settings
 from runner.config.sources import load_settings
 from runner.fleet.dispatch import Attendance, Fleet, Places, jobs_with_ids
 from runner.fleet.executor import ProcrastinateExecutor
+from runner.plan.jobs import JobState
 from runner.process.execution import RunOutcome, announce
-from runner.process.executor import JobState
 from tests.builders import make_machine, make_trial
 from tests.runner.fleet_processes import service, wait_until, worker
 from tests.runner.process.test_executors import Heard

@@ -21,9 +21,9 @@ from db.records.strategies import BUILTIN, parse_strategy
 from db.records.trial import Strategy, Trial
 from runner.config.settings import Settings, SuiteSettings
 from runner.config.sources import load_settings
+from runner.plan.environment import recorded_environment
 from runner.plan.reproduce import MOST_THREADS, interpreter_for, plan_again, script_of
 from runner.plan.selection import SUITES, known_workloads
-from runner.process.measured_process import recorded_environment
 from runner.worker.host import torch_variant
 from runner.workloads.catalog.builtin import WORKLOADS
 from tests.builders import make_build, make_imported, make_machine, make_trial

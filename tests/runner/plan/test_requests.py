@@ -15,8 +15,8 @@ from db.records.requests import RequestState
 from db.store.requests import cancel_request
 from runner.config.settings import BuildSettings, Settings
 from runner.plan import builds
+from runner.plan.cancellation import check_cancelled
 from runner.plan.interpreter import InterpreterFacts, check_interpreter
-from runner.process.cancellation import check_cancelled
 from runner.service import keeper
 from tests.runner.service.test_service import FACTS, NOW, Measuring, ask, serving, wait_for
 

@@ -17,11 +17,11 @@ from runner.cli import run
 from runner.config.settings import BuildSettings, Settings
 from runner.config.sources import load_settings
 from runner.plan.durations import Durations, stored_durations_s
+from runner.plan.jobs import Job
 from runner.plan.plan import Plan, plan_run
 from runner.plan.time_budget import TimeBudget, by_value, require_fit
 from runner.process import local_executor
 from runner.process.execution import RunOutcome, execute, jobs_of
-from runner.process.executor import Job
 from runner.storage.spool import Spool
 from tests.builders import START, make_machine, make_trial, make_workload
 from tests.runner.quick_measurement import configuration, interpreter

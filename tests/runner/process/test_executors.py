@@ -19,9 +19,9 @@ from db.records.trial import FailureKind
 from runner.config.settings import Settings
 from runner.config.sources import load_settings
 from runner.fleet.executor import ProcrastinateExecutor
+from runner.plan.jobs import ENDED, Executor, Job, JobState
 from runner.plan.plan import plan_run
 from runner.process.execution import jobs_of, work_off
-from runner.process.executor import ENDED, Executor, Job, JobState
 from runner.process.local_executor import LocalExecutor
 from runner.storage.spool import Spool
 from tests.conftest import postgres_database

@@ -10,7 +10,7 @@ import pytest
 
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
-from runner.process.measured_process import worker_environment
+from runner.plan.environment import worker_environment
 
 SECRET = "pl4nted-5ecret"
 CONFIG = f"""

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from db.engine.session import Database
+from db.judge.compare.regressions import TriageEvent
 from db.judge.policy import Policy
 from db.judge.results import Comparison
-from db.judge.vocabulary import Metric
 from db.queries.regressions import regressions_frame, standing_regressions
 from db.queries.schedules import queue
-from db.records.regressions import TriageEvent, TriageState
 from db.records.requests import RequestKind
+from db.records.triage import TriageState
 from db.records.trial import Trial
+from db.records.vocabulary import Metric
 from db.store.regressions import record_comparison, triage
 from db.store.requests import note_runs, take_request
 from db.store.trials import save_trials

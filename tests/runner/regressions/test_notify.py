@@ -23,8 +23,9 @@ from pydantic import SecretStr
 from sqlalchemy import select
 
 from db.engine.session import Database, open_database
+from db.judge.compare.regressions import TriageEvent
 from db.queries.regressions import regressions_frame, standing_regressions
-from db.records.regressions import NotificationState, TriageEvent, TriageState
+from db.records.triage import NotificationState, TriageState
 from db.store.notifications import MOST_DELIVERIES, claim_notifications
 from db.store.regressions import record_comparison, triage
 from db.store.trials import save_trials

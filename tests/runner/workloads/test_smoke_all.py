@@ -15,7 +15,7 @@ from db.queries.filters import Filters
 from db.queries.trials import trial_records
 from db.records.strategies import sort_key
 from db.records.trial import NumericsStatus, Status, Trial
-from db.wording.units import count, duration, ratio
+from db.units import count, duration, ratio
 from tests.runner.terminal import compilewatch
 
 PARTS = (

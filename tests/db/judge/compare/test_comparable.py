@@ -10,7 +10,7 @@ from pandas import DataFrame
 from db.judge.compare.sides import Selection, VerdictError
 from db.judge.compare.upgrade import compare_builds
 from db.judge.policy import Policy
-from db.judge.vocabulary import CauseClass, Verdict
+from db.records.vocabulary import CauseClass, Verdict
 from tests.db.judge.frames import sides, trial
 from tests.db.metrics.frames import trials_frame
 

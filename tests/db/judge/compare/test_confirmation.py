@@ -12,7 +12,7 @@ from db.judge.compare.sides import Selection
 from db.judge.compare.upgrade import compare_builds
 from db.judge.policy import ConfirmPolicy, Policy
 from db.judge.results import CaseKey, Comparison, Row
-from db.judge.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
+from db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
 from tests.db.judge.frames import MS, trial
 from tests.db.metrics.frames import trials_frame
 

@@ -8,7 +8,7 @@ import pytest
 
 from db.judge.compare.upgrade import compare_builds
 from db.judge.results import Row
-from db.judge.vocabulary import CauseClass, Metric, Verdict
+from db.records.vocabulary import CauseClass, Metric, Verdict
 from tests.db.judge.frames import trial
 from tests.db.metrics.frames import trials_frame
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from db.judge.compare.measured import log_values
-from db.judge.vocabulary import Metric
+from db.records.vocabulary import Metric
 from tests.db.judge.frames import MS, trial
 from tests.db.metrics.frames import trials_frame
 

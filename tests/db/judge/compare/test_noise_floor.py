@@ -18,10 +18,10 @@ from db.judge.compare.noise_floor import (
     smallest_effect,
 )
 from db.judge.compare.significance import trials_needed
-from db.judge.vocabulary import Bound
 from db.queries.trials import trials_frame
+from db.records.vocabulary import Bound
 from db.store.trials import save_trials
-from db.wording.noise import floor_sentence, floor_text
+from db.verdicts.noise_words import floor_sentence, floor_text
 from tests.builders import MS, make_trial
 
 HOST, DEVICE = Bound.HOST, Bound.DEVICE

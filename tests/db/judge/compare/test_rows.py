@@ -9,7 +9,7 @@ import pytest
 from db.judge.compare.upgrade import compare_builds
 from db.judge.policy import Policy
 from db.judge.results import Comparison, Row
-from db.judge.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
+from db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
 from tests.db.judge.frames import MS, sides
 from tests.db.metrics.frames import trials_frame
 

@@ -15,7 +15,7 @@ from db.judge.compare.sides import Selection
 from db.judge.compare.upgrade import compare_builds
 from db.judge.policy import Override, Policy
 from db.judge.results import Comparison, Row
-from db.judge.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
+from db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
 from tests.db.judge.frames import MS, sides, trial
 from tests.db.metrics.frames import trials_frame
 

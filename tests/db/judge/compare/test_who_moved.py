@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from db.judge.compare.who_moved import Parts, cause_of, machine_explains
-from db.judge.vocabulary import CauseClass, Metric, WhoMoved
+from db.records.vocabulary import CauseClass, Metric, WhoMoved
 
 COMPILER, EAGER, MACHINE = CauseClass.COMPILER, CauseClass.EAGER, CauseClass.MACHINE
 TIMED = (Metric.LATENCY, Metric.SPEEDUP, Metric.COMPILE_COST, Metric.BREAK_EVEN)

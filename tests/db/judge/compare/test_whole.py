@@ -9,7 +9,7 @@ import pytest
 from db.judge.compare.whole import counts_as_regression, overall_verdict
 from db.judge.policy import Policy
 from db.judge.results import CaseKey, Row
-from db.judge.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
+from db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
 
 POLICY = Policy()
 KEY = CaseKey(workload="bert", strategy="default", workload_id="w", strategy_id="s")

@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from db.judge.history.change_points import Boundary, examine_boundary
+from db.judge.change_points import Boundary, examine_boundary
 from db.judge.history.events import change_events, evidence_against, withdrawal
 from db.judge.history.stretches import Stretch
 from db.judge.policy import HistoryPolicy
 from db.judge.results import ChangeEvent
-from db.judge.vocabulary import Metric, Verdict
 from db.records.ids import identity
+from db.records.vocabulary import Metric, Verdict
 from tests.db.judge.series import START, points
 
 RULES = HistoryPolicy()

@@ -10,7 +10,7 @@ import pytest
 from db.judge.history.machine import group_events
 from db.judge.policy import HistoryPolicy, Policy
 from db.judge.results import ChangeEvent
-from db.judge.vocabulary import CauseClass, Metric, Verdict
+from db.records.vocabulary import CauseClass, Metric, Verdict
 from tests.db.judge.series import START
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from db.judge.history.change_points import boundaries, candidates
+from db.judge.change_points import boundaries, candidates
 from db.judge.history.nightly import nightly_boundaries
 from db.judge.policy import HistoryPolicy
 from db.metrics.groups import Floats

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from db.judge.compare.upgrade import compare_builds
-from db.judge.history.sequence import occasions
-from db.judge.vocabulary import Design, Metric
+from db.judge.sequence import occasions
+from db.records.vocabulary import Design, Metric
 from tests.db.judge.frames import MS, trial
 from tests.db.metrics.frames import START, trials_frame
 

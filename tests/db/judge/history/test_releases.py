@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from db.judge.history.releases import release_events, release_steps
-from db.judge.history.sequence import builds_interleaved, in_reading_order, release_order
 from db.judge.results import ChangeEvent
-from db.judge.vocabulary import Metric, Verdict
+from db.judge.sequence import builds_interleaved, in_reading_order, release_order
 from db.metrics.trend import series_points
+from db.records.vocabulary import Metric, Verdict
 from tests.db.judge.frames import MS, comparing, machine_history_of, trial
 from tests.db.metrics.frames import START, trials_frame
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from db.judge.history.stretches import Cut, Stretch, cut_stretches, find_cuts, points_of_build
-from db.judge.vocabulary import Metric
+from db.records.vocabulary import Metric
 from tests.db.judge.series import points
 
 LATENCY = Metric.LATENCY

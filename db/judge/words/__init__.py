@@ -1,0 +1,1 @@
+"""Verdicts in words, the same from every door."""

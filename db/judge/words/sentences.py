@@ -1,0 +1,318 @@
+"""Verdicts in words: one sentence per row, and a few for the whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from db import units
+from db.columns.metrics import METRIC_NAMES, SPEEDUPS
+from db.judge.results import Clock
+from db.records.vocabulary import Metric, Verdict, WhoMoved
+
+_LATENCIES = (Metric.LATENCY, Metric.DEVICE_TIME)
+
+
+def change_text(change: float) -> str:
+    """A relative change, signed: "+4.9 %"."""
+    return units.percent(change, signed=True)
+
+
+def whole_percent(share: float) -> str:
+    """A share that somebody chose, as it was chosen: "5 %"."""
+    return f"{100.0 * share:g} %"
+
+
+def range_text(low: float, high: float) -> str:
+    """Both ends of a relative change, signed: "-1.20 % to +3.40 %"."""
+    return f"{change_text(low)} to {change_text(high)}"
+
+
+def moved(
+    metric: Metric, change: float, who: WhoMoved | None, eager: float | None, compiled: float | None
+) -> str:
+    """Why a measured metric changed, as far as the parts say. Changes are relative latency changes."""
+    name = METRIC_NAMES[metric]
+    verb = "rose" if change > 0 else "fell"
+    if metric in SPEEDUPS and who is not None and eager is not None and compiled is not None:
+        return f"{name} {verb} {_because(who, eager, compiled)}."
+    if metric in _LATENCIES and who is WhoMoved.BOTH and eager is not None:
+        return f"{name} {verb} by {_size(change)}; eager moved too ({change_text(eager)})."
+    if metric in _LATENCIES and who is WhoMoved.COMPILED:
+        return f"{name} {verb} by {_size(change)}; eager did not move."
+    return f"{name} {verb} by {_size(change)}."
+
+
+def _because(who: WhoMoved, eager: float, compiled: float) -> str:
+    alone = {WhoMoved.EAGER: eager, WhoMoved.COMPILED: compiled}.get(who)
+    if alone is not None:
+        return f"because {who.value} got {'slower' if alone > 0 else 'faster'}"
+    parts = f"eager {change_text(eager)}, compiled {change_text(compiled)} in latency"
+    return f"because both moved: {parts}" if who is WhoMoved.BOTH else f"({parts}; neither is sure alone)"
+
+
+def _size(change: float) -> str:
+    return units.percent(abs(change))
+
+
+def unchanged(interval: tuple[float, float], margin: float) -> str:
+    """Why a row is unchanged. `interval` and `margin` are relative changes."""
+    return f"Shown to be within {units.percent(margin)}: {range_text(*interval)}."
+
+
+IDENTICAL = "Every trial of both sides has this value."
+"""Why a row is unchanged whatever its noise."""
+RANKED = "Judged by ranks: the case has two modes."
+"""How a case with two modes is judged."""
+
+
+def device_and_host(device: Clock, issue: Clock) -> str:
+    """What the two clocks say of a step whose wall time moved, the one that did not move first."""
+    clocks = [("the host", issue), ("the device", device)]
+    clocks.sort(key=lambda part: part[1].moved)
+    (first, still), (second, moved_one) = clocks
+    if still.moved:
+        sentence = f"{first} moved ({_of(still)}), and so did {second} ({_of(moved_one)})"
+    elif moved_one.moved:
+        sentence = f"{first} {_at_rest(still)} ({_of(still)}), {second} did ({_of(moved_one)})"
+    else:
+        sentence = (
+            f"{second} {_at_rest(moved_one)} ({_of(moved_one)}), {first} {_at_rest(still)} ({_of(still)})"
+        )
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _at_rest(clock: Clock) -> str:
+    return "did not move" if clock.same else "did not surely move"
+
+
+def _of(clock: Clock) -> str:
+    return change_text(math.expm1(clock.change))
+
+
+def in_cycles(cycles: float, clock: float) -> str:
+    """Device time where the SM clock moved; relative changes of the time in cycles and of the clock."""
+    return f"In cycles {change_text(cycles)}: the SM clock changed by {change_text(clock)}."
+
+
+def few_and_noisy(trials: tuple[int, int], needed: int) -> str:
+    """Why a change that few trials show is not announced."""
+    shown = f"Suspected: shown by {units.plural(min(trials), 'trial')} a side"
+    return f"{shown}, and cases like this are noisy; {needed} a side, or a confirmation, decide."
+
+
+def not_reproduced(trials: tuple[int, int], reason: str) -> str:
+    """Why fresh trials, of base and head, do not confirm a suspicion."""
+    return f"{trials[0]} and {units.plural(trials[1], 'fresh trial')} do not show it: {reason}"
+
+
+def timed_by_two(compiled: str, eager: str) -> str:
+    """Why a side has no device speedup though both its device times are known."""
+    return f"Device time was taken by two methods ({compiled} compiled, {eager} eager)."
+
+
+def inconclusive(
+    interval: tuple[float, float] | None,
+    more_trials: int | None,
+    unseen: int | None = None,
+    effect: float = 0.05,
+) -> str:
+    """Why a row is open. `interval` is None where no noise is known; `more_trials` a side would show a change
+    of `effect`, or `unseen` ones, which are too many.
+    """
+    if interval is None:
+        return "The noise of this case is unknown; measure both sides with more trials."
+    wanted = ""
+    if more_trials is not None:
+        more = units.plural(more_trials, "more trial")
+        wanted = f"; about {more} a side would show {whole_percent(effect)}"
+    if unseen is not None:
+        clock = f"this clock cannot show {whole_percent(effect)} here"
+        wanted = f"; {clock}: that takes about {units.plural(unseen, 'trial')} a side"
+    return f"Cannot tell: {range_text(*interval)}{wanted}."
+
+
+def too_few(trials: tuple[int, int], needed: int, *, suspected: bool) -> str:
+    """Why a row has no verdict: `trials` of base and head, `needed` a side."""
+    fewest = min(trials)
+    counted = f"{units.plural(fewest, 'trial')} on the smaller side {'is' if fewest == 1 else 'are'}"
+    suspicion = " Suspected: the change is beyond the noise of its own history." if suspected else ""
+    return f"{counted} never a verdict; {needed} a side are needed.{suspicion}"
+
+
+def confounded(components: tuple[str, ...]) -> str:
+    """Several parts of the build changed at once: say so, name none."""
+    names = [units.words(name) for name in components]
+    return f"{', '.join(names[:-1])} and {names[-1]} changed at once, so their effects cannot be told apart."
+
+
+def overall(verdict: Verdict, *, matched: int, total: int, cases: Mapping[Verdict, int]) -> str:
+    """What became of the cases, each counted once; `cases` by their worst verdict."""
+    coverage = f"Compared {units.count(matched)} of {units.plural(total, 'case')}"
+    if verdict is Verdict.NOT_COMPARABLE:
+        return f"{coverage}: nothing can be compared."
+    counts = [
+        f"{units.count(cases[each])} {word}"
+        for each, word in (
+            (Verdict.REGRESSED, "regressed"),
+            (Verdict.IMPROVED, "improved"),
+            (Verdict.UNCHANGED, "unchanged"),
+            (Verdict.INCONCLUSIVE, "not decided"),
+        )
+    ]
+    return f"{coverage}: {', '.join(counts)}."
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Of `cases` cases, how many got `slower` and how many `faster`."""
+
+    cases: int
+    slower: int
+    faster: int
+
+    @property
+    def any(self) -> bool:
+        return self.slower + self.faster > 0
+
+
+def latency_moved(compiled: Moved, eager: Moved, confirmed: int | None = None) -> str:
+    """Latency alone, and who moved: compiled, eager, both or neither.
+
+    `confirmed`: how many of the slower cases are recorded as confirmed; None where that was not looked up.
+    """
+    slower, faster = compiled.slower + eager.slower, compiled.faster + eager.faster
+    cases = units.plural(compiled.cases + eager.cases, "case")
+    sentence = f"{units.count(slower)} of {cases} slower" if slower else f"no slowdown shown in {cases}"
+    if slower and confirmed is not None:
+        sentence += f", {units.count(confirmed)} confirmed" if confirmed else ", not confirmed yet"
+    sentence += f", {units.count(faster)} faster" if faster else ""
+    return " ".join(filter(None, (f"Latency: {sentence}.", _moved_side(compiled, eager))))
+
+
+def _moved_side(compiled: Moved, eager: Moved) -> str:
+    """Whose latency moved; empty where none did or only one of the two was measured."""
+    if not (compiled.cases and eager.cases and (compiled.any or eager.any)):
+        return ""
+    if compiled.any and eager.any:
+        return "Compiled and eager code moved."
+    moved = compiled if compiled.any else eager
+    verb = "moved" if moved.slower and moved.faster else "slowed" if moved.slower else "got faster"
+    return f"Only {'compiled' if compiled.any else 'eager'} code {verb}."
+
+
+def geometric_mean(base: float, head: float, cases: int) -> str:
+    """How the geometric mean of the speedups, above 1 is faster, went from `base` to `head`."""
+    change = change_text(math.expm1(math.log(head / base)))
+    values = f"{units.ratio(base)} to {units.ratio(head)} ({change})"
+    return f"Geomean speedup over {units.plural(cases, 'matched case')}: {values}."
+
+
+def weighted_mean(
+    name: str, change: float, interval: tuple[float, float] | None, cases: int, confidence: float
+) -> str:
+    """The change of a metric over all cases, each weighted by its precision."""
+    shown = _with_interval(change, interval, confidence)
+    return f"{name} of {units.plural(cases, 'case')}, weighted by precision: {shown}."
+
+
+def _with_interval(change: float, interval: tuple[float, float] | None, confidence: float) -> str:
+    reach = f" ({units.level(confidence)} interval {range_text(*interval)})" if interval else ""
+    return f"{change_text(change)}{reach}"
+
+
+def clocks_moved(device: Moved, issue: Moved) -> str:
+    """Of a GPU's cases, how many moved on the device and how many on the host."""
+    parts = [f"{name} {_how_many(moved)}" for name, moved in (("the device", device), ("the host", issue))]
+    sentence = (
+        f"{parts[0]}, {parts[1]}" if device.any or issue.any else "neither the device nor the host moved"
+    )
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _how_many(moved: Moved) -> str:
+    if not moved.any:
+        return f"did not move in any of {units.plural(moved.cases, 'case')}"
+    some = ((moved.slower, "slower"), (moved.faster, "faster"))
+    text = " and ".join(f"{units.count(number)} {word}" for number, word in some if number)
+    return (
+        f"moved in {units.count(moved.slower + moved.faster)} of {units.plural(moved.cases, 'case')} ({text})"
+    )
+
+
+def timed_by(methods: tuple[str, ...]) -> str:
+    """How a GPU's times were taken, where that limits what they say."""
+    if methods == ("ungated",):
+        return "Ungated: these times hold what the GPU waited for the host."
+    return f"Device time was taken by several methods: {', '.join(methods)}."
+
+
+def latency_mean(
+    change: float, interval: tuple[float, float] | None, cases: int, confidence: float, kind: str
+) -> str:
+    """`kind`: "compiled" or "eager"."""
+    shown = _with_interval(change, interval, confidence)
+    return f"Geomean latency of {units.plural(cases, f'matched {kind} case')}, head against base: {shown}."
+
+
+def not_testable(metric: Metric) -> str:
+    """A side has a value to show, but no trial that can be tested."""
+    if metric in (*SPEEDUPS, Metric.BREAK_EVEN):
+        return "No trial of one side has eager measured in the same process; measure both sides again."
+    return "No trial of one side can be tested; measure both sides again."
+
+
+def never(base: bool, head: bool, *, sure: bool) -> str:
+    """A break-even that is never on the base side, the head side or both."""
+    if base and head:
+        return "Compilation never pays off, on either side."
+    sentence = "Compilation no longer pays off" if head else "Compilation pays off now"
+    return f"{sentence}." if sure else f"{sentence}, but the change of speedup behind it is not sure."
+
+
+def machine_moved(canary_change: float | None) -> str:
+    """Why a change is put down to the machine. `canary_change`: the relative one of its canary's latency;
+    None where only the clock of the GPU tells.
+    """
+    if canary_change is None:
+        return "The machine moved: the clock of its GPU changed. Measure again before blaming a build."
+    moved_by = f"its canary's latency changed by {change_text(canary_change)}"
+    return f"The machine moved: {moved_by}. Measure again before blaming a build."
+
+
+def falls_short(canary_change: float) -> str:
+    """That the canary does not explain a change. `canary_change`: the relative one of its latency."""
+    return f"The machine's canary changed by {change_text(canary_change)}, which does not explain it."
+
+
+def missing(cases: int) -> str:
+    """How many cases only the base side has."""
+    noun = "case" if cases == 1 else "cases"
+    return f"{cases} {noun} of the base side did not run on the head side."
+
+
+def announced(metric: Metric, change: float, components: tuple[str, ...], *, flips: bool) -> str:
+    """A change of level in a history. `components`: parts of the build that changed with it."""
+    step = f"{METRIC_NAMES[metric]} {'rose' if change > 0 else 'fell'} by {_size(change)}"
+    if flips:
+        return f"{step}, back to a level it had before: the series flips between two modes."
+    if len(components) > 1:
+        return f"{step}. {confounded(components)}"
+    if components:
+        return f"{step} with the change of {units.words(components[0])}."
+    return f"{step}; no part of the build changed with it."
+
+
+def withdrawn(metric: Metric, change: float, points: int) -> str:
+    """Why an announced step is taken back, `points` points later. `change`: what is left of it, relative."""
+    more = f"{points} more point{'' if points == 1 else 's'}"
+    step = f"the step in {METRIC_NAMES[metric].lower()} is {change_text(change)}"
+    return f"With {more} {step} and no longer stands."
+
+
+def drifted(metric: Metric, change: float, against: str, *, real: bool) -> str:
+    """How far a series is from `against` beyond its announced steps; `real` where that is significant."""
+    size = f"{change_text(change)} against {against}, beyond the announced steps"
+    name = METRIC_NAMES[metric]
+    return f"{name} drifted by {size}." if real else f"{name} stands at {size}; that is no sure drift."

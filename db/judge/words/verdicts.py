@@ -1,0 +1,60 @@
+"""Verdicts as people read them: in one order, with one mark each, in the same words everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from db import units
+from db.judge.results import Row
+from db.records.vocabulary import Verdict
+
+MARKS: dict[Verdict, str] = {
+    Verdict.REGRESSED: "✗",
+    Verdict.IMPROVED: "✓",
+    Verdict.UNCHANGED: "=",
+    Verdict.INCONCLUSIVE: "?",
+    Verdict.NOT_COMPARABLE: units.MISSING,
+    Verdict.MISSING: units.MISSING,
+}
+"""What stands beside every colour, for those who see none."""
+
+WORST_FIRST = (
+    Verdict.REGRESSED,
+    Verdict.INCONCLUSIVE,
+    Verdict.IMPROVED,
+    Verdict.UNCHANGED,
+    Verdict.NOT_COMPARABLE,
+    Verdict.MISSING,
+)
+"""Of several verdicts on one case the first of these stands for all."""
+
+
+def marked(verdict: Verdict) -> str:
+    """Mark and word: "✗ regressed"."""
+    return f"{MARKS[verdict]} {verdict.value}"
+
+
+def row_verdict(row: Row) -> str:
+    """Mark and word of a row; a suspicion is said, for it asks for a second look."""
+    suspected = row.suspected and row.verdict is Verdict.INCONCLUSIVE
+    return f"{MARKS[row.verdict]} suspected" if suspected else marked(row.verdict)
+
+
+def worst_first(rows: Iterable[Row]) -> list[Row]:
+    """By verdict, then by the size of the change."""
+    return sorted(
+        rows,
+        key=lambda row: (
+            WORST_FIRST.index(row.verdict),
+            -abs(row.change or 0.0),
+            row.workload,
+            row.strategy,
+            row.metric,
+        ),
+    )
+
+
+def tally(rows: Sequence[Row]) -> str:
+    """ "2 regressed, 1 improved, 6 unchanged": only what there is."""
+    counts = {word: sum(row.verdict is word for row in rows) for word in WORST_FIRST}
+    return ", ".join(f"{units.count(count)} {word.value}" for word, count in counts.items() if count)

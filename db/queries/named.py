@@ -1,0 +1,66 @@
+"""Names that somebody asks for and that nothing stored has: refused, with the names that there are."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlalchemy import Column, Connection, select
+
+from db.engine.session import Database
+from db.errors import NotFoundError, one_line
+from db.queries.filters import Filters
+from db.records.versions import version_key
+from db.tables.trials import BUILD, MACHINE, RUN, STRATEGY, WORKLOAD
+
+_MOST_NAMED = 8
+
+
+class _Kind(NamedTuple):
+    """What is named by `column`; `called` is what people know it by, where that is something else."""
+
+    noun: str
+    field: str
+    column: Column[str]
+    called: Column[str] | None = None
+
+
+_KINDS = (
+    _Kind("workload", "workloads", WORKLOAD.c.name),
+    _Kind("strategy", "strategies", STRATEGY.c.name),
+    _Kind("machine", "machines", MACHINE.c.machine_id, MACHINE.c.name),
+    _Kind("build", "builds", BUILD.c.build_id, BUILD.c.torch),
+    _Kind("suite", "suites", RUN.c.suite),
+    _Kind("run", "runs", RUN.c.run_id),
+)
+
+
+def require_stored(db: Database, filters: Filters) -> None:
+    """Check that all workloads, strategies, machines, builds, suites and runs of `filters` are stored.
+
+    Raises NotFoundError for the first one that is not, with the nearest names or, of few, with all.
+    """
+    with db.read() as connection:
+        for kind in _KINDS:
+            names: Sequence[str] = getattr(filters, kind.field)
+            stored = select(kind.column).where(kind.column.in_(names))
+            known = set(connection.scalars(stored)) if names else set()
+            for name in names:
+                if name not in known:
+                    next_step = _which_there_are(connection, kind, name)
+                    raise NotFoundError(f"No {kind.noun} {one_line(name)!r} is stored.", next_step)
+
+
+def _which_there_are(connection: Connection, kind: _Kind, name: str) -> str:
+    columns = [kind.column] if kind.called is None else [kind.column, kind.called]
+    statement = select(*columns).where(kind.column.is_not(None)).distinct().order_by(*reversed(columns))
+    called = {row[0]: row[-1] for row in connection.execute(statement)}
+    if not called:
+        return "Nothing is: measure with `compilewatch run`."
+    if near := difflib.get_close_matches(name, called, n=2):
+        return f"Did you mean {' or '.join(near)}?"
+    ordered = sorted(called.items(), key=lambda named: version_key(named[1]))
+    choices = [each if each == label else f"{each} ({label})" for each, label in ordered]
+    more = f" and {len(choices) - _MOST_NAMED} more" if len(choices) > _MOST_NAMED else ""
+    return f"Stored: {', '.join(choices[:_MOST_NAMED])}{more}."

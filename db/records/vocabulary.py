@@ -1,0 +1,81 @@
+"""The words of a judgement: metrics, verdicts, cause classes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Metric(StrEnum):
+    """What is judged, or has a history. `numerics` is the pass set: finished with the right numbers.
+
+    Latency is the headline, what people wait for. Device time decides whether the compiled code changed,
+    host issue time whether launching, guards or Python did.
+    """
+
+    LATENCY = "latency"
+    SPEEDUP = "speedup"
+    DEVICE_TIME = "device_time"
+    ISSUE_TIME = "issue_time"
+    DEVICE_SPEEDUP = "device_speedup"
+    WALL_SYNC = "wall_sync"
+    WALL_PIPELINED = "wall_pipelined"
+    ISSUE_SPEEDUP = "issue_speedup"
+    WALL_SYNC_SPEEDUP = "wall_sync_speedup"
+    WALL_PIPELINED_SPEEDUP = "wall_pipelined_speedup"
+    COMPILE_COST = "compile_cost"
+    PEAK_MEMORY = "peak_memory"
+    BREAK_EVEN = "break_even"
+    TIME_TO_FIRST_RESULT = "time_to_first_result"
+    COLD_START_CPU = "cold_start_cpu"
+    COMPILE_CPU = "compile_cpu"
+    COMPILE_INSTRUCTIONS = "compile_instructions"
+    GRAPH_BREAKS = "graph_breaks"
+    RECOMPILES = "recompiles"
+    NUMERICS = "numerics"
+
+
+class Verdict(StrEnum):
+    """What a comparison says of a metric of a case, or of the whole. Unchanged is shown, not assumed."""
+
+    REGRESSED = "regressed"
+    IMPROVED = "improved"
+    UNCHANGED = "unchanged"
+    INCONCLUSIVE = "inconclusive"
+    NOT_COMPARABLE = "not comparable"
+    MISSING = "missing"
+
+
+class CauseClass(StrEnum):
+    """What a change is put down to: the compiler's code, the host that issues it, what eager shares, the
+    machine, other settings, chance.
+    """
+
+    COMPILER = "compiler"
+    HOST = "host"
+    EAGER = "eager"
+    MACHINE = "machine"
+    METHOD = "method"
+    NOISE = "noise"
+
+
+class WhoMoved(StrEnum):
+    """Whose latency changed by more than its own noise."""
+
+    EAGER = "eager"
+    COMPILED = "compiled"
+    BOTH = "both"
+    UNCLEAR = "unclear"
+
+
+class Bound(StrEnum):
+    """What a step on a GPU waits for: the host that issues it, or the device that runs it."""
+
+    HOST = "host"
+    DEVICE = "device"
+
+
+class Design(StrEnum):
+    """How the trials of the two sides were arranged in time."""
+
+    INTERLEAVED = "interleaved"
+    SEPARATE_RUNS = "separate runs"

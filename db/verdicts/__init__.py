@@ -1,0 +1,1 @@
+"""The one way to a verdict: what is read for it, and what a machine can show."""

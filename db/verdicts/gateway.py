@@ -1,0 +1,85 @@
+"""The one way to a verdict between two builds or runs, for commands, pages, reports and the API."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pandas import DataFrame, Timestamp
+
+from db.engine.session import Database
+from db.judge.compare.comparable import MatchedCases
+from db.judge.compare.noise_floor import NoiseFloor
+from db.judge.compare.sides import Selection, VerdictError
+from db.judge.compare.upgrade import compare_builds
+from db.judge.policy import Policy
+from db.judge.results import Comparison
+from db.queries.comparison import past_frame, sides_frame
+from db.queries.filters import Filters
+from db.queries.validations import validation_trials
+from db.verdicts.noise_floors import floors_by_machine
+
+SEARCHED_FACTOR = 10
+"""A case's past is looked for among this many times `Policy.history_runs` runs of its machine. A case that
+ran in none of them has no past that tells the noise of today; so a new case does not make all be read."""
+
+VALIDATIONS = 3
+"""The newest validation of a machine may have broken off before it had a figure."""
+
+_OF_SERIES = ["series_id", "machine_id", "workload_id", "strategy_id", "strategy_kind"]
+
+
+def compare(
+    database: Database,
+    base: Selection,
+    head: Selection,
+    filters: Filters = Filters(),  # noqa: B008
+    *,
+    machine_id: str | None = None,
+    policy: Policy | None = None,
+) -> Comparison:
+    """Judge `head` against `base` over the trials that `filters` let through.
+
+    Both sides are read whole. Of the past, each case that matches gets the `Policy.history_runs` runs nearest
+    to the newest trial of the head, on the same machine and through the same filters, runs before it first.
+    Nothing else is read, however long the history is.
+
+    `machine_id`: the machine that is asked about, also where `filters` name just one; no trial of another
+    takes part. Where none is named, the machine with most matched cases is judged and `left_out` names the
+    others. Raises VerdictError where a side has no trial or a trial is on both sides.
+    """
+    policy = policy or Policy()
+    if machine_id is not None:
+        filters = replace(filters, machines=(machine_id,))
+    with database.read() as connection:
+        sides = sides_frame(connection, base, head, filters)
+        _require_both_sides(sides, base, head, filters)
+
+        def past(matched: MatchedCases) -> DataFrame:
+            trials = matched.trials
+            newest: Timestamp = trials.loc[trials["side"] == 1, "started_at"].max()
+            runs = max(policy.history_runs, policy.long_history_runs)
+            return past_frame(
+                connection,
+                trials[_OF_SERIES].drop_duplicates("series_id"),
+                newest.to_pydatetime(),
+                replace(filters, machines=(str(matched.machine_id),)),
+                runs=runs,
+                searched=SEARCHED_FACTOR * runs,
+                but=tuple(sides["run_id"].unique()),
+            )
+
+        def noise_floors(machine_id: str) -> tuple[NoiseFloor, ...]:
+            trials = validation_trials(connection, machine_id, runs=VALIDATIONS)
+            return floors_by_machine(trials).get(machine_id, ())
+
+        machine = filters.machines[0] if len(filters.machines) == 1 else None
+        return compare_builds(
+            sides, base, head, policy, history=past, machine_id=machine, noise_floors=noise_floors
+        )
+
+
+def _require_both_sides(sides: DataFrame, base: Selection, head: Selection, filters: Filters) -> None:
+    """A side that is stored and has none of the cases asked for is not one that is not stored."""
+    for side in (base, head) if filters != Filters() else ():
+        if not side.mask(sides).any():
+            raise VerdictError(f"No trial of {side.name} fits these filters.", "Leave out one of them.")

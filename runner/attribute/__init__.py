@@ -1,1 +1,0 @@
-"""Which component of a build carries a change: `compilewatch attribute`."""

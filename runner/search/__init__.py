@@ -1,0 +1,1 @@
+"""Which release, and which package of an upgrade, changed a case."""

@@ -1,0 +1,1 @@
+"""Which package of an upgrade changed a case."""

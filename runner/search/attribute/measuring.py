@@ -1,0 +1,240 @@
+"""Measures both builds, then the hybrids of them, by turns, until what each component carries is decided."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pandas import DataFrame
+
+from db.engine.session import Database
+from db.judge.bisection import has_moved
+from db.judge.compare.attribution import CaseAttribution, Hybrid, attribute, hybrids_of
+from db.judge.compare.sides import Selection, VerdictError
+from db.judge.policy import Policy
+from db.judge.results import Row
+from db.queries.filters import Filters
+from db.queries.trials import trials_frame
+from db.records.ids import identity
+from db.records.strategies import EAGER
+from db.records.vocabulary import Metric
+from db.units import plural
+from db.verdicts import gateway
+from runner.config.settings import BuildSettings, Settings
+from runner.plan.builds import BuildError, remove_build
+from runner.plan.durations import Case
+from runner.plan.interpreter import InterpreterError
+from runner.search.attribute.components import (
+    Component,
+    Environment,
+    environment_of,
+    python_of,
+    require_same,
+    requirements_of,
+)
+from runner.search.attribute.state import Batch, Skipped, State
+from runner.search.environments import announce, make_build, measure_interleaved
+
+
+@dataclass
+class Measurer:
+    """The trials of one attribution. `most_trials` of a case a build at most, `at_once` of them at a time."""
+
+    database: Database
+    settings: Settings
+    state: State
+    base: Environment
+    head: Environment
+    components: Sequence[Component]
+    index_url: str | None
+    at_once: int
+    most_trials: int
+
+    @property
+    def names(self) -> list[str]:
+        """Of the components."""
+        return [each.name for each in self.components]
+
+    @property
+    def policy(self) -> Policy:
+        """That of the settings, its level shared out over the times that the trials may be judged."""
+        return self.settings.policy.shared_over(math.ceil(self.most_trials / self.at_once))
+
+    def moved(self) -> list[Row]:
+        """The cases that move between both builds, measured afresh."""
+        ends = [(frozenset[str](), self.base.build), (frozenset(self.names), self.head.build)]
+
+        def still_open() -> list[Case]:
+            rows = self._end_rows()
+            moved = {(row.workload, row.strategy) for row in rows if has_moved(row)}
+            trials = {(row.workload, row.strategy): min(row.trials) for row in rows}
+            return [
+                case
+                for case in self.state.question.cases
+                if case not in moved and trials.get(case, 0) < self.most_trials
+            ]
+
+        self._measure_until(self.state.ends, ends, still_open, "both builds")
+        return [row for row in self._end_rows() if has_moved(row)]
+
+    def attributions(self, cases: Sequence[Case]) -> list[CaseAttribution]:
+        """What each component carries of `cases`. One component carries all: nothing more is measured."""
+        if len(self.components) == 1:
+            return self._attributed(self.state.ends, cases)
+        builds = self._hybrids()
+
+        def still_open() -> list[Case]:
+            known = {
+                (each.workload, each.strategy): each for each in self._attributed(self.state.mixed, cases)
+            }
+            rounds = self._trials(self.state.mixed)
+            return [
+                case
+                for case in cases
+                if rounds.get(case, 0) < self.most_trials
+                and not (case in known and known[case].rounds >= self.at_once and known[case].decided)
+            ]
+
+        self._measure_until(self.state.mixed, builds, still_open, plural(len(builds), "build"))
+        return self._attributed(self.state.mixed, cases)
+
+    def failures(self, case: Case) -> dict[Hybrid, str]:
+        """Hybrids of which no trial of `case` has a value, with the newest reason."""
+        frame = self._frame(self.state.mixed)
+        runs = {run: hybrid for batch in self.state.mixed for hybrid, run in batch.by_hybrid().items()}
+        mine = frame[(frame["workload"] == case[0]) & (frame["strategy"] == case[1])]
+        reasons: dict[Hybrid, str] = {}
+        for hybrid in dict.fromkeys(runs.values()):
+            trials = mine[[runs[str(run)] == hybrid for run in mine["run_id"]]]
+            if len(trials) and trials["latency_ns"].isna().all():
+                message = str(trials["failure_message"].iloc[-1]).partition("\n")[0]
+                reasons[hybrid] = f"its trials failed: {message}"
+        return reasons
+
+    def title(self, hybrid: Hybrid) -> str:
+        """A hybrid in words: "torch 2.13.0 and transformers 4.44.2"."""
+        parts = []
+        for each in self.components:
+            side = self.head if each.name in hybrid else self.base
+            version = side.version(each.name)
+            parts.append(f"{each.name} {version}" if version else f"{each.name} of {side.build.name}")
+        return " and ".join(parts)
+
+    def remove_made(self) -> None:
+        """The environments that were made for this."""
+        for name in list(self.state.made):
+            remove_build(name, self.settings)
+            self.state.made.remove(name)
+            self._save()
+
+    def _measure_until(
+        self,
+        batches: list[Batch],
+        builds: Sequence[tuple[Hybrid, BuildSettings]],
+        still_open: Callable[[], list[Case]],
+        what: str,
+    ) -> None:
+        def begin(run_ids: Sequence[str]) -> None:
+            hybrids = [[name for name in self.names if name in hybrid] for hybrid, _ in builds]
+            batches.append(Batch(hybrids=hybrids, runs=list(run_ids)))
+            self._save()
+
+        while cases := still_open():
+            before = self._trials(batches)
+            how_many = plural(self.at_once, "trial")
+            announce(f"Measuring {plural(len(cases), 'case')} with {what} by turns, {how_many} a build.")
+            measure_interleaved(
+                self.database,
+                self.settings,
+                [build for _, build in builds],
+                cases,
+                trials=self.at_once,
+                device=self.state.question.device,
+                begin=begin,
+            )
+            if self._trials(batches) == before:
+                raise BuildError("No trial could be measured.", "See `compilewatch list runs`.")
+
+    def _hybrids(self) -> list[tuple[Hybrid, BuildSettings]]:
+        """Everything that can be measured, the base first and the head last."""
+        base, *mixed, head = hybrids_of(self.names)
+        made = [(hybrid, self._hybrid(hybrid)) for hybrid in mixed]
+        return [
+            (base, self.base.build),
+            *((hybrid, build) for hybrid, build in made if build is not None),
+            (head, self.head.build),
+        ]
+
+    def _hybrid(self, hybrid: Hybrid) -> BuildSettings | None:
+        if self.state.reason(hybrid) is not None:
+            return None
+        try:
+            requirements = requirements_of(hybrid, self.components, self.base, self.head)
+            build, is_new = make_build(
+                requirements,
+                self.settings,
+                name=f"hybrid-{identity({'requirements': requirements})}",
+                base=python_of(hybrid, self.base, self.head),
+                index_url=self.index_url,
+                look_up=False,
+                announced=f"Installing {self.title(hybrid)}.",
+            )
+            if is_new:
+                self.state.made.append(build.name)
+                self._save()
+            require_same(environment_of(build, self.settings), requirements)
+        except (BuildError, InterpreterError) as error:
+            self.state.skipped.append(Skipped(hybrid=sorted(hybrid), reason=error.message))
+            self._save()
+            announce(f"{self.title(hybrid)} is skipped: {error.message}")
+            return None
+        return build
+
+    def _end_rows(self) -> list[Row]:
+        """The verdicts on the trials of both builds alone."""
+        if not self.state.ends:
+            return []
+        first, last = (
+            Selection(name=side.build.name, run_ids=tuple(batch.runs[place] for batch in self.state.ends))
+            for place, side in ((0, self.base), (-1, self.head))
+        )
+        question = self.state.question
+        cases = Filters(
+            workloads=tuple({workload for workload, _ in question.cases}),
+            strategies=tuple({strategy for _, strategy in question.cases} | {EAGER.name}),
+        )
+        try:
+            comparison = gateway.compare(self.database, first, last, cases, policy=self.policy)
+        except VerdictError:
+            return []
+        wanted = Metric(question.metric)
+        return [row for row in comparison.rows if row.metric is wanted and _case(row) in question.cases]
+
+    def _attributed(self, batches: Sequence[Batch], cases: Sequence[Case]) -> list[CaseAttribution]:
+        runs = [batch.by_hybrid() for batch in batches]
+        metric = Metric(self.state.question.metric)
+        attributions = attribute(self._frame(batches), runs, self.names, self.policy, metric)
+        return [each for each in attributions if (each.workload, each.strategy) in cases]
+
+    def _frame(self, batches: Sequence[Batch]) -> DataFrame:
+        runs = tuple(run for batch in batches for run in batch.runs)
+        return trials_frame(self.database, Filters(runs=runs or ("none",)))
+
+    def _trials(self, batches: Sequence[Batch]) -> dict[Case, int]:
+        """How many trials of each case were stored of the build that has most, failed ones too."""
+        frame = self._frame(batches)
+        place = {run: number for batch in batches for number, run in enumerate(batch.runs)}
+        counts: dict[Case, Counter[int]] = defaultdict(Counter)
+        columns = (frame["run_id"], frame["workload"], frame["strategy"])
+        for run, workload, strategy in zip(*columns, strict=True):
+            counts[str(workload), str(strategy)][place[str(run)]] += 1
+        return {case: max(mine.values()) for case, mine in counts.items()}
+
+    def _save(self) -> None:
+        self.state.save(self.settings.data_dir)
+
+
+def _case(row: Row) -> Case:
+    return row.workload, row.strategy

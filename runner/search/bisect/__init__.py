@@ -1,0 +1,1 @@
+"""Which release changed a case."""

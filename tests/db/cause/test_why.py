@@ -1,0 +1,213 @@
+"""The sentences of a profile, word by word, and what they leave out where nothing is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from db.cause.trials import StepTimes, host_sentence, longest_rows, profile_rows, step_times, why, work_text
+from db.records.sampling import Profile, ProfileEntry, ProfileSide
+from db.units import MISSING
+from tests.builders import make_trial
+
+EAGER = ProfileSide(
+    step_ns=2_000_000, launches=412, kernels=412, operators=380, device_busy_fraction=0.5, launch_ns=900_000
+)
+TIMES = StepTimes(own_ns=1_000_000, eager_ns=1_250_000)
+UNTIMED = StepTimes(None, None)
+
+
+def gpu(**own):
+    side = {"step_ns": 1_000_000, "launches": 61, "kernels": 61, "operators": 30} | own
+    return Profile(steps=5, own=ProfileSide(**side), control=EAGER)
+
+
+def test_a_busy_gpu_has_little_left_to_gain():
+    assert why(gpu(device_busy_fraction=0.93, matrix_fraction=0.2), TIMES) == (
+        "412 launches per step became 61. "
+        "Kernels take 930 µs of a step of 1.00 ms; eager's take 1.00 ms of 1.25 ms. "
+        "Little is left to gain from fewer launches; the rest is in the kernels themselves."
+    )
+
+
+def test_a_gpu_in_matrix_products_is_bound_by_them():
+    text = why(gpu(device_busy_fraction=0.93, matrix_fraction=0.724), TIMES)
+    assert text.endswith(" Bound by matrix products, 72 % of the work: little is left to gain.")
+
+
+def test_a_profile_that_slows_the_host_down_blames_nobody_for_it():
+    # As measured on an H100: kernels of 227 us in a profiled step of 723 us, in a timed step of 327 us.
+    profile = gpu(step_ns=723_052, launches=412, device_busy_fraction=0.31445879811100663)
+    text = why(profile, StepTimes(own_ns=326_528, eager_ns=234_608))
+    assert text.startswith("412 launches per step, unchanged. Kernels take 227 µs of a step of 327 µs; ")
+    assert text.endswith(" The GPU is busy 70 % of the step: look at the host.")
+    rows = {name: texts for name, *texts in profile_rows(profile, StepTimes(326_528, 1_250_000))}
+    assert rows["GPU busy"] == ["80 %", "70 %"]
+    assert rows["kernel time per step"] == ["1.00 ms", "227 µs"]
+
+
+@pytest.mark.parametrize(
+    ("busy", "step_ns", "expected"),
+    [
+        (0.7, 1e6, ""),
+        (0.699, 1e6, "The GPU is busy 70 % of the step: look at the host."),
+        (0.5, 1e6, "The GPU is busy 50 % of the step: look at the host."),
+        # Profiled it takes twice as long: of the step that nothing profiled the kernels fill all.
+        (0.5, 0.5e6, ""),
+        (0.5, None, ""),
+        (None, 1e6, ""),
+    ],
+)
+def test_below_seventy_percent_the_host_is_where_to_look(busy, step_ns, expected):
+    side = ProfileSide(step_ns=1_000_000, device_busy_fraction=busy)
+    assert host_sentence(side, step_ns) == expected
+
+
+def test_compiled_kernels_that_are_slower_are_the_reason():
+    text = why(gpu(step_ns=2_000_000, device_busy_fraction=0.8, matrix_fraction=0.9), StepTimes(1.65e6, 1e6))
+    assert text.endswith(" Compiled kernels take 60 % longer than eager's.")
+
+
+def test_a_cpu_speaks_of_operators_and_of_python():
+    eager = ProfileSide(step_ns=10_000, operators=59, python_ns=4_000, matrix_fraction=0.3)
+    own = ProfileSide(step_ns=10_000, operators=13.5, python_ns=2_500, matrix_fraction=0.61)
+    assert why(Profile(steps=5, own=own, control=eager), TIMES) == (
+        "59 operators per step became 13.5. "
+        "Bound by matrix products, 61 % of the work: little is left to gain. "
+        "Python and guards take 25 % of a profiled step."
+    )
+    assert why(Profile(steps=5, own=eager), TIMES) == (
+        "59 operators per step. Python and guards take 40 % of a profiled step."
+    )
+
+
+def test_where_nothing_is_known_nothing_is_said():
+    bare = Profile(steps=5, own=ProfileSide(step_ns=1))
+    assert why(bare, UNTIMED) == ""
+    assert work_text(bare, UNTIMED) == ""
+    assert longest_rows(bare, UNTIMED) == []
+
+
+def test_rows_leave_out_what_neither_side_knows():
+    eager = ProfileSide(step_ns=10_000, operators=59, python_ns=4_000)
+    own = ProfileSide(step_ns=8_000, operators=13)
+    assert profile_rows(Profile(steps=5, own=own, control=eager), UNTIMED) == [
+        ("operators per step", "59", "13"),
+        ("Python and guards", "4.00 µs", MISSING),
+        ("step, while profiled", "10.0 µs", "8.00 µs"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flops", "moved", "text"),
+    [
+        (2 * 4096**3, None, "137 GFLOP per step (137 TFLOP/s)"),
+        (None, 1 << 20, "1.00 MiB read and written by its operators (1.00 GiB/s)"),
+        (999, None, "999 FLOP per step (999 kFLOP/s)"),
+    ],
+)
+def test_the_rates_of_an_eager_step_are_at_the_time_of_eager(flops, moved, text):
+    profile = Profile(steps=5, own=ProfileSide(step_ns=1), flops=flops, bytes=moved)
+    eager_ns = 1e9 / 1024 if moved else 1e6
+    assert work_text(profile, StepTimes(own_ns=eager_ns / 3, eager_ns=eager_ns)) == text
+
+
+def test_a_kernel_is_set_against_the_timed_step_and_an_operator_against_the_profiled_one():
+    top = [ProfileEntry(name="gemm", calls=12, self_ns=500_000)]
+    kernel = Profile(steps=5, own=ProfileSide(step_ns=4_000_000, device_busy_fraction=0.2, top=top))
+    assert longest_rows(kernel, TIMES) == [("gemm", "12", "500 µs", "50 %")]
+    assert longest_rows(kernel, UNTIMED) == [("gemm", "12", "500 µs", MISSING)]
+    operator = Profile(steps=5, own=ProfileSide(step_ns=4_000_000, top=top))
+    assert longest_rows(operator, TIMES) == [("gemm", "12", "500 µs", "12 %")]
+
+
+def test_the_steps_of_a_trial_are_those_that_nothing_profiled():
+    compiled = make_trial(samples_ns=[8, 8, 9], control_samples_ns=[12, 12, 13])
+    assert step_times(compiled) == StepTimes(8, 12)
+    assert step_times(make_trial(strategy="eager", samples_ns=[12, 12, 13])) == StepTimes(12, 12)
+
+
+def test_what_is_bound_begins_at_its_limits():
+    busy = "Little is left to gain from fewer launches; the rest is in the kernels themselves."
+    assert why(gpu(device_busy_fraction=0.9), TIMES).endswith(busy)
+    assert why(gpu(device_busy_fraction=0.899), TIMES).endswith(
+        " The GPU waits for the host 10 % of the step."
+    )
+    assert "Bound by matrix products, 60 %" in why(gpu(device_busy_fraction=0.9, matrix_fraction=0.6), TIMES)
+    assert "Bound" not in why(gpu(device_busy_fraction=0.9, matrix_fraction=0.599), TIMES)
+
+
+def test_one_side_alone_has_no_before():
+    own = ProfileSide(step_ns=1_000_000, launches=61, operators=30, device_busy_fraction=0.93)
+    assert why(Profile(steps=5, own=own), TIMES) == (
+        "61 launches per step. Kernels take 930 µs of a step of 1.00 ms. "
+        "Little is left to gain from fewer launches; the rest is in the kernels themselves."
+    )
+    eager = ProfileSide(step_ns=10_000, operators=380)
+    assert why(Profile(steps=5, own=own, control=eager), UNTIMED) == (
+        "61 launches per step. Kernels take 930 µs."
+    )
+
+
+@pytest.mark.parametrize(
+    ("python_ns", "step_ns", "said"),
+    [(1_000, 10_000, True), (999, 10_000, False), (None, 10_000, False), (5, 0, False)],
+)
+def test_python_is_named_from_a_tenth_of_a_step_on(python_ns, step_ns, said):
+    text = why(Profile(steps=5, own=ProfileSide(step_ns=step_ns, python_ns=python_ns)), TIMES)
+    assert text == ("Python and guards take 10 % of a profiled step." if said else "")
+    busy = ProfileSide(step_ns=10_000, python_ns=9_000, device_busy_fraction=0.95)
+    assert "Python" not in why(Profile(steps=5, own=busy), TIMES)
+
+
+def test_every_figure_has_its_row():
+    own = ProfileSide(
+        step_ns=1_500_000,
+        launches=1234.5,
+        kernels=61,
+        operators=30,
+        device_busy_fraction=0.934,
+        launch_ns=900_000,
+        python_ns=4_000,
+        matrix_fraction=0.7,
+    )
+    assert profile_rows(Profile(steps=5, own=own), StepTimes(1_600_000, 1_600_000)) == [
+        ("launches per step", "1,234", MISSING),
+        ("kernels per step", "61", MISSING),
+        ("operators per step", "30", MISSING),
+        ("kernel time per step", "1.40 ms", MISSING),
+        ("step, as timed", "1.60 ms", MISSING),
+        ("GPU busy", "88 %", MISSING),
+        ("host time in launches", "900 µs", MISSING),
+        ("Python and guards", "4.00 µs", MISSING),
+        ("in matrix products", "70 %", MISSING),
+        ("step, while profiled", "1.50 ms", MISSING),
+    ]
+    bare = ProfileSide(step_ns=1_000)
+    assert profile_rows(Profile(steps=5, own=own, control=bare), UNTIMED)[0] == (
+        "launches per step",
+        MISSING,
+        "1,234",
+    )
+
+
+@pytest.mark.parametrize(
+    ("flops", "text"),
+    [
+        (999, "999 FLOP per step"),
+        (1000, "1.00 kFLOP per step"),
+        (2_500_000, "2.50 MFLOP per step"),
+        (1e9, "1.00 GFLOP per step"),
+        (1e12, "1.00 TFLOP per step"),
+        (1e15, "1.00 PFLOP per step"),
+        (1e18, "1.00 EFLOP per step"),
+    ],
+)
+def test_operations_have_a_prefix(flops, text):
+    assert work_text(Profile(steps=5, own=ProfileSide(step_ns=1), flops=int(flops)), UNTIMED) == text
+
+
+def test_operations_and_bytes_stand_side_by_side():
+    profile = Profile(steps=5, own=ProfileSide(step_ns=1), flops=1000, bytes=1 << 20)
+    assert work_text(profile, UNTIMED) == "1.00 kFLOP per step; 1.00 MiB read and written by its operators"
+    fastest = Profile(steps=5, own=ProfileSide(step_ns=1), flops=2 * 10**12)
+    assert work_text(fastest, StepTimes(None, 1.0)) == "2.00 TFLOP per step (2,000 EFLOP/s)"

@@ -1,0 +1,186 @@
+"""Rooms stack: a folder imports only folders of lower floors, and can be read without those above."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.house.tracked import ROOT, imports_of, room_files
+
+# From the lowest floor up; rooms of one floor do not know each other. Pages stand together as `pages/*`.
+FLOORS = {
+    "db": (
+        "db",
+        "db/records",
+        "db/columns",
+        "db/tables db/metrics",
+        "db/engine/migrations/versions db/cause",
+        "db/engine/migrations",
+        "db/engine",
+        "db/judge",
+        "db/judge/words",
+        "db/judge/compare",
+        "db/judge/history",
+        "db/queries",
+        "db/verdicts",
+        "db/store",
+        "db/interchange",
+        "db/interchange/files",
+        "db/interchange/read db/interchange/write",
+    ),
+    "runner": (
+        "runner/workloads",
+        "runner/worker/device runner/worker/compiler",
+        "runner/worker",
+        "runner/config runner/device",
+        "runner/workloads/catalog",
+        "runner/plan",
+        "runner/storage",
+        "runner/process",
+        "runner/service",
+        "runner/fleet runner/regressions runner/doctor",
+        "runner/cli/output",
+        "runner/search",
+        "runner/search/bisect runner/search/attribute",
+        "runner/cli",
+        "runner",
+    ),
+    "dashboard": (
+        "dashboard",
+        "dashboard/links",
+        "dashboard/read",
+        "dashboard/charts",
+        "dashboard/pages",
+        "dashboard/pages/*",
+        "dashboard/render",
+        "dashboard/reports",
+        "dashboard/login",
+        "dashboard/write",
+        "dashboard/api",
+        "dashboard/server",
+    ),
+}
+# Imports that still go up or sideways. This list only shrinks.
+BACK_EDGES = frozenset[tuple[str, str]](
+    {
+        ("dashboard", "dashboard/read"),
+        ("dashboard", "dashboard/server"),
+        ("dashboard/charts", "dashboard/render"),
+        ("dashboard/links", "dashboard/login"),
+        ("dashboard/links", "dashboard/read"),
+        ("dashboard/login", "dashboard/api"),
+        ("dashboard/pages", "dashboard/api"),
+        ("dashboard/pages", "dashboard/pages/break_even"),
+        ("dashboard/pages", "dashboard/pages/cold_start"),
+        ("dashboard/pages", "dashboard/pages/modes"),
+        ("dashboard/pages", "dashboard/pages/overview"),
+        ("dashboard/pages", "dashboard/pages/regressions"),
+        ("dashboard/pages", "dashboard/pages/reports"),
+        ("dashboard/pages", "dashboard/pages/runs"),
+        ("dashboard/pages", "dashboard/pages/trends"),
+        ("dashboard/pages", "dashboard/pages/trial"),
+        ("dashboard/pages", "dashboard/pages/upgrade"),
+        ("dashboard/pages/break_even", "dashboard/render"),
+        ("dashboard/pages/cold_start", "dashboard/render"),
+        ("dashboard/pages/evidence", "dashboard/pages/upgrade"),
+        ("dashboard/pages/evidence", "dashboard/render"),
+        ("dashboard/pages/guide", "dashboard/render"),
+        ("dashboard/pages/modes", "dashboard/render"),
+        ("dashboard/pages/overview", "dashboard/pages/regressions"),
+        ("dashboard/pages/overview", "dashboard/pages/upgrade"),
+        ("dashboard/pages/overview", "dashboard/render"),
+        ("dashboard/pages/regressions", "dashboard/login"),
+        ("dashboard/pages/regressions", "dashboard/pages/evidence"),
+        ("dashboard/pages/regressions", "dashboard/pages/upgrade"),
+        ("dashboard/pages/regressions", "dashboard/render"),
+        ("dashboard/pages/regressions", "dashboard/write"),
+        ("dashboard/pages/reports", "dashboard/login"),
+        ("dashboard/pages/reports", "dashboard/render"),
+        ("dashboard/pages/reports", "dashboard/reports"),
+        ("dashboard/pages/runs", "dashboard/api"),
+        ("dashboard/pages/runs", "dashboard/login"),
+        ("dashboard/pages/runs", "dashboard/render"),
+        ("dashboard/pages/runs", "dashboard/write"),
+        ("dashboard/pages/trends", "dashboard/api"),
+        ("dashboard/pages/trends", "dashboard/render"),
+        ("dashboard/pages/trial", "dashboard/api"),
+        ("dashboard/pages/trial", "dashboard/pages/cold_start"),
+        ("dashboard/pages/trial", "dashboard/render"),
+        ("dashboard/pages/upgrade", "dashboard/login"),
+        ("dashboard/pages/upgrade", "dashboard/pages/evidence"),
+        ("dashboard/pages/upgrade", "dashboard/pages/regressions"),
+        ("dashboard/pages/upgrade", "dashboard/render"),
+        ("dashboard/pages/upgrade", "dashboard/write"),
+        ("dashboard/read", "dashboard/render"),
+        ("dashboard/render", "dashboard/login"),
+        ("dashboard/render", "dashboard/reports"),
+        ("dashboard/reports", "dashboard/api"),
+        ("dashboard/reports", "dashboard/login"),
+        ("runner/worker/compiler", "runner/worker"),
+        ("runner/worker/device", "runner/worker"),
+    }
+)
+
+
+def floor_of(room: str) -> int | None:
+    """The floor of a folder; None where it is on none."""
+    named = "dashboard/pages/*" if room.startswith("dashboard/pages/") else room
+    floors = FLOORS[room.partition("/")[0]]
+    return next((floor for floor, rooms in enumerate(floors) if named in rooms.split()), None)
+
+
+def room_of(module: str) -> str | None:
+    """The folder of the file that a name of ours is in; None for what is not ours."""
+    parts = module.split(".")
+    while parts and parts[0] in FLOORS:
+        path = "/".join(parts)
+        if (ROOT / f"{path}.py").is_file():
+            return path.rpartition("/")[0]
+        if (ROOT / path / "__init__.py").is_file():
+            return path
+        parts.pop()
+    return None
+
+
+def edges(package: str) -> set[tuple[str, str]]:
+    """Which folders of a package import which others of it."""
+    found = set()
+    for path in room_files(package):
+        for each in imports_of(path):
+            there = room_of(each.module) if each.inside(package) else None
+            if there and there != path.parent.as_posix():
+                found.add((path.parent.as_posix(), there))
+    return found
+
+
+def climbs(edge: tuple[str, str]) -> bool:
+    lower, upper = floor_of(edge[1]), floor_of(edge[0])
+    return lower is None or upper is None or lower >= upper
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_every_folder_has_its_floor(package: str) -> None:
+    rooms = {path.parent.as_posix() for path in room_files(package)}
+    assert [room for room in sorted(rooms) if floor_of(room) is None] == []
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_rooms_import_only_lower_floors(package: str) -> None:
+    assert sorted({edge for edge in edges(package) if climbs(edge)} - BACK_EDGES) == []
+
+
+def test_the_list_of_back_edges_has_none_that_is_gone() -> None:
+    assert sorted(BACK_EDGES - {edge for package in FLOORS for edge in edges(package)}) == []
+
+
+@pytest.mark.parametrize(
+    ("edge", "up"),
+    [
+        (("db/store", "db/queries"), False),
+        (("db/queries", "db/store"), True),
+        (("runner/worker/device", "runner/worker/compiler"), True),
+        (("dashboard/pages/trends", "dashboard/pages/upgrade"), True),
+        (("dashboard/pages/trends", "dashboard/nowhere"), True),
+    ],
+)
+def test_an_import_that_climbs_is_recognized(edge: tuple[str, str], up: bool) -> None:
+    assert climbs(edge) is up
