@@ -335,6 +335,9 @@ class HostState(Record):
     """The CPU that the thread which feeds a GPU was bound to; null on a CPU, and where it could not be."""
     launching_cpu_siblings: list[Count] | None = None
     """CPUs of the same core, its hyperthreads; null without a bound thread."""
+    backward_cpu: Count | None = None
+    """The CPU that autograd's threads were bound to, away from the launching one; null on a CPU, and where
+    there was none for them."""
     compile_pool_ended: bool | None = None
     """Whether the compiler's idle processes were ended before sampling; null on a CPU."""
     address_layout: Name | None = None

@@ -117,7 +117,13 @@ _OWN_PARTS = {
         "cold_start": {"first_call_cpu_ns", "first_call_instructions"},
         "compiler": {"generated", "autotuned"},
         "trace": {"sources"},
-        "host_state": {"launching_cpu", "launching_cpu_siblings", "compile_pool_ended", "address_layout"},
+        "host_state": {
+            "launching_cpu",
+            "launching_cpu_siblings",
+            "backward_cpu",
+            "compile_pool_ended",
+            "address_layout",
+        },
     }
 }
 

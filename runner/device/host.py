@@ -17,6 +17,7 @@ from runner.device.state import (
     nvml_watts,
     reasons_in_words,
     uncorrected_ecc_errors,
+    whole_device,
 )
 
 # Whether the disk has room for what a run writes.
@@ -70,17 +71,18 @@ def device_reading(device: str) -> dict[str, Any] | None:
 def _reading(handle: Any) -> dict[str, Any]:
     memory = nvml_query("nvmlDeviceGetMemoryInfo", handle)
     rates = nvml_query("nvmlDeviceGetUtilizationRates", handle)
-    reasons = clock_event_reasons(handle)
+    whole = whole_device(handle)
+    reasons = clock_event_reasons(whole)
     return {
         "name": nvml_text("nvmlDeviceGetName", handle),
         "uuid": nvml_text("nvmlDeviceGetUUID", handle),
-        "temperature_c": nvml_query("nvmlDeviceGetTemperature", handle, pynvml.NVML_TEMPERATURE_GPU),
+        "temperature_c": nvml_query("nvmlDeviceGetTemperature", whole, pynvml.NVML_TEMPERATURE_GPU),
         "power_w": nvml_watts("nvmlDeviceGetPowerUsage", handle),
-        "power_limit_w": nvml_watts("nvmlDeviceGetEnforcedPowerLimit", handle),
-        "sm_clock_mhz": nvml_query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_SM),
+        "power_limit_w": nvml_watts("nvmlDeviceGetEnforcedPowerLimit", whole),
+        "sm_clock_mhz": nvml_query("nvmlDeviceGetClockInfo", whole, pynvml.NVML_CLOCK_SM),
         "utilization_percent": None if rates is None else float(rates.gpu),
         "used_bytes": None if memory is None else int(memory.used),
         "total_bytes": None if memory is None else int(memory.total),
         "throttle_reasons": None if reasons is None else reasons_in_words(reasons),
-        "uncorrected_ecc_errors": uncorrected_ecc_errors(handle),
+        "uncorrected_ecc_errors": uncorrected_ecc_errors(whole),
     }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pynvml
 
-from runner.device.state import device_facts, ecc_is_on, nvml_handle, nvml_query, nvml_watts
+from runner.device.state import device_facts, ecc_is_on, nvml_handle, nvml_query, nvml_watts, whole_device
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ def device_setup(device: str) -> DeviceSetup | None:
     handle = nvml_handle(device)
     if handle is None:
         return None
-    facts = device_facts(device)
-    persistence = nvml_query("nvmlDeviceGetPersistenceMode", handle)
-    mig = nvml_query("nvmlDeviceGetMigMode", handle)
+    facts, whole = device_facts(device), whole_device(handle)
+    persistence = nvml_query("nvmlDeviceGetPersistenceMode", whole)
+    mig = nvml_query("nvmlDeviceGetMigMode", whole)
     rates = nvml_query("nvmlDeviceGetUtilizationRates", handle)
     memory = nvml_query("nvmlDeviceGetMemoryInfo", handle)
     running = nvml_query("nvmlDeviceGetComputeRunningProcesses", handle)
@@ -44,10 +44,10 @@ def device_setup(device: str) -> DeviceSetup | None:
         driver=facts.driver,
         persistence=None if persistence is None else bool(persistence),
         power_limit_w=facts.power_limit_w,
-        power_default_w=nvml_watts("nvmlDeviceGetPowerManagementDefaultLimit", handle),
-        sm_clock_mhz=nvml_query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_SM),
-        sm_clock_max_mhz=nvml_query("nvmlDeviceGetMaxClockInfo", handle, pynvml.NVML_CLOCK_SM),
-        ecc=ecc_is_on(handle),
+        power_default_w=nvml_watts("nvmlDeviceGetPowerManagementDefaultLimit", whole),
+        sm_clock_mhz=nvml_query("nvmlDeviceGetClockInfo", whole, pynvml.NVML_CLOCK_SM),
+        sm_clock_max_mhz=nvml_query("nvmlDeviceGetMaxClockInfo", whole, pynvml.NVML_CLOCK_SM),
+        ecc=ecc_is_on(whole),
         mig=None if mig is None else bool(mig[0]),
         utilization_percent=None if rates is None else int(rates.gpu),
         memory_used_bytes=None if memory is None else int(memory.used),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import statistics
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,7 +88,9 @@ def visible_index(device: str, visible: str | None) -> int | str:
 
 
 def nvml_handle(device: str) -> Any:
-    """NVML's handle of "cuda:N"; None for another device and without a driver."""
+    """NVML's handle of "cuda:N", or of the MIG instance that CUDA uses as it; None for another device and
+    without a driver.
+    """
     if not device.startswith("cuda"):
         return None
     try:
@@ -95,9 +98,38 @@ def nvml_handle(device: str) -> Any:
     except pynvml.NVMLError:
         return None
     index = visible_index(device, os.environ.get("CUDA_VISIBLE_DEVICES"))
-    if isinstance(index, int):
-        return nvml_query("nvmlDeviceGetHandleByIndex", index)
-    return nvml_query("nvmlDeviceGetHandleByUUID", index)
+    if isinstance(index, str):
+        exact = nvml_query("nvmlDeviceGetHandleByUUID", index)
+        return _beginning_with(index) if exact is None else exact
+    handle = nvml_query("nvmlDeviceGetHandleByIndex", index)
+    # CUDA shows one instance of a GPU that is divided, the first unless another is named.
+    return next(_instances(handle), handle)
+
+
+def _beginning_with(uuid: str) -> Any:
+    """The one device whose UUID begins with `uuid`: CUDA takes a shortened one, NVML does not."""
+    count = nvml_query("nvmlDeviceGetCount") or 0
+    whole = [nvml_query("nvmlDeviceGetHandleByIndex", number) for number in range(count)]
+    every = [*whole, *(instance for handle in whole for instance in _instances(handle))]
+    found = [handle for handle in every if (nvml_text("nvmlDeviceGetUUID", handle) or "").startswith(uuid)]
+    return found[0] if len(found) == 1 else None
+
+
+def _instances(handle: Any) -> Iterator[Any]:
+    """The MIG instances of a GPU that is divided into some."""
+    mode = None if handle is None else nvml_query("nvmlDeviceGetMigMode", handle)
+    if mode and mode[0]:
+        for number in range(nvml_query("nvmlDeviceGetMaxMigDeviceCount", handle) or 0):
+            instance = nvml_query("nvmlDeviceGetMigDeviceHandleByIndex", handle, number)
+            if instance is not None:
+                yield instance
+
+
+def whole_device(handle: Any) -> Any:
+    """The GPU that a MIG instance is a part of, which alone has clocks and a temperature; else `handle`."""
+    if not nvml_query("nvmlDeviceIsMigDeviceHandle", handle):
+        return handle
+    return nvml_query("nvmlDeviceGetDeviceHandleFromMigDeviceHandle", handle) or handle
 
 
 @dataclass(frozen=True)
@@ -121,7 +153,7 @@ def device_facts(device: str) -> DeviceFacts:
         uuid=nvml_text("nvmlDeviceGetUUID", handle),
         name=nvml_text("nvmlDeviceGetName", handle),
         driver=nvml_text("nvmlSystemGetDriverVersion"),
-        power_limit_w=nvml_watts("nvmlDeviceGetEnforcedPowerLimit", handle),
+        power_limit_w=nvml_watts("nvmlDeviceGetEnforcedPowerLimit", whole_device(handle)),
         memory_bytes=None if memory is None else int(memory.total),
     )
 
@@ -144,6 +176,7 @@ class DeviceWatch:
 
     device: str
     _handle: Any = field(init=False)
+    _whole: Any = field(init=False)
     _series: dict[str, list[float]] = field(default_factory=dict, init=False)
     _reasons: int | None = field(default=None, init=False)
     _readings: int = field(default=0, init=False)
@@ -155,6 +188,7 @@ class DeviceWatch:
 
     def __post_init__(self) -> None:
         self._handle = nvml_handle(self.device)
+        self._whole = whole_device(self._handle) if self.is_there else None
 
     @property
     def is_there(self) -> bool:
@@ -171,16 +205,16 @@ class DeviceWatch:
 
         Whether the device was slowed just then, so that its clock says nothing of the software.
         """
-        handle = self._handle
+        handle, whole = self._handle, self._whole
         # First: an idle device lowers its clock soon.
-        clock = nvml_query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_SM)
+        clock = nvml_query("nvmlDeviceGetClockInfo", whole, pynvml.NVML_CLOCK_SM)
         self._note("sm", clock)
-        self._note("memory", nvml_query("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_MEM))
-        self._note("temperature", nvml_query("nvmlDeviceGetTemperature", handle, pynvml.NVML_TEMPERATURE_GPU))
+        self._note("memory", nvml_query("nvmlDeviceGetClockInfo", whole, pynvml.NVML_CLOCK_MEM))
+        self._note("temperature", nvml_query("nvmlDeviceGetTemperature", whole, pynvml.NVML_TEMPERATURE_GPU))
         self._note("power", nvml_watts("nvmlDeviceGetPowerUsage", handle))
         rates = nvml_query("nvmlDeviceGetUtilizationRates", handle)
         self._note("utilization", None if rates is None else rates.gpu)
-        reasons = clock_event_reasons(handle)
+        reasons = clock_event_reasons(whole)
         readings = self._sides.setdefault(side, _SideReadings())
         readings.sm_clock_mhz += [] if clock is None else [float(clock)]
         readings.reasons |= reasons or 0
@@ -193,7 +227,7 @@ class DeviceWatch:
         energy = nvml_query("nvmlDeviceGetTotalEnergyConsumption", handle)
         if energy is not None:
             self._energy.append(int(energy))
-        errors = uncorrected_ecc_errors(handle)
+        errors = uncorrected_ecc_errors(whole)
         if errors is not None:
             self._ecc_errors.append(errors)
         # Inside a container NVML lists no process at all, which does not mean that none is there.
@@ -237,7 +271,7 @@ class DeviceWatch:
             utilization_percent=statistics.median(utilization) if utilization else None,
             throttle_reasons=None if self._reasons is None else active,
             other_processes=others,
-            ecc=ecc_is_on(self._handle),
+            ecc=ecc_is_on(self._whole),
             ecc_errors=broken,
             energy_mj=self._energy[-1] - self._energy[0] if len(self._energy) > 1 else None,
             suspect=bool(doubts),

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from db.records.trial import Trial
+from runner.device.feeding import feeding_cpus
 from runner.device.state import DeviceFacts, DeviceWatch
 from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.plan.environment import recorded_environment, worker_environment
@@ -147,5 +148,6 @@ def worker_specification(
         device_state=sample_device,
         purpose=role.purpose,
         workloads=tuple(workloads),
+        cpus=feeding_cpus(spec.device),
         artifacts=str(artifacts),
     )

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 _CPUS = Path("/sys/devices/system/cpu")
@@ -26,30 +27,56 @@ def release_children() -> None:
 
 
 @contextlib.contextmanager
-def unbound() -> Iterator[None]:
-    """Let the main thread, and what it starts meanwhile, run on every CPU; bind it again afterwards."""
+def running_on(cpus: frozenset[int]) -> Iterator[None]:
+    """Let the main thread, and what it starts meanwhile, run on `cpus`; bind it again afterwards."""
     bound = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, ALL)
+    os.sched_setaffinity(0, cpus)
     try:
         yield
     finally:
         os.sched_setaffinity(0, bound)
 
 
+def unbound() -> contextlib.AbstractContextManager[None]:
+    """`running_on` every CPU that this process was given."""
+    return running_on(ALL)
+
+
 def launching_core(allowed: frozenset[int], interrupts: dict[int, int]) -> int | None:
     """The core from which a GPU is fed: of those allowed the one with the fewest interrupts, and neither core
     0 nor a hyperthread of it where there is another, since interrupts land there first.
     """
-    first = siblings_of(0)
-    candidates = sorted(allowed - first) or sorted(allowed)
+    candidates = allowed - siblings_of(0) or allowed
     return min(candidates, key=lambda cpu: (interrupts.get(cpu, 0), -cpu), default=None)
+
+
+def backward_core(launching: int, allowed: frozenset[int], interrupts: dict[int, int]) -> int | None:
+    """The core for autograd's thread of a GPU: the nearest to `launching` by cache and socket, of those the
+    one with the fewest interrupts. A hyperthread of core 0 or of `launching` only where no other core is
+    allowed; None where `launching` is alone.
+    """
+    others = allowed - {launching}
+    apart = others - siblings_of(launching)
+    candidates = apart - siblings_of(0) or apart or others
+    near = [
+        _shared(launching, part) for part in ("cache/index3/shared_cpu_list", "topology/package_cpus_list")
+    ]
+    return min(
+        candidates,
+        key=lambda cpu: (*(cpu not in group for group in near), interrupts.get(cpu, 0), -cpu),
+        default=None,
+    )
 
 
 def siblings_of(cpu: int) -> frozenset[int]:
     """The hyperthreads of the core that `cpu` is one of; itself alone where the kernel does not tell."""
+    return _shared(cpu, "topology/thread_siblings_list")
+
+
+def _shared(cpu: int, part: str) -> frozenset[int]:
+    """The CPUs that share `part` of the kernel's directory of `cpu` with it."""
     try:
-        text = (_CPUS / f"cpu{cpu}/topology/thread_siblings_list").read_text().strip()
-        return frozenset(_listed(text))
+        return frozenset(_listed((_CPUS / f"cpu{cpu}/{part}").read_text().strip()))
     except (OSError, ValueError):
         return frozenset({cpu})
 
@@ -78,18 +105,36 @@ def interrupts_by_cpu(text: str | None = None) -> dict[int, int]:
     return interrupts
 
 
-def pin_launching_thread() -> int | None:
-    """Bind this thread alone to `launching_core`; which one that is, None where it cannot be bound. Threads
-    that OpenMP has bound already stay where they are.
+@dataclass(frozen=True)
+class Cores:
+    """Where the two threads that feed a GPU run. None: bound nowhere, or not bound apart."""
+
+    launching: int | None = None
+    backward: int | None = None
+
+
+def bind_feeding_threads(start_backward: Callable[[], object], share: Iterable[int] = ()) -> Cores:
+    """Bind this thread alone to `launching_core`, and the threads that `start_backward` starts to
+    `backward_core`, both of this GPU's `share` of the CPUs where it has one. Threads that OpenMP has bound
+    already stay where they are.
+
+    A thread that autograd starts inherits the mask of whoever calls backward first. On one core with the
+    launching thread it preempts it for the whole backward pass.
     """
-    cpu = launching_core(ALL, interrupts_by_cpu())
-    if cpu is None:
-        return None
+    allowed = ALL & frozenset(share) or ALL
+    interrupts = interrupts_by_cpu()
+    launching = launching_core(allowed, interrupts)
+    if launching is None:
+        return Cores()
+    backward = backward_core(launching, allowed, interrupts) or backward_core(launching, ALL, interrupts)
     try:
-        os.sched_setaffinity(0, {cpu})
+        os.sched_setaffinity(0, {launching})
+        if backward is not None:
+            with running_on(frozenset({backward})):
+                start_backward()
     except OSError:
-        return None
-    return cpu
+        return Cores()
+    return Cores(launching, backward)
 
 
 def address_layout() -> str | None:

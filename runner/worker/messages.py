@@ -77,6 +77,8 @@ class Specification:
     """Whether the runner answers pauses with the state of the device."""
     purpose: Purpose = "measure"
     workloads: tuple[Workload, ...] = ()
+    cpus: tuple[int, ...] = ()
+    """CPUs near the GPU that no other GPU of the host is fed from; empty where that is not known."""
     artifacts: str = ""
     """File that carries caches or a package from one process to the next."""
 

@@ -103,6 +103,11 @@ def configure(spec: Specification) -> None:
     torch.manual_seed(spec.seed)
 
 
+def start_backward_threads() -> None:
+    """Start autograd's threads, one for each device: any first backward does."""
+    torch.ones(1, requires_grad=True).sum().backward()  # type: ignore[no-untyped-call]
+
+
 class Session:
     """One case in this process: `record` is filled as its parts become known."""
 
@@ -119,7 +124,9 @@ class Session:
         self._device = torch.device(spec.device)
         self._plan = spec.sampling
         self._timers = Timers(self._device, flush_l2=self._plan.flush_l2)
-        self._launching_cpu = None if self._device.type == "cpu" else affinity.pin_launching_thread()
+        self._cores = affinity.Cores()
+        if self._device.type != "cpu":
+            self._cores = affinity.bind_feeding_threads(start_backward_threads, spec.cpus)
         self._artifacts = Path(spec.artifacts)
         self._log: list[tuple[str, str]] = []
         self._tunings: list[internals.Tuning] | None = None
@@ -280,11 +287,12 @@ class Session:
         """Where the thread that feeds the GPU runs: issue time differs between processes, often in two modes,
         and these are what is suspected.
         """
-        cpu = self._launching_cpu
+        cpu = self._cores.launching
         siblings = None if cpu is None else sorted(affinity.siblings_of(cpu) - {cpu})
         return {
             "launching_cpu": cpu,
             "launching_cpu_siblings": siblings,
+            "backward_cpu": self._cores.backward,
             "compile_pool_ended": self._pool_ended,
             "address_layout": affinity.address_layout(),
         }

@@ -26,7 +26,7 @@ ways = set(sys.argv[1].split("+"))
 if "core-0" in ways:
     import os
     os.sched_setaffinity(0, {min(affinity.ALL)})
-cpu = affinity.pin_launching_thread() if "bound" in ways else None
+cpu = affinity.bind_feeding_threads(lambda: None).launching if "bound" in ways else None
 device = torch.device("cuda:0")
 model = torch.nn.Sequential(*(torch.nn.Linear(512, 512) for _ in range(40))).to(device, torch.bfloat16)
 x = torch.randn(64, 512, device=device, dtype=torch.bfloat16)

@@ -32,6 +32,10 @@ def mlp(device, width=1024):
     return model.to(device), (torch.randn(64, width, device=device),)
 
 
+def mlp_loss(device, width=1024):
+    return *mlp(device, width), lambda output: output.square().mean()
+
+
 def resnet50():
     """The built-in one, at a smaller batch."""
     from runner.workloads.vision import build_resnet50

@@ -62,6 +62,14 @@ def test_all_four_times_are_kept_for_both_sides(device):
     assert phases["kernel_compile"] is not None
 
 
+def test_the_backward_pass_does_not_disturb_a_training_trial(device):
+    trial = measure_on_gpu("mlp_loss", mode("default"), task=Task.TRAINING)
+    assert trial.status is Status.OK, trial.failure
+    assert trial.host_state.backward_cpu not in (None, trial.host_state.launching_cpu)
+    assert trial.host_state.cpu_stall_fraction is None or trial.host_state.cpu_stall_fraction < 0.05
+    assert trial.sampling.ended_by != "disturbed"
+
+
 def test_onnx_runtime_is_timed_in_the_order_of_torchs_stream(device):
     onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime-gpu is not installed")
     if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():

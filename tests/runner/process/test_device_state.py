@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ from types import SimpleNamespace
 import pynvml
 import pytest
 
+from runner.device import feeding
 from runner.device import state as device_state
 from runner.device.state import DeviceWatch, device_facts, visible_index
 
@@ -139,6 +142,104 @@ def test_another_process_on_the_device_is_suspect(driver):
 )
 def test_visible_devices_are_renumbered(device, visible, expected):
     assert visible_index(device, visible) == expected
+
+
+class Host(Driver):
+    """GPUs with the CPUs near them, some of them divided into instances. Handles are UUIDs."""
+
+    def __init__(self, gpus, instances=None, cpus=None):
+        super().__init__()
+        self.gpus, self.instances, self.cpus = gpus, instances or {}, cpus or {}
+
+    def __getattr__(self, name):
+        whole = {part: gpu for gpu, parts in self.instances.items() for part in parts}
+        found = {
+            "nvmlInit": lambda: None,
+            "nvmlDeviceGetCount": lambda: len(self.gpus),
+            "nvmlDeviceGetIndex": self.gpus.index,
+            "nvmlDeviceGetHandleByIndex": lambda index: self.gpus[index],
+            "nvmlDeviceGetHandleByUUID": lambda uuid: uuid if uuid in {*self.gpus, *whole} else self._none(),
+            "nvmlDeviceGetUUID": lambda handle: handle,
+            "nvmlDeviceGetMigMode": lambda handle: (int(handle in self.instances), 0),
+            "nvmlDeviceGetMaxMigDeviceCount": lambda _handle: 7,
+            "nvmlDeviceGetMigDeviceHandleByIndex": lambda handle, number: (
+                self.instances[handle][number] if number < len(self.instances[handle]) else self._none()
+            ),
+            "nvmlDeviceIsMigDeviceHandle": lambda handle: handle in whole,
+            "nvmlDeviceGetDeviceHandleFromMigDeviceHandle": lambda handle: whole[handle],
+            "nvmlDeviceGetClockInfo": lambda handle, _kind: self._none() if handle in whole else 1410,
+            "nvmlDeviceGetTotalEnergyConsumption": lambda handle: self._none() if handle in whole else 5,
+            "nvmlDeviceGetCpuAffinity": lambda handle, words: [
+                sum(1 << cpu - 64 * word for cpu in self.cpus[handle] if cpu // 64 == word)
+                for word in range(words)
+            ],
+        }
+        return found.get(name, lambda *_arguments: self._none())
+
+    def _none(self):
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+
+
+@pytest.fixture
+def host(monkeypatch):
+    def use(visible, *arguments, **more):
+        monkeypatch.setattr(device_state, "pynvml", Host(*arguments, **more))
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        if visible is not None:
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+
+    return use
+
+
+@pytest.mark.parametrize(
+    ("visible", "expected"),
+    [
+        (None, "GPU-aa11"),
+        ("1", "MIG-1234"),
+        ("GPU-aa11", "GPU-aa11"),
+        ("GPU-bb", "GPU-bb33"),
+        ("GPU-aa", None),
+        ("MIG-5678", "MIG-5678"),
+        ("MIG-56", "MIG-5678"),
+        ("GPU-ee", None),
+    ],
+)
+def test_instances_and_shortened_uuids_are_found_as_cuda_finds_them(host, visible, expected):
+    host(visible, ["GPU-aa11", "GPU-aa22", "GPU-bb33"], {"GPU-aa22": ["MIG-1234", "MIG-5678"]})
+    assert device_facts("cuda:0").uuid == expected
+
+
+def test_an_instance_has_the_clock_of_its_gpu_and_not_its_energy(host):
+    host("MIG-1", ["GPU-a"], {"GPU-a": ["MIG-1", "MIG-2"]})
+    watch = DeviceWatch("cuda:0")
+    for _ in range(2):
+        watch.sample()
+    assert device_facts("cuda:0").uuid == "MIG-1"
+    assert watch.state().sm_clock_mhz == [1410, 1410, 1410]
+    assert watch.state().energy_mj is None
+
+
+def test_two_gpus_are_never_fed_from_one_core(host, monkeypatch):
+    monkeypatch.setattr(feeding, "siblings_of", lambda cpu: frozenset({cpu % 80, cpu % 80 + 80}))
+    first, second = [*range(40), *range(80, 120)], [*range(40, 80), *range(120, 160)]
+    gpus = [f"GPU-{number}" for number in range(8)]
+    cpus = {gpu: first if number < 4 else second for number, gpu in enumerate(gpus)}
+    found = []
+    for number in range(8):
+        host(None, gpus, cpus=cpus)
+        found.append(set(feeding.feeding_cpus(f"cuda:{number}")))
+        assert found[-1] <= set(cpus[gpus[number]])
+        assert len(found[-1]) == 20
+    assert not any(a & b for a, b in itertools.combinations(found, 2))
+    host("GPU-5", gpus, cpus=cpus)
+    assert set(feeding.feeding_cpus("cuda:0")) == found[5]
+    assert feeding.feeding_cpus("cpu") == ()
+
+
+def test_shares_of_few_cores_and_of_unknown_ones():
+    assert feeding.shares([frozenset(), frozenset()]) == [frozenset(), frozenset()]
+    one = frozenset({max(os.sched_getaffinity(0))})
+    assert feeding.shares([one, one]) == [one, one]
 
 
 def test_what_is_read_after_the_blocks_of_a_side_is_that_side_s(driver):

@@ -50,20 +50,147 @@ def test_without_the_kernel_s_word_a_cpu_is_a_core_of_its_own(monkeypatch, tmp_p
     assert affinity.launching_core(frozenset({0, 1, 2}), {}) == 2
 
 
-def test_only_the_launching_thread_is_bound():
+def test_autograd_s_threads_get_the_nearest_core_that_is_neither_core_0_nor_the_launching_one(
+    monkeypatch, tmp_path
+):
+    """Sixteen CPUs of eight cores, four to a cache, eight to a socket."""
+    for cpu in range(16):
+        place = tmp_path / f"cpu{cpu}"
+        for part in ("topology", "cache/index3"):
+            (place / part).mkdir(parents=True)
+        core, cache, socket = cpu // 2 * 2, cpu // 4 * 4, cpu // 8 * 8
+        (place / "topology/thread_siblings_list").write_text(f"{core}-{core + 1}\n")
+        (place / "cache/index3/shared_cpu_list").write_text(f"{cache}-{cache + 3}\n")
+        (place / "topology/package_cpus_list").write_text(f"{socket}-{socket + 7}\n")
+    monkeypatch.setattr(affinity, "_CPUS", tmp_path)
+    every = frozenset(range(16))
+    assert affinity.backward_core(13, every, {}) == 15
+    assert affinity.backward_core(13, every, {15: 9}) == 14
+    assert affinity.backward_core(13, every - {14, 15}, {}) == 11
+    assert affinity.backward_core(13, frozenset({12, 13, 2}), {}) == 2
+    # Core 0 and its hyperthread before the launching core's own, and that before none.
+    assert affinity.backward_core(13, frozenset({12, 13, 1}), {}) == 1
+    assert affinity.backward_core(13, frozenset({12, 13}), {}) == 12
+    assert affinity.backward_core(13, frozenset({13}), {}) is None
+
+
+def test_only_the_launching_thread_and_what_autograd_starts_are_bound():
     program = """
 import os, threading
 from runner.worker import affinity
-ready, done = threading.Event(), threading.Event()
+ready, done, started = threading.Event(), threading.Event(), threading.Event()
 other = threading.Thread(target=lambda: (ready.set(), done.wait()))
 other.start(); ready.wait()
 before = os.sched_getaffinity(0)
-cpu = affinity.pin_launching_thread()
-assert cpu in before and os.sched_getaffinity(0) == {cpu}, cpu
+autograd = threading.Thread(target=lambda: (started.set(), done.wait()))
+cores = affinity.bind_feeding_threads(lambda: (autograd.start(), started.wait()))
+assert cores.launching in before and os.sched_getaffinity(0) == {cores.launching}, cores
 assert os.sched_getaffinity(other.native_id) == before
+if len(before) > 1:
+    assert cores.backward in before - {cores.launching}
+    assert os.sched_getaffinity(autograd.native_id) == {cores.backward}
+else:
+    assert cores.backward is None and not autograd.is_alive()
 done.set()
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_the_share_of_a_gpu_is_kept_to_where_this_process_may_run_there(monkeypatch):
+    monkeypatch.setattr(affinity, "ALL", frozenset({4, 5, 6, 7}))
+    bound = []
+    monkeypatch.setattr(affinity.os, "sched_setaffinity", lambda _pid, cpus: bound.append(set(cpus)))
+    monkeypatch.setattr(affinity, "siblings_of", lambda cpu: frozenset({cpu}))
+    monkeypatch.setattr(affinity, "interrupts_by_cpu", dict)
+    for share, expected in (((5, 6, 40), {5, 6}), ((40, 41), {6, 7}), ((6,), {6, 7}), ((), {6, 7})):
+        cores = affinity.bind_feeding_threads(lambda: None, share)
+        assert {cores.launching, cores.backward} == expected, share
+    assert {7} in bound
+
+
+# Autograd starts a thread for each device that torch knows of. A CPU has none; a device of Python has one.
+AUTOGRAD = """
+import hashlib, os, time, sys
+from pathlib import Path
+import torch
+from torch.utils import backend_registration
+from runner.worker import affinity, session
+
+backend_registration._setup_privateuseone_for_python_backend("simulated")
+
+def new():
+    return torch._C._acc.create_empty_tensor([4], torch.float32)
+
+def work(ms):
+    until = time.perf_counter() + ms / 1e3
+    while time.perf_counter() < until:
+        hashlib.sha256(bytes(1 << 18)).digest()
+
+class Layer(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        work(2)
+        return new()
+    @staticmethod
+    def backward(ctx, gradient):
+        work(3)
+        return new()
+
+def step():
+    x = new().requires_grad_()
+    torch.autograd.grad(Layer.apply(x), x, new())
+    time.sleep(0.001)
+
+launching = min(os.sched_getaffinity(0))
+if sys.argv[1] == "inherited":
+    os.sched_setaffinity(0, {launching})
+else:
+    launching = affinity.bind_feeding_threads(session.start_backward_threads).launching
+step()
+autograd = [
+    int(task.name) for task in Path("/proc/self/task").iterdir()
+    if (task / "comm").read_text().startswith("pt_autograd")
+]
+print(launching, *({*os.sched_getaffinity(thread)} for thread in autograd), sep=";")
+# The kernel lets a thread that is woken run before the one that woke it, if it finds that fair. Here it
+# always does, and no other process of the host is in the way.
+for thread, priority in ((autograd[0], 2), (0, 1)):
+    os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(priority))
+def waited_ns():
+    return int(Path("/proc/self/schedstat").read_text().split()[1])
+before, began = waited_ns(), time.perf_counter_ns()
+for _ in range(50):
+    step()
+print((waited_ns() - before) / (time.perf_counter_ns() - began))
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+def trained(how):
+    """Lines that the program printed; the last one is left out where this user may not set priorities."""
+    result = subprocess.run(
+        [sys.executable, "-c", AUTOGRAD, how], capture_output=True, text=True, check=False, timeout=120
+    )
+    if "create_empty_tensor" in result.stderr or "_setup_privateuseone" in result.stderr:
+        pytest.skip("this torch has no devices of Python")
+    return result.stdout.splitlines()
+
+
+@pytest.mark.skipif(len(affinity.ALL) < 2, reason="one core for two threads")
+def test_autograd_s_thread_of_a_device_does_not_keep_the_launching_thread_waiting():
+    """On one core a training step waits while its own backward pass runs: a third of the time and more."""
+    inherited, apart = trained("inherited"), trained("apart")
+    launching, mask = inherited[0].split(";")
+    assert mask == "{" + launching + "}"
+    launching, mask = apart[0].split(";")
+    assert mask != "{" + launching + "}"
+    assert "," not in mask
+    if len(apart) == 1:
+        pytest.skip("waiting is measured under real-time priorities, which this user may not set")
+    print(f"waiting: inherited {inherited[1]}, apart {apart[1]}")
+    assert float(inherited[1]) > 0.25
+    assert float(apart[1]) < 0.05
 
 
 def test_the_address_layout_is_what_the_process_was_started_with():
