@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from db.engine.session import open_database
+from db.engine.session import open_database, shown_address
 from db.queries.integrity import find_damage, trials_of_impossible_moments, trials_of_impossible_samples
 from db.store.removal import remove_trials, require_stored
 from db.units import plural
@@ -26,7 +26,7 @@ _File = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, a SQLit
 @app.command("upgrade")
 def upgrade(db: DatabaseOption = None, config: ConfigOption = None) -> int:
     """Create the database or bring it to this release's schema. Example: compilewatch db upgrade"""
-    with database_of(settings_of(config, db)) as database:
+    with database_of(settings_of(config, db), changes=False) as database:
         typer.echo(f"{database.url} has the schema of this release.")
     return 0
 
@@ -42,15 +42,25 @@ def backup(file: _File, db: DatabaseOption = None, config: ConfigOption = None) 
 
 
 @app.command("restore")
-def restore(file: _File, db: DatabaseOption = None, config: ConfigOption = None) -> int:
-    """Restore a backup into a new or empty database.
+def restore(
+    file: _File,
+    yes: Annotated[bool, typer.Option("--yes", help="Without confirmation.")] = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Restore a backup into a new or empty database, after confirmation.
 
-    Example: compilewatch db restore monday.db --db sqlite:///restored.db
+    Example: compilewatch db restore monday.db --db sqlite:///restored.db --yes
     """
     from db.store.backup import restore as restore_backup
 
-    trials = restore_backup(file, settings_of(config, db).database_url)
-    typer.echo(f"{plural(trials, 'trial')} of {file} and all that belongs to them are back.")
+    url = settings_of(config, db).database_url
+    if file.is_file() and not yes:
+        typer.confirm(f"Restore {file} into {shown_address(url)}?", abort=True, err=True)
+    trials = restore_backup(file, url)
+    typer.echo(
+        f"{plural(trials, 'trial')} of {file} and all that belongs to them are in {shown_address(url)}."
+    )
     return 0
 
 

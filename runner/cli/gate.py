@@ -88,7 +88,7 @@ def gate(
     false alarm, or not confirmed. Exits 2 when nothing can be decided.
     """
     settings = settings_of(config, db)
-    with database_of(settings, migrate=False) as database:
+    with database_of(settings, migrate=False, changes=True) as database:
         report = _judge_newest(database, settings, since, against, machine)
         _record(database, report, settings)
         decided = _confirmation(database, report, settings, confirm, budget)

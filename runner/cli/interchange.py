@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from db.engine.session import Database, open_database, sqlite_file
+from db.engine.session import Database
 from db.errors import CompilewatchError, NotFoundError, printable
 from db.interchange.files.opening import RUNS_FOLDER, job_files
 from db.interchange.files.options import ImportOptions, StatedDevice, StatedStrategy, past, torch_version
@@ -35,11 +33,12 @@ from runner.cli.options import (
     StrategiesOption,
     WorkloadsOption,
     database_of,
+    database_to_read,
     moment_of,
+    name_database,
     settings_of,
 )
 from runner.cli.output.documents import print_document
-from runner.config.settings import Settings
 from runner.storage.persistence import import_runs
 from runner.storage.spool import TravellingSpool
 
@@ -116,11 +115,13 @@ def import_(
         label=label,
     )
     _require_files(paths)
-    with _existing_database(settings) if dry_run else database_of(settings) as database:
+    with database_to_read(settings) if dry_run else database_of(settings, changes=False) as database:
         report = import_paths(database, paths, format=format_, options=options, dry_run=dry_run)
         for path in () if dry_run else paths:
             if (path / RUNS_FOLDER).is_dir():
                 import_runs(TravellingSpool(path), database)
+        if not dry_run and any(file.new for file in report.files):
+            name_database(database)
     return _print(report, as_json=json_)
 
 
@@ -202,21 +203,6 @@ def _require_some(database: Database, filters: Filters, output: Path | None) -> 
         f"No stored trial fits these filters{unwritten}.",
         "Leave out one of them, or see `compilewatch list runs`.",
     )
-
-
-@contextmanager
-def _existing_database(settings: Settings) -> Iterator[Database]:
-    """The configured database; where there is none yet, an empty one that leaves no file behind."""
-    path = sqlite_file(settings.database_url)
-    if path is None or path.exists() or not path.parent.is_dir():
-        with database_of(settings) as database:
-            yield database
-        return
-    with (
-        tempfile.TemporaryDirectory(prefix="compilewatch-") as folder,
-        open_database(f"sqlite:///{folder}/looked-into.db", migrate=True) as database,
-    ):
-        yield database
 
 
 def _require_files(paths: Sequence[Path]) -> None:

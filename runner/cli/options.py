@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import getpass
 import socket
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from db.errors import ConfigError, one_line
+from db.errors import ConfigError, one_line, printable
 from runner.config.settings import Settings
 from runner.config.sources import load_settings
 
@@ -60,16 +62,42 @@ def settings_of(config: Path | None, database_url: str | None) -> Settings:
 
 
 @contextmanager
-def database_of(settings: Settings, *, migrate: bool = True) -> Iterator[Database]:
-    """The configured database, brought to this program's schema, closed afterwards."""
+def database_of(
+    settings: Settings, *, migrate: bool = True, changes: bool | None = None
+) -> Iterator[Database]:
+    """The configured database, closed afterwards; with `migrate` made or brought to this program's schema.
+
+    A command that `changes` it, by default one that may make it, names it on standard error at the end.
+    """
     # SQLAlchemy takes a while to import, and a command that needs no database does without it.
     from db.engine.session import open_database
 
-    database = open_database(settings.database_url, migrate=migrate)
-    try:
+    with open_database(settings.database_url, migrate=migrate) as database:
         yield database
-    finally:
-        database.close()
+        if migrate if changes is None else changes:
+            name_database(database)
+
+
+def name_database(database: Database) -> None:
+    """Say on standard error which database was changed."""
+    print(f"Database: {printable(database.url)}", file=sys.stderr)
+
+
+@contextmanager
+def database_to_read(settings: Settings) -> Iterator[Database]:
+    """The configured database; where there is none yet, an empty one that leaves no file behind."""
+    from db.engine.session import open_database, sqlite_file
+
+    path = sqlite_file(settings.database_url)
+    if path is None or path.exists() or not path.parent.is_dir():
+        with database_of(settings, migrate=False) as database:
+            yield database
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="compilewatch-") as folder,
+        open_database(f"sqlite:///{folder}/empty.db", migrate=True) as database,
+    ):
+        yield database
 
 
 BuildsOption = Annotated[

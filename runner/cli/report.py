@@ -146,7 +146,7 @@ def expire(
     if days is None:
         raise ConfigError("Reports have no limit.", "Give --older-than-days.")
     now = datetime.now(UTC)
-    with database_of(settings, migrate=False) as database:
+    with database_of(settings, migrate=False, changes=True) as database:
         expired = expire_reports(database, now - timedelta(days=days), at=now)
     typer.echo(f"Took away {plural(expired, 'report')} older than {plural(days, 'day')}.")
     return 0

@@ -65,7 +65,7 @@ def reproduce(
     differ from the record, the differences are printed and nothing runs.
     """
     settings = settings_of(config, db)
-    with database_of(settings) as database:
+    with database_of(settings, migrate=False, changes=script is None) as database:
         stored = trial_record(database, trial_id)
         if script is not None:
             return _write(script_of(stored, settings), script)

@@ -119,7 +119,7 @@ def cancel(
     config: ConfigOption = None,
 ) -> int:
     """Cancel a request, queued or running. Example: compilewatch request cancel 01KA8Z7Q3V5T2M9N4R6S8W0XYZ"""
-    with database_of(settings_of(config, db), migrate=False) as database:
+    with database_of(settings_of(config, db), migrate=False, changes=True) as database:
         state = cancel_request(database, request_id, by=who_asks(), at=datetime.now(UTC))
     outcome = "is cancelled" if state is RequestState.CANCELLED else "ends within seconds"
     typer.echo(f"Request {request_id} {outcome}.")

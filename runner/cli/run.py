@@ -178,7 +178,9 @@ def _database(settings: Settings) -> Iterator[Database]:
         return
     with (
         tempfile.TemporaryDirectory(prefix="compilewatch-run-") as directory,
-        database_of(settings.model_copy(update={"database_url": f"sqlite:///{directory}/run.db"})) as own,
+        database_of(
+            settings.model_copy(update={"database_url": f"sqlite:///{directory}/run.db"}), changes=False
+        ) as own,
     ):
         yield own
 

@@ -19,7 +19,15 @@ from db.records.schedules import Firing, Schedule, ScheduleWatch
 from db.records.trial import Status, Trial
 from db.store.schedules import pause_schedule, resume_schedule, save_schedule
 from db.units import MISSING, moment, plural, words
-from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of, who_asks
+from runner.cli.options import (
+    ConfigOption,
+    DatabaseOption,
+    JsonOption,
+    database_of,
+    database_to_read,
+    settings_of,
+    who_asks,
+)
 from runner.cli.output.documents import print_document
 from runner.cli.output.progress import stop_signal
 from runner.cli.output.tables import console, plain_table
@@ -51,7 +59,7 @@ def schedule(context: typer.Context, db: DatabaseOption = None, config: ConfigOp
     # The scheduler takes a while to import, and the other commands do without it.
     from runner.service.service import Service
 
-    with database_of(settings) as database, stop_signal() as stop:
+    with database_of(settings, changes=False) as database, stop_signal() as stop:
         fleet = bool(settings.fleet.queues)
         measures = _on_workers(database, settings, stop) if fleet else _here(database, settings)
         service = Service(
@@ -76,11 +84,17 @@ def list_(
 
     Example: compilewatch schedule list
     """
+    from runner.service.service import configured_schedules
+
     settings = _settings(context, db, config)
-    with database_of(settings) as database:
-        _store_configured(database, settings)
+    with database_to_read(settings) as database:
         last = last_firings(database)
-        rows = [_row(each, last.get(each.name), settings) for each in schedules(database)]
+        stored = {each.name: each for each in schedules(database)}
+    now = datetime.now(UTC)
+    for name, spec in configured_schedules(settings).items():
+        new = Schedule(name=name, spec=spec, from_config=True, paused=False, active_since=now)
+        stored[name] = stored.get(name, new).model_copy(update={"spec": spec, "from_config": True})
+    rows = [_row(stored[name], last.get(name), settings) for name in sorted(stored)]
     if json_:
         print_document({"schema": "compilewatch.schedules/1", "rows": rows})
     elif rows:

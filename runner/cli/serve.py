@@ -183,7 +183,7 @@ def revoke(
     config: ConfigOption = None,
 ) -> int:
     """Revoke a token at once. Example: compilewatch token revoke 1f2e3d4c"""
-    with open_database(settings_of(config, db).database_url) as database:
+    with database_of(settings_of(config, db), migrate=False, changes=True) as database:
         token = revoke_token(database, token_id, at=datetime.now(UTC), by=author(by))
     typer.echo(f"Token {token.token_id} ({token.name}) opens nothing since {moment(token.revoked_at)}.")
     return 0

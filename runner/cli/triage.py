@@ -52,7 +52,7 @@ def triage(
     Example: compilewatch triage 3f9c21aa --state expected --note "Traded for memory."
     """
     event = _event(state, note, url, by)
-    with database_of(settings_of(config, db), migrate=False) as database:
+    with database_of(settings_of(config, db), migrate=False, changes=True) as database:
         recorded = regression_state(database, regression)
         is_new = store_triage(database, recorded.regression.regression_id, event)
         recorded = regression_state(database, recorded.regression.regression_id)

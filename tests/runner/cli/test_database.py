@@ -33,7 +33,7 @@ def test_a_backup_is_made_checked_and_restored(
 ) -> None:
     kept, back = tmp_path / "kept.db", f"sqlite:///{tmp_path / 'back.db'}"
     assert typed("db", "backup", str(kept), "--db", filled) == 0
-    assert typed("db", "restore", str(kept), "--db", back) == 0
+    assert typed("db", "restore", str(kept), "--yes", "--db", back) == 0
     assert typed("db", "check", "--db", back) == 0
     assert typed("db", "vacuum", "--db", back) == 0
     told = capsys.readouterr().out

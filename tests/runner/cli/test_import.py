@@ -78,7 +78,7 @@ def test_columns_that_are_not_used_are_said(folder: Path) -> None:
     assert looked.stderr == ""
     stored = in_this_process("import", "table.csv", *columns, *FACTS, cwd=folder)
     assert stored.stdout == "table.csv (csv) brought 2 trials.\n"
-    assert stored.stderr == f"table.csv: {said}\n"
+    assert stored.stderr == f"Database: sqlite:///compilewatch.db\ntable.csv: {said}\n"
     document = in_this_process("import", "table.csv", "--json", *columns, *FACTS, cwd=folder)
     assert json.loads(document.stdout)["files"][0]["unused_columns"] == ["mode", "batch"]
     assert document.stderr == f"table.csv: {said}\n"

@@ -1,0 +1,80 @@
+"""Which database a command opens: reading makes none, and what changes one says which."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.runner.terminal import in_this_process
+
+_ID = "01KA8Z7Q3V5T2M9N4R6S8W0XYZ"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["schedule", "list"],
+        ["reproduce", _ID],
+        ["reproduce", _ID, "--script", "issue.py"],
+        ["list", "runs"],
+        ["show", _ID],
+        ["compare", "previous", "latest"],
+        ["gate"],
+        ["history"],
+        ["break-even"],
+        ["geomean"],
+        ["export"],
+        ["request", "list"],
+        ["request", "cancel", _ID],
+        ["report", "list"],
+        ["token", "list"],
+        ["token", "revoke", "1f2e3d4c"],
+        ["triage", "3f9c21aa", "--state", "fixed"],
+        ["db", "check"],
+        ["db", "vacuum"],
+        ["config", "show"],
+    ],
+    ids=" ".join,
+)
+def test_looking_makes_no_database(tmp_path: Path, command: list[str]) -> None:
+    in_this_process(*command, cwd=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_schedules_of_the_configuration_are_listed_without_a_database(tmp_path: Path) -> None:
+    configuration = '[[schedule]]\nname = "nightly"\ncron = "@daily"\n'
+    (tmp_path / "compilewatch.toml").write_text(configuration, encoding="utf-8")
+    result = in_this_process("schedule", "list", cwd=tmp_path)
+    assert "nightly" in result.stdout
+    assert not (tmp_path / "compilewatch.db").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["request", "create", "-w", "cnn"],
+        ["token", "create", "grafana"],
+        ["db", "upgrade"],
+        ["schedule", "pause", "nightly"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_that_changes_a_database_names_it(tmp_path: Path, command: list[str]) -> None:
+    configuration = '[[schedule]]\nname = "nightly"\ncron = "@daily"\n'
+    (tmp_path / "compilewatch.toml").write_text(configuration, encoding="utf-8")
+    result = in_this_process(*command, "--db", "sqlite:///mine.db", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "sqlite:///mine.db" in result.stdout + result.stderr
+
+
+def test_a_backup_comes_back_only_after_a_yes(tmp_path: Path) -> None:
+    in_this_process("db", "upgrade", cwd=tmp_path)
+    in_this_process("db", "backup", "monday.db", cwd=tmp_path)
+    restore = ["db", "restore", "monday.db", "--db", "sqlite:///restored.db"]
+    refused = in_this_process(*restore, cwd=tmp_path)
+    assert refused.returncode != 0
+    assert "sqlite:///restored.db" in refused.stderr
+    assert not (tmp_path / "restored.db").exists()
+    assert in_this_process(*restore, "--yes", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "restored.db").exists()
