@@ -206,6 +206,7 @@ _ENDED_BY = {
     "interval": "which was enough",
     "samples": "at the limit of {max_samples} samples",
     "time": "at the limit of time",
+    "deadline": "as the deadline of the trial was near",
     "disturbed": "with other work on the host in too many blocks",
 }
 _FLUSHED = {True: "L2 cache flushed before each", False: "L2 cache not flushed"}

@@ -30,7 +30,8 @@ from db.records.fields import (
 
 class FailureKind(StrEnum):
     """Why a trial has no result. `bad_record` is a worker that reported nonsense, `unsupported` what the
-    device or release cannot do, `workload_error` an exception in the workload itself, without a compiler.
+    device or release cannot do, `workload_error` an exception in the workload itself, without a compiler,
+    `harness` one in compilewatch's own code. `not_steady`: the compiler ran until the deadline was near.
     """
 
     TIMEOUT = "timeout"
@@ -46,6 +47,8 @@ class FailureKind(StrEnum):
     BAD_RECORD = "bad_record"
     DEVICE_LOST = "device_lost"
     WORKLOAD_ERROR = "workload_error"
+    HARNESS = "harness"
+    NOT_STEADY = "not_steady"
 
 
 class NumericsStatus(StrEnum):
@@ -127,10 +130,10 @@ class ColdStart(Record):
     first_call_ns: Nanoseconds | None = None
     """`torch.compile` and the first compiled iteration, in nanoseconds; null for eager."""
     calls_until_steady: Count | None = None
-    """First calls that took over twice the steady latency, the first one always counted; null where the
-    warm-up was not reached."""
+    """First calls that took over twice the steady latency, the first one always counted, and every other one
+    in which the compiler ran; null where the trial did not become steady."""
     until_steady_ns: Nanoseconds | None = None
-    """What those calls took together, in nanoseconds; null where the warm-up was not reached."""
+    """What those calls took together, in nanoseconds; null where the trial did not become steady."""
     process_tree_cpu_ns: Nanoseconds | None = None
     """CPU time of the process and its children up to the first result, in nanoseconds; null where there was
     none."""

@@ -27,9 +27,10 @@ class SamplingFacts(Record):
     reached_interval: Finite | None = None
     """What the wider side had in the end; null with too few samples for an interval."""
     ended_by: Name
-    """`interval`, `samples` (the limit), `time`, or `disturbed` (too few calm blocks)."""
+    """`interval`, `samples` (the limit), `time`, `deadline` (of the trial), or `disturbed` (too few calm
+    blocks)."""
     warmup_ended_by: Name | None = None
-    """Of the measured side: `steady`, `calls` or `time`; null where not known."""
+    """Of the measured side: `steady`, `calls`, `time` or `deadline`; null where not known."""
     flush_l2: Flag | None = None
     """Whether the device's L2 cache was overwritten before each sample; null on a CPU."""
     block_ns: Nanoseconds

@@ -110,15 +110,22 @@ def _kind_by_log(log: str) -> FailureKind:
     return FailureKind.CRASH
 
 
+_ADVICE = {
+    FailureKind.TIMEOUT: "Raise `timeout_s` in [run].",
+    FailureKind.OUT_OF_MEMORY: "Take a smaller batch or model, or a machine with more memory.",
+}
+
+
 def failure_of(ending: Ending) -> Failure:
     """The `Failure` of a process that left no usable record."""
     log = log_tail(ending.outcome)
     kind, message = _kind_and_message(ending, log or "")
     where = f" during {words(ending.phase)}" if ending.phase else ""
+    advice = f" {_ADVICE[kind]}" if kind in _ADVICE else ""
     return Failure(
         kind=kind,
         phase=ending.phase,
-        message=f"{message}{where}.",
+        message=f"{message}{where}.{advice}",
         log_tail=log,
         exit_code=ending.outcome.exit_code,
         signal=ending.outcome.signal,

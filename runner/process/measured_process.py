@@ -145,6 +145,7 @@ def worker_specification(
         threads=spec.threads,
         seed=spec.seed,
         settings=settings,
+        timeout_s=spec.timeout_s,
         device_state=sample_device,
         purpose=role.purpose,
         workloads=tuple(workloads),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -29,7 +30,7 @@ from runner.plan.trial_spec import TrialSpec
 from runner.process.failure import Ending, failure_of, log_tail, with_cause
 from runner.process.pipe import ProcessOutcome
 from runner.worker.host import machine_facts
-from runner.worker.messages import SLOWED, Facts, Pause, Phase, Record, from_worker
+from runner.worker.messages import SLOWED, Facts, Kept, Pause, Phase, Record, from_worker, read
 from runner.worker.messages import Failure as WorkerFailure
 
 
@@ -42,6 +43,8 @@ class Listening:
     phase: str | None = None
     facts: Facts | None = None
     records: list[Record] = field(default_factory=list)
+    kept: Record | None = None
+    """What the record had when it was last heard of."""
     garbage: str | None = None
 
     def succeeded(self) -> bool:
@@ -65,6 +68,8 @@ class Listening:
                 self.garbage = self.garbage or "The worker sent impossible facts of its machine and build"
             case Pause():
                 return SLOWED if self.watch.sample(str(message.side)) else b"\n"
+            case Kept():
+                self.kept = read(Record, message.record)
             case Record():
                 self.records.append(message)
         return None
@@ -161,8 +166,11 @@ def assemble(
             problem = f"The record is not one: {first_problem(error, 'the whole record')}"
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             problem = f"The record is not one: {type(error).__name__}: {error}"
-    ending = Ending(outcome, listening.phase, spec.timeout_s, oom_killed, problem)
-    return Trial(**base, status=Status.FAILED, failure=failure_of(ending))
+    failure = failure_of(Ending(outcome, listening.phase, spec.timeout_s, oom_killed, problem))
+    if listening.kept is not None and problem is None:
+        with contextlib.suppress(ValidationError, AttributeError, KeyError, TypeError, ValueError):
+            return _measured(base, listening.kept, outcome, listening, failure)
+    return Trial(**base, status=Status.FAILED, failure=failure)
 
 
 def unmeasured(spec: TrialSpec, failure: Failure, *, at: datetime, device: DeviceFacts) -> Trial:
@@ -194,7 +202,14 @@ def _base(
     }
 
 
-def _measured(base: dict[str, Any], record: Record, outcome: ProcessOutcome, listening: Listening) -> Trial:
+def _measured(
+    base: dict[str, Any],
+    record: Record,
+    outcome: ProcessOutcome,
+    listening: Listening,
+    ended: Failure | None = None,
+) -> Trial:
+    """The trial of a record; `ended` is why its process did not live to send it whole."""
     sent = {name: value for name, value in vars(record).items() if value is not None}
     parts = {name: value for name, value in sent.items() if name in Trial.model_fields}
     parts["cold_start"] = _cold_start(record, outcome)
@@ -208,7 +223,9 @@ def _measured(base: dict[str, Any], record: Record, outcome: ProcessOutcome, lis
         sides = {side: timing[side] | watch.of_side(side) for side in ("side", "control") if timing.get(side)}
         parts["timing"] = timing | sides
     parts["status"] = Status.OK
-    if record.status != Status.OK:
+    if ended is not None:
+        parts |= {"status": Status.FAILED, "failure": ended}
+    elif record.status != Status.OK:
         if record.failure is None:
             raise ValueError("it neither succeeded nor says what failed")
         parts |= {"status": Status.FAILED, "failure": _worker_failure(record.failure, outcome)}

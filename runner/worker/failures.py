@@ -6,7 +6,9 @@ By name, not by class: the classes move between releases, and the ones of the co
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +23,15 @@ _DEVICE_TEXT = ("CUDA error", "HIP error", "Found no NVIDIA driver", "No CUDA GP
 _UNSUPPORTED = {"Unsupported", "FailOnRecompileLimitHit", "UnsupportedCaseError"}
 # Until the first eager result nothing but the workload's own code has run.
 _WORKLOAD_PHASES = ("build_model", "eager_first")
+# What of ours calls the workload's own code and the compiler: what is raised inside is not the harness's.
+_HERE = f"{Path(__file__).parent}/"
+_OF_THE_WORKLOAD = {
+    "steps.py": ("forward", "forward_batch", "train", "output_of", "loss_of", "make_variant", "own_copy"),
+    "loading.py": ("import_builder", "build_workload"),
+    "compiler/compiling.py": ("apply",),
+}
+# A guard that failed names what it is about as Python would reach it: L['self'].calls, L['x'].size()[0].
+_GUARDED = re.compile(r"L\['(\w+)'\]((?:\.\w+\b(?!\()|\['\w+'\]|\[\d+\])*)")
 _NO_META_TEXT = ("no fake impl", "FakeTensor kernel", "DynamicOutputShapeException")
 
 
@@ -53,8 +64,26 @@ def _mentions(errors: list[BaseException], texts: tuple[str, ...]) -> bool:
     return any(text in str(error) for error in errors for text in texts)
 
 
-def kind_of(error: BaseException, phase: str) -> str:
-    """The record's failure kind for an exception that ended `phase`."""
+def is_ours(error: BaseException) -> bool:
+    """Whether an exception came out of the harness alone: no step and no builder of the workload was under
+    way, nor what compiles it.
+    """
+    frames = (frame.f_code for each in chain(error) for frame, _ in traceback.walk_tb(each.__traceback__))
+    return not any(
+        each.co_name in _OF_THE_WORKLOAD.get(each.co_filename.removeprefix(_HERE), ()) for each in frames
+    )
+
+
+def recompiled_on(guard: str) -> str:
+    """What a guard that failed is about: "`self.calls`" of "L['self'].calls == 3"."""
+    found = _GUARDED.search(guard)
+    if found is None:
+        return guard
+    return f"`{found[1]}{found[2]}`"
+
+
+def kind_of(error: BaseException, phase: str, *, ours: bool = False) -> str:
+    """The record's failure kind for an exception that ended `phase`; `ours` as `is_ours` says."""
     errors = list(chain(error))
     names = {base.__name__ for each in errors for base in type(each).__mro__}
     by_evidence = (
@@ -68,7 +97,9 @@ def kind_of(error: BaseException, phase: str) -> str:
         ("compile_error", bool(names & {"TorchDynamoException", "BackendCompilerFailed", "InductorError"})),
         ("import_error", "ImportError" in names and phase in ("import_torch", "build_model")),
         ("import_error", phase == "import_libraries"),
-        ("workload_error", "WorkloadError" in names or phase in _WORKLOAD_PHASES),
+        ("workload_error", "WorkloadError" in names),
+        ("harness", ours),
+        ("workload_error", phase in _WORKLOAD_PHASES),
     )
     for kind, holds in by_evidence:
         if holds:

@@ -46,9 +46,9 @@ def reset_peak_rss() -> bool:
     return True
 
 
-def resident_bytes(variant: Variant) -> int:
+def resident_bytes(variant: Variant) -> int | None:
     """Bytes of the tensors a variant keeps between steps: weights, buffers, gradients, optimizer state,
-    inputs.
+    inputs. None where one of them has no storage of its own: nested, sparse, or a subclass around others.
 
     Storage that several tensors share counts once.
     """
@@ -62,8 +62,14 @@ def resident_bytes(variant: Variant) -> int:
     return _storage_bytes(tensors)
 
 
-def _storage_bytes(tensors: Iterable[torch.Tensor]) -> int:
-    storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors}
+def _storage_bytes(tensors: Iterable[torch.Tensor]) -> int | None:
+    storages = {}
+    for tensor in tensors:
+        try:
+            storage = tensor.untyped_storage()
+            storages[storage.data_ptr()] = storage.nbytes()
+        except (RuntimeError, NotImplementedError):
+            return None
     return sum(storages.values())
 
 
@@ -83,7 +89,8 @@ def step_peak(variant: Variant, device: torch.device, others: list[Variant]) -> 
         with grad_context(variant.built.task):
             sizes = internals.profiled_allocations(variant.step)
         # A training step releases the gradients it found before it makes new ones.
-        peak = None if sizes is None else resident_bytes(variant) + peak_growth(sizes)
+        held = resident_bytes(variant)
+        peak = None if sizes is None or held is None else held + peak_growth(sizes)
         return {"bytes": peak, "reserved": None}
     with grad_context(variant.built.task):
         # The workspace of cuBLAS is there from now on: with the step before it may have been given back.
@@ -94,8 +101,11 @@ def step_peak(variant: Variant, device: torch.device, others: list[Variant]) -> 
         variant.step()
     torch.cuda.synchronize(device)
     peak, reserved = torch.cuda.max_memory_allocated(device), torch.cuda.max_memory_reserved(device)
-    foreign = sum(_own_bytes(other, variant) for other in others)
-    return {"bytes": peak - foreign - _workspace_bytes(device), "reserved": reserved}
+    foreign = [_own_bytes(other, variant) for other in others]
+    known = [each for each in foreign if each is not None]
+    if len(known) < len(foreign):
+        return {"bytes": None, "reserved": reserved}
+    return {"bytes": peak - sum(known) - _workspace_bytes(device), "reserved": reserved}
 
 
 def _workspace_bytes(device: torch.device) -> int:
@@ -107,11 +117,12 @@ def _workspace_bytes(device: torch.device) -> int:
     return max(0, before - torch.cuda.memory_allocated(device))
 
 
-def _own_bytes(other: Variant, variant: Variant) -> int:
+def _own_bytes(other: Variant, variant: Variant) -> int | None:
     """What `other` holds and `variant` does not; inference variants share model and inputs."""
     if other.module is variant.module:
         return 0
-    return resident_bytes(other) - _storage_bytes(tensors_of(list(variant.built.inputs)))
+    held, inputs = resident_bytes(other), _storage_bytes(tensors_of(list(variant.built.inputs)))
+    return None if held is None or inputs is None else held - inputs
 
 
 class CompilePeak:
@@ -133,9 +144,10 @@ class CompilePeak:
         if self._device.type != "cpu":
             return torch.cuda.max_memory_allocated(self._device)
         peak = peak_rss_bytes()
-        if self._before is None or peak is None:
+        held = resident_bytes(variant)
+        if self._before is None or peak is None or held is None:
             return None
-        return max(0, peak - self._before) + resident_bytes(variant)
+        return max(0, peak - self._before) + held
 
 
 def memory_record(

@@ -73,6 +73,8 @@ class Specification:
     threads: int
     seed: int
     settings: dict[str, Any]
+    timeout_s: float | None = None
+    """After so many seconds the process is ended; None where nobody says."""
     device_state: bool = False
     """Whether the runner answers pauses with the state of the device."""
     purpose: Purpose = "measure"
@@ -176,15 +178,29 @@ class Record:
     probes: dict[str, Any] | None = None
 
 
-_KINDS: dict[str, type[Any]] = {"phase": Phase, "facts": Facts, "pause": Pause, "record": Record}
+@dataclass(frozen=True)
+class Kept:
+    """What a record has so far, for a process that does not live to send it."""
+
+    record: dict[str, Any]
 
 
-def from_worker(line: bytes) -> Phase | Facts | Pause | Record:
+Message = Phase | Facts | Pause | Kept | Record
+_KINDS: dict[str, type[Any]] = {
+    "phase": Phase,
+    "facts": Facts,
+    "pause": Pause,
+    "kept": Kept,
+    "record": Record,
+}
+
+
+def from_worker(line: bytes) -> Message:
     """The message of one line. Raises ValueError, TypeError, KeyError or RecursionError where it is none."""
     content = json.loads(line)
     if content["mark"] == "record" and content.get("failure") is not None:
         content["failure"] = read(Failure, content["failure"])
-    message: Phase | Facts | Pause | Record = read(_KINDS[content["mark"]], content)
+    message: Message = read(_KINDS[content["mark"]], content)
     return message
 
 
@@ -196,7 +212,7 @@ class Channel:
         self._descriptor = descriptor
         self.phase = "interpreter"
 
-    def send(self, message: Phase | Facts | Pause | Record) -> None:
+    def send(self, message: Message) -> None:
         """Write one line, all of it."""
         (mark,) = (name for name, kind in _KINDS.items() if isinstance(message, kind))
         content = {name: value for name, value in asdict(message).items() if value is not None}
@@ -208,6 +224,10 @@ class Channel:
         """Say that `phase` begins now."""
         self.phase = phase
         self.send(Phase(phase, time.monotonic_ns()))
+
+    def keep(self, record: Record) -> None:
+        """Send what `record` has so far."""
+        self.send(Kept({name: value for name, value in asdict(record).items() if value is not None}))
 
     def pause(self, side: str = "") -> bool:
         """Let the runner read the device's state; whether the device was slowed."""

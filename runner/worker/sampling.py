@@ -4,10 +4,12 @@ the device.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +58,8 @@ CHECK_GROWTH = 1.25
 the first one that happens to look narrow.
 """
 STEADY_RATIO = 2.0
+_STEPS_AFTER = 8
+"""Steps that follow a warm-up in any case: blocks of both sides, and those whose memory is read."""
 UNSTEADY_CALLS = 10
 """A slow call after this many is the host's doing: CUDA graphs record at the second and third call, automatic
 dynamic shapes recompile at the first other shape, and both are over by then."""
@@ -83,11 +87,26 @@ class SamplingPlan:
     flush_l2: bool = True
 
 
+class Deadline:
+    """When the trial is ended from outside."""
+
+    def __init__(self, at_ns: float = math.inf, *, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        self._at_ns = at_ns
+        self._clock = clock
+        self._began_ns = clock()
+
+    def leaves(self, needed_ns: float) -> bool:
+        """Whether `needed_ns` and a tenth of the whole time are left."""
+        reserve = 0.0 if math.isinf(self._at_ns) else (self._at_ns - self._began_ns) / 10
+        return self._at_ns - self._clock() > needed_ns + reserve
+
+
 @dataclass
 class Side:
     """One variant's step, its timer, its warm-up and its times, in nanoseconds, by their names in the record.
 
-    `name` is "side" or "control", as in the record's `timing`.
+    `name` is "side" or "control", as in the record's `timing`. `compilations` counts what the compiler did in
+    this process so far; `around` is entered around steps of this side.
     """
 
     step: Step
@@ -95,16 +114,49 @@ class Side:
     name: str = "side"
     warmup_ns: list[int] = field(default_factory=list)
     times: dict[str, list[int]] = field(default_factory=dict)
+    compilations: Callable[[], int] = lambda: 0
+    around: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
+    compiling_calls: list[int] = field(default_factory=list)
+    """The calls of the warm-up in which the compiler ran."""
+    compiling_blocks_ns: list[int] = field(default_factory=list)
+    """What blocks in which it ran took above their steady calls."""
+    quiet_from: int = 0
+    """The first call of the warm-up since which the compiler is quiet."""
 
     def add(self, times: dict[str, list[int]]) -> None:
         """Take over what one block gave."""
         for name, values in times.items():
             self.times.setdefault(name, []).extend(values)
 
+    def quiet_ns(self) -> list[int]:
+        """The calls of the warm-up after the last in which the compiler ran."""
+        return self.warmup_ns[self.quiet_from :]
+
     def latency_ns(self) -> int:
-        """What a step takes, by the second half of the warm-up."""
-        later = self.warmup_ns[len(self.warmup_ns) // 2 :]
-        return max(1, int(statistics.median(later)))
+        """What a step takes, by the second half of the calls since the compiler is quiet."""
+        quiet = self.quiet_ns()
+        return max(1, int(statistics.median(quiet[len(quiet) // 2 :])))
+
+    def warm_call(self) -> None:
+        """One call of the warm-up, and whether the compiler ran in it."""
+        before = self.compilations()
+        elapsed = self.timer.once(self.step)
+        self.warmup_ns.append(elapsed)
+        if self.compilations() != before:
+            self.compiling_calls.append(len(self.warmup_ns) - 1)
+            self.quiet_from = len(self.warmup_ns)
+
+    @contextlib.contextmanager
+    def watched(self, calls: int) -> Iterator[None]:
+        """Around `calls` steps that are not of the warm-up: where the compiler runs in them, what they took
+        above the steady latency counts as one compiling call.
+        """
+        before, began = self.compilations(), time.perf_counter_ns()
+        with self.around():
+            yield
+        if self.compilations() != before:
+            elapsed = time.perf_counter_ns() - began - max(0, calls - 1) * self.latency_ns()
+            self.compiling_blocks_ns.append(max(1, elapsed))
 
 
 def is_steady(calls_ns: list[int]) -> bool:
@@ -121,33 +173,55 @@ def primary_samples(times: dict[str, list[int]]) -> list[int]:
     return times.get("samples_ns") or times.get("device_ns") or times.get("wall_sync_ns", [])
 
 
-def warm_up(side: Side, plan: SamplingPlan) -> str:
-    """Call until at least `warmup_calls` and `warmup_ns` are spent and the calls are steady.
+class NotSteadyError(Exception):
+    """The compiler still ran when the trial's deadline was near."""
 
-    Ends in any case at `warmup_max_calls` or `warmup_max_ns`, after three calls at least. Returns what ended
-    it: "steady", "calls" or "time".
+    def __init__(self, side: Side) -> None:
+        calls = [side.warmup_ns[number] for number in side.compiling_calls]
+        self.spent_ns = sum(calls) + sum(side.compiling_blocks_ns)
+        super().__init__(
+            f"The compiler ran in {len(calls)} of {len(side.warmup_ns)} calls after the first, for "
+            f"{self.spent_ns / 1e9:.3g} s, until the deadline was near."
+        )
+
+
+def warm_up(side: Side, plan: SamplingPlan, deadline: Deadline | None = None) -> str:
+    """Call until the compiler is quiet, at least `warmup_calls` and `warmup_ns` are spent since, and the
+    calls are steady.
+
+    Since the compiler is quiet it takes at most `warmup_max_calls` or `warmup_max_ns`, and three calls at
+    least; near the deadline one. Returns what ended it: "steady", "calls", "time" or "deadline". Raises
+    NotSteadyError where the compiler still runs when the deadline is near. Goes on where it is called again.
     """
-    spent = 0
-    while True:
-        elapsed = side.timer.once(side.step)
-        side.warmup_ns.append(elapsed)
-        spent += elapsed
-        count = len(side.warmup_ns)
-        if count >= plan.warmup_calls and spent >= plan.warmup_ns and is_steady(side.warmup_ns):
-            return "steady"
-        if count >= 3 and (count >= plan.warmup_max_calls or spent >= plan.warmup_max_ns):
-            return "calls" if count >= plan.warmup_max_calls else "time"
+    deadline = deadline or Deadline()
+    side.quiet_from = len(side.warmup_ns)
+    with side.around():
+        while True:
+            side.warm_call()
+            quiet = side.quiet_ns()
+            spent, count = sum(quiet), len(quiet)
+            if count >= plan.warmup_calls and spent >= plan.warmup_ns and is_steady(quiet):
+                return "steady"
+            if count >= 3 and (count >= plan.warmup_max_calls or spent >= plan.warmup_max_ns):
+                return "calls" if count >= plan.warmup_max_calls else "time"
+            after_ns = _STEPS_AFTER * side.latency_ns() if count else 0
+            if not deadline.leaves(max(2 * max(side.warmup_ns), after_ns)):
+                if count >= 3 or (count and not side.compiling_calls):
+                    return "deadline"
+                raise NotSteadyError(side)
 
 
-def until_steady(first_call_ns: int, warmup_ns: list[int]) -> tuple[int, int]:
-    """(calls, their nanoseconds) before steady state: up to the last of the first ten that took over twice
-    the steady latency. The first call always counts as one.
+def until_steady(first_call_ns: int, side: Side) -> tuple[int, int]:
+    """(calls, their nanoseconds) that are not steady: up to the last of the first ten that took over twice
+    the steady latency, and each one after them in which the compiler ran. The first call always counts.
     """
-    steady = statistics.median(warmup_ns[len(warmup_ns) // 2 :])
-    calls = [first_call_ns, *warmup_ns][:UNSTEADY_CALLS]
-    slow = [index for index, elapsed in enumerate(calls) if elapsed > STEADY_RATIO * steady]
+    limit = STEADY_RATIO * side.latency_ns()
+    calls = [first_call_ns, *side.warmup_ns]
+    slow = [number for number, elapsed in enumerate(calls[:UNSTEADY_CALLS]) if elapsed > limit]
     count = max(slow, default=0) + 1
-    return count, sum(calls[:count])
+    later = [calls[number + 1] for number in side.compiling_calls if number + 1 >= count]
+    later += side.compiling_blocks_ns
+    return count + len(later), sum(calls[:count]) + sum(later)
 
 
 @dataclass
@@ -180,8 +254,10 @@ class Sampler:
         between_blocks: Callable[[str], bool] = _never,
         watch: BlockWatch | None = None,
         canary: Callable[[], int] = canary_ns,
+        deadline: Deadline | None = None,
     ) -> None:
         self._plan = plan
+        self._deadline = deadline or Deadline()
         self._cpu_bound = cpu_bound
         self._between = between_blocks
         self._watch = watch or BlockWatch()
@@ -206,20 +282,26 @@ class Sampler:
 
         A round in which a block was disturbed, by the host or by the device, does not count for either side.
         Where fewer than half of the planned samples are left undisturbed, the disturbed count too and
-        `rejected` says how many blocks should not have.
+        `rejected` says how many blocks should not have. Where the compiler ran, nothing is a sample: `times`
+        stay as they were, and `ended_by` is "compiler".
         """
         evidence = Evidence()
         sizes = [self.block_size(side.latency_ns()) for side in sides]
         planned = max(math.ceil(self._plan.samples / size) for size in sizes)
         undisturbed: list[Round] = []
         disturbed: list[Round] = []
+        noted = sum(len(side.compiling_blocks_ns) for side in sides)
         for side, size in zip(sides, sizes, strict=True):
-            side.timer.prepare(side.step, size, self.settling_calls(side.latency_ns()))
+            with side.watched(3):
+                side.timer.prepare(side.step, size, self.settling_calls(side.latency_ns()))
         started = time.perf_counter_ns()
         self._slowed, self._check_at = self._between(""), 0.0
         while not evidence.ended_by:
             count = len(undisturbed) + len(disturbed)
             blocks, calm = self._round(sides, sizes, evidence, backwards=count % 2 == 1)
+            if sum(len(side.compiling_blocks_ns) for side in sides) != noted:
+                evidence.ended_by = "compiler"
+                return evidence
             evidence.rejected += 0 if calm else len(sides)
             (undisturbed if calm else disturbed).append(blocks)
             evidence.ended_by = self._end(undisturbed, disturbed, sizes, started)
@@ -245,6 +327,10 @@ class Sampler:
                 return "interval"
         if self._out_of_time(undisturbed + disturbed, started, sizes):
             return "time"
+        longest = max(sum(block.spent_ns for block in each) for each in undisturbed + disturbed)
+        # Another round, and the steps after it.
+        if not self._deadline.leaves(2 * longest):
+            return "deadline"
         if len(undisturbed) >= most:
             return "samples"
         return "disturbed" if attempts >= 2 * (planned if len(undisturbed) < planned else most) else ""
@@ -267,11 +353,13 @@ class Sampler:
         evidence.canaries_ns.append(self._canary())
         for index in reversed(order) if backwards else order:
             side, before = sides[index], self._slowed
-            for _ in range(self.settling_calls(side.latency_ns())):
-                side.timer.once(side.step)
-            self._watch.begin()
-            blocks[index] = side.timer.block(side.step, sizes[index])
-            block = self._watch.end()
+            settling = self.settling_calls(side.latency_ns())
+            with side.watched(settling + sizes[index]):
+                for _ in range(settling):
+                    side.timer.once(side.step)
+                self._watch.begin()
+                blocks[index] = side.timer.block(side.step, sizes[index])
+                block = self._watch.end()
             self._slowed = self._between(side.name)
             evidence.blocks.append(block)
             calm = calm and block.may_count(cpu_bound=self._cpu_bound) and not (before or self._slowed)

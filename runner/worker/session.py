@@ -21,7 +21,15 @@ from runner.worker.evidence import InstructionCounter, host_state
 from runner.worker.failures import WrongResultError
 from runner.worker.loading import UnsupportedCaseError
 from runner.worker.messages import Channel, Record, Specification, Strategy
-from runner.worker.sampling import Evidence, Sampler, Side, until_steady, warm_up
+from runner.worker.sampling import (
+    Deadline,
+    Evidence,
+    NotSteadyError,
+    Sampler,
+    Side,
+    until_steady,
+    warm_up,
+)
 from runner.worker.steps import Variant, grad_context, make_variant, own_copy
 
 # What one process leaves for the next: nothing to do for warm, one file for portable.
@@ -112,11 +120,17 @@ class Session:
     """One case in this process: `record` is filled as its parts become known."""
 
     def __init__(
-        self, spec: Specification, channel: Channel, record: Record, counter: InstructionCounter | None = None
+        self,
+        spec: Specification,
+        channel: Channel,
+        record: Record,
+        counter: InstructionCounter | None = None,
+        deadline: Deadline | None = None,
     ) -> None:
         self._spec = spec
         self._channel = channel
         self._record = record
+        self._deadline = deadline or Deadline()
         self._cold = record.cold_start
         self._counter = counter
         self._strategy = spec.strategy
@@ -131,10 +145,16 @@ class Session:
         self._log: list[tuple[str, str]] = []
         self._tunings: list[internals.Tuning] | None = None
         self._log_context = contextlib.ExitStack()
+        self._graph_launches: int | None = None
+
+    def _enter(self, phase: str) -> None:
+        """Say that `phase` begins now, and what is known before it."""
+        self._channel.keep(self._record)
+        self._channel.enter(phase)
 
     @contextlib.contextmanager
     def _phase(self, name: str, key: str | None = None) -> Iterator[None]:
-        self._channel.enter(name)
+        self._enter(name)
         started = time.monotonic_ns()
         yield
         if key is not None:
@@ -149,6 +169,7 @@ class Session:
             # Before the model: an optimizer imports a part of it, which would pass for the cost of the model.
             with self._phase("import_compile_stack", "import_compile_stack_ns"):
                 internals.import_compile_stack()
+        self._compilations = (lambda: 0) if self._is_eager else internals.count_compilations()
         with self._phase("build_model", "build_model_ns"):
             built = loading.build_workload(builder, workload, self._device)
             apart = compiling.needs_own_model(built, self._strategy)
@@ -231,28 +252,45 @@ class Session:
 
     def warm_up(self) -> None:
         """Call each variant until it is steady; the compiled one first, as its cold start goes on."""
-        self._channel.enter("warmup")
-        self._side = Side(self._subject.step, self._timers.side())
+        compiled = self._compilations
+        self._side = Side(self._subject.step, self._timers.side(), compilations=compiled)
         self._sides = [self._side]
+        if not self._is_eager:
+            step, timer = self._control.step, self._timers.side()
+            self._control_side = Side(step, timer, "control", compilations=compiled)
+            self._sides = [self._control_side, self._side]
+        self._settle_sides()
+
+    def _settle_sides(self) -> None:
+        self._enter("warmup")
         with grad_context(self._subject.built.task):
-            self._warmup_ended_by = warm_up(self._side, self._plan)
-            if not self._is_eager:
-                self._control_side = Side(self._control.step, self._timers.side(), "control")
-                warm_up(self._control_side, self._plan)
-                self._sides = [self._control_side, self._side]
-        first = self._cold["eager_first_ns" if self._is_eager else "first_call_ns"]
-        calls, spent = until_steady(first, self._side.warmup_ns)
-        self._cold |= {"calls_until_steady": calls, "until_steady_ns": spent}
+            try:
+                self._warmup_ended_by = warm_up(self._side, self._plan, self._deadline)
+                if not self._is_eager:
+                    warm_up(self._control_side, self._plan, self._deadline)
+            except NotSteadyError:
+                self._record.warmup_ns = self._side.warmup_ns
+                self._record.compiler = None if self._is_eager else self._compiler_facts()
+                raise
 
     def sample(self) -> None:
-        """The timed part: eager and compiled in alternating blocks."""
-        self._channel.enter("sampling")
+        """The timed part: eager and compiled in alternating blocks. Where the compiler runs again meanwhile,
+        it was not steady: it is warmed up once more and nothing of before is kept.
+        """
         between = self._channel.pause if self._spec.device_state else lambda _side: False
         on_cpu = self._device.type == "cpu"
-        self._pool_ended = None if on_cpu else internals.end_compile_pool()
-        sampler = Sampler(self._plan, cpu_bound=on_cpu, between_blocks=between)
-        with grad_context(self._subject.built.task):
-            evidence = sampler.take(self._sides)
+        while True:
+            self._enter("sampling")
+            self._pool_ended = None if on_cpu else internals.end_compile_pool()
+            sampler = Sampler(self._plan, cpu_bound=on_cpu, between_blocks=between, deadline=self._deadline)
+            with grad_context(self._subject.built.task):
+                evidence = sampler.take(self._sides)
+            if evidence.ended_by != "compiler":
+                break
+            self._settle_sides()
+        first = self._cold["eager_first_ns" if self._is_eager else "first_call_ns"]
+        calls, spent = until_steady(first, self._side)
+        self._cold |= {"calls_until_steady": calls, "until_steady_ns": spent}
         self._host_state = host_state(evidence.blocks, evidence.rejected, evidence.canaries_ns)
         self._record.host_state = self._host_state
         self._record.warmup_ns = self._side.warmup_ns
@@ -265,7 +303,7 @@ class Session:
         did, it leaves the process slower.
         """
         if self._device.type != "cpu":
-            self._channel.enter("tracing")
+            self._enter("tracing")
         built = self._subject.built
         self._headline = headline_of(self._device.type, built.task, built.headline)
         timing: dict[str, Any] = {"headline": self._headline, "control": None}
@@ -333,7 +371,7 @@ class Session:
         self._finish_timing()
         facts = None if self._is_eager else self._compiler_facts()
         self._record.stream = self._stream_facts()
-        self._channel.enter("memory")
+        self._enter("memory")
         self._timers.release()
         own = memory.step_peak(self._subject, self._device, [] if self._is_eager else [self._control])
         if self._is_eager:
@@ -346,7 +384,7 @@ class Session:
         self._record.memory = memory.memory_record(
             own, control, with_compile=self._peak_with_compile, peak_rss=max(peaks, default=None)
         )
-        self._channel.enter("numerics")
+        self._enter("numerics")
         self._record.numerics, wrong = numerics.check(
             self._control,
             self._subject,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import math
 import sys
 import time
 import traceback
 
 from runner.worker import affinity
 from runner.worker.evidence import InstructionCounter
-from runner.worker.failures import WrongResultError, describe, kind_of
+from runner.worker.failures import WrongResultError, describe, is_ours, kind_of, recompiled_on
 from runner.worker.messages import Channel, Facts, Failure, Record, Specification
+from runner.worker.sampling import Deadline, NotSteadyError
 
 
 def run(spec: Specification, channel: Channel, *, entered_ns: int) -> None:
@@ -22,11 +24,24 @@ def run(spec: Specification, channel: Channel, *, entered_ns: int) -> None:
         record.status = "ok"
     except WrongResultError as error:
         record.failure = Failure("wrong_result", channel.phase, str(error))
+    except NotSteadyError as error:
+        record.failure = Failure("not_steady", channel.phase, _not_steady(error, record))
     except BaseException as error:  # noqa: BLE001
         traceback.print_exc()
         sys.stderr.flush()
-        record.failure = Failure(kind_of(error, channel.phase), channel.phase, describe(error))
+        kind = kind_of(error, channel.phase, ours=is_ours(error))
+        record.failure = Failure(kind, channel.phase, describe(error))
     channel.send(record)
+
+
+def _not_steady(error: NotSteadyError, record: Record) -> str:
+    """What the compiler did, why, and what to do about it."""
+    events = sorted((record.compiler or {}).get("recompiles") or (), key=lambda each: -each["count"])
+    if not events:
+        return str(error)
+    subject = recompiled_on(events[0]["reason"])
+    count = sum(each["count"] for each in events if recompiled_on(each["reason"]) == subject)
+    return f"{error} It recompiles on {subject} ({count} times)."
 
 
 def _counter() -> InstructionCounter | None:
@@ -71,7 +86,8 @@ def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: 
         built = loading.build_workload(builder, spec.workload, torch.device(spec.device))
         record.probes = {"submodules": compiling.direct_submodules(built)}
         return
-    trial = session.Session(spec, channel, record, counter)
+    deadline = Deadline(math.inf if spec.timeout_s is None else entered_ns + spec.timeout_s * 1e9)
+    trial = session.Session(spec, channel, record, counter, deadline)
     record.cold_start["harness_ns"] = started - entered_ns + time.monotonic_ns() - imported
     trial.start_cold()
     if spec.purpose == "trace":

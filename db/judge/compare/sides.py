@@ -27,6 +27,7 @@ NOT_THE_BUILDS_FAULT = (
     FailureKind.DISK_FULL,
     FailureKind.DEVICE_LOST,
     FailureKind.BAD_RECORD,
+    FailureKind.HARNESS,
 )
 """Failures that say nothing about a build: the trial counts as not run."""
 

@@ -21,7 +21,7 @@ _OWN_ROOT = Path(__file__).resolve().parents[3]
 # What a builder may declare beside sizes, and is given then.
 _PLACEMENT = {"device", "dtype"}
 _PAIR = 2
-_TARGET = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+_TARGET = re.compile(r"\w+(?:\.\w+)*:[A-Za-z_]\w*")
 
 
 def is_target(text: str) -> bool:

@@ -158,3 +158,15 @@ def test_a_wrong_compiled_result_is_a_failure():
     assert trial.failure.kind is FailureKind.WRONG_RESULT, trial.failure.message
     assert trial.numerics is not None
     assert trial.numerics.status == "fail"
+
+
+def test_a_compilation_that_outlives_the_deadline_leaves_what_was_measured_before_it():
+    trial = measure(
+        "compiles_for_ever", compiled("eager"), target="field_models:compiles_for_ever", timeout_s=25.0
+    )
+    assert (trial.failure.kind, trial.failure.phase) == (FailureKind.TIMEOUT, "first_call")
+    assert "timeout_s" in trial.failure.message
+    assert trial.cold_start.eager_first_ns > 0
+    assert trial.cold_start.import_torch_ns > 0
+    assert trial.cold_start.first_call_ns is None
+    assert parse_trial(trial.to_json()) == trial

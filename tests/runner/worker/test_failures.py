@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from runner.worker.failures import describe, kind_of
+from runner.worker.failures import describe, is_ours, kind_of, recompiled_on
 from runner.worker.loading import UnsupportedCaseError, WorkloadError, import_builder
+from runner.worker.messages import Workload, read
+from runner.worker.steps import make_variant
+from runner.workloads.built import Built
 from tests.runner import workload_fixtures
 
 
@@ -140,3 +143,34 @@ def test_a_failed_import_names_its_cause():
         "Caused by RuntimeError: operator torchvision::nms does not exist"
     )
     assert describe(ModuleNotFoundError("No module named 'x'")) == "ModuleNotFoundError: No module named 'x'"
+
+
+@pytest.mark.parametrize(
+    ("guard", "subject"),
+    [
+        ("L['self'].calls == 3", "`self.calls`"),
+        ("0/7: ___dict_contains('a', L['options']['modes'])", "`options['modes']`"),
+        ("tensor 'x' size mismatch at index 0. expected 4, actual 5", "tensor 'x' size mismatch at index 0"),
+        ("L['x'].size()[0] == 4  # forward", "`x`"),
+        ("unknown", "unknown"),
+    ],
+)
+def test_a_failed_guard_names_what_it_is_about(guard, subject):
+    assert recompiled_on(guard).startswith(subject)
+
+
+def test_an_error_is_ours_unless_the_workload_or_the_compiler_was_at_work():
+    def error_of(call):
+        with pytest.raises(Exception) as caught:  # noqa: PT011
+            call()
+        return caught.value
+
+    def broken(*_):
+        raise RuntimeError("the model's own")
+
+    step = make_variant(Built(broken, (1,), "function")).step
+    assert not is_ours(error_of(step))
+    assert is_ours(error_of(lambda: read(Workload, {})))
+    assert kind_of(error_of(step), "warmup", ours=is_ours(error_of(step))) == "crash"
+    assert kind_of(RuntimeError("tensor has no storage"), "memory", ours=True) == "harness"
+    assert kind_of(MemoryError(), "memory", ours=True) == "out_of_memory"

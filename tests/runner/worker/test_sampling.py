@@ -14,6 +14,8 @@ from runner.worker.clock import BlockTimes
 from runner.worker.evidence import Block
 from runner.worker.sampling import (
     PAIRS,
+    Deadline,
+    NotSteadyError,
     Sampler,
     SamplingPlan,
     Side,
@@ -302,14 +304,112 @@ def test_warm_up_ends_even_if_never_steady():
     assert (len(calls), ended_by) == (3, "time")
 
 
+class Compiler:
+    """Takes `latency_ns` for a call, and 5 s more for those by whose number, from 0, it compiles."""
+
+    def __init__(self, compiles, latency_ns=20 * MS):
+        self.compiles, self.latency_ns = compiles, latency_ns
+        self.calls = self.count = 0
+
+    def step(self):
+        self.calls += 1
+        if self.compiles(self.calls - 1):
+            self.count += 1
+            return 5_000 * MS + self.latency_ns
+        return self.latency_ns
+
+    def side(self):
+        return Side(self.step, FakeTimer(), compilations=lambda: self.count)
+
+
+def test_warm_up_goes_on_while_the_compiler_runs_whose_time_does_not_count():
+    found = Compiler(lambda call: call < 8).side()
+    assert warm_up(found, SamplingPlan()) == "steady"
+    assert len(found.warmup_ns) == 8 + 25
+    assert found.latency_ns() == 20 * MS
+    assert until_steady(3_000 * MS, found) == (9, 3_000 * MS + 8 * 5_020 * MS)
+
+
+def test_every_compiling_call_costs_wherever_it_comes():
+    found = Compiler(lambda call: call in (5, 21, 40)).side()
+    assert warm_up(found, SamplingPlan()) == "steady"
+    # The first call, with it all up to the last slow one of the first ten, and two by themselves.
+    assert until_steady(MS, found) == (1 + 6 + 2, MS + 5 * 20 * MS + 3 * 5_020 * MS)
+
+
+class Countdown(Deadline):
+    """Has `looks` looks left."""
+
+    def __init__(self, looks):
+        super().__init__()
+        self.looks = looks
+
+    def leaves(self, needed_ns):
+        self.looks -= 1
+        return self.looks > 0
+
+
+@pytest.mark.parametrize("compiles", [lambda _: True, lambda call: call % 2 == 1, lambda call: call % 3 == 2])
+def test_what_compiles_until_the_deadline_is_not_steady(compiles):
+    found = Compiler(compiles).side()
+    with pytest.raises(NotSteadyError, match="of 30 calls"):
+        warm_up(found, SamplingPlan(), Countdown(30))
+
+
+def test_a_slow_step_that_compiled_once_is_measured_though_the_deadline_is_near():
+    assert warm_up(Compiler(lambda call: call == 0).side(), SamplingPlan(), Countdown(4)) == "deadline"
+    quiet = Compiler(lambda _: False, 6_000 * MS).side()
+    assert warm_up(quiet, SamplingPlan(), Countdown(1)) == "deadline"
+    assert quiet.warmup_ns == [6_000 * MS]
+
+
+def test_a_deadline_keeps_a_tenth_of_the_time_for_what_follows():
+    now = iter([0, 80, 89, 89])
+    deadline = Deadline(100, clock=lambda: next(now))
+    assert deadline.leaves(5)
+    assert not deadline.leaves(5)
+    assert deadline.leaves(0.5)
+
+
+def test_samples_during_which_the_compiler_ran_are_no_samples():
+    compiler = Compiler(lambda call: call == 60)
+    eager, compiled = side(2 * MS), compiler.side()
+    warm_up(compiled, SamplingPlan())
+    evidence = sampler().take([eager, compiled])
+    assert evidence.ended_by == "compiler"
+    assert (eager.times, compiled.times) == ({}, {})
+    assert warm_up(compiled, SamplingPlan()) == "steady"
+    assert sampler().take([eager, compiled]).ended_by == "interval"
+    assert set(compiled.times["samples_ns"]) == {20 * MS}
+    calls, _ = until_steady(MS, compiled)
+    assert calls == 2
+
+
+def test_sampling_ends_when_the_deadline_is_near():
+    eager, compiled = side(2 * MS), side(MS)
+    evidence = Sampler(
+        SamplingPlan(),
+        cpu_bound=True,
+        watch=FakeWatch(itertools.repeat(CALM)),
+        canary=lambda: 1,
+        deadline=Countdown(2),
+    ).take([eager, compiled])
+    assert evidence.ended_by == "deadline"
+    assert len(eager.times["samples_ns"]) == len(compiled.times["samples_ns"]) == 10
+
+
+def of_calls(warmup_ns):
+    return Side(lambda: 10, FakeTimer(), warmup_ns=warmup_ns)
+
+
 def test_calls_until_steady_include_late_recording_and_no_late_spike():
     steady = [10] * 30
-    assert until_steady(9_000, steady) == (1, 9_000)
-    assert until_steady(9_000, [500, 400, *steady]) == (3, 9_900)
+    assert until_steady(9_000, of_calls(steady)) == (1, 9_000)
+    assert until_steady(9_000, of_calls([500, 400, *steady])) == (3, 9_900)
     # A recompilation at the fourth call, with fast ones before it.
-    assert until_steady(9_000, [10, 10, 3_000, *steady]) == (4, 12_020)
-    assert until_steady(9_000, [*steady, 5_000, *steady]) == (1, 9_000)
+    assert until_steady(9_000, of_calls([10, 10, 3_000, *steady])) == (4, 12_020)
+    assert until_steady(9_000, of_calls([*steady, 5_000, *steady])) == (1, 9_000)
 
 
 def test_calls_until_steady_of_an_eager_step_that_is_steady_at_once():
-    assert until_steady(10, [10] * 10) == (1, 10)
+    assert until_steady(10, of_calls([10] * 10)) == (1, 10)
