@@ -158,14 +158,15 @@ def within_budget(
     """
     compilations = Compilations()
     listener, log = _Listener(compilations), logging.getLogger(_TRACE_LOG)
-    # At the front: torch's own handler takes itself away at its first record, and the next one is skipped.
-    log.handlers.insert(0, listener)
-    # An empty line per record is nothing for the log that pytest captures.
+    # Torch's own handlers stay. Pytest's would print an empty line for each record, above what failed. Ours
+    # stands at the front: torch's takes itself away at its first record, and the next one is skipped.
+    attached = log.handlers
+    log.handlers = [listener, *(each for each in attached if type(each).__module__.startswith("torch."))]
     propagated, log.propagate = log.propagate, False
     try:
         yield compilations
     finally:
-        log.removeHandler(listener)
+        log.handlers = attached
         log.propagate = propagated
     complaints = compilations.complaints(graph_breaks, recompiles, fused_attention, compile_s)
     if complaints:

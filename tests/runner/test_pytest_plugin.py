@@ -96,6 +96,7 @@ def test_checks_of_three_libraries(tmp_path: Path) -> None:
     assert "size mismatch at index 0. expected 2, actual 3" in printed
     assert "compiling took" in printed
     assert "no compiled graph has fused attention, a graph has softmax of its own" in printed
+    assert "torch.__trace" not in printed, "the messages stand below torch's own debug log"
 
 
 def test_without_the_option_nothing_is_checked(tmp_path: Path) -> None:
