@@ -7,7 +7,6 @@ import logging
 import sys
 
 from dashboard.read.database import database_url
-from dashboard.server.malloc_trimming import share_heaps, trim_regularly
 from dashboard.server.server import serve
 from db.errors import CompilewatchError
 from db.log_lines import OneLineRecord
@@ -31,8 +30,6 @@ def main() -> int:
     parser.add_argument("--base-path", default="")
     arguments = parser.parse_args()
     _log_to_standard_error()
-    share_heaps()
-    trim_regularly()
     try:
         serve(
             database_url(),

@@ -1,4 +1,4 @@
-"""Anything at all is sent to a real server: every route, header and first frame, signed in and out.
+"""Anything at all is sent to a real server: every route and header, signed in and out.
 
 Nothing is answered with a defect: no status of 500 or above, no socket closed for an error of the server, no
 traceback in its log.
@@ -17,8 +17,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
-from streamlit.proto.BackMsg_pb2 import BackMsg
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
@@ -30,9 +29,7 @@ from tests.dashboard.provider import CLIENT_ID, CLIENT_SECRET, fake_provider
 from tests.dashboard.serving import Served, free_port, served
 
 EXAMPLES = int(os.environ.get("COMPILEWATCH_FUZZ_EXAMPLES", "100"))
-FRAMES = max(20, EXAMPLES // 10)
 many = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
-fewer = settings(max_examples=FRAMES, deadline=None, suppress_health_check=list(HealthCheck))
 
 HOSTILE = (
     *("//[", "http://[", "http://[::1", "https://[v1.x]/", "//", "\\", "[", "]", "%", "%zz", "%00", "%ff%fe"),
@@ -59,18 +56,11 @@ TEXT = st.text(
     alphabet=st.characters(min_codepoint=1, max_codepoint=255, exclude_characters="\r\n"), max_size=40
 )
 VALUES = st.sampled_from(HOSTILE) | TEXT
-UPGRADE = {
-    "Connection": "Upgrade",
-    "Upgrade": "websocket",
-    "Sec-WebSocket-Version": "13",
-    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
-}
 PLACES: tuple[tuple[str, dict[str, str]], ...] = (
     ("/trends", {}),
     ("/api/v1/runs", {}),
     ("/login", {}),
     ("/logout", {"method": "POST", "Content-Length": "0"}),
-    ("/_stcore/stream", UPGRADE | {"Origin": "http://{host}"}),
 )
 
 
@@ -114,7 +104,7 @@ def _tracebacks(log: Path) -> list[str]:
 @st.composite
 def requests(draw: st.DrawFn) -> bytes:
     """One request to any route of the application, or to no route at all; its cookie is `{cookie}`."""
-    kind, path, methods = draw(st.sampled_from(routes()))
+    path, methods = draw(st.sampled_from([each[1:] for each in routes() if each[0] != "websocket"]))
     while "{" in path:
         before, _, rest = path.partition("{")
         path = before + quote(draw(VALUES), safe=draw(st.sampled_from(["", "/%."]))) + rest.partition("}")[2]
@@ -125,8 +115,6 @@ def requests(draw: st.DrawFn) -> bytes:
         path += "?" + "&".join(f"{quote(key)}={quote(value, safe='/[]%')}" for key, value in query)
     method = draw(st.sampled_from(methods) if draw(st.booleans()) else st.sampled_from(METHODS))
     headers = {"Host": "{host}", "Cookie": "{cookie}", "X-Forwarded-For": _address(draw)}
-    if kind == "websocket":
-        headers |= UPGRADE | {"Origin": "http://{host}"}
     body = draw(st.binary(max_size=60)) if method not in {"GET", "HEAD"} else b""
     if body:
         headers |= {"Content-Length": str(len(body)), "Origin": "http://{host}"}
@@ -170,9 +158,7 @@ def _request(path: str, **headers: str) -> bytes:
 @given(request=requests())
 @example(request=_request("/login?next=//["))
 @example(request=_request("/logout", method="POST", Origin="http://["))
-@example(request=_request("/_stcore/stream", Origin="http://[", **UPGRADE))
 @example(request=_request("/logout", method="POST", Content_Length="9" * 5_000))
-@example(request=_request("/_stcore/stream", method="PUT", Origin="http://{host}", **UPGRADE))
 def test_no_request_is_answered_with_a_defect(place: Place, signed_in: bool, request: bytes) -> None:
     status = _status(place, request, place.cookie if signed_in else "")
     event(f"status {status}")
@@ -182,7 +168,7 @@ def test_no_request_is_answered_with_a_defect(place: Place, signed_in: bool, req
 @pytest.mark.parametrize("signed_in", [False, True])
 @pytest.mark.parametrize("name", HEADERS)
 def test_no_header_is_answered_with_a_defect(place: Place, signed_in: bool, name: str) -> None:
-    """Hostile texts at a page, the API, a write, the way in and the socket: a twentieth of all pairs, another
+    """Hostile texts at a page, the API, a write and the way in: a twentieth of all pairs, another
     one for each header, and all of them where much is tried.
     """
     cookie = place.cookie if signed_in else ""
@@ -193,73 +179,6 @@ def test_no_header_is_answered_with_a_defect(place: Place, signed_in: bool, name
         found[path, text] = _status(place, _request(path, **headers), cookie)
     assert {asked: status for asked, status in found.items() if status is not None and status >= 500} == {}
     assert len(found) in (len(pairs), len(pairs) // 20, len(pairs) // 20 + 1)
-
-
-def _forged(widget: str) -> bytes:
-    """A run of the Overview with the state of a widget that is none of it."""
-    asked = BackMsg()
-    asked.rerun_script.widget_states.widgets.add(id=widget, string_value="x")
-    return asked.SerializeToString()
-
-
-@st.composite
-def frames(draw: st.DrawFn) -> bytes | str:
-    """Bytes, texts, and messages of Streamlit's own kind that hold anything, whole or bent."""
-    kind = draw(st.integers(0, 3))
-    if kind == 0:
-        return draw(st.binary(max_size=300))
-    if kind == 1:
-        return draw(st.text(max_size=60))
-    asked = BackMsg()
-    asked.rerun_script.query_string = "&".join(
-        f"{quote(key)}={quote(value)}"
-        for key, value in draw(st.lists(st.tuples(st.sampled_from(KEYS), VALUES), max_size=3))
-    )
-    asked.rerun_script.page_name = draw(st.sampled_from(["", "trends", "runs", "reports"]) | VALUES)
-    asked.rerun_script.page_script_hash = draw(TEXT)
-    asked.rerun_script.fragment_id = draw(TEXT)
-    asked.rerun_script.context_info.url = draw(VALUES)
-    asked.rerun_script.context_info.timezone = draw(VALUES)
-    asked.rerun_script.context_info.timezone_offset = draw(st.integers(-(2**31), 2**31 - 1))
-    for _ in range(draw(st.integers(0, 3))):
-        state = asked.rerun_script.widget_states.widgets.add()
-        state.id = draw(st.sampled_from(["", *["$$ID-"] * 9])) + draw(VALUES)
-        state.string_value = draw(VALUES)
-    whole = bytearray(asked.SerializeToString())
-    if kind == 3 and whole:
-        whole[draw(st.integers(0, len(whole) - 1))] ^= draw(st.integers(1, 255))
-    return bytes(whole)
-
-
-@fewer
-@given(frame=frames())
-@example(frame="text")
-@example(frame=b"")
-@example(frame=b"\xff" * 20)
-@example(frame=_forged(";"))
-@example(frame=_forged("$$ID-0-None"))
-def test_no_first_frame_is_answered_with_a_defect(place: Place, frame: bytes | str) -> None:
-    origin, port = place.server.origin, place.server.port
-    headers = {"Cookie": place.cookie}
-    code = None
-    with connect(
-        f"ws://127.0.0.1:{port}/_stcore/stream",
-        origin=Origin(origin),
-        additional_headers=headers,
-        open_timeout=60,
-        max_size=None,
-    ) as opened:
-        try:
-            opened.send(frame)
-            while True:
-                opened.recv(timeout=0.3)
-        except TimeoutError:
-            pass
-        except ConnectionClosed as closed:
-            code = closed.rcvd.code if closed.rcvd else None
-    event(f"closed with {code}")
-    assert code in {None, 1002}, frame
-    assert _tracebacks(place.log) == [], frame
 
 
 def test_no_first_frame_is_taken_of_the_signed_out(place: Place) -> None:

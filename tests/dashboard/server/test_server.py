@@ -111,31 +111,6 @@ def test_health_tells_the_data_version(server_of: Served) -> None:
     assert answer["data_version"] >= 1
 
 
-@pytest.mark.parametrize(
-    ("first", "more", "status"),
-    [
-        ("PUT /_stcore/stream", "", b"405"),
-        ("POST /", "Content-Length: 4\r\n", b"400"),
-        ("HEAD /trends", "", b"405"),
-        ("GET /_stcore/stream", f"X-Long: {'a' * 9_000}\r\n", b"431"),
-        ("GET /_stcore/stream", "".join(f"X-{n}: a\r\n" for n in range(200)), b"431"),
-    ],
-)
-def test_what_opens_no_socket_is_answered(server_of: Served, first: str, more: str, status: bytes) -> None:
-    """uvicorn would keep it open unanswered, and fail on it when it is interrupted."""
-    upgrade = (
-        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
-    )
-    request = f"{first} HTTP/1.1\r\nHost: 127.0.0.1:{server_of.port}\r\n{upgrade}{more}\r\n"
-    with socket.create_connection(("127.0.0.1", server_of.port), timeout=20) as connection:
-        connection.sendall(request.encode())
-        answer = b""
-        while part := connection.recv(4_096):
-            answer += part
-    assert answer.split(b" ", 2)[1] == status
-
-
 def test_scripts_are_compressed_and_unchanged(server_of: Served) -> None:
     folder = Path(streamlit.__file__).parent / "static" / "static"
     script = max((folder / "js").glob("index.*.js"), key=lambda file: file.stat().st_size)
