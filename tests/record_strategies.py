@@ -50,6 +50,8 @@ _OF_FIELD: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (sampling.Fraction, st.floats(0, 1)),
     (fields.Triple, st.lists(_finite, min_size=3, max_size=3)),
     (fields.Identifier, st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._:-]{0,63}\Z")),
+    (fields.Commit, st.from_regex(r"\A[0-9a-f]{40}\Z")),
+    (fields.SourceHash, st.from_regex(r"\A[0-9a-f]{16}\Z")),
     (fields.Name, _names),
     (fields.Key, _keys),
     (fields.Text, _texts),
@@ -139,6 +141,8 @@ def _fit_version(parts: dict[str, Any], version: int) -> Headline:
     else:
         empty |= {"samples_ns", "control_samples_ns"}
     parts |= {"timing": timing, **{name: [] for name in empty}}
+    if version < 3:
+        parts["code"] = None
     for part, names in foreign_parts(version).items():
         if parts[part] is not None:
             parts[part] = parts[part].model_copy(update=dict.fromkeys(names))

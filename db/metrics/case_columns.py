@@ -21,7 +21,7 @@ _LABELS = {
     **dict.fromkeys(("series_id", "machine", "device", "device_name"), "str"),
     "threads": "Int64",
     **dict.fromkeys(("build_label", "torch", "torch_variant", "cuda", "driver", "triton", "cudnn"), "str"),
-    **{"python": "str", "os": "str", "settings": "object"},
+    **{"python": "str", "os": "str", "settings": "object", "code": "str"},
     **dict.fromkeys(("workload", "workload_version", "task"), "str"),
     **{"batch_size": "Int64", "shape": "object", "dtype": "str", "items_per_iteration": "Float64"},
     **dict.fromkeys(("item", "strategy", "strategy_kind", "cache", "scope"), "str"),

@@ -18,6 +18,7 @@ from db.queries.frames import arrays_of, matched
 from db.queries.records import trial_record, trial_records
 from db.queries.run_parts import newest_runs_began
 from db.queries.selection import CASES, any_of, dtypes, matching, matching_series, oldest_first, selected
+from db.records.identity import code_name
 from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, TimingMethod
 from db.tables.run_parts import RUN_PART
 from db.tables.trials import BUILD, LATEST, MACHINE, SERIES, STRATEGY, TRIAL, TRIAL_DETAIL, WORKLOAD
@@ -63,6 +64,7 @@ COLUMNS: tuple[str, ...] = (
     *("control_peak_bytes", "graphs", "graph_breaks", "recompiles", "numerics_status", "suspect"),
     *("cpu_stall_fraction", "record_version", "timing_method", "control_timing_method"),
     *(*DEVICE_TIMES, *CONTROL_TIMES),
+    *("code", "code_commit", "code_dirty", "code_hash"),
 )
 
 
@@ -71,6 +73,7 @@ def trials_frame(db: Database, filters: Filters = Filters()) -> pd.DataFrame:  #
 
     `latency_ns` is the median of the trial's headline array (see `db.records.trial.Trial.timing`), or of its
     summary where it was imported without any. The times of a GPU are medians of the arrays of their names.
+    `code` names the commit of the workload's own work tree (`db.records.identity.code_name`).
     `trial_compile_cost_ns` is what its calls until steady took beyond as many steady ones. Times are ns,
     memory bytes; missing is NA, never 0. Failed trials are there, with their reason.
     """
@@ -161,6 +164,8 @@ def _frame(connection: Connection, statement: Select[Any], filters: Filters) -> 
     columns = {**trials, **series, **builds, "machine": trials["machine_name"]}
     parts = (pd.Series(columns[name]) for name in ("until_steady_ns", "calls_until_steady", "latency_ns"))
     columns["trial_compile_cost_ns"] = compile_cost_ns(*parts).array
+    codes = [code_name(row.code_commit, row.code_dirty, row.code_hash) for row in rows]
+    columns["code"] = pd.array(codes, dtype="str")
     return pd.DataFrame({name: columns[name] for name in COLUMNS}, copy=False)
 
 

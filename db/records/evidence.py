@@ -256,9 +256,10 @@ class CompilerFacts(Record):
     cache: CacheCounters | None = None
     """Hits and misses of the compiler's caches; null where unknown."""
     generated: list[GeneratedGraph] | None = None
-    """Version 2: Inductor's code, graph by graph in the order it was written; null where there is none."""
+    """From version 2: Inductor's code, graph by graph in the order it was written; null where there is
+    none."""
     autotuned: list[AutotunedOperation] | None = None
-    """Version 2: what was autotuned in this process; null where nothing was, or torch does not tell."""
+    """From version 2: what was autotuned in this process; null where nothing was, or torch does not tell."""
 
 
 class Numerics(Record):

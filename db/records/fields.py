@@ -99,6 +99,8 @@ Flag = Annotated[bool, Field(strict=True)]
 Triple = Annotated[list[Finite], Field(min_length=3, max_length=3)]
 # Files and directories are named by it: neither ".." nor what a command would take for an option is one.
 Identifier = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]*$")]
+Commit = Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
+SourceHash = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=WITHOUT_NUL)]
 Key = Annotated[str, Field(max_length=200, pattern=WITHOUT_NUL)]
 Text = Annotated[str, BeforeValidator(repaired), Field(max_length=10_000)]

@@ -13,6 +13,7 @@ from pydantic import Field
 from db.records.fields import (
     INT64_MAX,
     Bytes,
+    Commit,
     Count,
     Flag,
     IdentifyingNumber,
@@ -21,6 +22,7 @@ from db.records.fields import (
     Key,
     Name,
     Record,
+    SourceHash,
 )
 
 
@@ -121,6 +123,32 @@ class Strategy(Record):
     """What the process found in the compiler's caches."""
     options: JsonObject = Field(default={})
     """Options of the compiler, as given to `torch.compile`."""
+
+
+class Code(Record):
+    """Whose own code was measured: the git work tree in which the workload's file lies."""
+
+    commit: Commit | None = None
+    """The commit that was checked out; null where git does not tell."""
+    dirty: Flag | None = None
+    """Whether files that git follows differed from that commit; null where git does not tell."""
+    source_hash: SourceHash | None = None
+    """Of the sources of the modules of the work tree that the process had imported by its end, installed
+    packages left out; null where the trial failed."""
+
+
+SHORT_COMMIT = 7
+"""Digits of a commit that are shown, as git shows them."""
+
+
+def code_name(commit: str | None, dirty: bool | None, source_hash: str | None) -> str | None:
+    """What measured code is called: the commit, as `git describe --always --dirty` calls it, and of what lies
+    in no commit also the first digits of the hash of its sources; None of what is not known.
+    """
+    of_sources = f"+{source_hash[:SHORT_COMMIT]}" if source_hash else ""
+    if commit is None:
+        return f"unknown{of_sources}" if of_sources else None
+    return commit[:SHORT_COMMIT] + (f"-dirty{of_sources}" if dirty else "")
 
 
 class Machine(Record):

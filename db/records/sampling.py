@@ -188,4 +188,4 @@ class Trace(Record):
     report: Text | None = None
     """First page of tlparse's report, below the data directory; null where tlparse is not installed."""
     sources: list[GeneratedSource] | None = None
-    """Version 2: of the first eight graphs, in the order they were written; null where there is none."""
+    """From version 2: of the first eight graphs, in the order they were written; null where there is none."""

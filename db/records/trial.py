@@ -1,8 +1,9 @@
-"""The words: frozen, validated types of the trial record, `compilewatch.trial/1` and `compilewatch.trial/2`.
+"""The words: frozen, validated types of the trial record, `compilewatch.trial/1` to `compilewatch.trial/3`.
 
-Version 2 has the four times of a GPU and how they were taken; a record of version 1 stays one. Times are
-integer nanoseconds, memory integer bytes, timestamps aware UTC. `None` means "could not be measured", never
-zero. Unknown keys are refused. Every part of the record is found here, wherever it is defined.
+Version 2 has the four times of a GPU and how they were taken, version 3 also the code that was measured; a
+record of an earlier version stays one. Times are integer nanoseconds, memory integer bytes, timestamps aware
+UTC. `None` means "could not be measured", never zero. Unknown keys are refused. Every part of the record is
+found here, wherever it is defined.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from db.records.fields import INT64_MAX, Identifier, Latency, Name, Record, UtcD
 from db.records.identity import (
     Build,
     CacheState,
+    Code,
     Machine,
     Source,
     SourceKind,
@@ -64,6 +66,7 @@ __all__ = [
     "Build",
     "CacheCounters",
     "CacheState",
+    "Code",
     "ColdStart",
     "CompilerEvent",
     "CompilerFacts",
@@ -98,8 +101,12 @@ __all__ = [
     "version_of",
 ]
 
-Schema = Literal["compilewatch.trial/1", "compilewatch.trial/2"]
-SCHEMAS: dict[int, Schema] = {1: "compilewatch.trial/1", 2: "compilewatch.trial/2"}
+Schema = Literal["compilewatch.trial/1", "compilewatch.trial/2", "compilewatch.trial/3"]
+SCHEMAS: dict[int, Schema] = {
+    1: "compilewatch.trial/1",
+    2: "compilewatch.trial/2",
+    3: "compilewatch.trial/3",
+}
 NEWEST_VERSION = max(SCHEMAS)
 DEVICE_TIMES = ("device_ns", "issue_ns", "wall_sync_ns", "wall_pipelined_ns")
 """The four times of a GPU."""
@@ -108,23 +115,25 @@ CONTROL_TIMES = tuple(f"control_{name}" for name in DEVICE_TIMES)
 SPEEDUP_COLUMNS = tuple(name.replace("_ns", "_speedup") for name in DEVICE_TIMES)
 """Of frames and documents: eager's time over the other, one for each of the four."""
 _HOST_TIMES = ("host_samples_ns", "control_host_samples_ns")
-# Fields that one version has and the others have not.
-_OWN_FIELDS = {1: _HOST_TIMES, 2: ("timing", *DEVICE_TIMES, *CONTROL_TIMES)}
-# The same of parts of the record.
+# Fields that some versions have and the others have not, with the first and the last that has them.
+_OWN_FIELDS: tuple[tuple[int, int, tuple[str, ...]], ...] = (
+    (1, 1, _HOST_TIMES),
+    (2, NEWEST_VERSION, ("timing", *DEVICE_TIMES, *CONTROL_TIMES)),
+    (3, NEWEST_VERSION, ("code",)),
+)
+# Fields of parts of the record that came with version 2.
 _OWN_PARTS = {
-    2: {
-        "numerics": {"rms_exact", "dtype"},
-        "cold_start": {"first_call_cpu_ns", "first_call_instructions"},
-        "compiler": {"generated", "autotuned"},
-        "trace": {"sources"},
-        "host_state": {
-            "launching_cpu",
-            "launching_cpu_siblings",
-            "backward_cpu",
-            "compile_pool_ended",
-            "address_layout",
-        },
-    }
+    "numerics": {"rms_exact", "dtype"},
+    "cold_start": {"first_call_cpu_ns", "first_call_instructions"},
+    "compiler": {"generated", "autotuned"},
+    "trace": {"sources"},
+    "host_state": {
+        "launching_cpu",
+        "launching_cpu_siblings",
+        "backward_cpu",
+        "compile_pool_ended",
+        "address_layout",
+    },
 }
 
 
@@ -165,6 +174,8 @@ class Trial(Record):
     """On which hardware."""
     build: Build
     """With which software."""
+    code: Code | None = None
+    """Version 3: with which code of one's own; null where the workload's file lies in no git work tree."""
     status: Status
     """Whether there is a result."""
     failure: Failure | None = None
@@ -181,14 +192,14 @@ class Trial(Record):
     control_samples_ns: Samples = Field(default=[])
     """Eager iterations taken by turns in the same process, in nanoseconds each; empty for eager itself."""
     device_ns: Samples = Field(default=[])
-    """Version 2, on a GPU: what the device needs for a step, in nanoseconds each; `timing` tells how it was
-    taken."""
+    """From version 2, on a GPU: what the device needs for a step, in nanoseconds each; `timing` tells how it
+    was taken."""
     issue_ns: Samples = Field(default=[])
-    """Version 2, on a GPU: host time until a step has returned, in nanoseconds each."""
+    """From version 2, on a GPU: host time until a step has returned, in nanoseconds each."""
     wall_sync_ns: Samples = Field(default=[])
-    """Version 2, on a GPU: one step and a synchronisation on an idle device, in nanoseconds each."""
+    """From version 2, on a GPU: one step and a synchronisation on an idle device, in nanoseconds each."""
     wall_pipelined_ns: Samples = Field(default=[])
-    """Version 2, on a GPU: several steps and one synchronisation, divided by the steps, in nanoseconds
+    """From version 2, on a GPU: several steps and one synchronisation, divided by the steps, in nanoseconds
     each."""
     control_device_ns: Samples = Field(default=[])
     """Device time of eager, in nanoseconds each; empty for eager itself."""
@@ -204,8 +215,8 @@ class Trial(Record):
     control_host_samples_ns: Samples = Field(default=[])
     """The same of eager, in nanoseconds each; empty for eager itself."""
     timing: Timing | None = None
-    """Version 2: which times there are, and how they were taken; null for imported results, and where nothing
-    was timed."""
+    """From version 2: which times there are, and how they were taken; null for imported results, and where
+    nothing was timed."""
     sampling: SamplingFacts | None = None
     """The plan of the sampling and what ended it; null for imported results."""
     summary: Summary | None = None
@@ -232,10 +243,9 @@ class Trial(Record):
     @model_validator(mode="after")
     def _fields_fit_version(self) -> Self:
         version = version_of(self)
-        for other, names in _OWN_FIELDS.items():
-            for name in names:
-                if other != version and _holds(getattr(self, name)):
-                    raise ValueError(f"{name} belongs to {SCHEMAS[other]}, not to {self.schema_}")
+        for name, since in _foreign_names(version).items():
+            if _holds(getattr(self, name)):
+                raise ValueError(f"{name} belongs to {SCHEMAS[since]}, not to {self.schema_}")
         for part, keys in foreign_parts(version).items():
             for name in sorted(keys):
                 if getattr(getattr(self, part), name, None) is not None:
@@ -281,18 +291,19 @@ class Trial(Record):
 
 def _foreign_fields(trial: Trial) -> dict[str, Any]:
     version = version_of(trial)
-    whole = {name: True for other, names in _OWN_FIELDS.items() if other != version for name in names}
-    return whole | foreign_parts(version)
+    return dict.fromkeys(_foreign_names(version), True) | foreign_parts(version)
+
+
+def _foreign_names(version: int) -> dict[str, int]:
+    """Fields that records of this version do not have, with the first version that has them."""
+    return {
+        name: first for first, last, names in _OWN_FIELDS if not first <= version <= last for name in names
+    }
 
 
 def foreign_parts(version: int) -> dict[str, set[str]]:
     """Fields of the record's parts that this version does not have, by part."""
-    return {
-        part: names
-        for other, parts in _OWN_PARTS.items()
-        if other != version
-        for part, names in parts.items()
-    }
+    return _OWN_PARTS if version == 1 else {}
 
 
 def _holds(value: Any) -> bool:
@@ -325,10 +336,8 @@ def trial_schema(version: int = NEWEST_VERSION) -> dict[str, Any]:
     document: dict[str, Any] = Trial.model_json_schema(by_alias=True)
     properties: dict[str, Any] = document["properties"]
     properties["schema"] = {"const": SCHEMAS[version], **_described(properties["schema"])}
-    for other, names in _OWN_FIELDS.items():
-        if other != version:
-            for name in names:
-                del properties[name]
+    for name in _foreign_names(version):
+        del properties[name]
     for part, keys in foreign_parts(version).items():
         definition = document["$defs"][_referred(properties[part])]
         for name in keys:

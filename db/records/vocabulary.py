@@ -46,11 +46,12 @@ class Verdict(StrEnum):
 
 
 class CauseClass(StrEnum):
-    """What a change is put down to: the compiler's code, the host that issues it, what eager shares, the
-    machine, other settings, chance.
+    """What a change is put down to: the compiler's code, one's own code, the host that issues it, what eager
+    shares, the machine, other settings, chance.
     """
 
     COMPILER = "compiler"
+    CODE = "code"
     HOST = "host"
     EAGER = "eager"
     MACHINE = "machine"

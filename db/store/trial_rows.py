@@ -193,6 +193,7 @@ _OF_PARTS = {
     "numerics": {"numerics_status": "status"},
     "device_state": {"suspect": "suspect"},
     "host_state": {"cpu_stall_fraction": "cpu_stall_fraction"},
+    "code": {"code_commit": "commit", "code_dirty": "dirty", "code_hash": "source_hash"},
 }
 
 

@@ -153,6 +153,7 @@ class TrialRow(Row, table=True):
         Index(None, "run_id", "series_id"),
         Index(None, "build_id", "started_at"),
         Index(None, "started_at"),
+        Index(None, "code_commit"),
     )
 
     trial_id: str = Field(primary_key=True)
@@ -208,6 +209,9 @@ class TrialRow(Row, table=True):
     control_issue_ns: float | None
     control_wall_sync_ns: float | None
     control_wall_pipelined_ns: float | None
+    code_commit: str | None
+    code_dirty: bool | None
+    code_hash: str | None
 
 
 class TrialDetailRow(Row, table=True):
@@ -227,6 +231,7 @@ class TrialDetailRow(Row, table=True):
     trace: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
     stream: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
     timing: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+    code: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
 
 
 class TrialSamplesRow(Row, table=True):
@@ -277,7 +282,7 @@ SAMPLE_KINDS = (
 """The arrays of a trial's record, each a row of the table `trial_samples`."""
 DETAIL_PARTS = (
     *("failure", "cold_start", "summary", "memory", "compiler", "numerics", "device_state", "host_state"),
-    *("sampling", "profile", "trace", "stream", "timing"),
+    *("sampling", "profile", "trace", "stream", "timing", "code"),
 )
 """The parts of a trial's record, each a column of the table `trial_detail`."""
 

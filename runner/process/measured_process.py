@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from db.records.trial import Trial
+from db.records.trial import Code, Trial
 from runner.device.feeding import feeding_cpus
 from runner.device.state import DeviceFacts, DeviceWatch
 from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.plan.environment import recorded_environment, worker_environment
 from runner.plan.host_stacks import compiler_version
 from runner.plan.trial_spec import TrialSpec, WorkloadSpec
+from runner.plan.work_tree import work_tree_of
 from runner.process.failure import oom_kills
 from runner.process.pipe import GuardedProcess, ProcessOutcome
 from runner.process.record import Listening, assemble
@@ -70,6 +71,7 @@ class Finished:
     compiler: str | None
     interrupted: bool
     ended_at: datetime
+    code: Code | None = None
 
     def trial(self, attempt: Attempt, spec: TrialSpec, records: list[Record] | None = None) -> Trial:
         """The record of `spec` from what was heard, or from `records` in place of the ones heard."""
@@ -82,6 +84,7 @@ class Finished:
             oom_killed=self.oom_killed,
             device=attempt.device,
             compiler=self.compiler,
+            code=self.code,
         )
 
 
@@ -98,7 +101,11 @@ def listen(attempt: Attempt, scratch: Path, role: Role, lock: int) -> Finished:
     listening = Listening(attempt.on_phase, watch)
     # A process that leaves its log has nothing to do with what the measured one was given.
     artifacts = (role.caches if role.purpose == "trace" else scratch) / "artifacts"
+    tree = work_tree_of(spec.workload)
+    code = None if tree is None else tree.state()
     specification = worker_specification(spec, role, sample_device=watch.is_there, artifacts=artifacts)
+    if tree is not None:
+        specification = replace(specification, work_tree=str(tree.root))
     kills = oom_kills()
     process = GuardedProcess(
         [attempt.interpreter, "-I", str(WORKER), "{record_fd}"],
@@ -123,6 +130,7 @@ def listen(attempt: Attempt, scratch: Path, role: Role, lock: int) -> Finished:
         compiler=compiler_version(environment),
         interrupted=interrupted,
         ended_at=attempt.now(),
+        code=code,
     )
 
 

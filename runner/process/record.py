@@ -12,8 +12,10 @@ from pydantic import ValidationError
 
 from db import __version__
 from db.records.trial import (
+    NEWEST_VERSION,
     SCHEMAS,
     Build,
+    Code,
     Failure,
     FailureKind,
     Machine,
@@ -153,9 +155,15 @@ def assemble(
     oom_killed: bool,
     device: DeviceFacts,
     compiler: str | None,
+    code: Code | None = None,
 ) -> Trial:
-    """The record of one process. Whatever the worker sent, this returns a valid trial."""
+    """The record of one process. Whatever the worker sent, this returns a valid trial.
+
+    `code` is the state of the workload's work tree before the process began.
+    """
     base = _base(spec, listening, (started_at, ended_at), device, compiler)
+    if code is not None:
+        base |= {"schema": SCHEMAS[3], "code": code}
     fault = _fault(outcome, listening)
     record = listening.records[0] if listening.records and fault is None and outcome.stopped is None else None
     problem = fault
@@ -214,9 +222,13 @@ def _measured(
     parts = {name: value for name, value in sent.items() if name in Trial.model_fields}
     parts["cold_start"] = _cold_start(record, outcome)
     parts["device_state"] = listening.watch.state()
-    # A worker that says how it timed its steps, or its first call more closely, writes the second version.
-    is_second = "timing" in parts or parts["cold_start"].keys() & foreign_parts(1)["cold_start"]
-    parts["schema"] = SCHEMAS[2 if is_second else 1]
+    # A worker that says how it timed its steps, or its first call more closely, writes the newest version.
+    is_newest = "timing" in parts or parts["cold_start"].keys() & foreign_parts(1)["cold_start"]
+    code: Code | None = base.get("code")
+    if is_newest or code is not None:
+        parts["schema"] = SCHEMAS[NEWEST_VERSION]
+    if code is not None and record.source_hash is not None:
+        parts["code"] = Code(commit=code.commit, dirty=code.dirty, source_hash=record.source_hash)
     if "timing" in parts:
         # With what NVML said after the blocks of each side.
         timing, watch = parts["timing"], listening.watch
@@ -229,4 +241,4 @@ def _measured(
         if record.failure is None:
             raise ValueError("it neither succeeded nor says what failed")
         parts |= {"status": Status.FAILED, "failure": _worker_failure(record.failure, outcome)}
-    return Trial(**base, **parts)
+    return Trial(**(base | parts))

@@ -83,6 +83,8 @@ class Specification:
     """CPUs near the GPU that no other GPU of the host is fed from; empty where that is not known."""
     artifacts: str = ""
     """File that carries caches or a package from one process to the next."""
+    work_tree: str | None = None
+    """The git work tree of the workload's file, whose imported modules are hashed."""
 
     def line(self) -> bytes:
         """As the worker gets it on its standard input."""
@@ -176,6 +178,8 @@ class Record:
     sources: list[dict[str, Any]] | None = None
     """The code that the compiler wrote, of a process that traces."""
     probes: dict[str, Any] | None = None
+    source_hash: str | None = None
+    """Of the code that was imported from the work tree."""
 
 
 @dataclass(frozen=True)

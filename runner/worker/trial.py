@@ -10,6 +10,7 @@ import time
 import traceback
 
 from runner.worker import affinity
+from runner.worker.code import source_hash
 from runner.worker.evidence import InstructionCounter
 from runner.worker.failures import WrongResultError, describe, is_ours, kind_of, recompiled_on
 from runner.worker.messages import Channel, Facts, Failure, Record, Specification
@@ -21,6 +22,8 @@ def run(spec: Specification, channel: Channel, *, entered_ns: int) -> None:
     record = Record(status="failed", entered_ns=entered_ns)
     try:
         _measure(spec, channel, record, entered_ns)
+        if spec.work_tree is not None and spec.purpose == "measure":
+            record.source_hash = source_hash(spec.work_tree)
         record.status = "ok"
     except WrongResultError as error:
         record.failure = Failure("wrong_result", channel.phase, str(error))

@@ -27,7 +27,7 @@ _TEXT = (
     "python", "os", "settings", "workload_id", "workload", "workload_version", "task", "shape", "dtype",
     "item", "strategy_id", "strategy", "strategy_kind", "cache", "scope", "series_id", "status",
     "failure_kind", "failure_message", "numerics_status", "metrics",
-    "timing_method", "control_timing_method",
+    "timing_method", "control_timing_method", "code_commit", "code_hash",
 )  # fmt: skip
 _MOMENTS = ("started_at", "ended_at")
 _INTEGERS = (
@@ -48,6 +48,7 @@ KINDS: dict[str, str] = {
     **dict.fromkeys(_INTEGERS, "integer"),
     **dict.fromkeys(_FLOATS, "float"),
     "suspect": "flag",
+    "code_dirty": "flag",
 }
 Column = Sequence[Any]
 

@@ -32,7 +32,8 @@ _SUMMED_UP = tuple(metric for metric in MEASURED_METRICS if metric not in (*_ON_
 @dataclass(frozen=True)
 class Context:
     """What every row of a comparison shares. `base` and `head` are the values of each case as its summary
-    says them (`side_values`), `eager` says which cases are eager ones. `device_parts` are those of device
+    says them (`side_values`), `same_code` whether one's own code is the same on both sides of each
+    (`db.judge.compare.code`), `eager` says which cases are eager ones. `device_parts` are those of device
     time, `cycles` the log change of device time in cycles of each case, NaN where the SM clock stood still.
     `timed_by_two` holds the methods of compiled and eager of a case where these are two.
     """
@@ -49,6 +50,7 @@ class Context:
     findings: dict[Metric, Findings]
     timed_by_two: dict[int, tuple[str, str]]
     same_build: bool
+    same_code: list[bool | None]
     policy: Policy
 
     def clock(self, metric: Metric, case: int) -> Clock:
@@ -325,6 +327,7 @@ def _cause(context: Context, case: int, findings: Findings) -> CauseClass | None
         eager_case=context.eager[case],
         machine=_machine_explains(context, case, findings),
         same_build=context.same_build,
+        same_code=context.same_code[case],
         timed_apart=context.timed_apart(case),
         on=context.bound_moved(metric, case),
     )

@@ -16,8 +16,14 @@ from db.judge.results import BuildSide
 from db.metrics.groups import Ints
 from db.records.trial import FailureKind
 
-COMPONENTS = ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os", "compiler")
+STACK = ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os", "compiler")
 """Parts of a build that a trials frame may name, in the order people read them."""
+
+CODE = "code"
+"""The commit of the workload's own code: a component like those of the build."""
+
+COMPONENTS = (*STACK, CODE)
+"""All that may differ between two sides and be named as what changed."""
 
 _SETTINGS_OF_TORCH = ("cpu_capability",)
 """Settings that torch finds out by itself: another value belongs to the build that is compared."""

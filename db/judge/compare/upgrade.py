@@ -13,6 +13,7 @@ from pandas import DataFrame, array
 from db.columns.metrics import MEASURED_METRICS
 from db.judge.compare.advice import advice, trial_seconds
 from db.judge.compare.case_classes import canary_changes, case_bounds, class_numbers
+from db.judge.compare.code import same_code, with_hashes
 from db.judge.compare.comparable import GPU_METHODS, MatchedCases, comparable_timing, match_cases
 from db.judge.compare.counts import Counted, count_rows
 from db.judge.compare.judgement import MetricDecisions, Tested, enough_trials, examine_cases, judge_cases
@@ -148,7 +149,7 @@ def compare_builds(
     summaries = _summaries(sides, matched)
     floors = cache(partial(noise_floors, matched.machine_id or ""))
     measured = _judge_measured(matched, _past(history, sides, matched), policy, floors)
-    base_side, head_side = describe_sides(sides, base, head)
+    base_side, head_side = with_hashes(describe_sides(sides, base, head), matched.trials, matched.case)
     same_build = set(base_side.build_ids) == set(head_side.build_ids)
     context = _context(matched, summaries, measured, policy, same_build=same_build)
     rows = tuple(_rows(matched, context))
@@ -306,6 +307,7 @@ def _context(
         },
         timed_by_two=_timed_by_two(matched),
         same_build=same_build,
+        same_code=same_code(matched.trials, matched.case, len(matched.keys)),
         policy=policy,
     )
 

@@ -107,6 +107,7 @@ def cause_of(
     eager_case: bool,
     machine: bool,
     same_build: bool,
+    same_code: bool | None,
     timed_apart: bool = False,
     on: Bound | None = None,
 ) -> CauseClass | None:
@@ -114,13 +115,16 @@ def cause_of(
 
     `machine` says whether a canary explains the change (`machine_explains`): memory is never the machine's.
     Eager and compiled moving together is `eager`: what they share moved (a library, a kernel), not the
-    compiler. With the same build on both sides it is not the compiler's code that changed.
+    compiler. With the same build on both sides it is not the compiler's code that changed: it is one's own,
+    where that differs, and the machine where that is known to be the same (`same_code`).
 
     `timed_apart` says whether device and issue time were measured, `on` which of the two the change comes
     from (`moved_on`): what the host does is never put down to the compiler's code.
     """
-    if machine and metric in TIMES:
+    if metric in TIMES and (machine or (same_build and same_code)):
         return CauseClass.MACHINE
+    if same_build and same_code is False:
+        return CauseClass.CODE
     cause = _cause_in_code(metric, who, eager_case=eager_case, timed_apart=timed_apart, on=on)
     return None if same_build and cause is CauseClass.COMPILER else cause
 

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select, update
 
 from db.engine.session import Database
-from db.errors import RecordError
+from db.errors import ConflictError, RecordError
 from db.interchange.read.importing import import_paths
 from db.interchange.write.exporting import export
 from db.queries.filters import Filters
@@ -20,6 +20,7 @@ from db.queries.trials import trial_record, trials_frame
 from db.records.trial import (
     CONTROL_TIMES,
     DEVICE_TIMES,
+    Code,
     HostState,
     Numerics,
     NumericsStatus,
@@ -59,6 +60,25 @@ def test_the_second_version_comes_back_as_it_was(database: Database) -> None:
     assert find_damage(database) == []
 
 
+def test_the_third_version_holds_the_code(database: Database) -> None:
+    code = {"commit": "0123456789abcdef" * 2 + "01234567", "dirty": True, "source_hash": "0" * 16}
+    fields = {"schema": "compilewatch.trial/3", "code": code}
+    trials = [make_timed(**fields), cpu_trial(schema="compilewatch.trial/3", code={}), make_timed()]
+    save_trials(database, trials)
+    assert [parse_trial(line) for line in lines(database)] == trials
+    frame = trials_frame(database).set_index("trial_id")
+    row, without = frame.loc[trials[0].trial_id], frame.loc[trials[1].trial_id]
+    assert (row["code"], row["code_commit"], row["code_hash"]) == (
+        "0123456-dirty+0000000",
+        code["commit"],
+        "0" * 16,
+    )
+    assert without[["code", "code_commit", "code_dirty", "code_hash"]].isna().all()
+    other = trials[0].model_copy(update={"code": Code(**code | {"source_hash": "1" * 16})})
+    with pytest.raises(ConflictError, match="different content in code"):
+        save_trial(database, other)
+
+
 @pytest.mark.parametrize(
     "file", ["smoke-5-trials.jsonl", "standard-part.jsonl", "upgrade-2.11-2.13.jsonl", "profiles.jsonl"]
 )
@@ -93,7 +113,13 @@ def damaged() -> Iterator[tuple[dict[str, Any], str]]:
     yield gpu | {"wall_sync_ns": []}, "needs wall_sync_ns or summary"
     yield gpu | {"timing": None, "samples_ns": [1]}, "device_ns needs a timing"
     yield cpu | {"issue_ns": [1]}, "issue_ns needs a timing"
-    yield gpu | {"schema": "compilewatch.trial/3"}, "schema"
+    yield gpu | {"schema": "compilewatch.trial/4"}, "schema"
+    code = {"commit": "a" * 40, "dirty": False, "source_hash": "b" * 16}
+    yield gpu | {"code": code}, "code belongs to compilewatch.trial/3"
+    newest = gpu | {"schema": "compilewatch.trial/3"}
+    yield newest | {"code": code | {"commit": "HEAD"}}, "commit"
+    yield newest | {"code": code | {"source_hash": "b" * 15}}, "source_hash"
+    yield newest | {"host_samples_ns": [1]}, "host_samples_ns belongs to compilewatch.trial/1"
     yield gpu | {"device_ns": [1.5]}, "device_ns"
     yield gpu | {"control_issue_ns": [-1]}, "control_issue_ns"
     yield gpu | {"timing": timing | {"headline": "device"}}, "headline"
@@ -182,6 +208,9 @@ def test_every_version_has_its_schema() -> None:
         "host_samples_ns",
         "control_host_samples_ns",
     }
+    third = trial_schema(3)
+    assert set(third["properties"]) - set(second["properties"]) == {"code"}
+    assert set(third["$defs"]) - set(second["$defs"]) == {"Code"}
     assert {"Timing", "TimingSide", "Gate"} <= set(second["$defs"])
     assert not {"Timing", "TimingSide", "Gate"} & set(first["$defs"])
 

@@ -11,6 +11,7 @@ from db.judge.compare.who_moved import Parts, cause_of, machine_explains
 from db.records.vocabulary import CauseClass, Metric, WhoMoved
 
 COMPILER, EAGER, MACHINE = CauseClass.COMPILER, CauseClass.EAGER, CauseClass.MACHINE
+CODE = CauseClass.CODE
 TIMED = (Metric.LATENCY, Metric.SPEEDUP, Metric.COMPILE_COST, Metric.BREAK_EVEN)
 
 
@@ -21,8 +22,11 @@ def cause(
     eager_case: bool = False,
     machine: bool = False,
     same_build: bool = False,
+    same_code: bool | None = None,
 ) -> CauseClass | None:
-    return cause_of(metric, who, eager_case=eager_case, machine=machine, same_build=same_build)
+    return cause_of(
+        metric, who, eager_case=eager_case, machine=machine, same_build=same_build, same_code=same_code
+    )
 
 
 @pytest.mark.parametrize("metric", TIMED)
@@ -36,6 +40,16 @@ def test_of_times_the_machine_is_the_cause_where_its_canary_explains_them(metric
 def test_the_same_build_again_is_neither_the_machine_nor_the_compiler(metric: Metric):
     assert cause(metric, same_build=True) is None
     assert cause(metric, same_build=True, eager_case=True) is EAGER
+
+
+@pytest.mark.parametrize("metric", TIMED)
+def test_of_the_same_build_it_is_ones_own_code_where_that_changed_and_else_the_machine(metric: Metric):
+    assert cause(metric, same_build=True, same_code=False) is CODE
+    assert cause(metric, same_build=True, same_code=False, eager_case=True) is CODE
+    assert cause(metric, same_build=True, same_code=False, machine=True) is MACHINE
+    assert cause(metric, same_build=True, same_code=True) is MACHINE
+    assert cause(metric, same_code=True) is cause(metric)
+    assert cause(Metric.PEAK_MEMORY, same_build=True, same_code=False) is CODE
 
 
 def test_peak_memory_is_never_the_machines():
