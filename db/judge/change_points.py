@@ -6,18 +6,15 @@ Rows of `points` are series of one length: what a few points cost numpy is paid 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.machinery import PathFinder
-from importlib.util import find_spec, module_from_spec
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
 from db.judge.policy import HistoryPolicy
-from db.metrics import special
 from db.metrics.groups import Floats, Ints
 
 MAD_TO_SD = 1.4826
@@ -88,38 +85,14 @@ def candidates(points: Floats, policy: HistoryPolicy) -> list[list[int]]:
     """Starts of segments by `ruptures.KernelCPD` on each scaled series (Celisse et al. 2018)."""
     if points.shape[1] < 2 * policy.minimum_segment:
         return [[] for _ in points]
-    search, starts = _compiled_search(), []
-    for y, scale in zip(points, noise_scales(points).tolist(), strict=True):
-        of_series: list[int] = []
-        if scale:
-            before = search(
-                (y / scale)[:, None], policy.candidate_penalty, policy.minimum_segment, policy.kernel_gamma
-            )
-            end = int(before[len(y)])
-            while end > 0:
-                of_series.append(end)
-                end = int(before[end])
-        starts.append(of_series[::-1])
-    return starts
+    # Its import takes longer than most commands, which have no history to search.
+    from ruptures import KernelCPD
 
-
-@cache
-def _compiled_search() -> Callable[..., Any]:
-    """What `ruptures.KernelCPD(kernel="rbf")` calls: where the segment before each end begins.
-
-    The package around it imports half of scipy, which takes longer than a verdict.
-    """
-    package = find_spec("ruptures")
-    assert package is not None
-    assert package.submodule_search_locations is not None
-    (root,) = package.submodule_search_locations
-    spec = PathFinder.find_spec("ekcpd", [f"{root}/detection/_detection"])
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    search: Callable[..., Any] = module.ekcpd_pelt_Gaussian
-    return search
+    search = KernelCPD(kernel="rbf", min_size=policy.minimum_segment, params={"gamma": policy.kernel_gamma})
+    return [
+        search.fit_predict(y / scale, pen=policy.candidate_penalty)[:-1] if scale else []
+        for y, scale in zip(points, noise_scales(points).tolist(), strict=True)
+    ]
 
 
 def _places(row: int, starts: Sequence[int], length: int) -> list[Place]:

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -18,22 +18,6 @@ class Result(BaseModel):
     """Base of everything the judge returns: immutable and closed, so that it can be frozen and read back."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-    @classmethod
-    def unchecked(cls, **values: Any) -> Self:
-        """Of all fields in their order, each of its type, as the judge works them out by the thousand.
-
-        As `model_construct`, which looks through the fields once more and takes longer than a check.
-        """
-        result = cls.__new__(cls)
-        for name, value in (
-            ("__dict__", values),
-            ("__pydantic_fields_set__", set(values)),
-            ("__pydantic_extra__", None),
-            ("__pydantic_private__", None),
-        ):
-            object.__setattr__(result, name, value)
-        return result
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 from pydantic import Field, model_validator
+from scipy import special
 
 from db.judge.change_points import autocorrelation
 from db.judge.policy import Policy, PolicyPart
 from db.judge.results import Result
-from db.metrics import special
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import is_canary, passed_mask, suspect_mask
 from db.metrics.groups import Floats, floats

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+from scipy import special
 
-from db.metrics import special
 from db.metrics.groups import Floats, Groups, Ints, Present
 
 LEVEL = 0.95

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import os
 import sys
 import tempfile
@@ -28,8 +27,6 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the console script; exits with the code of the command."""
-    # Garbage collection as often as Python runs it takes a sixth of a command that reads frames.
-    gc.set_threshold(100_000, 50, 50)
     from runner.cli.app import app
 
     if sys.stdout is None:
@@ -37,8 +34,6 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     code = exit_code_of(app, sys.argv[1:] if arguments is None else arguments)
     _leave_nothing_to_write()
-    # Else the interpreter goes through every object again before it ends, a sixth of a command.
-    gc.freeze()
     sys.exit(code)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import gc
 import logging
 import signal
 import time
@@ -343,8 +342,6 @@ def serve(
     busy = DeviceBusyError(
         f"Another worker serves {served} on this host.", "Stop it first, or name another GPU with --gpu."
     )
-    # As Python has it: the command line collects garbage seldom, and a worker lives on for months.
-    gc.set_threshold(700, 10, 10)
     with device_lock(f"worker-{served}", default_lock_dir(), wait_s=0, busy=busy):
         asyncio.run(listen())
     _LOG.info("Stopped.")

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from db.engine.session import Database, open_database
-from db.interchange.files.bulk import without_cycle_collection
 from db.interchange.files.opening import input_files
 from db.interchange.read.importing import import_paths
 from db.interchange.write.exporting import export
@@ -168,16 +167,15 @@ def test_where_the_time_of_an_import_goes(history: Path, tmp_path: Path) -> None
         return found
 
     identifier = Identifier()
-    with without_cycle_collection():
-        lines = timed("lines of the file", lambda: [line for _, line in file.lines()])
-        for start in range(0, TRIALS, 1000):
-            some = lines[start : start + 1000]
-            trials = timed("JSON to checked records", partial(lambda some: [*map(parse_trial, some)], some))
-            new = timed("identity, hash, blobs, quantiles", partial(trial_rows, trials, identifier))
-            for columns in (trial_columns, detail_columns, sample_columns):
-                timed("columns of rows", partial(columns, new))
-        with open_database(f"sqlite:///{tmp_path}/whole.db", migrate=True) as database:
-            whole = cpu_seconds(partial(import_paths, database, [history]))
+    lines = timed("lines of the file", lambda: [line for _, line in file.lines()])
+    for start in range(0, TRIALS, 1000):
+        some = lines[start : start + 1000]
+        trials = timed("JSON to checked records", partial(lambda some: [*map(parse_trial, some)], some))
+        new = timed("identity, hash, blobs, quantiles", partial(trial_rows, trials, identifier))
+        for columns in (trial_columns, detail_columns, sample_columns):
+            timed("columns of rows", partial(columns, new))
+    with open_database(f"sqlite:///{tmp_path}/whole.db", migrate=True) as database:
+        whole = cpu_seconds(partial(import_paths, database, [history]))
     spent["the database, and the rest"] = whole - sum(spent.values())
     print()
     for stage, seconds in (*spent.items(), ("import", whole)):

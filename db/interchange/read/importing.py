@@ -12,7 +12,6 @@ from typing import Any
 
 from db.engine.session import Database
 from db.errors import CompilewatchError, ConflictError, RecordError, one_line
-from db.interchange.files.bulk import without_cycle_collection
 from db.interchange.files.opening import InputFile, input_files, uploaded_files
 from db.interchange.files.options import ImportOptions
 from db.interchange.read.csv_mapping import unused_columns
@@ -152,10 +151,9 @@ def _import_one(
         recognised = recognised_files(files, format_)
         formats = tuple(dict.fromkeys(name for _, name in recognised))
         report = FileReport(shown, formats)
-        with without_cycle_collection():
-            notes: list[str] = []
-            trials = all_trials(recognised, options, notes)
-            report.new, report.known = save(_observed(BatchMaker().batches(trials), report))
+        notes: list[str] = []
+        trials = all_trials(recognised, options, notes)
+        report.new, report.known = save(_observed(BatchMaker().batches(trials), report))
         report.unused, report.notes = _unused(recognised, options), tuple(notes)
         return report
     except MissingFactError as error:

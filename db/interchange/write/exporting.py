@@ -15,7 +15,6 @@ from db import units
 from db.engine.session import Database
 from db.errors import CompilewatchError
 from db.interchange.files import trial_jsonl
-from db.interchange.files.bulk import without_cycle_collection
 from db.interchange.write import flat, oss_v3_export
 from db.interchange.write.flat import figures
 from db.interchange.write.markdown_cells import escaped_text
@@ -155,7 +154,7 @@ def export(db: Database, filters: Filters, *, format: str, output: BinaryIO | Pa
             f"{format}: is no format that can be exported.", f"Known are {', '.join(ExportFormat)}."
         )
     opened = _replacing(output) if isinstance(output, Path) else contextlib.nullcontext(output)
-    with without_cycle_collection(), opened as stream:
+    with opened as stream:
         if format == ExportFormat.JSONL:
             return trial_jsonl.write_lines(trial_lines(db, filters), stream)
         return WRITERS[ExportFormat(format)](trial_batches(db, filters), stream)

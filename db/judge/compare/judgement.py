@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from db.judge.compare.case_classes import ONE_CLASS
 from db.judge.compare.contrast import Contrasts, Observations, contrast
@@ -28,7 +29,6 @@ from db.judge.compare.significance import (
     trials_needed,
 )
 from db.judge.policy import Policy
-from db.metrics import special
 from db.metrics.groups import Bools, Floats, Ints
 
 

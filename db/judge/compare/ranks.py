@@ -12,11 +12,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
 from db.judge.compare.contrast import Contrasts, Observations
 from db.judge.modes import TwoModes, two_modes_of_each
 from db.judge.policy import Policy
-from db.metrics import special
 from db.metrics.groups import Floats
 
 

@@ -229,7 +229,7 @@ def measured_row(context: Context, case: int, findings: Findings, speedup: Findi
     verdict = findings.verdict[case]
     moved = verdict in _MOVED
     base, head = findings.levels(case, base, head)
-    return Row.unchecked(
+    return Row(
         case=context.keys[case],
         metric=metric,
         unit=METRIC_UNITS[metric],

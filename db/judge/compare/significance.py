@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-from db.metrics import special
+from scipy import special
 
 # Variances of many cases shrunk towards what the cases have in common, and the t-test built on them.
 #
@@ -51,8 +50,8 @@ def trigamma_inverse(y: ArrayLike) -> Floats:
     target = np.atleast_1d(np.asarray(y, dtype=np.float64))
     x = 0.5 + 1.0 / target
     for _ in range(50):
-        trigamma = special.trigamma(x)
-        step = trigamma * (1.0 - trigamma / target) / special.tetragamma(x)
+        trigamma = special.polygamma(1, x)
+        step = trigamma * (1.0 - trigamma / target) / special.polygamma(2, x)
         x = x + step
         if np.max(-step / x) < 1e-10:
             break
@@ -77,7 +76,7 @@ def fit_prior(variance: Floats, df: Floats, df_limit: float) -> Prior:
     floor = max(1e-5 * float(np.median(variance)), np.finfo(np.float64).tiny)
     log_variance = np.log(np.maximum(variance, floor)) - special.digamma(half) + np.log(half)
     mean = float(np.mean(log_variance))
-    excess = float(np.var(log_variance, ddof=1) - np.mean(special.trigamma(half)))
+    excess = float(np.var(log_variance, ddof=1) - np.mean(special.polygamma(1, half)))
     limit = min(df_limit, float(np.sum(df)))
     if excess <= 0.0:
         # No more spread than chance gives: one variance for all, best estimated by pooling (as limma does).

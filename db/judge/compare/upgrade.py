@@ -9,6 +9,7 @@ from functools import cache, partial
 
 import numpy as np
 from pandas import DataFrame, array
+from scipy import special
 
 from db.columns.metrics import MEASURED_METRICS
 from db.judge.compare.advice import advice, trial_seconds
@@ -42,7 +43,6 @@ from db.judge.compare.who_moved import Parts
 from db.judge.compare.whole import overall_verdict, sentences
 from db.judge.policy import Policy
 from db.judge.results import Comparison, GeomeanChange, LatencyChange, Row
-from db.metrics import special
 from db.metrics.cases import case_values
 from db.metrics.controls import is_eager
 from db.metrics.geomean import matched_geomeans

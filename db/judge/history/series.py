@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 from pandas import DataFrame
+from scipy import special
 
 from db.columns.metrics import higher_is_better
 from db.judge.change_points import Boundary, autocorrelation, boundaries, noise_scale, robust_deviation
@@ -18,7 +19,6 @@ from db.judge.modes import two_modes
 from db.judge.policy import HistoryPolicy, Policy
 from db.judge.results import ChangeEvent, Result
 from db.judge.words.sentences import drifted
-from db.metrics import special
 from db.metrics.groups import Bools, Floats, Ints
 from db.records.vocabulary import Metric, Verdict
 
