@@ -10,6 +10,7 @@ from sqlalchemy import Column, Connection, select
 
 from db.engine.session import Database
 from db.errors import NotFoundError, one_line
+from db.metrics.eligibility import is_canary
 from db.queries.filters import Filters
 from db.records.versions import version_key
 from db.tables.trials import BUILD, MACHINE, RUN, STRATEGY, WORKLOAD
@@ -52,10 +53,19 @@ def require_stored(db: Database, filters: Filters) -> None:
                     raise NotFoundError(f"No {kind.noun} {one_line(name)!r} is stored.", next_step)
 
 
+def stored_names(db: Database, noun: str) -> list[str]:
+    """Every "workload", "strategy", "machine", "build", "suite" or "run" that is stored, as it is named; no
+    canary, which nobody chose to measure.
+    """
+    column = next(kind.column for kind in _KINDS if kind.noun == noun)
+    statement = select(column).where(column.is_not(None)).distinct().order_by(column)
+    return [name for name in db.scalars(statement) if not is_canary(name)]
+
+
 def _which_there_are(connection: Connection, kind: _Kind, name: str) -> str:
     columns = [kind.column] if kind.called is None else [kind.column, kind.called]
     statement = select(*columns).where(kind.column.is_not(None)).distinct().order_by(*reversed(columns))
-    called = {row[0]: row[-1] for row in connection.execute(statement)}
+    called = {row[0]: row[-1] for row in connection.execute(statement) if not is_canary(row[0])}
     if not called:
         return "Nothing is: measure with `compilewatch run`."
     if near := difflib.get_close_matches(name, called, n=2):

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from db.units import MISSING
+from runner.cli import completion
 from runner.cli.options import ConfigOption, JsonOption, settings_of
 from runner.cli.output.documents import print_document
 from runner.cli.output.tables import console, plain_table
@@ -76,7 +77,13 @@ def list_(json_: JsonOption = False, config: ConfigOption = None) -> int:
 
 @app.command("remove")
 def remove(
-    name: Annotated[str, typer.Argument(help="A created build; see `compilewatch builds list`.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A created build; see `compilewatch builds list`.",
+            autocompletion=completion.installed_builds,
+        ),
+    ],
     config: ConfigOption = None,
 ) -> int:
     """Delete a created build; its measured trials stay. Example: compilewatch builds remove torch-2.12.1"""

@@ -21,6 +21,7 @@ from db.queries.run_parts import of_newest_builds
 from db.queries.trials import trials_frame
 from db.units import MISSING, count, ratio
 from db.verdicts.sides import resolve_side
+from runner.cli import completion
 from runner.cli.judging import exit_code, judge, print_comparison, print_undecided
 from runner.cli.options import (
     BuildsOption,
@@ -41,9 +42,15 @@ from runner.cli.output.tables import console, plain_table
 
 def compare(
     base: Annotated[
-        str, typer.Argument(help="torch=2.12.0, driver=570.86, a label, a build or run id, previous.")
+        str,
+        typer.Argument(
+            help="torch=2.12.0, driver=570.86, a label, a build or run id, previous.",
+            autocompletion=completion.sides,
+        ),
     ],
-    head: Annotated[str, typer.Argument(help="The other side, such as latest.")],
+    head: Annotated[
+        str, typer.Argument(help="The other side, such as latest.", autocompletion=completion.sides)
+    ],
     workload: WorkloadsOption = None,
     strategy: StrategiesOption = None,
     machine: MachineOption = None,

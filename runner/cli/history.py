@@ -34,6 +34,7 @@ from db.records.trial import SourceKind, TimingMethod
 from db.records.vocabulary import Metric, Verdict
 from db.units import count, moment, percent, plural, words
 from db.verdicts import gateway
+from runner.cli import completion
 from runner.cli.front import EXIT_CANNOT
 from runner.cli.judging import exit_code
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, only, settings_of
@@ -235,10 +236,16 @@ _SPEEDUP = Judgeable("speedup")
 
 def history(
     workload: Annotated[
-        str | None, typer.Option("--workload", "-w", metavar="W", help="A workload by name.")
+        str | None,
+        typer.Option(
+            "--workload", "-w", metavar="W", help="A workload by name.", autocompletion=completion.workloads
+        ),
     ] = None,
     strategy: Annotated[
-        str | None, typer.Option("--strategy", "-s", metavar="S", help="A strategy by name.")
+        str | None,
+        typer.Option(
+            "--strategy", "-s", metavar="S", help="A strategy by name.", autocompletion=completion.strategies
+        ),
     ] = None,
     metric: Annotated[Judgeable, typer.Option(help="The metric of the history.")] = _SPEEDUP,
     machine: Annotated[

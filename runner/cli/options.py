@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from db.errors import ConfigError, one_line, printable
+from runner.cli import completion
 from runner.config.settings import Settings
 from runner.config.sources import load_settings
 
@@ -40,7 +41,12 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print exactly one JSON
 MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print Markdown for a pull request.")]
 MachineOption = Annotated[
     str | None,
-    typer.Option("--machine", metavar="ID", help="The machine; default: the one with most matched cases."),
+    typer.Option(
+        "--machine",
+        metavar="ID",
+        help="The machine; default: the one with most matched cases.",
+        autocompletion=completion.machines,
+    ),
 ]
 WorkloadsOption = Annotated[
     list[str] | None,
@@ -49,10 +55,18 @@ WorkloadsOption = Annotated[
         "-w",
         metavar="W",
         help="A workload by name, module:function or LIBRARY:MODEL. Repeatable.",
+        autocompletion=completion.workloads,
     ),
 ]
 StrategiesOption = Annotated[
-    list[str] | None, typer.Option("--strategy", "-s", metavar="S", help="A strategy by name. Repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--strategy",
+        "-s",
+        metavar="S",
+        help="A strategy by name. Repeatable.",
+        autocompletion=completion.strategies,
+    ),
 ]
 
 
@@ -101,7 +115,8 @@ def database_to_read(settings: Settings) -> Iterator[Database]:
 
 
 BuildsOption = Annotated[
-    list[str] | None, typer.Option("--build", metavar="ID", help="A build's id. Repeatable.")
+    list[str] | None,
+    typer.Option("--build", metavar="ID", help="A build's id. Repeatable.", autocompletion=completion.builds),
 ]
 
 
@@ -126,7 +141,12 @@ def moment_of(option: str, text: str | None) -> datetime | None:
 # Options of commands that have something measured, now or by a service.
 
 SuiteOption = Annotated[
-    str | None, typer.Option("--suite", help="A suite by name; see `compilewatch list suites`.")
+    str | None,
+    typer.Option(
+        "--suite",
+        help="A suite by name; see `compilewatch list suites`.",
+        autocompletion=completion.suites,
+    ),
 ]
 TrialsOption = Annotated[
     int | None,
@@ -148,6 +168,7 @@ StacksOption = Annotated[
         "--build",
         metavar="NAME",
         help="One of `compilewatch builds list`. Repeatable; unset: those of the configuration.",
+        autocompletion=completion.installed_builds,
     ),
 ]
 LabelOption = Annotated[

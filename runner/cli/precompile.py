@@ -14,6 +14,7 @@ import typer
 
 from db.errors import CompilewatchError, ConfigError, one_line
 from db.units import plural, size
+from runner.cli import completion
 from runner.cli.options import ConfigOption, JsonOption, settings_of
 from runner.cli.output.documents import print_document
 from runner.config.scrub import scrub
@@ -33,7 +34,12 @@ class PrecompileError(CompilewatchError):
 
 def precompile(
     workload: Annotated[
-        str, typer.Argument(metavar="WORKLOAD", help="By name, module:function or LIBRARY:MODEL.")
+        str,
+        typer.Argument(
+            metavar="WORKLOAD",
+            help="By name, module:function or LIBRARY:MODEL.",
+            autocompletion=completion.workloads,
+        ),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where to write; made if need be.")
