@@ -92,6 +92,13 @@ def precompile(
     return 0 if hit else 1
 
 
+# What a process sets to be as the one that compiled, by its name in `valid_for.json`.
+_SETTINGS = {
+    "matmul precision": 'torch.set_float32_matmul_precision("{}")',
+    "threads": "torch.set_num_threads({})",
+}
+
+
 def _write(files: dict[str, str], directory: Path) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -151,7 +158,12 @@ def _print(
     for name, value in valid_for.items():
         print(f"  {name}: {value}")
     print(f"In production, with {directory} on the path ({LOADER}), before anything is compiled:")
-    print("  from load_caches import load_caches\n  load_caches()")
+    lines = ["import torch", "from load_caches import load_caches"]
+    lines += [step.format(valid_for[name]) for name, step in _SETTINGS.items() if name in valid_for]
+    print("\n".join(f"  {line}" for line in (*lines, "load_caches()")))
+    variables = [f"{name}={value}" for name, value in valid_for.items() if name.isupper() and "_" in name]
+    if variables:
+        print(f"Start the process with {' '.join(variables)}, as here.")
     if task != "training":
         print("Call the model under torch.no_grad(), as here: with gradients it is another graph.")
 

@@ -39,13 +39,14 @@ def load_caches(directory: Path = Path(__file__).parent, device: str | None = No
     """
     content, valid_for = _read(directory)
     here = surroundings(device or ("cuda:0" if torch.cuda.is_available() else "cpu"))
-    others = [
-        f"{name} {value} (here {here.get(name, 'none')})"
-        for name, value in sorted({**dict.fromkeys(here, "none"), **valid_for}.items())
-        if value != here.get(name, "none")
-    ]
+    wanted = sorted({**dict.fromkeys(here, "none"), **valid_for}.items())
+    others = {name: value for name, value in wanted if value != here.get(name, "none")}
     if others:
-        raise CacheRefusedError(f"These caches are for {', '.join(others)}: run precompile.py here.")
+        named = [f"{name} {value} (here {here.get(name, 'none')})" for name, value in others.items()]
+        settings = [setting(name, value) for name, value in others.items()]
+        steps = [step for step in settings if step is not None]
+        way_out = "run precompile.py here" if len(steps) < len(settings) else f"{' and '.join(steps)} first"
+        raise CacheRefusedError(f"These caches are for {', '.join(named)}: {way_out}.")
     load = getattr(torch.compiler, "load_cache_artifacts", None)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         if load is None or load(archive.read(ARTIFACTS)) is None:
@@ -122,6 +123,17 @@ def surroundings(device: str) -> dict[str, str]:
         if name.startswith(_COMPILER_VARIABLES) and name not in _WITHOUT_EFFECT
     }
     return {name: str(value) for name, value in facts.items() if value is not None}
+
+
+def setting(name: str, value: str) -> str | None:
+    """What gives a process the fact `name` of `surroundings`; None where it takes another host or build."""
+    if name == "matmul precision":
+        return f"torch.set_float32_matmul_precision({value!r})"
+    if name == "threads":
+        return f"torch.set_num_threads({value})"
+    if name.startswith(_COMPILER_VARIABLES):
+        return f"unset {name}" if value == "none" else f"set {name}={value}"
+    return None
 
 
 def _installed(name: str) -> str | None:

@@ -67,20 +67,22 @@ def test_a_library_that_is_there_stays(directory: Path, loaded: list[bytes], tmp
 
 
 @pytest.mark.parametrize(
-    ("fact", "value"),
+    ("fact", "value", "way_out"),
     [
-        ("torch", "2.12.1"),
-        ("device", "NVIDIA H100 80GB HBM3"),
-        ("TORCHINDUCTOR_FREEZING", "1"),
+        ("torch", "2.12.1", "run precompile.py here"),
+        ("device", "NVIDIA H100 80GB HBM3", "run precompile.py here"),
+        ("TORCHINDUCTOR_FREEZING", "1", "set TORCHINDUCTOR_FREEZING=1 first"),
+        ("threads", "97", "torch.set_num_threads(97) first"),
+        ("matmul precision", "medium", "torch.set_float32_matmul_precision('medium') first"),
     ],
 )
 def test_another_surrounding_is_named_and_nothing_is_loaded(
-    directory: Path, loaded: list[bytes], fact: str, value: str, tmp_path: Path
+    directory: Path, loaded: list[bytes], fact: str, value: str, way_out: str, tmp_path: Path
 ):
     here = surroundings("cpu").get(fact, "none")
     _changed(directory, **{fact: value})
     said = _refusal(directory)
-    assert said == f"These caches are for {fact} {value} (here {here}): run precompile.py here."
+    assert said == f"These caches are for {fact} {value} (here {here}): {way_out}."
     assert loaded == []
     assert not list(tmp_path.rglob("cab.so"))
 
