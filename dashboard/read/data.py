@@ -18,6 +18,7 @@ from dashboard.read.choices import NEWEST_RUNS, Choices, KnownBuilds, choices
 from dashboard.read.database import opened, trial_cache_of
 from dashboard.read.policy import policy_in_force
 from dashboard.read.snapshots import Snapshot, cached
+from dashboard.render import theme
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import Selection
 from db.judge.results import BuildSide, Comparison, Row
@@ -165,6 +166,12 @@ def read_workloads(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
     """One row per workload of those trials, with labels added, as `measured_workloads` returns them."""
     workloads = measured_workloads(opened(snapshot.url), filters)
     return shaping.with_labels(_cases_of(workloads, filters))
+
+
+@cached
+def read_strategies(snapshot: Snapshot, filters: Filters) -> list[str]:
+    """The strategies of those trials, in the order in which strategies are always shown."""
+    return theme.ordered(facets.measured_strategies(opened(snapshot.url), filters))
 
 
 def of_workload(snapshot: Snapshot, filters: Filters, label: str) -> Filters:

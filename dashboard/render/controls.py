@@ -6,6 +6,7 @@ query string, which the browser records, so that back and forward undo and redo 
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -14,12 +15,12 @@ from typing import Any
 import streamlit as st
 
 from dashboard.links import links
-from dashboard.links.links import Link, Page
+from dashboard.links.links import SELECTORS, Link, Page
+from dashboard.links.selectors import Whole
 from dashboard.render.foreign_text import escaped, shortened
 
 _LINK = "link"
 _PAGES = "pages"
-_STEP_MARKS = tuple(lead * 10**power for power in range(9) for lead in (1, 2, 5))
 
 
 def remember(link: Link) -> None:
@@ -45,9 +46,15 @@ def change(**changes: object) -> None:
     _show(replace(current(), **wanted))
 
 
-def _widget(key: str, value: object) -> dict[str, Any]:
-    """What every widget of a selector is given, with its state set to `value` unless it is already."""
+def _widget(key: str, value: object, words: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """What every widget of a selector is given, with its state set to `value` unless it is already.
+
+    Other `words` for its options make it another widget: the browser knows options by their words alone, so
+    under the same key a closed one would go on showing those of before.
+    """
     name = f"select-{key}"
+    if words is not None:
+        name += f"-{zlib.crc32(repr(list(words.items())).encode()):08x}"
     if name not in st.session_state or st.session_state[name] != value:
         st.session_state[name] = value
     return {"key": name, "on_change": _changed, "args": (key, name)}
@@ -55,7 +62,8 @@ def _widget(key: str, value: object) -> dict[str, Any]:
 
 def _changed(key: str, name: str) -> None:
     value = st.session_state[name]
-    change(**{key: tuple(value) if isinstance(value, list) else value})
+    value = tuple(value) if isinstance(value, list) else value
+    change(**{key: None if value == "" else value})
 
 
 def one_of(key: str, label: str, words: Mapping[str, str]) -> None:
@@ -66,23 +74,8 @@ def one_of(key: str, label: str, words: Mapping[str, str]) -> None:
     if not words:
         return
     value = getattr(current(), key) or ""
-    name = _widget(key, value if value in words else next(iter(words)))["key"]
-    st.selectbox(
-        label,
-        list(words),
-        format_func=words.__getitem__,
-        key=name,
-        on_change=_chose_one,
-        args=(key, name, frozenset(words)),
-    )
-
-
-def _chose_one(key: str, name: str, offered: frozenset[str]) -> None:
-    chosen = st.session_state[name]
-    # Back on a page that words its options differently, the browser still sends the words of the other page,
-    # and Streamlit takes what it does not know for a new option. Nobody chose that.
-    if chosen in offered:
-        change(**{key: chosen or None})
+    widget = _widget(key, value if value in words else next(iter(words)), words)
+    st.selectbox(label, list(words), format_func=words.__getitem__, **widget)
 
 
 def segments(key: str, label: str, words: dict[str, str], *, value: str | None = None) -> None:
@@ -90,13 +83,14 @@ def segments(key: str, label: str, words: dict[str, str], *, value: str | None =
 
     `value` is what the page made of the link's own, where it left the choice to the page.
     """
-    widget = _widget(key, getattr(current(), key) if value is None else value)
+    widget = _widget(key, getattr(current(), key) if value is None else value, words)
     st.segmented_control(label, list(words), format_func=words.__getitem__, required=True, **widget)
 
 
 def several(key: str, label: str, options: Sequence[str], *, everything: str) -> None:
     """A multi-select for a selector with many values; none chosen means all, which `everything` says."""
-    widget = _widget(key, [item for item in getattr(current(), key) if item in options])
+    chosen = [item for item in getattr(current(), key) if item in options]
+    widget = _widget(key, chosen, dict(zip(options, options, strict=True)))
     st.multiselect(label, options, placeholder=everything, **widget)
 
 
@@ -105,7 +99,7 @@ def pills(key: str, label: str, words: dict[str, str]) -> None:
 
     Draw many on a line of their own: there they wrap on a phone, in a row of widgets they would be cut.
     """
-    widget = _widget(key, [item for item in getattr(current(), key) if item in words])
+    widget = _widget(key, [item for item in getattr(current(), key) if item in words], words)
     st.pills(
         label,
         list(words),
@@ -115,11 +109,12 @@ def pills(key: str, label: str, words: dict[str, str]) -> None:
     )
 
 
-def step_slider(key: str, label: str, *, low: int, high: int, help_: str) -> None:
-    """A slider over 1, 2, 5, 10, 20, 50, ... that also holds whatever value the link carries."""
-    value = getattr(current(), key)
-    marks = sorted({mark for mark in _STEP_MARKS if low <= mark <= high} | {value})
-    st.select_slider(label, marks, format_func="{:,}".format, help=help_, **_widget(key, value))
+def whole_number(key: str, label: str, *, help_: str) -> None:
+    """A field for a selector with any whole number within its bounds."""
+    selector = SELECTORS[key][0]
+    assert isinstance(selector, Whole)
+    widget = _widget(key, getattr(current(), key))
+    st.number_input(label, selector.low, selector.high, step=1, help=help_, **widget)
 
 
 def number(key: str, label: str, *, low: float, high: float, step: float, help_: str) -> None:

@@ -15,10 +15,10 @@ from dashboard.links.links import PAGES, Link, Page
 from dashboard.links.requested import ALL_MACHINES
 from dashboard.login.access import person_here, sign_out_path
 from dashboard.read.choices import Choices
-from dashboard.read.data import filters_of, newest_build, read_choices_on, read_ungated
+from dashboard.read.data import filters_of, newest_build, read_choices_on, read_strategies, read_ungated
 from dashboard.read.database import reader
 from dashboard.read.snapshots import Snapshot, drawn_version
-from dashboard.render import controls
+from dashboard.render import controls, theme
 from dashboard.render.foreign_text import escaped
 from db import units
 from db.engine.session import Database
@@ -133,8 +133,11 @@ def moment(when: pd.Timestamp | datetime) -> str:
 
 
 def strategies(view: View) -> None:
-    """The page's filter of strategies. Eager is always there, except where trials are listed one by one."""
-    names = list(view.choices.strategies)
+    """The page's filter of strategies, those measured under its other filters. Eager is always there, except
+    where trials are listed one by one.
+    """
+    here = filters_of(replace(view.link, strategy=()))
+    names = theme.ordered({*read_strategies(view.snapshot, here), *view.link.strategy})
     if view.link.page is not Page.TRIAL:
         names = [name for name in names if name != EAGER.name]
     if len(names) > 1:

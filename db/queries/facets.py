@@ -198,11 +198,23 @@ def _of_some_trial(column: Column[Any]) -> ColumnElement[Any]:
     return of_workload.where(SERIES.c.workload_id == WORKLOAD.c.workload_id).limit(1).scalar_subquery()
 
 
-def measured_workloads(db: Database, filters: Filters) -> pd.DataFrame:
-    """One row per workload of the trials that `filters` let through, by name and id."""
-    of_series = select(SERIES.c.workload_id).where(*matching_series(filters))
+def _measured(column: Column[Any], filters: Filters) -> Select[Any]:
+    """What the series of the trials that `filters` let through have in a column."""
+    of_series = select(column).where(*matching_series(filters))
     if own := matching_trials(filters):
         of_series = of_series.where(exists().where(TRIAL.c.series_id == SERIES.c.series_id, *own))
+    return of_series
+
+
+def measured_strategies(db: Database, filters: Filters) -> list[str]:
+    """The names of the strategies of the trials that `filters` let through."""
+    measured = STRATEGY.c.strategy_id.in_(_measured(SERIES.c.strategy_id, filters))
+    return [row.name for row in db.rows(select(STRATEGY.c.name).where(measured).distinct())]
+
+
+def measured_workloads(db: Database, filters: Filters) -> pd.DataFrame:
+    """One row per workload of the trials that `filters` let through, by name and id."""
+    of_series = _measured(SERIES.c.workload_id, filters)
     statement = select(
         *selected(WORKLOAD, workload_id="workload_id", workload="name", workload_version="version"),
         *selected(WORKLOAD, "task", "batch_size", "shape", "dtype"),

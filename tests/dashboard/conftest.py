@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.components.v2 import manifest_scanner
@@ -253,6 +254,12 @@ def recorded_here(recorded_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
 def empty(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> OpenPage:
     monkeypatch.setenv(DATABASE, empty_url)
     return opened
+
+
+def selector(test: AppTest, key: str) -> Any:
+    """The widget of the page that chooses `key` of its link: a box, or a group of buttons."""
+    widgets = [*test.selectbox, *test.button_group]
+    return next(each for each in widgets if f"{each.key}-".startswith(f"select-{key}-"))
 
 
 def texts(test: AppTest) -> str:

@@ -30,20 +30,14 @@ def _filters(view: View) -> None:
         caches(view, cache_states)
     strategies(view)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        with st.container(width=340):
-            controls.step_slider(
-                "steps",
-                "Steps per process",
-                low=1,
-                high=100_000_000,
-                help_="How often one process runs the compiled code.",
+        with st.container(width=200):
+            controls.whole_number(
+                "steps", "Steps per process", help_="How often one process runs the compiled code."
             )
-        with st.container(width=240):
-            controls.step_slider(
+        with st.container(width=200):
+            controls.whole_number(
                 "restarts",
                 "Restarts per day",
-                low=0,
-                high=10_000,
                 help_="Every restart compiles again. R restarts mean R + 1 cold starts a day.",
             )
         with st.container(width=200):

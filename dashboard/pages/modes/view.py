@@ -34,11 +34,9 @@ def _goal(link: Link) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         controls.segments("goal", "Goal", content.GOALS)
         if link.goal == "steps":
-            with st.container(width=320):
-                controls.step_slider(
+            with st.container(width=200):
+                controls.whole_number(
                     "steps",
                     "Steps per process",
-                    low=1,
-                    high=100_000_000,
                     help_="How often the compiled code runs in one process. Compile cost is paid once.",
                 )

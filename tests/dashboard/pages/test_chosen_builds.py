@@ -19,7 +19,7 @@ from db.records.trial import Build, Machine, Trial
 from db.store.regressions import record_comparison
 from db.units import MISSING
 from tests.builders import START, make_build, make_machine, make_trial
-from tests.dashboard.conftest import Store, opened, texts
+from tests.dashboard.conftest import Store, opened, selector, texts
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 
 H100, LAPTOP = make_machine("h100"), make_machine("laptop", device="cpu")
@@ -89,7 +89,7 @@ def test_only_the_builds_of_the_chosen_machine_are_offered(url: str) -> None:
     boxes, _ = _ids(url)
     for machine, offered in (("h100", 4), ("laptop", 1)):
         page = opened(Link(page=Page.OVERVIEW, machine=boxes[machine]))
-        assert len(page.sidebar.selectbox("select-build").options) == 1 + offered
+        assert len(selector(page, "build").options) == 1 + offered
 
 
 def test_an_upgrade_opens_on_the_newest_pair_with_comparable_cases(url: str) -> None:

@@ -15,7 +15,7 @@ from db.metrics.groups import row_dicts
 from db.queries.facets import builds
 from db.records.trial import Source, SourceKind, Trial
 from tests.builders import START, make_history, make_imported, make_machine, make_workload
-from tests.dashboard.conftest import DATABASE, Store, opened
+from tests.dashboard.conftest import DATABASE, Store, opened, selector
 
 ANOTHER = "gpu-box-9"
 SOURCE = Source(kind=SourceKind.IMPORTED, name="csv")
@@ -48,7 +48,7 @@ def chosen(store: Store, trials: list[Trial]) -> tuple[str, str]:
     """The machine and the build that the Overview shows."""
     store(trials)
     page = opened(Link(page=Page.OVERVIEW))
-    machine, build = (page.sidebar.selectbox(f"select-{key}") for key in ("machine", "build"))
+    machine, build = (selector(page, key) for key in ("machine", "build"))
     return machine.options[0], build.options[0]
 
 
@@ -113,7 +113,7 @@ def test_an_upgrade_is_between_measured_builds_unless_imported_ones_are_chosen(
     with open_database(url, read_only=True) as database:
         stored = {row["torch"]: row["build_id"] for row in row_dicts(builds(database))}
     page = opened(Link(page=Page.UPGRADE, **{key: stored.get(name, name) for key, name in asked.items()}))
-    sides = [page.selectbox(f"select-{key}") for key in ("base", "head")]
+    sides = [selector(page, key) for key in ("base", "head")]
     offered = [f"torch {torch}" for torch in sorted(stored, reverse=True)]
     assert [side.options for side in sides] == [offered, offered]
     assert [side.format_func(side.value) for side in sides] == [f"torch {torch}" for torch in shown]

@@ -15,7 +15,7 @@ from db.judge.policy import Policy
 from db.queries.facets import machines
 from db.records.trial import CacheState, Task
 from tests.builders import make_history, make_strategy
-from tests.dashboard.conftest import OpenPage, Store, opened, texts
+from tests.dashboard.conftest import OpenPage, Store, opened, selector, texts
 
 DATA_PAGES = [page for page in Page if page is not Page.GUIDE]
 
@@ -217,7 +217,7 @@ def test_only_measured_cache_states_are_offered_and_stay_so_once_chosen(store: S
     for page in (Page.BREAK_EVEN, Page.COLD_START):
         for chosen in ((), ("warm",)):
             test = opened(Link(page=page, cache=chosen))
-            assert test.button_group(key="select-cache").options == ["cold", "warm"]
+            assert selector(test, "cache").options == ["cold", "warm"]
 
 
 def test_guide_lists_the_policy_in_force(filled: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ from runner.cli.app import app as command_line
 from runner.cli.front import exit_code_of
 from tests.builders import START, make_build, make_history, make_machine
 from tests.dashboard.asking import ask
-from tests.dashboard.conftest import Store, opened
+from tests.dashboard.conftest import Store, opened, selector
 from tests.runner import terminal
 
 ROOT = Path(__file__).parents[3]
@@ -227,7 +227,7 @@ def test_an_upgrade_link_is_the_comparison_of_its_builds(filled_here: str) -> No
 
 def test_an_upgrade_link_without_builds_freezes_the_pair_that_its_page_opens_with(filled_here: str) -> None:
     shown = opened(Link(page=Page.UPGRADE))
-    base, head = (shown.selectbox(f"select-{key}").value for key in ("base", "head"))
+    base, head = (selector(shown, key).value for key in ("base", "head"))
     for link in ("upgrade", f"upgrade?head={head}", f"upgrade?base={base}"):
         frozen = freeze_link(link, **SIGNED)
         assert f"base={base}&head={head}" in frozen.link
