@@ -2,42 +2,41 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
+from pathlib import Path
+
 import pytest
-from playwright.sync_api import Page as Tab
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
-from dashboard.links.links import Link, Page
-from dashboard.read.data import read_choices, read_choices_on
-from dashboard.read.snapshots import Snapshot
-from tests.dashboard.conftest import DATABASE
-from tests.dashboard.serving import Served
-from tests.e2e.browser import open_at
+from tests.builders import START, make_history, make_machine
+from tests.dashboard.conftest import Store, store_once
+from tests.dashboard.serving import served
+from tests.e2e.browser import new_page, open_at
 
+__all__ = ["store_once"]
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize(("page", "title"), [(Page.OVERVIEW, "Overview"), (Page.MODES, "Modes")])
+@pytest.mark.parametrize(("path", "title"), [("", "Overview"), ("modes", "Modes")])
 def test_the_box_of_builds_names_the_build_of_the_machine_that_was_chosen(
-    tab: Tab,
-    recorded_server: Served,
-    recorded_url: str,
-    page: Page,
-    title: str,
-    monkeypatch: pytest.MonkeyPatch,
+    browser: Browser, store_once: Store, tmp_path: Path, path: str, title: str
 ) -> None:
-    monkeypatch.setenv(DATABASE, recorded_url)
-    snapshot = Snapshot.now()
-    choices = read_choices(snapshot)
-    open_at(tab, f"{recorded_server.origin}/{Link(page=page).page.value}", title)
-    for machine in (*choices.machines, next(iter(choices.machines))):
-        tab.get_by_role("combobox", name="Machine").click()
-        tab.get_by_role("option", name=choices.machines[machine], exact=True).click()
-        expect(tab).to_have_url(lambda url: machine in url)
-        here = read_choices_on(snapshot, machine)
-        shown = tab.get_by_test_id("stSidebar").locator("[data-testid=stSelectbox]", has_text="Build")
-        names = {f"Newest: {here.builds[build]}" for build in here.offered_builds}
-        expect(shown).to_contain_text("Newest: ")
-        tab.wait_for_timeout(1_500)
-        assert any(
-            name in shown.inner_text() or name in str(shown.locator("input").input_value()) for name in names
-        )
+    old = make_history(
+        machines=[make_machine("old-box", threads=77)], workloads=["mlp"], builds=["2.10.0", "2.11.0"]
+    )
+    new = make_history(
+        machines=["new-box"], workloads=["mlp"], builds=["2.14.0", "2.15.0"], start=START + timedelta(9)
+    )
+    newest = {"old-box": "Newest: torch 2.11.0", "new-box": "Newest: torch 2.15.0"}
+    with (
+        served(store_once([*old, *new]), tmp_path / "server.log") as running,
+        new_page(browser, running.origin) as (tab, _),
+    ):
+        open_at(tab, f"{running.origin}/{path}", title)
+        box = tab.get_by_role("combobox", name="Build")
+        expect(box).to_have_value(newest["new-box"])
+        for machine in ("old-box", "new-box", "old-box"):
+            tab.get_by_role("combobox", name="Machine").click()
+            tab.get_by_role("option", name=re.compile(machine)).last.click()
+            expect(box).to_have_value(newest[machine])

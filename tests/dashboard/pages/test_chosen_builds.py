@@ -18,7 +18,7 @@ from db.queries.regressions import standing_regressions
 from db.records.trial import Build, Machine, Trial
 from db.store.regressions import record_comparison
 from db.units import MISSING
-from tests.builders import START, make_build, make_machine, make_trial
+from tests.builders import START, make_build, make_history, make_machine, make_trial
 from tests.dashboard.conftest import Store, opened, selector, texts
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 
@@ -123,3 +123,25 @@ def test_upgrade_and_regressions_name_the_same_changed_package(store: Store) -> 
     ):
         (differs,) = (each.value for each in opened(link).dataframe if "part" in each.value.columns)
         assert differs[["part", "base", "head"]].values.tolist() == [["transformers", "5.23.0", "5.24.0"]]
+
+
+def test_only_strategies_measured_here_are_offered(store: Store) -> None:
+    small = make_history(workloads=["mlp"], machines=["one"], strategies=("eager", "default", "cudagraphs"))
+    other = make_history(
+        workloads=["mlp"],
+        machines=[make_machine("two", threads=77)],
+        strategies=("eager", "default", "max-autotune"),
+    )
+    store([*small, *other])
+    for machine, offered in (("one", ["default", "cudagraphs"]), ("two", ["default", "max-autotune"])):
+        for page in (Page.MODES, Page.TRENDS, Page.TRIAL):
+            shown = selector(opened(Link(page=page, machine=machine)), "strategy").options
+            assert {each.replace("\\", "") for each in shown} - {"eager"} == set(offered)
+
+
+def test_any_number_of_steps_can_be_planned(store: Store) -> None:
+    store(make_history(workloads=["mlp"]))
+    test = opened(Link(page=Page.BREAK_EVEN))
+    field = next(each for each in test.number_input if each.label == "Steps per process")
+    field.set_value(12_347).run()
+    assert "12,347 steps" in texts(test)
