@@ -81,6 +81,17 @@ class Gate(Record):
     """Samples that were taken again behind a longer gate."""
 
 
+class Tracing(Record):
+    """What the device's own tracing (CUPTI's) gave of one side, a session a step."""
+
+    sessions: Count
+    """Steps that were traced; a first one, which counts nowhere, left out."""
+    whole: Count
+    """Of them those that lost no kernel: as many kernels as in the fullest."""
+    problem: Text | None = None
+    """Why it can give no device time; null where it can."""
+
+
 class TimingSide(Record):
     """How one side was timed. What was not measured, or means nothing on a CPU, is null."""
 
@@ -94,6 +105,13 @@ class TimingSide(Record):
     """Whether the step waits for the device inside; null where not known."""
     streams: Count | None = None
     """Streams that the step uses; null where not counted. A gate holds one of them."""
+    tracing: Tracing | None = None
+    """The device's own tracing; null on a CPU, and where it was not reached."""
+    gated_ns: list[Nanoseconds] = Field(default=[])
+    """Gated device times that `device_ns` leaves out, since no gate held the other side, in nanoseconds."""
+    unflushed_ns: Nanoseconds | None = None
+    """Median device time by the same method with the L2 cache as the step left it, in nanoseconds; null where
+    `device_ns` is unflushed itself, and where there were too few."""
     pipelined_steps: Count | None = None
     """Steps before one synchronisation in `wall_pipelined_ns`; null where not measured."""
     sm_clock_mhz: Triple | None = None

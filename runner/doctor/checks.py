@@ -21,6 +21,7 @@ AGREEMENT = 0.02
 GAP_NS = 2_000
 """What the device may need between two kernels, which CUPTI's intervals leave out."""
 FLUSH_EFFECT = 0.05
+FILLS_BEFORE_REPLAY = 2
 _CALM = ("device_time", SPEEDUP)
 
 
@@ -155,4 +156,6 @@ def _graph(probed: ProbedGraph) -> Check:
     value = float(probed.graph_launches)
     launches = f"{count(value)} of {plural(round(probed.launches or 0), 'launch')}"
     fact = f"{launches}, {duration(probed.gated_ns)} gated"
-    return Check("graph_launches", case, value, fact, aim, _met(value == 1 and probed.launches == 1))
+    # Before 2.7 torch fills two tensors of its own before each replay.
+    is_one = value == 1 and 1 <= (probed.launches or 0) <= 1 + FILLS_BEFORE_REPLAY
+    return Check("graph_launches", case, value, fact, aim, _met(is_one))

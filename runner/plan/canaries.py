@@ -24,7 +24,8 @@ def canary_workloads(device: str) -> tuple[WorkloadDefinition, ...]:
     return (
         _canary("gemm", size, "bfloat16" if gpu else "float32", 2.0 * size**3, "operation"),
         _canary("copy", copied, "uint8", float(copied), "byte"),
-        _canary("launch", 1000, "float32", 1000.0, "launch"),
+        # Half of what a GPU's queue takes: more would wait for a place in it.
+        _canary("launch", 500, "float32", 500.0, "launch"),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from runner.worker.clock import Step, Timer, headline_of
+from runner.worker.clock import Step, Timer, Times, headline_of
 from runner.worker.device.timers import Timers
 from runner.worker.evidence import BlockWatch, canary_ns, host_state
 
@@ -61,10 +61,14 @@ def measure(
         by_name[workload["name"]] = (timer, step, *_measured(timer, step))
     pause()
     headline = headline_of(device.type, "function", None)
-    return {name: _record(headline, *parts) for name, parts in by_name.items()}
+    # Once all are timed: tracing leaves the process slower.
+    return {
+        name: _record(headline, parts, *timers.trace([(timer, step, timer.results(times))])[0])
+        for name, (timer, step, parts, times) in by_name.items()
+    }
 
 
-def _measured(timer: Timer, step: Step) -> tuple[dict[str, Any], dict[str, list[int]]]:
+def _measured(timer: Timer, step: Step) -> tuple[dict[str, Any], Times]:
     """Warm-up and state of the host, then the times, as they were taken."""
     warmup = [timer.once(step) for _ in range(WARMUP_CALLS)]
     timer.prepare(step, SAMPLES, 0)
@@ -74,14 +78,9 @@ def _measured(timer: Timer, step: Step) -> tuple[dict[str, Any], dict[str, list[
     return {"warmup_ns": warmup, "host_state": host_state([watch.end()], 0, [canary])}, times.times
 
 
-def _record(
-    headline: str, timer: Timer, step: Step, parts: dict[str, Any], times: dict[str, list[int]]
-) -> dict[str, Any]:
-    """The parts of a trial's record. Once all are timed: where tracing says what the device did, it leaves
-    the process slower.
-    """
-    times, side = timer.results(step, times)
-    side.pop("graph_launches", None)
+def _record(headline: str, parts: dict[str, Any], times: Times, side: dict[str, Any]) -> dict[str, Any]:
+    """The parts of a trial's record."""
+    timed = {name: value for name, value in side.items() if name != "graph_launches"}
     flushed = None if headline == "samples" else False
-    timing = {"headline": headline, "flush_l2": flushed, "side": side, "control": None}
+    timing = {"headline": headline, "flush_l2": flushed, "side": timed, "control": None}
     return parts | times | {"timing": timing}

@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 Step = Callable[[], Any]
+Times = dict[str, list[int]]
+"""Nanoseconds by the name of their array in the record."""
+Kept = tuple[Times, dict[str, Any]]
+"""What is kept of a side's times, and its side of the record's `timing`."""
 
 
 @dataclass(frozen=True)
 class BlockTimes:
     """One block's times by the name of their array in the record, and what the block cost altogether."""
 
-    times: dict[str, list[int]]
+    times: Times
     spent_ns: int
 
 
@@ -30,8 +34,8 @@ class Timer(Protocol):
     def block(self, step: Step, size: int) -> BlockTimes:
         """About `size` samples of every time that this device has."""
 
-    def results(self, step: Step, times: dict[str, list[int]]) -> tuple[dict[str, list[int]], dict[str, Any]]:
-        """What is kept of a side's `times`, and its side of the record's `timing`. Called once, last."""
+    def results(self, times: Times) -> Kept:
+        """What is kept of a side's `times`."""
 
     def release(self) -> None:
         """Give back the memory that timing needed, before a workload's own is measured."""
@@ -60,7 +64,7 @@ class CpuTimer:
         samples = self.time_steps(step, size)
         return BlockTimes({"samples_ns": samples}, sum(samples))
 
-    def results(self, step: Step, times: dict[str, list[int]]) -> tuple[dict[str, list[int]], dict[str, Any]]:  # noqa: ARG002
+    def results(self, times: Times) -> Kept:
         return times, {"method": "host"}
 
     def release(self) -> None:

@@ -20,6 +20,7 @@ from runner.worker.clock import Step
 from runner.worker.device.cuda import CudaDevice
 from runner.worker.device.interface import Device
 from runner.worker.device.timer import FEWEST, DeviceTimer, GateChoice
+from runner.worker.device.tracing import Tracer, median_ns
 from runner.worker.failures import describe
 from runner.worker.messages import Workload
 from runner.worker.steps import grad_context, make_variant
@@ -30,7 +31,6 @@ ROUNDS = 20
 """Times that two ways of timing take turns: the clock of a busy GPU falls, and each gives it other pauses."""
 ROUND_SAMPLES = 10
 FLUSH_ROUNDS = 5
-OBSERVED_STEPS = 10
 GRAPH_KERNELS = 200
 HOST_BOUND = 1.10
 """Pipelined wall time over device time above which a step does not keep the device busy."""
@@ -62,12 +62,12 @@ def measure(device: torch.device, workloads: Sequence[Workload]) -> dict[str, An
         with _noting_errors(graph):
             replay = captured(device)
             graph["gated_ns"] = Timed(plain, replay, choice, 2 * ROUND_SAMPLES).block().device_ns
+        tracer = Tracer(plain)
         for number, (step, task) in steps.items():
-            with _noting_errors(probed[number]), grad_context(task):
-                probed[number] |= observe_step(plain, step)
+            with grad_context(task):
+                probed[number] |= observe_step(tracer, step)
         if "error" not in graph:
-            with _noting_errors(graph):
-                graph |= observe_step(plain, replay)
+            graph |= observe_step(tracer, replay)
     return {"has_do_bench": bench is not None, "workloads": probed, "l2": l2, "graph": graph}
 
 
@@ -172,16 +172,15 @@ def flush_effect(plain: Device, flushed: Device, choice: GateChoice, step: Step)
     return {name: statistics.median(values) if values else None for name, values in samples.items()}
 
 
-def observe_step(device: Device, step: Step) -> dict[str, Any]:
+def observe_step(tracer: Tracer, step: Step) -> dict[str, Any]:
     """What CUPTI saw of a step: time in which the device did anything, in nanoseconds, launches, streams."""
-    observed = device.observe(step, OBSERVED_STEPS)
-    if observed is None:
-        return {"kernels_ns": None, "launches": None, "graph_launches": None, "streams": None}
-    return {
-        "kernels_ns": statistics.median(observed.busy_ns),
-        "launches": observed.launches,
-        "graph_launches": observed.graph_launches,
-        "streams": observed.streams,
+    (found,), _ = tracer.observe([step], with_times=True)
+    seen, problem = found.fullest, {"error": found.problem} if found.problem else {}
+    return problem | {
+        "kernels_ns": median_ns(found.busy_ns),
+        "launches": None if seen is None else seen.launches,
+        "graph_launches": None if seen is None else seen.graph_launches,
+        "streams": None if seen is None else seen.streams,
     }
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from runner.worker import affinity, internals, loading, memory, numerics, profiling, streams
-from runner.worker.clock import headline_of
+from runner.worker.clock import Kept, headline_of
 from runner.worker.compiler import compiler_facts, compiling, phases
 from runner.worker.device.timers import Timers
 from runner.worker.evidence import InstructionCounter, host_state
@@ -299,27 +299,34 @@ class Session:
             self._record.control_warmup_ns = self._control_side.warmup_ns
 
     def _finish_timing(self) -> None:
-        """What is kept of the times. Not before everything is timed: where tracing has to say what the device
-        did, it leaves the process slower.
+        """What is kept of the times. They are there before the device is traced, which leaves the process
+        slower and may fail.
         """
-        if self._device.type != "cpu":
-            self._enter("tracing")
         built = self._subject.built
         self._headline = headline_of(self._device.type, built.task, built.headline)
-        timing: dict[str, Any] = {"headline": self._headline, "control": None}
-        timing["flush_l2"] = None if self._device.type == "cpu" else self._plan.flush_l2
+        kept = [side.timer.results(side.times) for side in self._sides]
+        self._note_times(kept)
+        if self._device.type == "cpu":
+            return
+        self._host_state |= self._host_of_gpu()
+        self._enter("tracing")
         with grad_context(built.task):
-            for side in self._sides:
-                side.times, timing[side.name] = side.timer.results(side.step, side.times)
-                prefix = "" if side is self._side else "control_"
-                for name, values in side.times.items():
-                    setattr(self._record, prefix + name, values)
-        self._graph_launches = timing["side"].pop("graph_launches", None)
-        if timing["control"] is not None:
-            timing["control"].pop("graph_launches", None)
+            timed = zip(self._sides, kept, strict=True)
+            self._note_times(self._timers.trace([(side.timer, side.step, each) for side, each in timed]))
+
+    def _note_times(self, kept: list[Kept]) -> None:
+        on_cpu = self._device.type == "cpu"
+        timing: dict[str, Any] = {"headline": self._headline, "control": None}
+        timing["flush_l2"] = None if on_cpu else self._plan.flush_l2
+        for side, (times, facts) in zip(self._sides, kept, strict=True):
+            side.times, timing[side.name] = times, dict(facts)
+            graph_launches = timing[side.name].pop("graph_launches", None)
+            if side is self._side:
+                self._graph_launches = graph_launches
+            prefix = "" if side is self._side else "control_"
+            for name, values in times.items():
+                setattr(self._record, prefix + name, values)
         self._record.timing = timing
-        if self._device.type != "cpu":
-            self._host_state |= self._host_of_gpu()
 
     def _host_of_gpu(self) -> dict[str, Any]:
         """Where the thread that feeds the GPU runs: issue time differs between processes, often in two modes,

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from runner.worker.device.interface import Observed
+from runner.worker.device.interface import Session
 
 US = 1_000
 SYNCHRONISE_NS = 8 * US
@@ -51,6 +51,10 @@ class SimulatedDevice:
     slowdown: Callable[[int], float] = lambda _now: 1.0
     has_gates: tuple[str, ...] = ("spin_kernel", "stream_wait")
     has_tracing: bool = True
+    loses: Callable[[int], int] = lambda _session: 0
+    """How many kernels at its start a session of tracing loses, by its number from 1."""
+    session_ns: int = 0
+    """What a session of tracing costs."""
     flush_ns: int = 0
     seed: int = 0
     now: int = 0
@@ -59,7 +63,10 @@ class SimulatedDevice:
     released: int = 0
     launched: int = 0
     waited: int = 0
-    worked_ns: int = 0
+    worked: list[int] = field(default_factory=list)
+    is_cold: bool = False
+    sessions: int = 0
+    is_blind: bool = False
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
@@ -74,13 +81,15 @@ class SimulatedDevice:
         """Host work, as fast as the host is."""
         self.now += round(ns * self.host_mode * self._random.lognormvariate(0, self.host_noise))
 
-    def launch(self, device_ns: float, *, host_ns: float) -> None:
-        """Start a kernel: the host waits where the queue is full."""
+    def launch(self, device_ns: float, *, host_ns: float, cold_ns: float = 0) -> None:
+        """Start a kernel: the host waits where the queue is full. After a flush it takes `cold_ns` longer."""
         self.spend(host_ns)
         self.launched += 1
         noise = self._random.lognormvariate(0, 0.004)
+        device_ns += cold_ns if self.is_cold else 0
+        self.is_cold = False
         takes = round(device_ns * noise * self.slowdown(self.now))
-        self.worked_ns += takes
+        self.worked.append(takes)
         self.enqueue(Entry(self.now, takes))
 
     def wait(self) -> None:
@@ -115,6 +124,10 @@ class SimulatedDevice:
 
     # `Device`.
 
+    @property
+    def flushes(self) -> bool:
+        return self.flush_ns > 0
+
     def synchronize(self) -> None:
         if self.queue:
             self.now = max(self.now, self.queue[-1].done_ns)
@@ -139,7 +152,8 @@ class SimulatedDevice:
         return end.entry.done_ns - start.entry.done_ns
 
     def flush(self) -> None:
-        if self.flush_ns:
+        if self.flushes:
+            self.is_cold = True
             self.now += 3 * US
             self.enqueue(Entry(self.now, self.flush_ns))
 
@@ -149,17 +163,20 @@ class SimulatedDevice:
             for name in self.has_gates
         ]
 
-    def observe(self, step: Callable[[], object], count: int) -> Observed | None:
+    def trace(self, step: Callable[[], object]) -> Session | None:
+        """A process whose first session has no kernel sees none for good, as CUPTI of CUDA 13.0."""
         if not self.has_tracing:
             return None
-        busy, launched, waited = [], self.launched, self.waited
-        for _ in range(count):
-            self.synchronize()
-            before = self.worked_ns
-            step()
-            self.synchronize()
-            busy.append(self.worked_ns - before)
-        return Observed(busy, (self.launched - launched) / count, 0, self.waited > waited, 1)
+        self.sessions += 1
+        self.now += self.session_ns
+        self.worked, launched, waited = [], self.launched, self.waited
+        step()
+        self.synchronize()
+        self.is_blind |= self.sessions == 1 and not self.worked
+        seen = [] if self.is_blind else self.worked[self.loses(self.sessions) :]
+        # It waits itself, too.
+        waits = self.waited - waited + 3
+        return Session(sum(seen), len(seen), self.launched - launched, 0, waits, 1)
 
     def release(self) -> None:
         self.released += 1
@@ -169,9 +186,14 @@ class Spin:
     """Ends by itself."""
 
     kind = "spin_kernel"
+    calibration_ns = 20 * 1000 * US
 
     def __init__(self, device: SimulatedDevice) -> None:
         self._device = device
+
+    def prepare(self) -> None:
+        """Is calibrated for longer than a trial of a gate may last."""
+        self._device.now += self.calibration_ns
 
     def close(self, hold_ns: int) -> None:
         self._device.now += 5 * US
@@ -189,6 +211,9 @@ class Wait:
     def __init__(self, device: SimulatedDevice) -> None:
         self._device = device
         self._entry: Entry | None = None
+
+    def prepare(self) -> None:
+        """There is nothing to prepare."""
 
     def close(self, hold_ns: int) -> None:
         self._device.now += 3 * US
@@ -209,6 +234,9 @@ class Broken:
 
     def __init__(self, device: SimulatedDevice) -> None:
         self._device = device
+
+    def prepare(self) -> None:
+        """Fails when it is used."""
 
     def close(self, hold_ns: int) -> None:
         raise RuntimeError("cuStreamWaitValue32 returned 801")
@@ -237,10 +265,12 @@ class SimulatedStep:
     kernel_ns: int
     launch_ns: int
     waits: bool = False
+    cold_ns: int = 0
+    """How much longer its first kernel takes after a flush."""
 
     def __call__(self) -> None:
         for number in range(self.launches):
-            self.device.launch(self.kernel_ns, host_ns=self.launch_ns)
+            self.device.launch(self.kernel_ns, host_ns=self.launch_ns, cold_ns=self.cold_ns)
             if self.waits and number == self.launches // 2:
                 self.device.wait()
 

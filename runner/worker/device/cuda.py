@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity, profile
 
 from runner.worker.device.gates import SpinGate, StreamWaitGate
-from runner.worker.device.interface import Gate, Observed, Step
+from runner.worker.device.interface import Gate, Session, Step
 from runner.worker.profiling import LAUNCH, device_work, interval, on_host, union_us
 
 _DEFAULT_L2_BYTES = 64 * 1024 * 1024
@@ -33,7 +32,10 @@ class CudaDevice:
         self._device = device
         self._flush_l2 = flush_l2
         self._buffer: torch.Tensor | None = None
-        self._waits_of_nothing: int | None = None
+
+    @property
+    def flushes(self) -> bool:
+        return self._flush_l2
 
     def now_ns(self) -> int:
         return time.perf_counter_ns()
@@ -67,36 +69,23 @@ class CudaDevice:
         """The spinning kernel first: it ends by itself, whatever the host does."""
         return SpinGate(self._device), StreamWaitGate(self._device)
 
-    def observe(self, step: Step, count: int) -> Observed | None:
-        """By CUPTI, through torch.profiler, one session a step, so that no step's work counts for another's.
-
-        The first session of a process, of no step at all, says how often the profiler itself waits.
-        """
-        if self._waits_of_nothing is None:
-            self._waits_of_nothing = _waits(self._session(lambda: None))
-        sessions = [self._session(step) for _ in range(count)]
-        work = [device_work(events) for events in sessions]
-        if not all(work):
-            return None
-        calls = [[e.name for e in events if on_host(e) and LAUNCH.search(e.name)] for events in sessions]
-        return Observed(
-            busy_ns=[round(union_us(map(interval, each)) * 1000) for each in work],
-            launches=sum(map(len, calls)) / count if any(calls) else None,
-            graph_launches=sum("GraphLaunch" in name for name in calls[-1]),
-            synchronises=any(_waits(events) > self._waits_of_nothing for events in sessions),
-            streams=max(len({getattr(e, "device_resource_id", 0) for e in each}) for each in work),
-        )
-
-    def _session(self, step: Step) -> list[Any]:
+    def trace(self, step: Step) -> Session | None:
+        """By CUPTI, through torch.profiler, so that no other step's work counts for this one."""
         self.synchronize()
         with profile(activities=[ProfilerActivity.CUDA]) as profiler:
             step()
             self.synchronize()
-        return list(profiler.events() or ())
+        events = list(profiler.events() or ())
+        work = device_work(events)
+        calls = [event.name for event in events if on_host(event) and LAUNCH.search(event.name)]
+        return Session(
+            busy_ns=round(union_us(map(interval, work)) * 1000),
+            kernels=len(work),
+            launches=len(calls) if calls else None,
+            graph_launches=sum("GraphLaunch" in name for name in calls),
+            waits=sum(on_host(event) and _WAIT.search(event.name) is not None for event in events),
+            streams=len({getattr(event, "device_resource_id", 0) for event in work}),
+        )
 
     def release(self) -> None:
         self._buffer = None
-
-
-def _waits(events: list[Any]) -> int:
-    return sum(on_host(event) and _WAIT.search(event.name) is not None for event in events)

@@ -23,19 +23,21 @@ _SIGEV_THREAD = 2
 
 
 class SpinGate:
-    """`torch.cuda._sleep`: one thread of the device counts cycles. How many make a nanosecond is measured,
-    when it is first closed; the clock may change later, which the check of every sample finds out.
+    """`torch.cuda._sleep`: one thread of the device counts cycles. How many make a nanosecond is measured
+    once; the clock may change later, which the check of every sample finds out.
     """
 
     kind = "spin_kernel"
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._cycles_per_ns: float | None = None
+        self._cycles_per_ns = 1.0
+
+    def prepare(self) -> None:
+        """Calibrate. Raises RuntimeError where the clock is not steady."""
+        self._cycles_per_ns = self._calibrated()
 
     def close(self, hold_ns: int) -> None:
-        if self._cycles_per_ns is None:
-            self._cycles_per_ns = self._calibrated()
         self._sleep(round(hold_ns * self._cycles_per_ns))
 
     def open(self) -> None:
@@ -73,22 +75,7 @@ class StreamWaitGate:
         self._device = device
         self._flag: Flag | None = None
 
-    def close(self, hold_ns: int) -> None:
-        if self._flag is None:
-            self._prepare()
-        assert self._flag is not None
-        self._flag.lower(hold_ns)
-        stream = torch.cuda.current_stream(self._device).cuda_stream
-        code = self._wait(stream, self._flag.address, 1, _WAIT_VALUE_GEQ)
-        if code != 0:
-            self._flag.raise_now()
-            raise RuntimeError(f"cuStreamWaitValue32 returned {code}")
-
-    def open(self) -> None:
-        if self._flag is not None:
-            self._flag.raise_now()
-
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
         """Raises OSError or AttributeError without the driver's function, RuntimeError without a timer."""
         driver = ctypes.CDLL("libcuda.so.1")
         # The first version of the function needs a setting of the kernel module; the second, of CUDA 11.7,
@@ -96,9 +83,25 @@ class StreamWaitGate:
         self._wait: Any = driver.cuStreamWaitValue32_v2
         self._wait.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint]
         self._wait.restype = ctypes.c_int
-        # Pinned memory has one address on host and device (unified addressing).
-        memory = torch.zeros(Flag.BYTES, dtype=torch.uint8, pin_memory=True)
+        # Pinned memory has one address on host and device (unified addressing), in the device's own context.
+        with torch.cuda.device(self._device):
+            memory = torch.zeros(Flag.BYTES, dtype=torch.uint8, pin_memory=True)
         self._flag = Flag(memory.data_ptr(), owner=memory)
+
+    def close(self, hold_ns: int) -> None:
+        assert self._flag is not None
+        self._flag.lower(hold_ns)
+        # The driver looks for the stream in the context that is current.
+        with torch.cuda.device(self._device):
+            stream = torch.cuda.current_stream(self._device).cuda_stream
+            code = self._wait(stream, self._flag.address, 1, _WAIT_VALUE_GEQ)
+        if code != 0:
+            self._flag.raise_now()
+            raise RuntimeError(f"cuStreamWaitValue32 returned {code}")
+
+    def open(self) -> None:
+        if self._flag is not None:
+            self._flag.raise_now()
 
 
 class _SignalEvent(ctypes.Structure):

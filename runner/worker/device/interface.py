@@ -15,9 +15,14 @@ class Gate(Protocol):
     kind: str
     """`spin_kernel` or `stream_wait`."""
 
+    def prepare(self) -> None:
+        """What has to be done once, before it is closed. Raises RuntimeError, OSError or AttributeError where
+        the device has no such gate.
+        """
+
     def close(self, hold_ns: int) -> None:
         """What is enqueued from now on waits until `open`, and about `hold_ns` at most, whatever the host
-        does meanwhile. Raises RuntimeError or OSError where the device has no such gate.
+        does meanwhile. Raises RuntimeError where the driver refuses.
         """
 
     def open(self) -> None:
@@ -25,23 +30,29 @@ class Gate(Protocol):
 
 
 @dataclass(frozen=True)
-class Observed:
-    """What the device itself noted of some steps."""
+class Session:
+    """What the device itself noted while one step ran."""
 
-    busy_ns: list[int]
-    """Union of the intervals of all its work, step by step, in nanoseconds."""
-    launches: float | None
-    """Calls of the host that put work into the queue, a step."""
-    graph_launches: int | None
-    """Of them those that launch a whole graph, in one step."""
-    synchronises: bool | None
-    """Whether the host waits for the device inside a step."""
-    streams: int | None
-    """Queues that the steps' work ran in."""
+    busy_ns: int
+    """Union of the intervals of all its work, in nanoseconds."""
+    kernels: int
+    """Pieces of work: kernels, copies, fills."""
+    launches: int | None
+    """Calls of the host that put work into the queue; None where they were not noted."""
+    graph_launches: int
+    """Of them those that launch a whole graph."""
+    waits: int
+    """How often the host waited for the device, the tracing itself included."""
+    streams: int
+    """Queues that the work ran in."""
 
 
 class Device(Protocol):
     """One device. Times are nanoseconds of the host's clock, but for `elapsed_ns`, which is the device's."""
+
+    @property
+    def flushes(self) -> bool:
+        """Whether `flush` does anything."""
 
     def now_ns(self) -> int:
         """The host's clock."""
@@ -67,9 +78,9 @@ class Device(Protocol):
     def gates(self) -> Sequence[Gate]:
         """Gates to try, the preferred one first."""
 
-    def observe(self, step: Step, count: int) -> Observed | None:
-        """Watch `count` steps with the device's own tracing; None where it has none. Slows the process for
-        good, so nothing may be timed afterwards.
+    def trace(self, step: Step) -> Session | None:
+        """Run one step under the device's own tracing; None where it has none. Slows the process for good, so
+        nothing may be timed afterwards.
         """
 
     def release(self) -> None:

@@ -13,8 +13,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from runner.worker.clock import BlockTimes
+from runner.worker.clock import BlockTimes, Kept, Times
 from runner.worker.device.interface import Device, Gate, Step
+from runner.worker.device.tracing import Observed, median_ns
 
 TRIES = 4
 """Per sample, each with a gate twice as long as the one before."""
@@ -24,18 +25,17 @@ FEWEST = 3
 """Verified samples without which a side's device time is taken otherwise."""
 LENGTHENING = 1.2
 """What all four times may cost, over as many ungated and as many synchronised samples, block by block."""
-SHARES = {"device_ns": 0.5, "wall_sync_ns": 0.2, "wall_pipelined_ns": 0.3}
-"""Of a block's time. Device time decides what changed; the wall times vary most between processes."""
+SHARES = {"device_ns": 0.45, "unflushed_ns": 0.05, "wall_sync_ns": 0.2, "wall_pipelined_ns": 0.3}
+"""Of a block's time. Device time decides what changed; the wall times vary most between processes. Without a
+flush it is only compared with the pipelined wall time, which has none."""
 PIPELINED_STEPS = (4, 20)
 """Fewest and most steps of a pipelined group."""
-OBSERVED_STEPS = 10
 _MARGIN_NS = 30_000
 _ARRIVAL_NS = 5_000
 _HEADROOM = 1.2
 _TRIAL_HOLD_NS = 2_000_000
 _TRIALS = 3
 _GIVE_UP_AFTER = 3
-_OBSERVED_NS = 1_000_000_000
 
 
 class GateChoice:
@@ -56,6 +56,7 @@ class GateChoice:
     def _works(self, gate: Gate) -> bool:
         """Whether the device waits behind `gate`, and goes on in time. The host may fall asleep once."""
         try:
+            gate.prepare()
             return sum(self._holds(gate) for _ in range(_TRIALS)) > _TRIALS // 2
         except (RuntimeError, OSError, AttributeError):
             return False
@@ -145,10 +146,16 @@ class DeviceTimer:
     def block(self, step: Step, size: int) -> BlockTimes:
         begun = self._device.now_ns()
         times: dict[str, list[int]] = {
-            name: [] for name in ("device_ns", "issue_ns", "wall_sync_ns", "wall_pipelined_ns", "return_ns")
+            name: []
+            for name in (
+                *("device_ns", "issue_ns", "wall_sync_ns", "wall_pipelined_ns"),
+                *("return_ns", "unflushed_ns"),
+            )
         }
         if self._gate is not None:
             self._spend("device_ns", size, lambda: self._take_gated(step, times))
+        if self._gate is not None and self._device.flushes:
+            self._spend("unflushed_ns", size, lambda: self._take_unflushed(step, times))
         self._spend("wall_sync_ns", size, lambda: self._take_synchronised(step, times))
         self._spend("wall_pipelined_ns", 1, lambda: self._take_pipelined(step, times))
         return BlockTimes(times, self._device.now_ns() - begun)
@@ -183,7 +190,12 @@ class DeviceTimer:
         times["device_ns"].append(device_ns)
         times["issue_ns"].append(issue_ns)
 
-    def _gated(self, step: Step) -> tuple[int, int] | None:
+    def _take_unflushed(self, step: Step, times: dict[str, list[int]]) -> None:
+        sample = self._gated(step, flush=False)
+        if sample is not None:
+            times["unflushed_ns"].append(sample[0])
+
+    def _gated(self, step: Step, *, flush: bool = True) -> tuple[int, int] | None:
         """(device time, host issue time) of one step behind the gate; None where the device had always begun
         before the step returned.
         """
@@ -195,7 +207,8 @@ class DeviceTimer:
             if attempt:
                 self._retries += 1
             hold = min(hold, LONGEST_HOLD_NS)
-            device.flush()
+            if flush:
+                device.flush()
             self._gate.close(hold)
             try:
                 device.record(self._start)
@@ -232,32 +245,44 @@ class DeviceTimer:
         device.synchronize()
         times["wall_pipelined_ns"].append(round((device.now_ns() - begun) / count))
 
-    def results(self, step: Step, times: dict[str, list[int]]) -> tuple[dict[str, list[int]], dict[str, Any]]:
-        """Device times of one method: gated where there are `FEWEST`, else what the device noted, else events
-        without a gate, which are labelled so. Observing comes last: it leaves the process slower.
-        """
-        returned = times.pop("return_ns", [])
-        is_gated = len(times["device_ns"]) >= FEWEST
-        method, gate = "gated", self._choice.gate() if is_gated else None
-        observed = self._device.observe(step, 1 if is_gated else self._observed_steps(times["wall_sync_ns"]))
+    def results(self, times: Times) -> tuple[Times, dict[str, Any]]:
+        """Device times of one method: gated where there are `FEWEST`, else none yet."""
+        kept = dict(times)
+        returned, unflushed = kept.pop("return_ns", []), kept.pop("unflushed_ns", [])
+        is_gated = len(kept["device_ns"]) >= FEWEST
         if not is_gated:
-            times["issue_ns"] = returned
-            if observed is not None and observed.busy_ns:
-                method, times["device_ns"] = "cupti", observed.busy_ns
-            else:
-                method, times["device_ns"] = "ungated", self._ungated(step)
-        gate_facts = None if gate is None else {"kind": gate.kind, "steps": 1}
+            kept |= {"issue_ns": returned, "device_ns": []}
+        gate = self._choice.gate() if is_gated else None
         counted = {"samples": self._samples, "verified": self._verified, "retries": self._retries}
-        return times, {
-            "method": method,
-            "gate": None if gate_facts is None else gate_facts | counted,
-            "launches": None if observed is None else observed.launches,
-            "graph_launches": None if observed is None else observed.graph_launches,
+        return kept, {
+            "method": "gated" if is_gated else "ungated",
+            "gate": None if gate is None else {"kind": gate.kind, "steps": 1} | counted,
             # The device cannot have waited for a host that was done before it began.
-            "synchronises": False if is_gated else None if observed is None else observed.synchronises,
-            "streams": None if observed is None else observed.streams,
+            "synchronises": False if is_gated else None,
+            "unflushed_ns": median_ns(unflushed) if is_gated else None,
             "pipelined_steps": self._pipelined_steps,
         }
+
+    def traced(self, step: Step, kept: Kept, found: Observed, waits: int, *, by_tracing: bool) -> Kept:
+        """`kept` with what the device itself noted, in place of gated times with `by_tracing`; a side without
+        either has events without a gate, which are labelled so. `waits`: those of the tracing itself.
+        """
+        times, facts = kept
+        fullest = found.fullest
+        facts = facts | {
+            "launches": None if fullest is None else fullest.launches,
+            "graph_launches": None if fullest is None else fullest.graph_launches,
+            "streams": None if fullest is None else fullest.streams,
+            "tracing": {"sessions": found.sessions, "whole": found.whole, "problem": found.problem},
+        }
+        if facts["synchronises"] is None and fullest is not None:
+            facts["synchronises"] = found.waits > waits
+        if by_tracing:
+            facts |= {"gated_ns": times["device_ns"], "unflushed_ns": median_ns(found.unflushed_ns)}
+            return times | {"device_ns": found.busy_ns}, facts | {"method": "cupti"}
+        if facts["method"] == "ungated":
+            return times | {"device_ns": self._ungated(step)}, facts
+        return times, facts
 
     def _ungated(self, step: Step) -> list[int]:
         """Plain events around `FEWEST` steps: what is left where a device has neither gate nor tracing."""
@@ -270,12 +295,6 @@ class DeviceTimer:
             self._device.synchronize()
             times.append(self._device.elapsed_ns(self._start, self._end))
         return times
-
-    @staticmethod
-    def _observed_steps(wall_ns: list[int]) -> int:
-        """As many as fit into a second, within bounds."""
-        latency = statistics.median(wall_ns) if wall_ns else _OBSERVED_NS
-        return int(max(3, min(OBSERVED_STEPS, _OBSERVED_NS // max(1, latency))))
 
     def release(self) -> None:
         self._device.release()

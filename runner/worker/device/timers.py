@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
-from runner.worker.clock import CpuTimer, Timer
+from runner.worker.clock import CpuTimer, Kept, Step, Timer
 from runner.worker.device.cuda import CudaDevice
 from runner.worker.device.timer import DeviceTimer, GateChoice
+from runner.worker.device.tracing import Tracer
 
 
 class Timers:
@@ -18,6 +21,7 @@ class Timers:
         if device.type != "cpu":
             self._gpu = CudaDevice(device, flush_l2=flush_l2)
             self._gate = GateChoice(self._gpu)
+            self._tracer = Tracer(self._gpu)
 
     def side(self) -> Timer:
         """The timer of one more side."""
@@ -25,7 +29,31 @@ class Timers:
         self._timers.append(timer)
         return timer
 
+    def trace(self, sides: Sequence[tuple[Timer, Step, Kept]]) -> list[Kept]:
+        """What is kept of the sides of one trial, with what the device itself noted of their steps; on a CPU
+        nothing. Leaves the process slower, so it comes last.
+        """
+        timers = [timer for timer, _, _ in sides if isinstance(timer, DeviceTimer)]
+        if not timers:
+            return [kept for _, _, kept in sides]
+        return traced(self._tracer, timers, [each[1] for each in sides], [each[2] for each in sides])
+
     def release(self) -> None:
         """See `Timer.release`."""
         for timer in self._timers:
             timer.release()
+
+
+def traced(
+    tracer: Tracer, timers: Sequence[DeviceTimer], steps: Sequence[Step], kept: Sequence[Kept]
+) -> list[Kept]:
+    """Device times of one method for all sides of a trial, or there is no speedup on the device: where no
+    gate held one of them, all are those that the device noted, with the gated ones beside them.
+    """
+    needed = any(facts["method"] != "gated" for _, facts in kept)
+    found, waits = tracer.observe(steps, with_times=needed)
+    by_tracing = needed and all(each.problem is None for each in found)
+    return [
+        timer.traced(step, each, seen, waits, by_tracing=by_tracing)
+        for timer, step, each, seen in zip(timers, steps, kept, found, strict=True)
+    ]

@@ -11,6 +11,8 @@ import pytest
 
 from runner.worker.device.gates import Flag
 from runner.worker.device.timer import TRIES, DeviceTimer, GateChoice
+from runner.worker.device.timers import traced
+from runner.worker.device.tracing import LONGEST_NS, Tracer
 from runner.worker.sampling import Sampler, SamplingPlan, Side, warm_up
 from tests.runner.simulated_device import US, SimulatedDevice, SimulatedStep
 from tests.runner.worker.test_sampling import CALM, FakeWatch
@@ -29,8 +31,15 @@ def measured(device, *steps, **plan):
         warm_up(side, settings)
     sampler = Sampler(settings, cpu_bound=False, watch=FakeWatch(itertools.repeat(CALM)), canary=lambda: 1)
     sampler.take(sides)
-    found = [side.timer.results(side.step, side.times) for side in sides]
+    found = kept(device, sides)
     return found if len(found) > 1 else found[0]
+
+
+def kept(device, sides):
+    """What a trial keeps of its sides, once the device was traced."""
+    steps, timers = [side.step for side in sides], [side.timer for side in sides]
+    untraced = [timer.results(side.times) for timer, side in zip(timers, sides, strict=True)]
+    return traced(Tracer(device), timers, steps, untraced)
 
 
 def process(number, **device):
@@ -114,7 +123,7 @@ def test_a_gate_that_opens_too_early_is_closed_for_longer_and_counted():
     for _ in range(10):
         for name, values in timer.block(step, 5).times.items():
             times.setdefault(name, []).extend(values)
-    times, facts = timer.results(step, times)
+    ((times, facts),) = kept(device, [Side(step, timer, times=times)])
     assert facts["gate"]["retries"] >= 1
     assert max(times["device_ns"]) < 1.1 * step.true_device_ns
 
@@ -177,7 +186,7 @@ def test_a_step_whose_gate_fails_later_keeps_only_what_was_verified():
         step.waits = number >= 10
         for name, values in timer.block(step, 5).times.items():
             times.setdefault(name, []).extend(values)
-    times, facts = timer.results(step, times)
+    ((times, facts),) = kept(device, [Side(step, timer, times=times)])
     assert facts["method"] == "gated"
     assert facts["gate"]["verified"] == len(times["device_ns"]) == len(times["issue_ns"])
     assert facts["gate"]["samples"] > facts["gate"]["verified"]
@@ -213,6 +222,117 @@ def test_a_throttled_device_shows_in_device_time_and_its_blocks_do_not_count():
     evidence = sampler.take([side])
     assert evidence.rejected > 0
     assert max(side.times["device_ns"]) < 1.1 * step.true_device_ns
+
+
+def test_a_process_whose_first_session_is_empty_sees_no_kernel_and_ours_is_not():
+    device = SimulatedDevice(depth=100)
+    assert device.trace(lambda: None).kernels == 0
+    assert device.trace(SimulatedStep(device, 20, 5 * US, 5 * US)).kernels == 0
+    device = SimulatedDevice(depth=100)
+    times, facts = measured(device, SimulatedStep(device, 300, 6 * US, 5 * US))
+    assert (facts["method"], facts["tracing"]["problem"]) == ("cupti", None)
+    assert facts["tracing"]["whole"] == facts["tracing"]["sessions"] == len(times["device_ns"])
+
+
+def test_a_session_that_lost_kernels_is_no_time():
+    """CUPTI drops some at a session's start now and then."""
+    device = SimulatedDevice(depth=100, loses=lambda session: 120 if session % 2 else 0)
+    step = SimulatedStep(device, 300, 6 * US, 5 * US)
+    times, facts = measured(device, step)
+    assert facts["method"] == "cupti"
+    assert facts["tracing"] == {"sessions": 10, "whole": 5, "problem": None}
+    assert statistics.median(times["device_ns"]) == pytest.approx(step.true_device_ns, rel=0.01)
+    assert min(times["device_ns"]) > 0.97 * step.true_device_ns
+
+
+@pytest.mark.parametrize(
+    ("loses", "whole", "problem"),
+    [
+        (lambda session: 0 if session in (4, 7) else session, 2, "2 of 10 traced steps lost no kernel"),
+        (lambda _session: 300, 0, "the device's own tracing shows no kernel"),
+    ],
+    ids=["most lose some", "none has any"],
+)
+def test_below_three_whole_sessions_tracing_gives_no_time_and_the_record_says_why(loses, whole, problem):
+    device = SimulatedDevice(depth=100, loses=loses)
+    times, facts = measured(device, SimulatedStep(device, 300, 6 * US, 5 * US))
+    assert (facts["method"], len(times["device_ns"])) == ("ungated", 3)
+    assert facts["tracing"]["whole"] == whole
+    assert facts["tracing"]["problem"] == problem
+
+
+def test_where_no_gate_holds_eager_both_sides_have_times_of_tracing_and_a_speedup():
+    """A thousand launches do not fit the queue, and the graph that they became does."""
+    device = SimulatedDevice(depth=100)
+    eager, compiled = SimulatedStep(device, 300, 6 * US, 5 * US), SimulatedStep(device, 1, 900 * US, 20 * US)
+    (control, control_facts), (side, facts) = measured(device, eager, compiled)
+    assert control_facts["method"] == facts["method"] == "cupti"
+    speedup = statistics.median(control["device_ns"]) / statistics.median(side["device_ns"])
+    assert speedup == pytest.approx(2, rel=0.01)
+    assert statistics.median(facts["gated_ns"]) == pytest.approx(900 * US, rel=0.01)
+    assert facts["gate"]["verified"] >= len(facts["gated_ns"]) >= 10
+    assert control_facts["gated_ns"] == []
+    assert (facts["synchronises"], control_facts["synchronises"]) == (False, False)
+
+
+def test_where_tracing_fails_too_the_gated_side_stays_gated():
+    device = SimulatedDevice(depth=100, loses=lambda _session: 300)
+    eager, compiled = SimulatedStep(device, 300, 6 * US, 5 * US), SimulatedStep(device, 1, 900 * US, 20 * US)
+    (_, control_facts), (side, facts) = measured(device, eager, compiled)
+    assert (control_facts["method"], facts["method"]) == ("ungated", "gated")
+    assert statistics.median(side["device_ns"]) == pytest.approx(900 * US, rel=0.01)
+    assert "gated_ns" not in facts
+
+
+def test_tracing_has_an_end_and_what_was_timed_is_there_before():
+    device = SimulatedDevice(depth=100, session_ns=4_000 * MS)
+    step = SimulatedStep(device, 300, 6 * US, 5 * US)
+    side = Side(step, DeviceTimer(device, GateChoice(device)), warmup_ns=[2 * MS] * 10)
+    Sampler(SamplingPlan(), cpu_bound=False, watch=FakeWatch(itertools.repeat(CALM)), canary=lambda: 1).take(
+        [side]
+    )
+    before = device.now
+    times, facts = side.timer.results(side.times)
+    assert device.now - before < 1 * MS
+    assert len(times["wall_sync_ns"]) >= 10
+    assert facts["method"] == "ungated"
+    ((_, facts),) = kept(device, [side])
+    assert facts["tracing"]["problem"] == "1 of 10 steps could be traced in 10 s"
+    # The one that is thrown away, those within the limit, and the empty one.
+    assert device.now - before < LONGEST_NS + 3 * device.session_ns
+
+
+def test_tracing_that_raises_costs_the_trial_nothing():
+    class Raising(SimulatedDevice):
+        def trace(self, step):
+            raise RuntimeError("CUPTI_ERROR_NOT_INITIALIZED")
+
+    device = Raising()
+    times, facts = measured(device, SimulatedStep(device, 40, 5 * US, 20 * US))
+    assert facts["method"] == "gated"
+    assert len(times["device_ns"]) >= 10
+    assert facts["launches"] is None
+    assert facts["tracing"]["problem"] == "RuntimeError: CUPTI_ERROR_NOT_INITIALIZED"
+
+
+@pytest.mark.parametrize(("depth", "method"), [(1000, "gated"), (100, "cupti")])
+def test_times_are_flushed_by_either_method_and_one_without_a_flush_is_beside_them(depth, method):
+    """A step whose input fits into the cache looks slower on the device than in a loop without flushes."""
+    device = SimulatedDevice(depth=depth, flush_ns=60 * US)
+    step = SimulatedStep(device, 200, 4 * US, 2 * US, cold_ns=400 * US)
+    times, facts = measured(device, step)
+    assert facts["method"] == method
+    assert statistics.median(times["device_ns"]) == pytest.approx(1_200 * US, rel=0.01)
+    assert facts["unflushed_ns"] == pytest.approx(800 * US, rel=0.01)
+    assert statistics.median(times["wall_pipelined_ns"]) < 1.1 * facts["unflushed_ns"]
+    unflushed = SimulatedDevice(depth=depth)
+    assert measured(unflushed, SimulatedStep(unflushed, 200, 4 * US, 2 * US))[1]["unflushed_ns"] is None
+
+
+def test_a_gate_is_calibrated_before_it_is_tried():
+    """Calibration takes longer than a trial may; inside of one it would look like a gate that sticks."""
+    device = SimulatedDevice(has_gates=("spin_kernel",))
+    assert GateChoice(device).gate().kind == "spin_kernel"
 
 
 def before(device, step, plan, latency_ns):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from runner.doctor.probes import Probes, probe
 from runner.doctor.validation import plan_validation
 from runner.worker import probes
 from runner.worker.device.timer import GateChoice
+from runner.worker.device.tracing import Tracer
 from tests.runner.simulated_device import US, Entry, SimulatedDevice, SimulatedStep
 
 
@@ -19,10 +22,11 @@ class Flushed:
 
     def __init__(self, device: SimulatedDevice) -> None:
         self._device = device
-        self.flushes = 0
+        self.flushes = True
+        self.flushed = 0
 
     def flush(self) -> None:
-        self.flushes += 1
+        self.flushed += 1
         self._device.cold = True
         self._device.enqueue(Entry(self._device.now, 100 * US))
 
@@ -54,6 +58,22 @@ def test_a_step_that_keeps_the_device_busy_is_set_against_another_tool_in_turns(
     assert found["gated_ns"] == pytest.approx(step.true_device_ns, rel=0.01)
     assert found["do_bench_ratio"] == pytest.approx(ratio, rel=0.01)
     assert asked == probes.ROUNDS
+
+
+def test_under_a_power_cap_both_tools_meet_the_same_clock():
+    """The clock falls by a tenth and comes back, ten times a second: one after the other they differ."""
+    device = Device(slowdown=lambda now: 1.1 if now // (50_000 * US) % 2 else 1.0)
+    step = SimulatedStep(device, 1, 900 * US, 30 * US)
+
+    def bench(given: Callable[[], object]) -> float:
+        device.worked = []
+        for _ in range(10):
+            given()
+            device.synchronize()
+        return statistics.median(device.worked)
+
+    found = probes.time_step(device, Flushed(device), GateChoice(device), step, bench)
+    assert found["do_bench_ratio"] == pytest.approx(1.0, abs=0.02)
 
 
 def test_a_host_bound_step_is_not_set_against_a_tool_that_measures_the_host():
@@ -90,16 +110,17 @@ def test_the_effect_of_a_flush_is_that_of_the_device_alone():
     found = probes.flush_effect(device, flushed, GateChoice(device), reduce)
     assert found["warm_ns"] == pytest.approx(10 * US, rel=0.01)
     assert found["cold_ns"] == pytest.approx(15 * US, rel=0.01)
-    assert flushed.flushes > probes.FLUSH_ROUNDS
+    assert flushed.flushed > probes.FLUSH_ROUNDS
 
 
 def test_what_tracing_saw():
     device = Device()
     step = SimulatedStep(device, 40, 5 * US, 20 * US)
-    found = probes.observe_step(device, step)
+    found = probes.observe_step(Tracer(device), step)
     assert found["kernels_ns"] == pytest.approx(step.true_device_ns, rel=0.01)
     assert (found["launches"], found["graph_launches"], found["streams"]) == (40, 0, 1)
-    blind = probes.observe_step(Device(has_tracing=False), step)
+    blind = probes.observe_step(Tracer(Device(has_tracing=False)), step)
+    assert blind.pop("error") == "the device's own tracing shows no kernel"
     assert set(blind.values()) == {None}
 
 
@@ -108,9 +129,11 @@ def test_what_is_sent_is_what_is_read():
     step = SimulatedStep(device, 1, 900 * US, 30 * US)
     sent = {
         "has_do_bench": True,
-        "workloads": [{"workload": "a", **timed(step, device, 1.0)[0], **probes.observe_step(device, step)}],
+        "workloads": [
+            {"workload": "a", **timed(step, device, 1.0)[0], **probes.observe_step(Tracer(device), step)}
+        ],
         "l2": {"read_bytes": 1, **probes.flush_effect(device, Flushed(device), GateChoice(device), step)},
-        "graph": {"kernels": 200, "gated_ns": 5.0, **probes.observe_step(device, step)},
+        "graph": {"kernels": 200, "gated_ns": 5.0, **probes.observe_step(Tracer(device), step)},
     }
     assert Probes.model_validate(sent).workloads[0].workload == "a"
 
