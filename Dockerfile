@@ -1,13 +1,13 @@
 # The dashboard by default, the runner by command:
 #   docker build -t compilewatch .
 #   docker run -p 127.0.0.1:8501:8501 -v compilewatch:/data compilewatch
-#   docker run --gpus all -v compilewatch:/data compilewatch run --suite standard
+#   docker run --gpus all -v compilewatch:/data -v "$PWD:/project:ro" compilewatch run --suite standard
 # It also runs with a read-only root: --read-only --tmpfs /tmp:exec (compiled kernels are loaded from /tmp).
 
 # To build on the very same base again: --build-arg BASE=python:3.11-slim@sha256:...
 ARG BASE=python:3.11-slim
 FROM ${BASE} AS build
-ARG EXTRAS=postgres,models
+ARG EXTRAS=postgres,models,auth,fleet,notify,trace
 # Another index beside pip's own, where it finds the build of torch that is wanted.
 ARG PIP_EXTRA_INDEX_URL
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
@@ -28,6 +28,8 @@ RUN /opt/compilewatch/bin/pip install --require-hashes --no-deps --only-binary :
 COPY db db
 COPY runner runner
 COPY dashboard dashboard
+COPY docs/measured/*.jsonl docs/measured/
+COPY docs/measured/h100/*.jsonl docs/measured/h100/
 RUN /opt/compilewatch/bin/pip install --no-build-isolation --no-deps --force-reinstall .
 # What is inside, with versions and licences, as CycloneDX: /opt/compilewatch/sbom.cdx.json in the image.
 RUN python3 -m venv /opt/sbom \
@@ -43,7 +45,8 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && groupadd --gid 10001 compilewatch \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin compilewatch \
-    && install -d -o compilewatch -g compilewatch /data
+    && install -d -o compilewatch -g compilewatch /data \
+    && install -d -m 1777 /tmp/compilewatch-locks
 COPY --from=build /opt/compilewatch /opt/compilewatch
 COPY --chmod=755 docker/entrypoint /usr/local/bin/entrypoint
 ENV PATH=/opt/compilewatch/bin:/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin \
@@ -52,6 +55,7 @@ ENV PATH=/opt/compilewatch/bin:/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     COMPILEWATCH_DATABASE_URL=sqlite:////data/compilewatch.db \
+    COMPILEWATCH_DATA_DIR=/data/.compilewatch \
     NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility
 USER 10001:10001

@@ -23,7 +23,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = ("postgres", "notify", "auth", "fleet")
+EXTRAS = ("postgres", "notify", "auth", "fleet", "trace")
 MODELS = "models"
 LEFT_OUT = {"torch", "compilewatch"}
 # What a CUDA build of torch requires, and a CPU build does not.

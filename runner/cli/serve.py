@@ -27,12 +27,17 @@ from runner.config.settings import Settings
 _RECORDED = Path(__file__).parents[2] / "docs" / "measured"
 
 
+HostOption = Annotated[str, typer.Option(help="Address to listen on.")]
+PortOption = Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")]
+PublicOption = Annotated[
+    bool, typer.Option("--allow-public", help="Serve without login on an address others can reach.")
+]
+
+
 def dashboard(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8501,
-    allow_public: Annotated[
-        bool, typer.Option("--allow-public", help="Serve without login on an address others can reach.")
-    ] = False,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8501,
+    allow_public: PublicOption = False,
     base_path: Annotated[
         str, typer.Option(metavar="PATH", help="Serve below this path, for a proxy: /compilewatch.")
     ] = "",
@@ -72,8 +77,9 @@ def dashboard_environment(settings: Settings) -> dict[str, str]:
 
 
 def demo(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8501,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8501,
+    allow_public: PublicOption = False,
     config: ConfigOption = None,
 ) -> int:
     """Serve recorded histories: six torch releases on a CPU, two on an H100. Example: compilewatch demo
@@ -92,7 +98,7 @@ def demo(
         ) from error
     url = f"sqlite:///{file}"
     code = import_(_recorded(), db=url, config=config)
-    return code or dashboard(host=host, port=port, db=url, config=config)
+    return code or dashboard(host=host, port=port, allow_public=allow_public, db=url, config=config)
 
 
 def _recorded() -> list[Path]:
