@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import difflib
+import re
 
 from pandas import DataFrame
 
 from db.engine.session import Database
-from db.errors import ConfigError, NotFoundError
-from db.judge.compare.sides import COMPONENTS, Selection
+from db.errors import ConfigError, NotFoundError, one_line
+from db.judge.compare.sides import CODE, STACK, Selection
 from db.queries import facets
+from db.queries.codes import commits_like, runs_of_commit
 from db.queries.facets import measured_runs
 from db.queries.run_parts import measured_builds
+from db.units import plural
 
+_COMMIT = re.compile(r"[0-9a-f]{4,64}(?:-dirty)?")
 LATEST, PREVIOUS = "latest", "previous"
-_HOW = "Name torch=2.13.0, driver=580.95, a label, a build id, a run id, latest or previous."
+_HOW = "Name torch=2.13.0, driver=580.95, commit=abc1234, a label, a build id, a run id, latest or previous."
 
 
 def resolve_side(name: str, database: Database) -> Selection:
@@ -31,7 +35,7 @@ def resolve_side(name: str, database: Database) -> Selection:
         raise _no_build()
     component, equals, version = name.partition("=")
     if equals:
-        return _by_component(name, component, version, builds)
+        return _by_component(name, component, version, builds, database)
     if name in set(builds["build_id"]):
         return Selection(name=name, build_ids=(name,))
     runs = facets.runs(database)
@@ -57,9 +61,35 @@ def _by_recency(name: str, database: Database) -> Selection:
     return Selection(name=name, build_ids=(build,), run_ids=measured_runs(database, build))
 
 
-def _by_component(name: str, component: str, version: str, builds: DataFrame) -> Selection:
-    if component not in COMPONENTS:
-        raise ConfigError(f"A build has no component {component!r}.", f"Name one of {', '.join(COMPONENTS)}.")
+def _by_commit(name: str, text: str, database: Database) -> Selection:
+    """The runs of a commit: of the clean ones, and where there is none, of those with changes."""
+    if not _COMMIT.fullmatch(text):
+        raise ConfigError(f"{one_line(name)} names no commit.", "Write its first digits: commit=abc1234.")
+    digits, with_changes = text.removesuffix("-dirty"), text.endswith("-dirty")
+    with database.read() as connection:
+        commits = commits_like(connection, digits)
+        if not commits:
+            raise NotFoundError(f"No commit {digits} was measured.", "See `compilewatch list runs`.")
+        if len(commits) > 1:
+            raise NotFoundError(
+                f"{plural(len(commits), 'measured commit')} begin with {digits}.",
+                f"Give more digits: {', '.join(each[: len(digits) + 6] for each in commits[:3])}.",
+            )
+        kinds = (True,) if with_changes else (False, True)
+        found = next((r for dirty in kinds if (r := runs_of_commit(connection, commits[0], dirty=dirty))), [])
+    if not found:
+        raise NotFoundError(f"{digits} was measured without changes only.", f"Name commit={digits}.")
+    return Selection(name=name, run_ids=tuple(found))
+
+
+def _by_component(
+    name: str, component: str, version: str, builds: DataFrame, database: Database
+) -> Selection:
+    if component in ("commit", CODE):
+        return _by_commit(name, version, database)
+    if component not in STACK:
+        known = ", ".join((*STACK, "commit"))
+        raise ConfigError(f"A build has no component {component!r}.", f"Name one of {known}.")
     matching = builds.loc[builds[component] == version, "build_id"]
     if matching.empty:
         measured = ", ".join(sorted(set(builds[component].dropna()))) or "none"

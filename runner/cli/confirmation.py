@@ -6,16 +6,19 @@ Apart from the gate, which imports it only when it is asked for: measuring takes
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from db.columns.metrics import METRICS
 from db.engine.session import Database
-from db.judge.compare.confirmation import Confirmation, Suspicion, decide
-from db.judge.compare.sides import Selection, VerdictError
+from db.errors import ConfigError
+from db.judge.compare.confirmation import Confirmation, Suspicion, decide, plan_confirmation
+from db.judge.compare.sides import CODE, Selection, VerdictError
 from db.judge.compare.whole import counts_as_regression
 from db.judge.policy import Policy
 from db.judge.results import CaseKey, Comparison, Row
+from db.queries.codes import commits_of_run
 from db.units import plural
 from db.verdicts import gateway
 from runner.cli.judging import Decided, print_logged
@@ -26,6 +29,7 @@ from runner.plan.durations import Durations
 from runner.plan.host_stacks import HostStacks, MissingBuildError
 from runner.plan.plan import Plan
 from runner.plan.requests import plan_request
+from runner.plan.work_tree import WorkTree, with_code_of
 from runner.regressions.confirmation import PlannedConfirmation, confirmation_plan, request_confirmation
 from runner.regressions.log import log_builds
 
@@ -36,6 +40,9 @@ def queue(database: Database, comparison: Comparison, settings: Settings, budget
     The gate may run elsewhere: whether the builds are there, the measuring host finds out.
     """
     policy = _with_budget(settings.policy, budget)
+    if CODE in comparison.changed_components and plan_confirmation(comparison, policy):
+        print("compilewatch: The service has one commit checked out: use --confirm run.", file=sys.stderr)
+        return Decided()
     request = request_confirmation(database, comparison, policy, None, at=datetime.now(UTC))
     if request is not None:
         cases = plural(len(request.spec.cases), "case")
@@ -67,18 +74,51 @@ def _measure(
     database: Database, first: Comparison, settings: Settings, planned: PlannedConfirmation
 ) -> Decided:
     require_space(settings.data_dir)
-    plan = plan_request(settings, planned.spec)
-    print(
-        f"Measuring {plural(len(planned.plan.suspicions), 'suspected case')} again in "
-        f"{plural(len(plan.trials), 'trial')}, both builds interleaved.",
-        file=sys.stderr,
-    )
-    if measure(plan, database, settings, Durations({}))[0].interrupted:
+    with _base_code(database, first, settings) as base_code:
+        plan = base_code(plan_request(settings, planned.spec))
+        sides = "commits" if CODE in first.changed_components else "builds"
+        print(
+            f"Measuring {plural(len(planned.plan.suspicions), 'suspected case')} again in "
+            f"{plural(len(plan.trials), 'trial')}, both {sides} interleaved.",
+            file=sys.stderr,
+        )
+        outcome = measure(plan, database, settings, Durations({}))[0]
+    if outcome.interrupted:
         return Decided(interrupted=True)
     fresh = _judge_fresh(database, first, plan, settings)
     print_logged(log_builds(database, [run.run_id for run in plan.runs], settings, fresh=True))
     decided = decide(planned.plan, fresh)
     return Decided(decided, _lines(decided, planned.plan.over_budget), _standing(decided, fresh))
+
+
+@contextmanager
+def _base_code(database: Database, first: Comparison, settings: Settings) -> Iterator[Callable[[Plan], Plan]]:
+    """What has the first run of a plan measure the code of the base; a plan as it is where code is the same.
+
+    Raises ConfigError where the work tree is not at the code of the head, or git cannot check out the base.
+    """
+    if CODE not in first.changed_components:
+        yield lambda plan: plan
+        return
+    tree = WorkTree.around(settings.project_root)
+    with database.read() as connection:
+        base, head = (commits_of_run(connection, side.run_ids[-1]) for side in (first.base, first.head))
+    if tree is None or not base or not head or base[0][1]:
+        raise ConfigError(
+            "Only committed code in a git work tree is measured again.", "Commit, then measure."
+        )
+    now = tree.state()
+    if (now.commit, bool(now.dirty)) != head[0]:
+        raise ConfigError(
+            f"The work tree is not at the code of {first.head.name}.",
+            "Check that out, then run the gate again.",
+        )
+    with tree.checked_out(base[0][0]) as other:
+        if other is None:
+            raise ConfigError(
+                f"Git cannot check out {base[0][0]}.", "Fetch the whole history (fetch-depth: 0)."
+            )
+        yield lambda plan: with_code_of(plan, plan.runs[0].run_id, tree, other)
 
 
 def _standing(decided: Sequence[Confirmation], fresh: Comparison | None) -> tuple[Row, ...]:

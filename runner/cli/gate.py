@@ -14,6 +14,7 @@ from db.errors import ConfigError, DatabaseError, NotFoundError, printable
 from db.judge.compare.regressions import row_subject
 from db.judge.compare.whole import counts_as_regression, overall_verdict, sentences
 from db.judge.results import Row
+from db.judge.words.verdicts import worst_first
 from db.queries.causes import explanations
 from db.queries.filters import Filters
 from db.queries.named import require_stored
@@ -44,8 +45,10 @@ from runner.cli.options import (
     only,
     settings_of,
 )
-from runner.cli.output.comparison_text import regression_line, target_lines
+from runner.cli.output.comparison_text import code_line, regression_line, target_lines
 from runner.config.settings import Settings
+from runner.plan.work_tree import WorkTree
+from runner.regressions.base_commit import NO_CODE, base_run
 from runner.regressions.log import log_run
 
 
@@ -63,6 +66,10 @@ def gate(
     ] = None,
     against: Annotated[
         str | None, typer.Option("--against", metavar="BUILD", help="Judge against this build.")
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option("--base", metavar="COMMIT", help="Judge against the run of this commit or branch."),
     ] = None,
     machine: MachineOption = None,
     confirm: Annotated[
@@ -82,14 +89,16 @@ def gate(
 
     Example: compilewatch gate --against torch=2.12.1 --confirm run
 
-    The base is the run before, of the same suite, unless an option names another. Imported runs count only
-    where nothing is measured. Regressions are recorded once, confirmed by fresh trials, and then sent to the
-    configured channels. Exits 1 on a missed target or a regression; not on one triaged as expected or
-    false alarm, or not confirmed. Exits 2 when nothing can be decided.
+    The base is the run of the commit that the measured code's branch started from, as git or the CI's
+    variables name it, or of its nearest measured ancestor; without such code the run before, of the same
+    suite. Options name another base. Imported runs count only where nothing is measured. Regressions are
+    recorded once, confirmed by fresh trials, and then sent to the configured channels. Exits 1 on a missed
+    target or a regression; not on one triaged as expected or false alarm, or not confirmed. Exits 2 when
+    nothing can be decided.
     """
     settings = settings_of(config, db)
     with database_of(settings, migrate=False, changes=True) as database:
-        report = _judge_newest(database, settings, since, against, machine)
+        report = _judge_newest(database, settings, _only_one(since, against), base, machine)
         _record(database, report, settings)
         decided = _confirmation(database, report, settings, confirm, budget)
         report = _after(database, report, decided)
@@ -102,19 +111,29 @@ def gate(
     return EXIT_INTERRUPTED if decided.interrupted else _exit_code(report)
 
 
-def _judge_newest(
-    database: Database, settings: Settings, since: str | None, against: str | None, machine: str | None
-) -> ComparisonReport:
+def _only_one(since: str | None, against: str | None) -> str | None:
     if since and against:
         raise ConfigError("--since and --against name two bases.", "Give one of them.")
-    named = since or against
-    newest, before, imported = newest_runs(database, only_newest=named is not None)
-    base = resolve_side(named, database) if named else before
+    return since or against
+
+
+def _judge_newest(
+    database: Database, settings: Settings, named: str | None, commit: str | None, machine: str | None
+) -> ComparisonReport:
+    if named and commit:
+        raise ConfigError("--base and --since or --against name two bases.", "Give one of them.")
+    newest, before, imported = newest_runs(database, only_newest=bool(named or commit))
+    of_code = NO_CODE
+    if not named and not imported:
+        tree = WorkTree.around(settings.project_root)
+        of_code = base_run(database, tree, newest.run_ids[0], commit)
+    base = resolve_side(named, database) if named else of_code.run or before
     if base is None:
         again = "Import an earlier result too" if imported else "Run the suite again"
         raise NotFoundError("There is no run before the newest one.", f"{again}, or name --against.")
     require_stored(database, Filters(machines=only(machine)))
-    return judge(database, base, newest, settings, machine=machine)
+    report = judge(database, base, of_code.head or newest, settings, machine=machine)
+    return replace(report, said=of_code.said)
 
 
 def _confirmation(
@@ -177,12 +196,12 @@ def _counted(report: ComparisonReport) -> list[Row]:
 
 
 def _print(report: ComparisonReport) -> None:
-    for row in _counted(report):
+    for row in worst_first(_counted(report)):
         known = report.states.get(row_subject(row))
         recorded = f" [{known.regression.regression_id}, {known.state.value}]" if known else ""
         accepted = _is_accepted(row, report.states)
         prefix = "Accepted: " if accepted else ""
-        line = printable(f"{prefix}{regression_line(row)}{recorded}")
+        line = printable(f"{prefix}{regression_line(row)}{code_line(report.comparison)}{recorded}")
         print(line, file=sys.stderr if accepted else sys.stdout)
     for line in target_lines(report.missed_targets):
         print(printable(line))

@@ -65,8 +65,8 @@ class NewestRuns(NamedTuple):
 @dataclass(frozen=True)
 class ComparisonReport:
     """A comparison, the head's targets, what is recorded about the comparison's cases, by case and metric,
-    whether both sides are imported, which nothing here can measure again, why cases changed, and what a
-    confirmation `decided`.
+    whether both sides are imported, which nothing here can measure again, why cases changed, what a
+    confirmation `decided`, and what is `said` of the choice of the sides.
     """
 
     comparison: Comparison
@@ -75,6 +75,7 @@ class ComparisonReport:
     imported: bool
     explanations: Mapping[Case, Explanation]
     decided: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
 
     @property
     def sentences(self) -> list[str]:
@@ -82,7 +83,7 @@ class ComparisonReport:
         first, *others = summary_lines(self.comparison)
         recorded = recorded_lines(self.states.values())
         why = explanation_lines(self.comparison, self.explanations, most=_EXPLAINED_CASES, rest_in="--json")
-        return [first, *recorded, *self.decided, *why, *others]
+        return [first, *self.said, *recorded, *self.decided, *why, *others]
 
     @property
     def missed_targets(self) -> tuple[TargetCheck, ...]:

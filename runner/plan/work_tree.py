@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from db.records.trial import Code
-from runner.plan.trial_spec import WorkloadSpec
+from runner.plan.plan import Plan
+from runner.plan.trial_spec import TrialSpec, WorkloadSpec
 from runner.workloads.catalog.targets import is_target, source_file, split_target
 
 _TIMEOUT_S = 60.0
@@ -81,7 +84,27 @@ class WorkTree:
         """The branch that others start from, as far as this clone knows."""
         return next((each for each in _DEFAULT_BRANCHES if self.commit(each)), None)
 
-    def _ask(self, *arguments: str) -> str | None:
+    @contextmanager
+    def checked_out(self, commit: str) -> Iterator[WorkTree | None]:
+        """A second work tree at `commit`, gone afterwards; None where git cannot make one."""
+        with tempfile.TemporaryDirectory(prefix="compilewatch-base-") as directory:
+            place = Path(directory).resolve() / self.root.name
+            made = self._ask(
+                "worktree",
+                "add",
+                "--detach",
+                "--quiet",
+                "--end-of-options",
+                str(place),
+                commit,
+                timeout_s=900,
+            )
+            try:
+                yield None if made is None else WorkTree(place)
+            finally:
+                self._ask("worktree", "remove", "--force", "--end-of-options", str(place))
+
+    def _ask(self, *arguments: str, timeout_s: float = _TIMEOUT_S) -> str | None:
         """What git prints; None where it fails, refuses, or is not installed."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
@@ -94,7 +117,7 @@ class WorkTree:
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=_TIMEOUT_S,
+                timeout=timeout_s,
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired):
@@ -108,3 +131,19 @@ def work_tree_of(workload: WorkloadSpec) -> WorkTree | None:
         return None
     file = source_file(split_target(workload.target)[0], workload.path)
     return None if file is None else WorkTree.around(file)
+
+
+def with_code_of(plan: Plan, run_id: str, tree: WorkTree, other: WorkTree) -> Plan:
+    """`plan` with the code of the work tree `other` in the place of `tree` in all trials of one run."""
+
+    def moved(entry: str) -> str:
+        path = Path(os.path.realpath(entry))
+        inside = path.is_relative_to(tree.root)
+        return str(other.root / path.relative_to(tree.root)) if inside else entry
+
+    def changed(spec: TrialSpec) -> TrialSpec:
+        path = tuple(map(moved, spec.workload.path))
+        return spec.model_copy(update={"workload": spec.workload.model_copy(update={"path": path})})
+
+    trials = tuple(changed(spec) if spec.run_id == run_id else spec for spec in plan.trials)
+    return plan.model_copy(update={"trials": trials})

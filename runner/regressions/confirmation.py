@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from db.engine.session import Database
 from db.judge.compare.confirmation import ConfirmationPlan, plan_confirmation
 from db.judge.compare.regressions import Regression, row_subject, side_keys
-from db.judge.compare.sides import Selection, VerdictError
+from db.judge.compare.sides import CODE, SEVERAL, Selection, VerdictError
 from db.judge.policy import Policy
 from db.judge.results import BuildSide, Comparison, Row
 from db.queries.causes import STEP_METRICS
+from db.queries.codes import codes_of_runs
 from db.queries.filters import Filters
 from db.queries.records import recorded_builds
 from db.queries.regressions import standing_regressions
@@ -30,6 +31,13 @@ if TYPE_CHECKING:
     from runner.plan.host_stacks import HostStacks
 
 _Confirmation = tuple[str | None, Selection, Selection]
+
+
+class _Measured(NamedTuple):
+    """What a run measured: builds, and code of one's own by name."""
+
+    builds: frozenset[str]
+    codes: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -69,9 +77,11 @@ def request_confirmation(
 ) -> RunRequest | None:
     """Ask the service to measure just the suspected cases again, both builds interleaved.
 
-    A case is asked for once for two builds; None where none is left. Raises MissingBuildError as
-    `confirmation_plan` does.
+    A case is asked for once for two builds; None where none is left, and where code of one's own differs,
+    which a service has checked out once. Raises MissingBuildError as `confirmation_plan` does.
     """
+    if CODE in comparison.changed_components:
+        return None
     planned = confirmation_plan(database, comparison, policy, host)
     if planned is None:
         return None
@@ -118,7 +128,11 @@ def fresh_comparisons(
     meets the base of old.
     """
     parts = run_parts(database, run_ids).groupby("run_id")["build_id"]
-    builds = {str(run): frozenset(map(str, ids)) for run, ids in parts}
+    with database.read() as connection:
+        codes = codes_of_runs(connection, run_ids)
+    builds = {
+        str(run): _Measured(frozenset(map(str, ids)), codes.get(str(run), frozenset())) for run, ids in parts
+    }
     waiting: dict[str, tuple[_Confirmation, list[Regression]]] = {}
     for recorded in standing_regressions(database):
         if recorded.state is TriageState.NEW:
@@ -148,7 +162,7 @@ def _undecided(database: Database, comparison: Comparison) -> tuple[Row, ...]:
     return tuple(row for row in comparison.rows if row_subject(row) not in decided)
 
 
-def _confirmation_of(regression: Regression, builds: dict[str, frozenset[str]]) -> _Confirmation | None:
+def _confirmation_of(regression: Regression, builds: Mapping[str, _Measured]) -> _Confirmation | None:
     """Which fresh runs decide it; None where its head was not measured again."""
     known = {*regression.base.run_ids, *regression.head.run_ids}
     fresh = {run: ids for run, ids in builds.items() if run not in known}
@@ -160,5 +174,13 @@ def _confirmation_of(regression: Regression, builds: dict[str, frozenset[str]]) 
     return regression.machine_id, base, Selection(name=regression.head.name, run_ids=heads)
 
 
-def _runs_of(side: BuildSide, builds: dict[str, frozenset[str]]) -> tuple[str, ...]:
-    return tuple(sorted(run for run, ids in builds.items() if ids <= set(side.build_ids)))
+def _runs_of(side: BuildSide, measured: Mapping[str, _Measured]) -> tuple[str, ...]:
+    code = side.components.get(CODE)
+    names = None if code is None else set(code.split(SEVERAL))
+    return tuple(
+        sorted(
+            run
+            for run, has in measured.items()
+            if has.builds <= set(side.build_ids) and (names is None or has.codes <= names)
+        )
+    )

@@ -64,10 +64,11 @@ def log_builds(
 
 
 def compare_runs(database: Database, run_ids: Sequence[str], settings: Settings) -> Iterator[Comparison]:
-    """Each run against that of the release before it."""
+    """Each run against that of the release before it; of one release, against the one named before it."""
     order = {build: rank for rank, build in enumerate(facets.builds(database)["build_id"])}
     parts = run_parts(database, run_ids)
-    builds = parts.groupby("run_id")["build_id"].first().map(order).sort_values()
+    builds = parts.groupby("run_id")["build_id"].first().map(order)
+    builds = builds[[run for run in run_ids if run in builds.index]].sort_values(kind="stable")
     for base, head in itertools.pairwise(str(run) for run in builds.index):
         before, after = (Selection(name=run, run_ids=(run,)) for run in (base, head))
         try:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measure, judge against the run before, comment the table on the pull request, end as the gate does:
+# Measure, judge against the base commit, comment the table on the pull request, end as the gate does:
 # 0 nothing got worse, 1 a regression or a missed target, 2 cannot tell.
 #
 #   RUN_OPTIONS     options of `compilewatch run`, such as "--suite standard", on one line or several, words with

@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from db.columns.metrics import higher_is_better
+from db.judge.compare.sides import CODE
 from db.judge.compare.whole import counts_as_regression
 from db.judge.policy import Policy
 from db.judge.results import CaseKey, Comparison, Result, Row
@@ -94,10 +95,11 @@ def _is_worse(row: Row) -> bool:
 def plan_confirmation(comparison: Comparison, policy: Policy | None = None) -> ConfirmationPlan | None:
     """Which trials to run, within the budget of the policy; None when nothing is suspected.
 
-    Two sides of the same builds cannot be set up again as two.
+    Two sides of the same builds and code cannot be set up again as two.
     """
     policy = policy or comparison.policy
-    if set(comparison.base.build_ids) == set(comparison.head.build_ids):
+    same_build = set(comparison.base.build_ids) == set(comparison.head.build_ids)
+    if same_build and CODE not in comparison.changed_components:
         return None
     suspected = suspicions(comparison)
     affordable = policy.confirm.budget_trials // (2 * policy.confirm.fresh_trials)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from db.columns.metrics import COUNTED_METRICS
+from db.judge.compare.sides import CODE
 from db.judge.compare.whole import counts_as_regression
 from db.judge.policy import Policy
 from db.judge.results import BuildSide, Comparison, Result, Row
@@ -72,18 +72,19 @@ def row_subject(row: Row) -> tuple[str, str, str]:
 
 
 def side_keys(comparison: Comparison) -> tuple[str, str]:
-    """What was compared: the builds of each side, or its runs where both sides are of the same builds.
+    """What was compared: builds and code of each side, or its runs where both sides are of the same.
 
-    So the next run of the same build does not raise the same regression once more.
+    So the next run of the same build and code does not raise the same regression once more.
     """
     base, head = comparison.base, comparison.head
-    if set(base.build_ids) != set(head.build_ids):
-        return _key("builds", base.build_ids), _key("builds", head.build_ids)
-    return _key("runs", base.run_ids), _key("runs", head.run_ids)
+    if set(base.build_ids) != set(head.build_ids) or CODE in comparison.changed_components:
+        return _side_key(base), _side_key(head)
+    return identity({"runs": sorted(base.run_ids)}), identity({"runs": sorted(head.run_ids)})
 
 
-def _key(kind: str, ids: Iterable[str]) -> str:
-    return identity({kind: sorted(ids)})
+def _side_key(side: BuildSide) -> str:
+    code = side.components.get(CODE)
+    return identity({"builds": sorted(side.build_ids), **({"code": code} if code else {})})
 
 
 def freeze(

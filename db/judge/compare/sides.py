@@ -22,6 +22,9 @@ STACK = ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python"
 CODE = "code"
 """The commit of the workload's own code: a component like those of the build."""
 
+SEVERAL = " / "
+"""Between the versions of a component of which a side has several."""
+
 COMPONENTS = (*STACK, CODE)
 """All that may differ between two sides and be named as what changed."""
 
@@ -119,7 +122,7 @@ def describe_sides(sides: DataFrame, base: Selection, head: Selection) -> tuple[
             build_ids=tuple(sorted(build_ids[side])),
             run_ids=tuple(run_ids[side]),
             components={
-                name: " / ".join(sorted({str(each) for each in values[side]})) or None
+                name: SEVERAL.join(sorted({str(each) for each in values[side]})) or None
                 for name, values in components.items()
             },
         )

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from db.columns.metrics import BY_COLUMN, METRICS
 from db.interchange.write.markdown_cells import escaped_text
+from db.judge.compare.sides import CODE
 from db.judge.policy import Policy, policy_entries
 from db.judge.results import Comparison, LeftOut, Row
 from db.judge.targets import AT_LEAST, TargetCheck
@@ -140,7 +141,16 @@ def regression_line(row: Row) -> str:
     """One regression in one line, for a log."""
     workload, strategy, metric, base, head, change, _, _, who = _cells(row)
     moved = f", {who} moved" if who != MISSING else ""
-    return f"{workload} / {strategy}: {metric.lower()} {base} -> {head} ({change}{moved})"
+    factor = "" if row.change is None else f"{ratio(1.0 + row.change)}, "
+    return f"{workload} / {strategy}: {metric.lower()} {base} -> {head} ({factor}{change}{moved})"
+
+
+def code_line(comparison: Comparison) -> str:
+    """Both commits where one's own code differs between the sides; else nothing."""
+    if CODE not in comparison.changed_components:
+        return ""
+    base, head = (side.components.get(CODE) or MISSING for side in (comparison.base, comparison.head))
+    return f", code {base} -> {head}"
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -1,0 +1,118 @@
+"""Which code of one's own each run measured, and which runs measured a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, func, or_, select
+
+from db.records.identity import code_name
+from db.tables.trials import SERIES, TRIAL
+
+_PAGE = 500
+
+
+class CommitRun(NamedTuple):
+    """A run of a commit: how many of the cases that were asked for it has, and of their builds."""
+
+    commit: str
+    run_id: str
+    cases: int
+    same_builds: bool
+
+
+def commits_of_run(connection: Connection, run_id: str) -> list[tuple[str, bool]]:
+    """The commits that a run measured and whether each was dirty, the one of most trials first."""
+    statement = (
+        select(TRIAL.c.code_commit, TRIAL.c.code_dirty)
+        .where(TRIAL.c.run_id == run_id, TRIAL.c.code_commit.is_not(None))
+        .group_by(TRIAL.c.code_commit, TRIAL.c.code_dirty)
+        .order_by(func.count().desc(), TRIAL.c.code_commit)
+    )
+    return [(row.code_commit, bool(row.code_dirty)) for row in connection.execute(statement)]
+
+
+def runs_of_commits(connection: Connection, commits: Sequence[str], head: str) -> list[CommitRun]:
+    """The clean runs of the first of `commits` that the cases of the run `head` were measured at; where none
+    of its cases was, those of the first that was measured on its machine. The newest with most cases first.
+
+    Runs that share none of the builds of `head` come last.
+    """
+    of_head = select(TRIAL.c.series_id).where(TRIAL.c.run_id == head, TRIAL.c.code_commit.is_not(None))
+    machines = select(SERIES.c.machine_id).where(SERIES.c.series_id.in_(of_head))
+    here = select(SERIES.c.series_id).where(SERIES.c.machine_id.in_(machines))
+    builds = set(connection.scalars(select(TRIAL.c.build_id).where(TRIAL.c.run_id == head).distinct()))
+    for wanted in (of_head, here):
+        for start in range(0, len(commits), _PAGE):
+            page = commits[start : start + _PAGE]
+            if found := _first_measured(connection, page, TRIAL.c.series_id.in_(wanted), head, builds):
+                return found
+    return []
+
+
+def _first_measured(
+    connection: Connection,
+    commits: Sequence[str],
+    of_series: ColumnElement[bool],
+    head: str,
+    builds: Collection[str],
+) -> list[CommitRun]:
+    clean = or_(TRIAL.c.code_dirty.is_(None), TRIAL.c.code_dirty.is_(False))
+    conditions = (TRIAL.c.code_commit.in_(commits), clean, of_series, TRIAL.c.run_id != head)
+    rows = connection.execute(
+        select(
+            TRIAL.c.code_commit,
+            TRIAL.c.run_id,
+            TRIAL.c.build_id,
+            func.count(TRIAL.c.series_id.distinct()).label("cases"),
+            func.max(TRIAL.c.started_at).label("last"),
+        )
+        .where(*conditions)
+        .group_by(TRIAL.c.code_commit, TRIAL.c.run_id, TRIAL.c.build_id)
+    ).all()
+    order = {commit: place for place, commit in enumerate(commits)}
+    nearest = min((order[row.code_commit] for row in rows), default=None)
+    if nearest is None:
+        return []
+    runs = [row for row in rows if order[row.code_commit] == nearest]
+    runs.sort(key=lambda row: (row.build_id in builds, row.cases, row.last, row.run_id), reverse=True)
+    return [CommitRun(row.code_commit, row.run_id, row.cases, row.build_id in builds) for row in runs]
+
+
+def commits_like(connection: Connection, prefix: str) -> list[str]:
+    """The measured commits whose hash begins so, the one measured last first."""
+    statement = (
+        select(TRIAL.c.code_commit)
+        .where(TRIAL.c.code_commit.startswith(prefix, autoescape=True))
+        .group_by(TRIAL.c.code_commit)
+        .order_by(func.max(TRIAL.c.started_at).desc())
+    )
+    return [str(commit) for commit in connection.scalars(statement)]
+
+
+def runs_of_commit(connection: Connection, commit: str, *, dirty: bool) -> list[str]:
+    """The runs of a commit as it is, or with changes, the newest first."""
+    is_dirty = TRIAL.c.code_dirty.is_(True)
+    statement = (
+        select(TRIAL.c.run_id)
+        .where(
+            TRIAL.c.code_commit == commit, is_dirty if dirty else or_(~is_dirty, TRIAL.c.code_dirty.is_(None))
+        )
+        .group_by(TRIAL.c.run_id)
+        .order_by(func.max(TRIAL.c.started_at).desc(), TRIAL.c.run_id.desc())
+    )
+    return [str(run) for run in connection.scalars(statement)]
+
+
+def codes_of_runs(connection: Connection, run_ids: Collection[str]) -> dict[str, frozenset[str]]:
+    """What each of these runs measured of one's own code, as `db.records.identity.code_name` calls it; a run
+    of none has no entry.
+    """
+    columns = (TRIAL.c.run_id, TRIAL.c.code_commit, TRIAL.c.code_dirty, TRIAL.c.code_hash)
+    statement = select(*columns).where(TRIAL.c.run_id.in_(list(run_ids)))
+    names: dict[str, set[str]] = {}
+    for run_id, *code in connection.execute(statement.distinct()):
+        if (name := code_name(*code)) is not None:
+            names.setdefault(run_id, set()).add(name)
+    return {run_id: frozenset(found) for run_id, found in names.items()}

@@ -1,0 +1,109 @@
+"""What git tells of the measured code, asked so that nothing of the repository or the environment is run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from db.records.trial import Code
+from runner.plan.work_tree import WorkTree, is_revision
+from tests.git_repository import Repository
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "project")
+
+
+def tree_of(repository: Repository) -> WorkTree:
+    tree = WorkTree.around(repository.root / "package" / "models.py")
+    assert tree is not None
+    return tree
+
+
+def test_the_state_is_the_commit_and_whether_followed_files_differ(repository: Repository) -> None:
+    tree = tree_of(repository)
+    assert tree.state() == Code()
+    commit = repository.commit(ranking_py="one")
+    (repository.root / "notes.txt").write_text("not followed", encoding="utf-8")
+    assert tree.state() == Code(commit=commit, dirty=False)
+    (repository.root / "ranking.py").write_text("two", encoding="utf-8")
+    assert tree.state() == Code(commit=commit, dirty=True)
+
+
+def test_outside_of_a_work_tree_there_is_none(tmp_path: Path) -> None:
+    assert WorkTree.around(tmp_path / "models.py") is None
+
+
+def test_variables_of_a_hook_lead_nowhere_else(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = repository.commit(ranking_py="one")
+    other = Repository(tmp_path / "other")
+    other.commit(other_py="x")
+    monkeypatch.setenv("GIT_DIR", str(other.root / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(other.root))
+    assert tree_of(repository).state().commit == commit
+
+
+def test_a_monitor_of_the_repository_is_not_started(repository: Repository, tmp_path: Path) -> None:
+    repository.commit(ranking_py="one")
+    started = tmp_path / "started"
+    monitor = tmp_path / "monitor.sh"
+    monitor.write_text(f"#!/bin/sh\ntouch {started}\n", encoding="utf-8")
+    monitor.chmod(0o755)
+    repository.git("config", "core.fsmonitor", str(monitor))
+    assert tree_of(repository).state().dirty is False
+    assert not started.exists()
+
+
+def test_history_by_merge_base_and_ancestors(repository: Repository) -> None:
+    first, second = repository.commit("1"), repository.commit("2")
+    repository.git("checkout", "--quiet", "-b", "change")
+    third = repository.commit("3")
+    repository.git("checkout", "--quiet", "main")
+    fourth = repository.commit("4")
+    tree = tree_of(repository)
+    assert tree.default_branch() == "main"
+    assert tree.merge_base("main", third) == second
+    assert tree.ancestors(third, 10) == [third, second, first]
+    assert tree.ancestors(fourth, 1) == [fourth]
+    assert tree.merge_base("main", "f" * 40) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "--output=/tmp/x",
+        "-h",
+        "",
+        "main..change",
+        "main@{1}",
+        ":/change",
+        "HEAD^{/x}",
+        "a b",
+        "a\nb",
+        "$(id)",
+        "é",
+    ],
+)
+def test_what_is_no_name_never_reaches_git(text: str, repository: Repository) -> None:
+    repository.commit("1")
+    assert not is_revision(text)
+    assert tree_of(repository).commit(text) is None
+
+
+def test_another_commit_is_checked_out_beside_and_goes_away(repository: Repository) -> None:
+    base = repository.commit(ranking_py="one")
+    head = repository.commit(ranking_py="two")
+    tree = tree_of(repository)
+    with tree.checked_out(base) as other:
+        assert other is not None
+        assert (other.root / "ranking.py").read_text(encoding="utf-8") == "one"
+        assert other.state() == Code(commit=base, dirty=False)
+    assert not other.root.exists()
+    assert len(repository.git("worktree", "list").splitlines()) == 1
+    assert tree.state() == Code(commit=head, dirty=False)
+    with tree.checked_out("f" * 40) as none:
+        assert none is None
