@@ -298,15 +298,21 @@ def timing_finding(trial: Trial) -> str:
     method, bound = timing_method_of(trial), trial_bound(trial)
     if bound is None:
         return "Ungated times of a step" if method is TimingMethod.UNGATED else ""
-    wall, device = (duration(median(each)) for each in (trial.wall_pipelined_ns, trial.device_ns))
+    wall, device = duration(median(trial.wall_pipelined_ns)), duration(_loop_device_ns(trial))
     word = bound_word(bound).capitalize()
     return f"{word}: a pipelined step takes {wall}, of which the device needs {device}"
 
 
 def trial_bound(trial: Trial) -> str | None:
     """`host` or `device`: what bounds this trial, by `db.metrics.device_times.bound_of`."""
-    times = (median(each) if len(each) else None for each in (trial.device_ns, trial.wall_pipelined_ns))
-    return bound_of(timing_method_of(trial), *times)
+    wall = median(trial.wall_pipelined_ns) if len(trial.wall_pipelined_ns) else None
+    return bound_of(timing_method_of(trial), _loop_device_ns(trial), wall)
+
+
+def _loop_device_ns(trial: Trial) -> float | None:
+    """As `db.metrics.device_times.loop_device_ns`."""
+    unflushed = trial.timing.side.unflushed_ns if trial.timing else None
+    return unflushed or (median(trial.device_ns) if len(trial.device_ns) else None)
 
 
 def timing_facts(side: TimingSide) -> dict[str, str]:
@@ -322,10 +328,21 @@ def timing_facts(side: TimingSide) -> dict[str, str]:
         "Launches per step": MISSING if side.launches is None else f"{side.launches:g}",
         "Synchronises inside": inside[side.synchronises],
         "Streams": count(side.streams),
+        "Device time without a flush": duration(side.unflushed_ns),
+        "Traced steps": _traced(side),
         "Steps per synchronisation": count(side.pipelined_steps),
         "SM clock (MHz)": MISSING if clock is None else " · ".join(f"{value:g}" for value in clock),
         "Clock limited by": ", ".join(side.throttle_reasons) or "nothing",
     }
+
+
+def _traced(side: TimingSide) -> str:
+    """Sessions of the device's own tracing: "8 of 10 whole", and why there is no time."""
+    found = side.tracing
+    if found is None:
+        return MISSING
+    problem = f": {found.problem}" if found.problem else ""
+    return f"{count(found.whole)} of {count(found.sessions)} whole{problem}"
 
 
 def _verified(gate: Gate) -> str:

@@ -73,14 +73,23 @@ def device_time_columns(
     best = -groups.max(-ranks)
     methods: list[str | None] = [*(method.value for method in _METHODS), None]
     names = [None if np.isnan(rank) else methods[int(rank)] for rank in best.tolist()]
-    device, wall = (np.asarray(columns[name], np.float64) for name in ("device_ns", "wall_pipelined_ns"))
-    bounds = [bound_of(*each) for each in zip(names, device.tolist(), wall.tolist(), strict=True)]
+    in_loop = groups.median(np.where(np.isnan(times["device_ns"]), np.nan, loop_device_ns(trials)))
+    wall = np.asarray(columns["wall_pipelined_ns"], np.float64)
+    bounds = [bound_of(*each) for each in zip(names, in_loop.tolist(), wall.tolist(), strict=True)]
     return {"timing_method": names, **columns, "bound": bounds}
+
+
+def loop_device_ns(trials: DataFrame, prefix: str = "") -> Floats:
+    """Device time per trial to set beside its pipelined wall time, which knows no flush of the L2 cache:
+    without one where that was taken. `prefix`: "control_" for eager's.
+    """
+    unflushed = positive(trials[f"{prefix}unflushed_ns"])
+    return np.where(np.isnan(unflushed), positive(trials[f"{prefix}device_ns"]), unflushed)
 
 
 def bound_of(method: object, device_ns: float | None, wall_pipelined_ns: float | None) -> str | None:
     """`host` where the pipelined wall time exceeds the device time by more than a tenth, else `device`; None
-    where one of them is not known, or `method` let the device wait for the host.
+    where one of them is not known, or `method` let the device wait for the host. See `loop_device_ns`.
     """
     if method not in (TimingMethod.GATED, TimingMethod.CUPTI) or not device_ns or not wall_pipelined_ns:
         return None

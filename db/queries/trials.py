@@ -63,7 +63,7 @@ COLUMNS: tuple[str, ...] = (
     *("peak_bytes", "peak_reserved_bytes", "peak_with_compile_bytes", "peak_rss_bytes"),
     *("control_peak_bytes", "graphs", "graph_breaks", "recompiles", "numerics_status", "suspect"),
     *("cpu_stall_fraction", "record_version", "timing_method", "control_timing_method"),
-    *(*DEVICE_TIMES, *CONTROL_TIMES),
+    *(*DEVICE_TIMES, *CONTROL_TIMES, "unflushed_ns", "control_unflushed_ns"),
     *("code", "code_commit", "code_dirty", "code_hash"),
 )
 

@@ -217,6 +217,9 @@ def trial_columns(new: Sequence[TrialRows]) -> dict[str, Sequence[Any]]:
     columns["recompiles"] = [None if each is None else _total(each.recompiles) for each in facts]
     columns["record_version"] = [*map(version_of, trials)]
     columns |= dict(zip(_LATENCY, zip(*map(_latency, new), strict=True), strict=True))
+    sides = [(trial.timing.side, trial.timing.control) if trial.timing else (None, None) for trial in trials]
+    for name, timed in zip(("unflushed_ns", "control_unflushed_ns"), zip(*sides, strict=True), strict=True):
+        columns[name] = [None if side is None else side.unflushed_ns for side in timed]
     for name in (*DEVICE_TIMES, *CONTROL_TIMES):
         columns[name] = [entry.percentiles_ns.get(name, _UNKNOWN)[1] for entry in new]
     return columns

@@ -209,6 +209,8 @@ class TrialRow(Row, table=True):
     control_issue_ns: float | None
     control_wall_sync_ns: float | None
     control_wall_pipelined_ns: float | None
+    unflushed_ns: float | None
+    control_unflushed_ns: float | None
     code_commit: str | None
     code_dirty: bool | None
     code_hash: str | None

@@ -46,7 +46,7 @@ LIST = "trial-table"
 MOST_ROWS = 500
 LONGEST_WHY = 200
 _CANCELLED = "cancelled"
-_TIMES = ("timing_method", "device_ns", "wall_pipelined_ns")
+_TIMES = ("timing_method", "device_ns", "unflushed_ns", "wall_pipelined_ns")
 _COLUMNS = {
     **CASE,
     # The first rows are "ok", which is shorter than "cancelled".
@@ -238,9 +238,9 @@ def trial_rows(frame: pd.DataFrame, builds: Mapping[str, str]) -> pd.DataFrame:
     )
 
 
-def _timing(method: object, device_ns: Any, wall_pipelined_ns: Any) -> str:
+def _timing(method: object, device_ns: Any, unflushed_ns: Any, wall_pipelined_ns: Any) -> str:
     """How the trial was timed and what bounds it: "gated, host-bound"; a dash on a CPU."""
-    times = (number(device_ns), number(wall_pipelined_ns))
+    times = (number(unflushed_ns) or number(device_ns), number(wall_pipelined_ns))
     return timing_text(method, bound_of(method, *times)) or units.MISSING
 
 

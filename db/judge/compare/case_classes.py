@@ -14,6 +14,7 @@ import numpy as np
 from pandas import DataFrame
 
 from db.judge.policy import Policy
+from db.metrics.device_times import loop_device_ns
 from db.metrics.eligibility import positive
 from db.metrics.groups import Bools, Floats, Groups, Ints
 from db.records.vocabulary import Bound, Metric
@@ -30,9 +31,9 @@ def case_bounds(trials: DataFrame, case: Ints, cases: int, policy: Policy) -> tu
 
     `case`: number of each trial's case. None where device time or pipelined wall time is missing.
     """
-    if not {"device_ns", "wall_pipelined_ns"} <= set(trials.columns):
+    if not {"device_ns", "unflushed_ns", "wall_pipelined_ns"} <= set(trials.columns):
         return (None,) * cases
-    ratio = positive(trials["wall_pipelined_ns"]) / positive(trials["device_ns"])
+    ratio = positive(trials["wall_pipelined_ns"]) / loop_device_ns(trials)
     return tuple(bounds_of(Groups(case, cases).median(ratio), policy))
 
 

@@ -16,6 +16,7 @@ from pandas import DataFrame
 from db.judge.compare.case_classes import bounds_of
 from db.judge.compare.significance import Z_LEVEL, Z_POWER
 from db.judge.policy import Policy
+from db.metrics.device_times import loop_device_ns
 from db.metrics.eligibility import passed_mask, positive, suspect_mask
 from db.metrics.groups import Floats, Groups, Present, equal_to
 from db.records.trial import TimingMethod
@@ -92,7 +93,8 @@ def _sides(
 ) -> Iterator[tuple[str, str, list[Bound | None], list[float], list[int]]]:
     """Per metric its name, "eager" where it is eager's, and of each case class, variation and processes."""
     values = _values(calm, prefix)
-    ratios = cases.median(values["wall_pipelined"]) / cases.median(values["device_time"])
+    in_loop = np.where(np.isnan(values["device_time"]), np.nan, loop_device_ns(calm, prefix))
+    ratios = cases.median(values["wall_pipelined"]) / cases.median(in_loop)
     bounds = bounds_of(ratios, Policy())
     for metric, each in values.items():
         logs = cases.present(np.log(each))

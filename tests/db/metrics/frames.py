@@ -22,7 +22,8 @@ time_to_first_result_ns first_call_ns until_steady_ns process_tree_cpu_ns first_
 first_call_instructions record_version"""
 _FRACTIONAL = """items_per_iteration latency_ns latency_p05_ns latency_p95_ns latency_p99_ns
 control_latency_ns trial_compile_cost_ns cpu_stall_fraction device_ns issue_ns wall_sync_ns
-wall_pipelined_ns control_device_ns control_issue_ns control_wall_sync_ns control_wall_pipelined_ns"""
+wall_pipelined_ns control_device_ns control_issue_ns control_wall_sync_ns control_wall_pipelined_ns
+unflushed_ns control_unflushed_ns"""
 
 TRIAL_TYPES: dict[str, str] = {
     **dict.fromkeys(_TEXT.split(), "str"),

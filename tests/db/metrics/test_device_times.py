@@ -2,11 +2,15 @@
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from db.judge.compare.case_classes import case_bounds
+from db.judge.policy import Policy
 from db.metrics.cases import case_values, summarize_cases
 from db.metrics.trend import series_points
+from db.records.vocabulary import Bound
 from tests.db.metrics.frames import trial, trials_frame
 
 
@@ -44,6 +48,18 @@ def test_the_host_bounds_what_the_device_waits_for(
 ) -> None:
     cases = summarize_cases(trials_frame([timed(method, wall_pipelined_ns=wall)]))
     assert [None if pd.isna(value) else value for value in cases["bound"]] == [bound]
+
+
+def test_a_step_whose_input_fits_into_the_cache_is_judged_by_its_time_without_a_flush() -> None:
+    """A loop of steps knows no flush: flushed, the device seems to need more of it than it does."""
+    rows = [timed(device_ns=125.0, unflushed_ns=100.0), timed(device_ns=125.0, unflushed_ns=None)]
+    trials = trials_frame(rows)
+    cases = [summarize_cases(trials.iloc[[number]])["bound"].tolist() for number in range(2)]
+    assert cases == [["host"], ["device"]]
+    bounds = [
+        case_bounds(trials.iloc[[number]], np.zeros(1, np.int64), 1, Policy())[0] for number in range(2)
+    ]
+    assert bounds == [Bound.HOST, Bound.DEVICE]
 
 
 def test_methods_do_not_mix_in_a_device_time() -> None:
