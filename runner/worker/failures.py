@@ -26,7 +26,16 @@ _WORKLOAD_PHASES = ("build_model", "eager_first")
 # What of ours calls the workload's own code and the compiler: what is raised inside is not the harness's.
 _HERE = f"{Path(__file__).parent}/"
 _OF_THE_WORKLOAD = {
-    "steps.py": ("forward", "forward_batch", "train", "output_of", "loss_of", "make_variant", "own_copy"),
+    "steps.py": (
+        "forward",
+        "forward_batch",
+        "train",
+        "output_of",
+        "loss_of",
+        "make_variant",
+        "own_copy",
+        "apart",
+    ),
     "loading.py": ("import_builder", "build_workload"),
     "compiler/compiling.py": ("apply",),
 }

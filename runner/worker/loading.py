@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from runner.worker.messages import Workload
+from runner.worker.state import mapped
 from runner.workloads.built import TRAINING, Built
 
 
@@ -164,15 +165,6 @@ def _cast(built: Built, dtype: torch.dtype) -> Built:
 def _changed(built: Built, change: Callable[[torch.Tensor], torch.Tensor]) -> Built:
     """`built` with `change` applied to every parameter, buffer and input tensor."""
 
-    def walk(value: object) -> object:
-        if isinstance(value, torch.Tensor):
-            return change(value)
-        if isinstance(value, (tuple, list)):
-            return type(value)(walk(item) for item in value)
-        if isinstance(value, dict):
-            return {key: walk(item) for key, item in value.items()}
-        return value
-
     if isinstance(built.model_or_fn, torch.nn.Module):
         built.model_or_fn._apply(change)  # type: ignore[no-untyped-call]
-    return replace(built, inputs=tuple(walk(value) for value in built.inputs))
+    return replace(built, inputs=mapped(built.inputs, change))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,12 @@ def resident_bytes(variant: Variant) -> int | None:
 
     Storage that several tensors share counts once.
     """
+    storages = _storages(variant)
+    return None if storages is None else sum(storages.values())
+
+
+def _storages(variant: Variant) -> dict[int, int] | None:
+    """Bytes by address."""
     tensors: list[torch.Tensor] = list(tensors_of(list(variant.built.inputs)))
     if variant.module is not None:
         parameters = list(variant.module.parameters())
@@ -59,10 +65,6 @@ def resident_bytes(variant: Variant) -> int | None:
         tensors += [parameter.grad for parameter in parameters if parameter.grad is not None]
     if variant.optimizer is not None:
         tensors += tensors_of(list(variant.optimizer.state.values()))
-    return _storage_bytes(tensors)
-
-
-def _storage_bytes(tensors: Iterable[torch.Tensor]) -> int | None:
     storages = {}
     for tensor in tensors:
         try:
@@ -70,7 +72,21 @@ def _storage_bytes(tensors: Iterable[torch.Tensor]) -> int | None:
             storages[storage.data_ptr()] = storage.nbytes()
         except (RuntimeError, NotImplementedError):
             return None
-    return sum(storages.values())
+    return storages
+
+
+def suffices_for(variant: Variant, device: torch.device) -> bool:
+    """Whether a copy of all that `variant` holds fits beside it, with as much again for what follows."""
+    held = resident_bytes(variant)
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else _available_bytes()
+    return held is None or free is None or 2 * held < free
+
+
+def _available_bytes() -> int | None:
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]) * 1024
+    return None
 
 
 def peak_growth(sizes: list[int]) -> int:
@@ -118,11 +134,11 @@ def _workspace_bytes(device: torch.device) -> int:
 
 
 def _own_bytes(other: Variant, variant: Variant) -> int | None:
-    """What `other` holds and `variant` does not; inference variants share model and inputs."""
-    if other.module is variant.module:
-        return 0
-    held, inputs = resident_bytes(other), _storage_bytes(tensors_of(list(variant.built.inputs)))
-    return None if held is None or inputs is None else held - inputs
+    """What `other` holds and `variant` does not; inference variants mostly share model and inputs."""
+    held, shared = _storages(other), _storages(variant)
+    if held is None or shared is None:
+        return None
+    return sum(size for address, size in held.items() if address not in shared)
 
 
 class CompilePeak:

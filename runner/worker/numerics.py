@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-from runner.worker.steps import Variant, grad_context, loss_of, output_of, tensors_of
+from runner.worker.sampling import Deadline
+from runner.worker.state import Leaves, State, dense, is_comparable, leaves, mapped, same
+from runner.worker.steps import Variant, grad_context, loss_of, output_of
 from runner.worker.streams import shapes_of
 from runner.workloads.built import TRAINING, Batch, Built
 
@@ -170,17 +173,22 @@ _SMALLEST_GRADIENT = 1e-3
 _CHECKED_BATCHES = 8
 _CHECKED_SHAPES = 16
 
-Results = dict[str, torch.Tensor]
 _RANDOM = "reproducible"
+_RESULTS = ("output", "loss", "gradient")
+# How much longer a call takes in float64: on a GPU for want of units for it.
+_SLOWER_EXACT = {"cpu": 4}
+_SLOWER_EXACT_ON_GPU = 70
+_TEXT_LIMIT = 60
+_MOST_NAMED = 20
 
 
-def tolerance_of(built: Built, results: Results) -> float:
+def tolerance_of(built: Built, results: Leaves) -> float:
     """The workload's own tolerance, else its task's, else that of the coarsest dtype among the results."""
     if built.tolerance is not None:
         return built.tolerance
     if built.task == TRAINING:
         return _TRAINING_TOLERANCE
-    floating = [tensor.dtype for tensor in results.values() if tensor.is_floating_point()]
+    floating = [tensor.dtype for tensor in _floating(results)]
     return max((_TOLERANCE.get(dtype, _REDUCED_TOLERANCE) for dtype in floating), default=0.0)
 
 
@@ -199,24 +207,44 @@ def _checked(built: Built) -> list[Batch]:
     return chosen
 
 
-def _results(built: Built, call: Callable[..., Any], seed: int) -> Results:
-    """Outputs of one call; for training the loss and every gradient of one forward and backward. Of a stream
-    those of several batches.
-    """
-    torch.manual_seed(seed)
-    results: Results = {}
-    for number, batch in enumerate(_checked(built), 1):
-        of_batch = _results_of(built, call, batch)
-        suffix = "" if built.stream is None else f" of batch {number}"
-        results |= {name + suffix: value for name, value in of_batch.items()}
-    return results
+def _floating(results: Leaves) -> list[torch.Tensor]:
+    return [each for each in results.values() if isinstance(each, torch.Tensor) and each.is_floating_point()]
 
 
-def _results_of(built: Built, call: Callable[..., Any], batch: Batch) -> Results:
+@dataclass
+class _Runs:
+    """Runs one side from equal state and one seed, `calls` times, and tells what came of it."""
+
+    built: Built
+    call: Callable[..., Any]
+    state: State
+    calls: int = 1
+
+    def results(self, seed: int) -> Leaves:
+        """Outputs of the last call; for training the loss and every gradient of a forward and backward. Of a
+        stream those of several batches. Beside them the inputs, buffers and attributes that have changed.
+        """
+        torch.manual_seed(seed)
+        self.state.restore()
+        results: Leaves = {}
+        for _ in range(self.calls):
+            for number, batch in enumerate(_checked(self.built), 1):
+                of_batch = _results_of(self.built, self.call, batch)
+                suffix = "" if self.built.stream is None else f" of batch {number}"
+                results |= {name + suffix: value for name, value in of_batch.items()}
+        results |= self.state.changes()
+        self.state.restore()
+        return results
+
+
+def _results_of(built: Built, call: Callable[..., Any], batch: Batch) -> Leaves:
     if built.task != TRAINING:
         with grad_context(built.task):
-            outputs = tensors_of(output_of(built, call, batch))
-            return {f"output {index}": value.clone() for index, value in enumerate(outputs)}
+            found = leaves("output", output_of(built, call, batch))
+            return {
+                name: value.clone() if isinstance(value, torch.Tensor) else value
+                for name, value in found.items()
+            }
     model = built.model_or_fn
     assert isinstance(model, torch.nn.Module)
     model.zero_grad(set_to_none=True)
@@ -246,123 +274,201 @@ def _float64(built: Built) -> Built:
 
 
 def _doubled(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(
-        value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
-        for value in inputs
+    doubled: tuple[Any, ...] = mapped(
+        inputs, lambda each: each.double() if each.is_floating_point() else each.clone()
     )
+    return doubled
 
 
-def _exact_results(built: Built, seed: int) -> Results | None:
+def _exact_results(runs: _Runs, seed: int) -> Leaves | None:
     """None where the workload cannot run in float64 (out of memory, an operation without the kernel)."""
     try:
-        exact = _float64(built)
-        return _results(exact, exact.model_or_fn, seed)
-    except (RuntimeError, TypeError, ValueError, NotImplementedError):
+        exact = _float64(runs.built)
+        return _Runs(exact, exact.model_or_fn, State(exact), runs.calls).results(seed)
+    except Exception:  # noqa: BLE001 - whatever it is, the plain tolerance decides
         return None
+    finally:
+        # A function in float64 has the same variables.
+        runs.state.restore()
 
 
-def _identical(one: Results, other: Results) -> bool:
-    return one.keys() == other.keys() and all(
-        torch.allclose(one[name], other[name], rtol=0, atol=0, equal_nan=True) for name in one
-    )
+def _difference(one: Leaves, other: Leaves) -> str | None:
+    """The first result that is not the same in both."""
+    for name, value in one.items():
+        if name not in other or (is_comparable(value) and not same(value, other[name])):
+            return name
+    return next((name for name in other if name not in one), None)
 
 
-def _is_degenerate(results: Results) -> bool:
-    floating = [tensor for tensor in results.values() if tensor.is_floating_point()]
-    largest = [tensor[tensor.isfinite()].abs().max() for tensor in floating if tensor.isfinite().any()]
-    return bool(floating) and all(float(value) < _DEGENERATE_BELOW for value in largest)
+def _is_degenerate(results: Leaves) -> bool:
+    floating = _floating({name: each for name, each in results.items() if name.startswith(_RESULTS)})
+    known = [tensor for tensor in map(dense, floating) if tensor is not None]
+    largest = [tensor[tensor.isfinite()].abs().max() for tensor in known if tensor.isfinite().any()]
+    return bool(known) and all(float(value) < _DEGENERATE_BELOW for value in largest)
+
+
+class _OutOfTime(Exception):
+    pass
+
+
+class _Clock:
+    """How long a call takes, and whether the trial's deadline leaves time for more."""
+
+    def __init__(self, deadline: Deadline | None) -> None:
+        self._deadline = deadline or Deadline()
+        self._longest_ns = 0
+
+    def run(self, runs: _Runs, seed: int) -> Leaves:
+        """Raises _OutOfTime."""
+        if not self.leaves(1):
+            raise _OutOfTime
+        began = time.monotonic_ns()
+        results = runs.results(seed)
+        self._longest_ns = max(self._longest_ns, time.monotonic_ns() - began)
+        return results
+
+    def leaves(self, runs: float) -> bool:
+        """Whether there is time for so many runs."""
+        return self._deadline.leaves(1.5 * runs * self._longest_ns)
 
 
 def check(
     eager: Variant,
     compiled: Variant,
-    initial: dict[str, torch.Tensor] | None,
+    states: tuple[State, State] | None,
     seed: int,
     *,
     draws_as_eager: bool = False,
+    deadline: Deadline | None = None,
 ) -> tuple[dict[str, Any], str | None]:
     """`Numerics` of the record and, when it fails, the sentence that says how.
 
-    `initial` are the weights both variants started from; training moved them since. Of a workload that draws
+    `states` are those that eager and compiled start from; None: the one they are in. Of a workload that draws
     random numbers each side is held to its own results of the same seed, and compiled to eager's where it
-    `draws_as_eager`.
+    `draws_as_eager`. Nothing is checked that would not end before the `deadline`.
     """
-    _restored(compiled, initial)
-    built = _restored(eager, initial)
-    first = _results(built, eager.call, seed)
-    status = _unusable(first, lambda other: _with_weights(eager, initial, other), seed)
-    if status == _RANDOM:
-        return _repeated(first, lambda: _with_weights(compiled, initial, seed), built, draws_as_eager)
-    if status is not None:
-        return {"status": status}, None
-    exact = _exact_results(_restored(eager, initial), seed)
-    result = _results(compiled.built, compiled.call, seed)
+    own, other = states or (State(eager.built), State(compiled.built))
+    control = _Runs(eager.built, eager.call, own)
+    subject = _Runs(compiled.built, compiled.call, other)
+    clock = _Clock(deadline)
+    try:
+        return _checked_numerics(control, subject, seed, clock, draws_as_eager=draws_as_eager)
+    except _OutOfTime:
+        return {"status": "not_checked"}, None
+
+
+def _checked_numerics(
+    control: _Runs, subject: _Runs, seed: int, clock: _Clock, *, draws_as_eager: bool
+) -> tuple[dict[str, Any], str | None]:
+    built = control.built
+    first = clock.run(control, seed)
+    if built.task != TRAINING and any(not name.startswith(_RESULTS) for name in first):
+        # What carries state from call to call shows it in the second one.
+        control.calls = subject.calls = 2
+        first = clock.run(control, seed)
+    if all(each is None or not is_comparable(each) for each in first.values()):
+        return {"status": "not_checked"}, None
+    if _difference(first, clock.run(control, seed)) is not None:
+        return {"status": "eager_two_runs_differ"}, None
+    # The workload draws random numbers, which a compiled one draws from another generator.
+    if _difference(first, clock.run(control, seed + 1)) is not None:
+        return _repeated(first, lambda: clock.run(subject, seed), built, draws_as_eager)
+    if _is_degenerate(first):
+        return {"status": "degenerate"}, None
+    result = clock.run(subject, seed)
+    slower = _SLOWER_EXACT.get(_device_type(first), _SLOWER_EXACT_ON_GPU)
+    exact = _exact_results(control, seed) if clock.leaves(slower) else None
     return _verdict(first, result, exact, tolerance_of(built, first), _scales(first, built.task))
 
 
+def _device_type(results: Leaves) -> str:
+    return next((each.device.type for each in results.values() if isinstance(each, torch.Tensor)), "cpu")
+
+
 def _repeated(
-    first: Results, again: Callable[[], Results], built: Built, draws_as_eager: bool
+    first: Leaves, again: Callable[[], Leaves], built: Built, draws_as_eager: bool
 ) -> tuple[dict[str, Any], str | None]:
     """Of a workload whose eager results repeat from one seed and differ from another: do compiled ones?"""
     once, twice = again(), again()
-    if not _identical(once, twice):
-        different = next((n for n in once if n not in twice or not torch.equal(once[n], twice[n])), "result")
+    different = _difference(once, twice)
+    if different is not None:
         return {"status": "fail"}, f"The compiled {different} differs between two runs from the same seed."
     if draws_as_eager:
         return _verdict(first, once, None, tolerance_of(built, first), _scales(first, built.task))
     return {"status": _RANDOM}, None
 
 
-def _restored(variant: Variant, initial: dict[str, torch.Tensor] | None) -> Built:
-    if initial is not None and variant.module is not None:
-        variant.module.load_state_dict(initial)
-    return variant.built
-
-
-def _with_weights(variant: Variant, initial: dict[str, torch.Tensor] | None, seed: int) -> Results:
-    return _results(_restored(variant, initial), variant.call, seed)
-
-
-def _unusable(first: Results, again: Callable[[int], Results], seed: int) -> str | None:
-    """Why no comparison is possible, if none is."""
-    if not first:
-        return "not_checked"
-    if not _identical(first, again(seed)):
-        return "eager_two_runs_differ"
-    if not _identical(first, again(seed + 1)):
-        # The workload draws random numbers, which a compiled one draws from another generator.
-        return _RANDOM
-    return "degenerate" if _is_degenerate(first) else None
-
-
-def _scales(results: Results, task: str) -> dict[str, float]:
+def _scales(results: Leaves, task: str) -> dict[str, float]:
     """The size each tensor is judged by: its largest element for training, 1 otherwise (upstream's rule)."""
     if task != TRAINING:
         return dict.fromkeys(results, 1.0)
-    sizes = {name: float(value.abs().nan_to_num().max()) for name, value in results.items() if value.numel()}
+    sizes = {
+        name: float(value.abs().nan_to_num().max())
+        for name, value in results.items()
+        if isinstance(value, torch.Tensor) and value.numel()
+    }
     floor = _SMALLEST_GRADIENT * max(sizes.values(), default=0.0)
     return {name: max(sizes.get(name, 0.0), floor) for name in results}
 
 
+def _compared(
+    reference: Any, result: Any, exact: Any, *, tolerance: float, scale: float
+) -> Comparison | None:
+    """One leaf against eager's; None where they cannot be compared."""
+    if isinstance(reference, torch.Tensor) and isinstance(result, torch.Tensor):
+        if reference.layout != result.layout:
+            return Comparison(False, reason=f"layout {result.layout} instead of {reference.layout}")
+        one, other = dense(reference), dense(result)
+        if one is None or other is None:
+            return None
+        of_exact = dense(exact) if isinstance(exact, torch.Tensor) else None
+        if of_exact is not None and of_exact.shape != one.shape:
+            of_exact = None
+        return compare(one, other, of_exact, tolerance=tolerance, scale=scale)
+    if not (is_comparable(reference) and is_comparable(result)):
+        return None
+    if isinstance(reference, float) and isinstance(result, float) and math.isfinite(reference):
+        if math.isclose(reference, result, rel_tol=tolerance, abs_tol=tolerance * scale):
+            return Comparison(True, _finite(abs(reference - result)))
+    elif same(reference, result):
+        return Comparison(True)
+    return Comparison(False, reason=f"{_text(result)} instead of {_text(reference)}")
+
+
+def _text(value: Any) -> str:
+    text = f"a tensor of {tuple(value.shape)}" if isinstance(value, torch.Tensor) else repr(value)
+    return text if len(text) <= _TEXT_LIMIT else f"{text[:_TEXT_LIMIT]}..."
+
+
 def _verdict(
-    first: Results, result: Results, exact: Results | None, tolerance: float, scales: dict[str, float]
+    first: Leaves, result: Leaves, exact: Leaves | None, tolerance: float, scales: dict[str, float]
 ) -> tuple[dict[str, Any], str | None]:
     if first.keys() != result.keys():
         different = ", ".join(sorted(first.keys() ^ result.keys())[:3])
         return {"status": "fail", "tolerance": tolerance}, f"The results differ in {different}."
-    usable = exact is not None and all(
-        name in exact and exact[name].shape == first[name].shape for name in first
+    inexact = [name for name, each in first.items() if isinstance(each, torch.Tensor) and _is_inexact(each)]
+    usable = (
+        exact is not None
+        and bool(inexact)
+        and all(
+            isinstance(exact.get(name), torch.Tensor) and exact[name].shape == first[name].shape
+            for name in inexact
+        )
     )
-    compared = {
-        name: compare(
+    found = {
+        name: _compared(
             value,
             result[name],
-            exact[name] if usable and exact else None,
+            exact.get(name) if usable and exact else None,
             tolerance=tolerance,
             scale=scales[name],
         )
         for name, value in first.items()
     }
+    compared = {name: each for name, each in found.items() if each is not None}
+    left_out = sorted(found.keys() - compared.keys())
+    if not compared:
+        return {"status": "not_checked", "not_compared": left_out[:_MOST_NAMED]}, None
     failed = {name: each for name, each in compared.items() if not each.passed}
     by_error = sorted(compared.items(), key=lambda item: -(item[1].max_abs_error or 0.0))
     name, worst = next(iter(failed.items())) if failed else by_error[0]
@@ -378,5 +484,11 @@ def _verdict(
         "multiplier": worst.multiplier,
         "tolerance": tolerance,
     }
+    if left_out:
+        content["not_compared"] = left_out[:_MOST_NAMED]
     message = f"The compiled {name} is wrong: {worst.reason}." if failed else None
     return content, message
+
+
+def _is_inexact(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()

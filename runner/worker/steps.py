@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import types
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 
 from runner.worker.loading import WorkloadError
+from runner.worker.state import mapped
 from runner.workloads.built import TRAINING, Batch, Built
 
 Step = Callable[[], Any]
@@ -75,6 +77,26 @@ def own_copy(built: Built) -> Built:
     if isinstance(built.model_or_fn, torch.nn.Module):
         return replace(built, model_or_fn=copy.deepcopy(built.model_or_fn))
     return built
+
+
+def own_inputs(built: Built) -> tuple[Any, ...]:
+    """Copies of the inputs."""
+    inputs: tuple[Any, ...] = mapped(built.inputs, lambda tensor: tensor.detach().clone())
+    return inputs
+
+
+def apart(built: Built) -> Built:
+    """The same workload with inputs of its own, and with a model, or variables of a function, of its own."""
+    function = built.model_or_fn
+    copied = replace(own_copy(built), inputs=own_inputs(built))
+    if not isinstance(function, types.FunctionType) or not function.__closure__:
+        return copied
+    cells = tuple(types.CellType(copy.deepcopy(cell.cell_contents)) for cell in function.__closure__)
+    made = types.FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, cells
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    return replace(copied, model_or_fn=made)
 
 
 def _autocast(built: Built) -> AbstractContextManager[Any]:

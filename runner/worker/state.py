@@ -1,0 +1,354 @@
+"""What a step may change beside its result: inputs, weights, buffers, attributes, variables of a function. It is
+kept as it was, put back, and compared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import math
+import sys
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, is_dataclass
+from typing import Any
+
+import torch
+
+from runner.workloads.built import TRAINING, Built
+
+Leaves = dict[str, Any]
+"""Values without parts by their path: "output 0", "buffer running_mean", "attribute calls"."""
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes)
+_ATTRIBUTES_OF_TORCH = frozenset(vars(torch.nn.Module()))
+_NOT_THE_USERS = frozenset(sys.stdlib_module_names) | {"torch", "numpy"}
+_MOST_PARTS = 100_000
+
+
+def _holds_attributes(value: Any) -> bool:
+    """Whether the attributes of `value` are data of the user's: not those of a library's or a function's."""
+    if isinstance(value, (torch.nn.Module, torch.Tensor, type)) or not hasattr(value, "__dict__"):
+        return False
+    if is_dataclass(value) or isinstance(value, types.SimpleNamespace):
+        return True
+    return not callable(value) and type(value).__module__.partition(".")[0] not in _NOT_THE_USERS
+
+
+def parts_of(value: Any) -> list[tuple[Any, Any]] | None:
+    """The parts of a container by key: of a sequence, a mapping, a data class or an object's attributes. None
+    for what has none.
+    """
+    if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
+        return list(enumerate(value))
+    if isinstance(value, dict):
+        return list(value.items())
+    return list(vars(value).items()) if _holds_attributes(value) else None
+
+
+def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """`value` with `change` applied to every tensor in it, in containers of its own; the rest is the same."""
+    visited: dict[int, Any] = {}
+
+    def walk(part: Any) -> Any:
+        if isinstance(part, torch.Tensor):
+            return change(part)
+        inner = parts_of(part)
+        if inner is None:
+            return part
+        if id(part) in visited:
+            return visited[id(part)]
+        if isinstance(part, tuple):
+            values = [walk(each) for _, each in inner]
+            return type(part)(*values) if hasattr(part, "_fields") else type(part)(values)
+        made = visited[id(part)] = copy.copy(part)
+        for key, each in inner:
+            if isinstance(part, (list, dict)):
+                made[key] = walk(each)
+            else:
+                object.__setattr__(made, key, walk(each))
+        return made
+
+    return walk(value)
+
+
+@dataclass
+class _Kept:
+    """A value, the content of a tensor, and the parts of a container."""
+
+    value: Any
+    content: torch.Tensor | None = None
+    parts: list[tuple[Any, _Kept]] | None = None
+
+
+def _keep(value: Any, visited: dict[int, _Kept]) -> _Kept:
+    if id(value) in visited:
+        return visited[id(value)]
+    kept = _Kept(value)
+    if isinstance(value, torch.Tensor):
+        # Held by the host, so that it takes no memory of the device.
+        kept.content = value.detach().clone() if value.device.type == "cpu" else value.detach().cpu()
+    elif (inner := parts_of(value)) is not None and len(visited) < _MOST_PARTS:
+        visited[id(value)] = kept
+        kept.parts = [(key, _keep(each, visited)) for key, each in inner]
+    return kept
+
+
+def _put_back(kept: _Kept) -> Any:
+    """The value as it was: tensors and containers in place."""
+    value = kept.value
+    if kept.content is not None:
+        if not same(kept.content, value):
+            with contextlib.suppress(RuntimeError, NotImplementedError):
+                value.detach().copy_(kept.content)
+        return value
+    if kept.parts is None:
+        return value
+    parts, kept.parts = kept.parts, None
+    was = {key: _put_back(part) for key, part in parts}
+    kept.parts = parts
+    now = dict(parts_of(value) or ())
+    if list(was) == list(now) and all(was[key] is now[key] for key in was):
+        return value
+    if isinstance(value, list):
+        value[:] = was.values()
+    elif isinstance(value, dict):
+        value.clear()
+        value.update(was)
+    elif not isinstance(value, tuple):
+        vars(value).clear()
+        vars(value).update(was)
+    return value
+
+
+def leaves(name: str, value: Any) -> Leaves:
+    """Every value without parts in `value`, tensors as they are; a single one is `name` 0."""
+    return _leaves(name, _Tree(value))
+
+
+class _Tree:
+    """A value seen as `_leaves` sees it; also what is kept of one."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.leaf = (
+            (value.value if value.content is None else value.content) if isinstance(value, _Kept) else value
+        )
+
+    def parts(self) -> list[tuple[Any, Any]] | None:
+        return self.value.parts if isinstance(self.value, _Kept) else parts_of(self.value)
+
+
+def _leaves(name: str, tree: _Tree) -> Leaves:
+    found: Leaves = {}
+    visited: set[int] = set()
+
+    def walk(path: str, part: _Tree) -> None:
+        inner = part.parts()
+        if inner is None:
+            found[path] = part.leaf
+        elif id(part.value) not in visited and len(found) < _MOST_PARTS:
+            visited.add(id(part.value))
+            for key, each in inner:
+                walk(f"{path}.{key}", _Tree(each))
+            visited.discard(id(part.value))
+
+    inner = tree.parts()
+    for key, each in [(0, tree.value)] if inner is None else inner:
+        walk(f"{name} {key}", _Tree(each))
+    return found
+
+
+def dense(tensor: torch.Tensor) -> torch.Tensor | None:
+    """`tensor` with one plain storage: a sparse or nested one padded with zeros, a subclass as what it stands
+    for. None where that is not known.
+    """
+    with contextlib.suppress(RuntimeError, NotImplementedError, TypeError, AttributeError):
+        if tensor.is_nested:
+            return torch.nested.to_padded_tensor(tensor, 0.0)
+        if tensor.layout is not torch.strided:
+            return tensor.to_dense()
+        if type(tensor) in (torch.Tensor, torch.nn.Parameter):
+            return tensor
+        plain: Any = tensor.dequantize() if hasattr(type(tensor), "__tensor_flatten__") else tensor
+        return plain if type(plain) is torch.Tensor else torch.Tensor.as_subclass(plain, torch.Tensor)
+    return None
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two leaves are equal, where NaN equals NaN."""
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return one is other or _same_tensors(one, other)
+    if isinstance(one, float) and isinstance(other, float) and math.isnan(one):
+        return math.isnan(other)
+    with contextlib.suppress(Exception):
+        return one is other or (type(one) is type(other) and bool(one == other))
+    return False
+
+
+def _same_tensors(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if (one.shape, one.dtype, one.layout) != (other.shape, other.dtype, other.layout):
+        return False
+    a, b = dense(one.detach()), dense(other.detach())
+    if a is None or b is None:
+        return False
+    b = b.to(a.device)
+    return torch.equal(a, b) or (
+        a.is_floating_point() and torch.allclose(a, b, rtol=0, atol=0, equal_nan=True)
+    )
+
+
+def is_comparable(leaf: Any) -> bool:
+    """Whether equality says anything of a leaf: not of an object that is equal to itself alone."""
+    return isinstance(leaf, (torch.Tensor, *_PLAIN)) or type(leaf).__eq__ is not object.__eq__
+
+
+@dataclass
+class _Place:
+    """Values that may change, by name: read and written together."""
+
+    name: str
+    read: Callable[[], Any]
+    write: Callable[[dict[Any, Any]], None]
+    kept: _Kept = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.kept = _keep(self.read(), {})
+
+    def restore(self) -> None:
+        was = {key: _put_back(part) for key, part in self.kept.parts or ()}
+        now = dict(parts_of(self.read()) or ())
+        if list(was) != list(now) or any(was[key] is not now[key] for key in was):
+            self.write(was)
+
+
+class State:
+    """A workload's inputs and state as they are now. Of a stream the inputs are left out: it makes its own.
+
+    The weights of a model in inference are left out too: no step writes to them, and they may be most of the
+    memory.
+    """
+
+    def __init__(self, built: Built) -> None:
+        self._places = list(_places(built))
+
+    def changes(self) -> Leaves:
+        """Copies of the leaves that are not what they were; None for those that are gone."""
+        changed: Leaves = {}
+        for place in self._places:
+            before, now = _leaves(place.name, _Tree(place.kept)), leaves(place.name, place.read())
+            changed |= {
+                name: value.detach().clone() if isinstance(value, torch.Tensor) else value
+                for name, value in now.items()
+                if name not in before or not (same(before[name], value) or not is_comparable(value))
+            }
+            changed |= dict.fromkeys(before.keys() - now.keys())
+        return changed
+
+    def restore(self) -> None:
+        """Put everything back: tensors and containers in place, so that what refers to them still does."""
+        with torch.no_grad():
+            for place in self._places:
+                place.restore()
+
+
+def _places(built: Built) -> Iterator[_Place]:
+    if built.stream is None:
+        yield _Place("input", lambda: built.inputs, lambda _: None)
+    model = built.model_or_fn
+    if isinstance(model, torch.nn.Module):
+        yield from _of_module(model, weights=built.task == TRAINING)
+    else:
+        yield from _of_function(model, set())
+
+
+def _of_module(model: torch.nn.Module, *, weights: bool) -> Iterator[_Place]:
+    """Buffers, attributes and, if wanted, `weights` of every module below."""
+    for path, module in model.named_modules():
+        prefix = f"{path}." if path else ""
+        for name, table in (("weight", module._parameters), ("buffer", module._buffers)):
+            if table and (weights or name == "buffer"):
+                yield _Place(name, functools.partial(_prefixed, table, prefix), _writer(table, prefix))
+        attributes = vars(module)
+        yield _Place("attribute", functools.partial(_own, attributes, prefix), _writer(attributes, prefix))
+
+
+def _prefixed(table: dict[str, Any], prefix: str) -> dict[str, Any]:
+    return {prefix + name: value for name, value in table.items()}
+
+
+def _own(attributes: dict[str, Any], prefix: str) -> dict[str, Any]:
+    return {prefix + name: each for name, each in attributes.items() if name not in _ATTRIBUTES_OF_TORCH}
+
+
+def _writer(table: dict[str, Any], prefix: str) -> Callable[[dict[Any, Any]], None]:
+    def write(values: dict[Any, Any]) -> None:
+        was = {name.removeprefix(prefix): value for name, value in values.items()}
+        for name in [name for name in table if name not in was and name not in _ATTRIBUTES_OF_TORCH]:
+            del table[name]
+        table.update(was)
+
+    return write
+
+
+def _of_function(function: Any, visited: set[int]) -> Iterator[_Place]:
+    """Variables that a function closes over, globals that it names, the object that it is a method of, and so
+    on for the functions and modules among them.
+    """
+    if id(function) in visited:
+        return
+    visited.add(id(function))
+    if isinstance(function, functools.partial):
+        yield _Place("argument", lambda: {"args": function.args, **function.keywords}, lambda _: None)
+        yield from _of_function(function.func, visited)
+        return
+    owner = getattr(function, "__self__", None)
+    plain = getattr(function, "__func__", function)
+    reached: list[Any] = [] if owner is None or isinstance(owner, types.ModuleType) else [owner]
+    if isinstance(plain, types.FunctionType):
+        cells = dict(zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True))
+        yield _Place("variable", functools.partial(_contents, cells), functools.partial(_fill, cells))
+        names = {name for name in plain.__code__.co_names if _is_data(plain.__globals__.get(name))}
+        table = plain.__globals__
+        yield _Place(
+            "variable", lambda: {name: table[name] for name in sorted(names) if name in table}, table.update
+        )
+        reached += [*_contents(cells).values(), *(table.get(name) for name in plain.__code__.co_names)]
+    elif not isinstance(function, torch.nn.Module) and _is_the_users(function):
+        reached.append(function)
+    for value in reached:
+        if isinstance(value, torch.nn.Module):
+            if id(value) not in visited:
+                visited.add(id(value))
+                yield from _of_module(value, weights=False)
+        elif isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
+            if _is_the_users(value):
+                yield from _of_function(value, visited)
+        elif value is owner or value is function:
+            attributes = vars(value) if hasattr(value, "__dict__") else {}
+            yield _Place("attribute", functools.partial(dict, attributes), _writer(attributes, ""))
+
+
+def _is_the_users(value: Any) -> bool:
+    module = getattr(value, "__module__", None) or type(value).__module__
+    return module.partition(".")[0] not in _NOT_THE_USERS
+
+
+def _is_data(value: Any) -> bool:
+    """Whether a global is something that a function may change: no function, class or module."""
+    return isinstance(value, (torch.Tensor, list, dict, int, float, str)) or is_dataclass(value)
+
+
+def _contents(cells: dict[str, Any]) -> dict[str, Any]:
+    found = {}
+    for name, cell in cells.items():
+        # A variable that is not assigned yet has none.
+        with contextlib.suppress(ValueError):
+            found[name] = cell.cell_contents
+    return found
+
+
+def _fill(cells: dict[str, Any], values: dict[Any, Any]) -> None:
+    for name, value in values.items():
+        cells[name].cell_contents = value
