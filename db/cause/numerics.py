@@ -14,10 +14,16 @@ _STEPS = {
 
 
 def numerics_sentence(numerics: Numerics) -> str:
-    """ "relative error 0.38 %, 3.8 x eager's, about one bf16 step"; empty without a float64 reference.
+    """ "relative error 0.38 %, 3.8 x eager's, about one bf16 step", and what was not compared; empty without
+    either, as where there is no float64 reference.
 
     Records of version 1 do not hold the size of the result: there the error is given as it is.
     """
+    left_out = f"not compared: {', '.join(numerics.not_compared)}" if numerics.not_compared else ""
+    return ", ".join(filter(None, (_error_text(numerics), left_out)))
+
+
+def _error_text(numerics: Numerics) -> str:
     error, eager, size = numerics.rmse_result, numerics.rmse_reference, numerics.rms_exact
     if error is None:
         return ""

@@ -260,10 +260,14 @@ class CompilerFacts(Record):
     none."""
     autotuned: list[AutotunedOperation] | None = None
     """From version 2: what was autotuned in this process; null where nothing was, or torch does not tell."""
+    already_compiled: list[Text] | None = None
+    """From version 2: parts of the workload that it compiles itself; eager ran them as they are written. Null
+    where there are none."""
 
 
 class Numerics(Record):
-    """Compiled against eager against float64. Of several results the worst one."""
+    """Compiled against eager against float64. Of several results the worst one. Results are all that a call
+    returns, and the inputs, buffers and attributes that it changes."""
 
     status: NumericsStatus
     """`pass` or `fail` by that rule; else why nothing can be said: the output is near zero everywhere, two
@@ -287,6 +291,8 @@ class Numerics(Record):
     """How many times eager's own error was allowed; null where the plain tolerance was enough."""
     tolerance: Finite | None = None
     """Relative and absolute tolerance in force; null where nothing was compared."""
+    not_compared: list[Text] | None = None
+    """From version 2: results that are nothing that could be compared; null where there are none."""
 
 
 class DeviceState(Record):

@@ -123,9 +123,9 @@ _OWN_FIELDS: tuple[tuple[int, int, tuple[str, ...]], ...] = (
 )
 # Fields of parts of the record that came with version 2.
 _OWN_PARTS = {
-    "numerics": {"rms_exact", "dtype"},
+    "numerics": {"rms_exact", "dtype", "not_compared"},
     "cold_start": {"first_call_cpu_ns", "first_call_instructions"},
-    "compiler": {"generated", "autotuned"},
+    "compiler": {"generated", "autotuned", "already_compiled"},
     "trace": {"sources"},
     "host_state": {
         "launching_cpu",

@@ -309,6 +309,9 @@ def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
     facts += memory_texts(memory) if memory is not None else []
     if compiler is not None:
         facts += [("graphs", count(compiler.graphs))]
+        if compiler.already_compiled:
+            compiled = ", ".join(compiler.already_compiled)
+            facts += [("already compiled", f"{compiled}; eager runs it as it is written")]
         facts += [("generated code", text)] if (text := generated_text(compiler)) else []
         facts += [("autotuned", text) for text in autotuned_texts(compiler)]
         events = [("graph break", event) for event in compiler.graph_breaks or ()]

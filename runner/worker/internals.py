@@ -12,6 +12,7 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 COMPILE_STACK = ("torch._dynamo", "torch._inductor.compile_fx")
@@ -71,6 +72,27 @@ def count_compilations() -> Callable[[], int]:
     table = _attribute("torch._dynamo.utils", "counters")
     frames = {} if table is None else table["frames"]
     return lambda: frames.get("total", 0) + _compilations
+
+
+def force_eager() -> AbstractContextManager[Any]:
+    """Whatever is compiled runs as it was written inside (`torch.compiler.set_stance`, from 2.6). Before
+    anything imported Dynamo nothing can be compiled, and eager's process does without it.
+    """
+    stance = _attribute("torch.compiler", "set_stance") if "torch._dynamo" in sys.modules else None
+    return contextlib.nullcontext() if stance is None else stance("force_eager")
+
+
+def is_compiled(function: Any) -> bool:
+    """Whether `torch.compile` returned it, or changed it in place as `nn.Module.compile` does."""
+    if getattr(function, "_torchdynamo_disable", False):
+        return False
+    attributes = getattr(function, "__dict__", {})
+    in_place = attributes.get("_compiled_call_impl") is not None
+    return (
+        in_place
+        or "_torchdynamo_orig_callable" in attributes
+        or "_orig_mod" in attributes.get("_modules", {})
+    )
 
 
 def compilation_metrics() -> list[Any] | None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
+from runner.worker.internals import force_eager
 from runner.worker.sampling import Deadline
 from runner.worker.state import Leaves, State, dense, is_comparable, leaves, mapped, same
 from runner.worker.steps import Variant, grad_context, loss_of, output_of
@@ -218,6 +221,7 @@ class _Runs:
     built: Built
     call: Callable[..., Any]
     state: State
+    around: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
     calls: int = 1
 
     def results(self, seed: int) -> Leaves:
@@ -227,14 +231,18 @@ class _Runs:
         torch.manual_seed(seed)
         self.state.restore()
         results: Leaves = {}
+        with self.around():
+            self._run(results)
+        results |= self.state.changes()
+        self.state.restore()
+        return results
+
+    def _run(self, results: Leaves) -> None:
         for _ in range(self.calls):
             for number, batch in enumerate(_checked(self.built), 1):
                 of_batch = _results_of(self.built, self.call, batch)
                 suffix = "" if self.built.stream is None else f" of batch {number}"
                 results |= {name + suffix: value for name, value in of_batch.items()}
-        results |= self.state.changes()
-        self.state.restore()
-        return results
 
 
 def _results_of(built: Built, call: Callable[..., Any], batch: Batch) -> Leaves:
@@ -284,7 +292,7 @@ def _exact_results(runs: _Runs, seed: int) -> Leaves | None:
     """None where the workload cannot run in float64 (out of memory, an operation without the kernel)."""
     try:
         exact = _float64(runs.built)
-        return _Runs(exact, exact.model_or_fn, State(exact), runs.calls).results(seed)
+        return _Runs(exact, exact.model_or_fn, State(exact), runs.around, runs.calls).results(seed)
     except Exception:  # noqa: BLE001 - whatever it is, the plain tolerance decides
         return None
     finally:
@@ -307,8 +315,8 @@ def _is_degenerate(results: Leaves) -> bool:
     return bool(known) and all(float(value) < _DEGENERATE_BELOW for value in largest)
 
 
-class _OutOfTime(Exception):
-    pass
+class _OutOfTimeError(Exception):
+    """The deadline leaves no time for another run."""
 
 
 class _Clock:
@@ -319,9 +327,9 @@ class _Clock:
         self._longest_ns = 0
 
     def run(self, runs: _Runs, seed: int) -> Leaves:
-        """Raises _OutOfTime."""
+        """Raises _OutOfTimeError."""
         if not self.leaves(1):
-            raise _OutOfTime
+            raise _OutOfTimeError
         began = time.monotonic_ns()
         results = runs.results(seed)
         self._longest_ns = max(self._longest_ns, time.monotonic_ns() - began)
@@ -348,12 +356,12 @@ def check(
     `draws_as_eager`. Nothing is checked that would not end before the `deadline`.
     """
     own, other = states or (State(eager.built), State(compiled.built))
-    control = _Runs(eager.built, eager.call, own)
+    control = _Runs(eager.built, eager.call, own, force_eager)
     subject = _Runs(compiled.built, compiled.call, other)
     clock = _Clock(deadline)
     try:
         return _checked_numerics(control, subject, seed, clock, draws_as_eager=draws_as_eager)
-    except _OutOfTime:
+    except _OutOfTimeError:
         return {"status": "not_checked"}, None
 
 
@@ -416,23 +424,29 @@ def _compared(
 ) -> Comparison | None:
     """One leaf against eager's; None where they cannot be compared."""
     if isinstance(reference, torch.Tensor) and isinstance(result, torch.Tensor):
-        if reference.layout != result.layout:
-            return Comparison(False, reason=f"layout {result.layout} instead of {reference.layout}")
-        one, other = dense(reference), dense(result)
-        if one is None or other is None:
-            return None
-        of_exact = dense(exact) if isinstance(exact, torch.Tensor) else None
-        if of_exact is not None and of_exact.shape != one.shape:
-            of_exact = None
-        return compare(one, other, of_exact, tolerance=tolerance, scale=scale)
+        return _compared_tensors(reference, result, exact, tolerance=tolerance, scale=scale)
     if not (is_comparable(reference) and is_comparable(result)):
         return None
+    passed, difference = same(reference, result), None
     if isinstance(reference, float) and isinstance(result, float) and math.isfinite(reference):
-        if math.isclose(reference, result, rel_tol=tolerance, abs_tol=tolerance * scale):
-            return Comparison(True, _finite(abs(reference - result)))
-    elif same(reference, result):
-        return Comparison(True)
-    return Comparison(False, reason=f"{_text(result)} instead of {_text(reference)}")
+        passed = math.isclose(reference, result, rel_tol=tolerance, abs_tol=tolerance * scale)
+        difference = _finite(abs(reference - result))
+    reason = None if passed else f"{_text(result)} instead of {_text(reference)}"
+    return Comparison(passed, difference, reason=reason)
+
+
+def _compared_tensors(
+    reference: torch.Tensor, result: torch.Tensor, exact: Any, *, tolerance: float, scale: float
+) -> Comparison | None:
+    if reference.layout != result.layout:
+        return Comparison(False, reason=f"layout {result.layout} instead of {reference.layout}")
+    one, other = dense(reference), dense(result)
+    if one is None or other is None:
+        return None
+    of_exact = dense(exact) if isinstance(exact, torch.Tensor) else None
+    if of_exact is not None and of_exact.shape != one.shape:
+        of_exact = None
+    return compare(one, other, of_exact, tolerance=tolerance, scale=scale)
 
 
 def _text(value: Any) -> str:
@@ -472,7 +486,7 @@ def _verdict(
     failed = {name: each for name, each in compared.items() if not each.passed}
     by_error = sorted(compared.items(), key=lambda item: -(item[1].max_abs_error or 0.0))
     name, worst = next(iter(failed.items())) if failed else by_error[0]
-    content = {
+    content: dict[str, Any] = {
         "status": "fail" if failed else "pass",
         "reference": "float64" if usable else None,
         "cosine_similarity": worst.cosine_similarity,

@@ -128,6 +128,17 @@ class Side:
         for name, values in times.items():
             self.times.setdefault(name, []).extend(values)
 
+    def step_apart(self) -> Step:
+        """One step that enters `around` itself, where it is called among those of the other side."""
+        if self.around is contextlib.nullcontext:
+            return self.step
+
+        def step() -> Any:
+            with self.around():
+                return self.step()
+
+        return step
+
     def quiet_ns(self) -> list[int]:
         """The calls of the warm-up after the last in which the compiler ran."""
         return self.warmup_ns[self.quiet_from :]

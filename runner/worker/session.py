@@ -31,7 +31,7 @@ from runner.worker.sampling import (
     until_steady,
     warm_up,
 )
-from runner.worker.state import State
+from runner.worker.state import State, functions_of
 from runner.worker.steps import Variant, apart, grad_context, make_variant, own_copy, own_inputs
 
 # What one process leaves for the next: nothing to do for warm, one file for portable.
@@ -103,6 +103,7 @@ def _living_descendants_ns(root: int) -> int:
 
 
 SETTLING_CALLS = 3
+_MOST_NAMED = 20
 
 
 def configure(spec: Specification) -> None:
@@ -182,8 +183,13 @@ class Session:
             self._target = own_copy(built) if needs_own else built
         with self._own_time():
             self._states = [State(built)]
+            compiled = [
+                name or "the whole" for name, each in functions_of(built) if internals.is_compiled(each)
+            ]
+            self._already_compiled = list(dict.fromkeys(compiled))[:_MOST_NAMED] or None
         self._control_first = streams.FirstIteration()
-        with self._phase("eager_first", "eager_first_ns"), grad_context(built.task):
+        eager = internals.force_eager
+        with self._phase("eager_first", "eager_first_ns"), grad_context(built.task), eager():
             self._first(self._control, self._control_first)
         if not self._is_eager:
             with self._own_time():
@@ -281,10 +287,13 @@ class Session:
         """Call each variant until it is steady; the compiled one first, as its cold start goes on."""
         compiled = self._compilations
         self._side = Side(self._subject.step, self._timers.side(), compilations=compiled)
+        if self._is_eager:
+            self._side.around = internals.force_eager
         self._sides = [self._side]
         if not self._is_eager:
             step, timer = self._control.step, self._timers.side()
             self._control_side = Side(step, timer, "control", compilations=compiled)
+            self._control_side.around = internals.force_eager
             self._sides = [self._control_side, self._side]
         self._settle_sides()
 
@@ -339,7 +348,9 @@ class Session:
         self._enter("tracing")
         with grad_context(built.task):
             timed = zip(self._sides, kept, strict=True)
-            self._note_times(self._timers.trace([(side.timer, side.step, each) for side, each in timed]))
+            self._note_times(
+                self._timers.trace([(side.timer, side.step_apart(), each) for side, each in timed])
+            )
 
     def _note_times(self, kept: list[Kept]) -> None:
         on_cpu = self._device.type == "cpu"
@@ -396,8 +407,9 @@ class Session:
         """Both sides under the profiler, and what eager computes and moves."""
         with self._phase("profile"), grad_context(self._subject.built.task):
             own = profiling.profile_side(self._subject.step, self._device)
-            control = None if self._is_eager else profiling.profile_side(self._control.step, self._device)
-            counted = profiling.counted(self._control.step)
+            with internals.force_eager():
+                control = None if self._is_eager else profiling.profile_side(self._control.step, self._device)
+                counted = profiling.counted(self._control.step)
         self._record.profile = {"steps": profiling.STEPS, "own": own, "control": control, **counted}
 
     def inspect(self) -> None:
@@ -412,7 +424,8 @@ class Session:
             peak_rss = memory.peak_rss_bytes()
             self._record.memory = memory.memory_record(own, None, with_compile=None, peak_rss=peak_rss)
             return
-        control = memory.step_peak(self._control, self._device, [self._subject])
+        with internals.force_eager():
+            control = memory.step_peak(self._control, self._device, [self._subject])
         peaks = [peak for peak in (self._rss_before, memory.peak_rss_bytes()) if peak is not None]
         self._record.compiler = facts
         self._record.memory = memory.memory_record(
@@ -442,4 +455,7 @@ class Session:
         requested = compiling.uses_cudagraphs(self._strategy, self._device.type)
         facts = compiler_facts.facts(self._log, self._tunings, cudagraphs_requested=requested)
         self._log_context.close()
-        return facts | {"cudagraph_launches": self._graph_launches}
+        return facts | {
+            "cudagraph_launches": self._graph_launches,
+            "already_compiled": self._already_compiled,
+        }

@@ -1,5 +1,5 @@
-"""What a step may change beside its result: inputs, weights, buffers, attributes, variables of a function. It is
-kept as it was, put back, and compared.
+"""What a step may change beside its result: inputs, weights, buffers, attributes, a function's variables.
+Kept as it was, put back, compared.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 _ATTRIBUTES_OF_TORCH = frozenset(vars(torch.nn.Module()))
 _NOT_THE_USERS = frozenset(sys.stdlib_module_names) | {"torch", "numpy"}
 _MOST_PARTS = 100_000
+_BY_IDENTITY: Any = object.__eq__
 
 
 def _holds_attributes(value: Any) -> bool:
@@ -171,8 +172,8 @@ def dense(tensor: torch.Tensor) -> torch.Tensor | None:
             return tensor.to_dense()
         if type(tensor) in (torch.Tensor, torch.nn.Parameter):
             return tensor
-        plain: Any = tensor.dequantize() if hasattr(type(tensor), "__tensor_flatten__") else tensor
-        return plain if type(plain) is torch.Tensor else torch.Tensor.as_subclass(plain, torch.Tensor)
+        plain = tensor.dequantize() if hasattr(type(tensor), "__tensor_flatten__") else tensor
+        return torch.Tensor.as_subclass(plain, torch.Tensor)
     return None
 
 
@@ -201,7 +202,9 @@ def _same_tensors(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 def is_comparable(leaf: Any) -> bool:
     """Whether equality says anything of a leaf: not of an object that is equal to itself alone."""
-    return isinstance(leaf, (torch.Tensor, *_PLAIN)) or type(leaf).__eq__ is not object.__eq__
+    return (
+        isinstance(leaf, (torch.Tensor, *_PLAIN)) or getattr(type(leaf), "__eq__", None) is not _BY_IDENTITY
+    )
 
 
 @dataclass
@@ -272,6 +275,30 @@ def _of_module(model: torch.nn.Module, *, weights: bool) -> Iterator[_Place]:
                 yield _Place(name, functools.partial(_prefixed, table, prefix), _writer(table, prefix))
         attributes = vars(module)
         yield _Place("attribute", functools.partial(_own, attributes, prefix), _writer(attributes, prefix))
+
+
+def functions_of(built: Built) -> Iterator[tuple[str, Any]]:
+    """What a step may call, by name: the modules, the functions of their classes, and on from a function the
+    user's functions and modules that it closes over or names.
+    """
+    waiting: list[tuple[str, Any]] = [("", built.model_or_fn)]
+    visited: set[int] = set()
+    while waiting:
+        path, value = waiting.pop()
+        if id(value) in visited:
+            continue
+        visited.add(id(value))
+        yield path, value
+        if isinstance(value, torch.nn.Module):
+            if _is_the_users(type(value)):
+                methods = {name: each for name, each in vars(type(value)).items() if callable(each)}
+                waiting += [(f"{type(value).__name__}.{name}", each) for name, each in methods.items()]
+            waiting += [(f"{path}.{name}" if path else name, each) for name, each in value.named_children()]
+        plain = getattr(value, "_torchdynamo_orig_callable", getattr(value, "__func__", value))
+        if isinstance(plain, types.FunctionType) and _is_the_users(plain):
+            cells = dict(zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True))
+            named = {name: plain.__globals__.get(name) for name in plain.__code__.co_names}
+            waiting += [item for item in {**named, **_contents(cells)}.items() if callable(item[1])]
 
 
 def _prefixed(table: dict[str, Any], prefix: str) -> dict[str, Any]:

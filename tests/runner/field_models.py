@@ -2,6 +2,8 @@
 
 import itertools
 import time
+import warnings
+from dataclasses import dataclass
 
 import torch
 
@@ -81,3 +83,212 @@ def compiles_for_ever():
         return 2
 
     return (lambda x: x * (settings() if torch.compiler.is_compiling() else 2)), (torch.randn(4, 8),)
+
+
+# Tensors without a storage of their own (pytorch 160355, 132618).
+
+
+def jagged():
+    tensor = torch.nested.nested_tensor([torch.randn(n, 8) for n in (2, 5, 3)], layout=torch.jagged)
+    return (lambda x: torch.relu(x) * 2), (tensor,)
+
+
+def sparse():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+        matrix = torch.randn(8, 8).relu().to_sparse_csr()
+    return (lambda a, x: torch.relu(a @ x)), (matrix, torch.randn(8, 4))
+
+
+def sparse_result():
+    return (lambda x: (x * 2).to_sparse()), (torch.randn(8, 8).relu(),)
+
+
+class Scaled(torch.Tensor):
+    """Integers and a scale, as quantised weights are kept: a tensor around two others."""
+
+    @staticmethod
+    def __new__(cls, whole, scale):
+        return torch.Tensor._make_wrapper_subclass(cls, whole.shape, dtype=scale.dtype, device=whole.device)
+
+    def __init__(self, whole, scale):
+        self.whole, self.scale = whole, scale
+
+    def __tensor_flatten__(self):
+        return ["whole", "scale"], None
+
+    @classmethod
+    def __tensor_unflatten__(cls, inner, _context, _size, _stride):
+        return cls(inner["whole"], inner["scale"])
+
+    def dequantize(self):
+        return self.whole.to(self.scale.dtype) * self.scale
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        if function in (torch.ops.aten.detach.default, torch.ops.aten.clone.default):
+            return cls(args[0].whole.clone(), args[0].scale.clone())
+        plain = [each.dequantize() if isinstance(each, cls) else each for each in args]
+        return function(*plain, **(kwargs or {}))
+
+
+class Quantised(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        whole = torch.randint(-8, 8, (8, 8), dtype=torch.int8)
+        self.weight = torch.nn.Parameter(Scaled(whole, torch.tensor(0.1)), requires_grad=False)
+
+    def forward(self, x):
+        return torch.relu(torch.nn.functional.linear(x, self.weight))
+
+
+def quantised():
+    return Quantised(), (torch.randn(4, 8),)
+
+
+# Results that are more than tensors, and state that a step changes (pytorch 138908, 120248, 141196).
+
+
+@dataclass
+class Result:
+    logits: torch.Tensor
+    hidden: torch.Tensor | None = None
+    steps: int = 0
+    kind: str = "mean"
+
+
+class Stateful(torch.nn.Module):
+    """Right, with everything that a step can leave behind."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 8)
+        self.register_buffer("total", torch.zeros(8))
+        self.seen = []
+        self.count = 0
+
+    def forward(self, x):
+        y = self.linear(x)
+        self.total += y.sum(0)
+        self.count += 1
+        self.seen = [*self.seen[-1:], self.count]
+        x.mul_(0.5)
+        return Result(y, steps=x.shape[0])
+
+
+def stateful():
+    return Stateful(), (torch.randn(4, 8),)
+
+
+def _when_compiled(value, other):
+    """`value` in eager, `other` in compiled code: stands for what a compiler gets wrong."""
+    return other if torch.compiler.is_compiling() else value
+
+
+def wrong_input():
+    def run(x):
+        x.copy_(torch.sin(x) * _when_compiled(1.0, 4.0))
+
+    return run, (torch.randn(4, 8),)
+
+
+def wrong_number():
+    return (lambda x: (torch.relu(x), _when_compiled(1, 2))), (torch.randn(4, 8),)
+
+
+def wrong_text():
+    return (lambda x: Result(x + 1, kind=_when_compiled("mean", "sum"))), (torch.randn(4, 8),)
+
+
+def wrong_none():
+    return (lambda x: {"y": x + 1, "extra": _when_compiled(None, 0)}), (torch.randn(4, 8),)
+
+
+class WrongBuffer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(8))
+
+    def forward(self, x):
+        self.mean += x.mean(0) * _when_compiled(1.0, 0.5)
+        return x * 2
+
+
+def wrong_buffer():
+    return WrongBuffer(), (torch.randn(4, 8),)
+
+
+class WrongAttribute(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = 0
+
+    def forward(self, x):
+        self.steps += _when_compiled(1, 2)
+        return x * 2
+
+
+def wrong_attribute():
+    return WrongAttribute(), (torch.randn(4, 8),)
+
+
+def wrong_variable():
+    seen = [0]
+
+    def run(x):
+        seen[0] += _when_compiled(1, 3)
+        return x * 2
+
+    return run, (torch.randn(4, 8),)
+
+
+class Opaque:
+    """Equal to itself alone."""
+
+    __slots__ = ()
+
+
+def opaque_result():
+    @torch.compiler.disable
+    def token():
+        return Opaque()
+
+    return (lambda x: (x * 2, token())), (torch.randn(4, 8),)
+
+
+# Eager that isn't eager: what a user compiles inside (pytorch 149834).
+
+
+def already_compiled():
+    layers = torch.nn.Linear(8, 8), torch.nn.GELU()
+    return torch.compile(torch.nn.Sequential(*layers), backend="eager"), (torch.randn(4, 8),)
+
+
+class Wave(torch.nn.Module):
+    def forward(self, x):
+        return torch.sin(x) * 2
+
+
+def compiled_in_place():
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), Wave())
+    model[1].compile(backend="eager")
+    return model, (torch.randn(4, 8),)
+
+
+class PartCompiled(torch.nn.Module):
+    @torch.compile(backend="eager")
+    def forward(self, x):
+        return torch.sin(x) * 3
+
+
+def part_compiled():
+    return torch.nn.Sequential(torch.nn.Linear(8, 8), PartCompiled()), (torch.randn(4, 8),)
+
+
+@torch.compile(backend="eager")
+def helper(x):
+    return torch.cos(x) + 1
+
+
+def helper_compiled():
+    return (lambda x: helper(x) * 2), (torch.randn(4, 8),)

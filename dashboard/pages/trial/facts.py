@@ -106,6 +106,7 @@ def compiler_pairs(facts: CompilerFacts) -> dict[str, str | None]:
         "Ops captured": units.count(facts.ops_captured),
         "CUDA graph launches": units.count(facts.cudagraph_launches),
         "Generated code": generated_text(facts) or units.MISSING,
+        "Already compiled": ", ".join(facts.already_compiled or ()) or units.MISSING,
         "Autotuned": "; ".join(autotuned_texts(facts)) or units.MISSING,
         "Recompile limit hit": _yes(facts.recompile_limit_hit),
         "FX graph cache": _answers(cache.fx_graph_hits, cache.fx_graph_misses, cache.fx_graph_bypasses),

@@ -12,6 +12,7 @@ from db.records.trial import NumericsStatus, Status, Task
 from runner.worker.compiler.compiling import optimizer_compiler
 from runner.worker.messages import Strategy
 from runner.worker.numerics import check
+from runner.worker.state import State
 from runner.worker.steps import make_variant, own_copy
 from runner.workloads.built import TRAINING, Built
 from runner.workloads.catalog.builtin import WORKLOADS
@@ -120,15 +121,15 @@ def test_it_is_compiled_and_its_gradients_are_those_of_eager(name: str):
     """Loss and every gradient against float64, after steps that moved the weights of both sides."""
     strategy = Strategy("compile", backend="aot_eager")
     built = _load(name)
-    initial = {key: value.clone() for key, value in built.model_or_fn.state_dict().items()}  # type: ignore[attr-defined]
     target = own_copy(built)
+    states = (State(built), State(target))
     call = torch.compile(target.model_or_fn, backend="aot_eager", fullgraph=True)
     eager, other = make_variant(built), make_variant(target, call, optimizer_compiler(strategy))
     for _ in range(2):
         torch.testing.assert_close(eager.step(), other.step(), rtol=1e-2, atol=1e-2)
     graphs = torch._dynamo.utils.counters["stats"]["unique_graphs"]
     assert (graphs > 1) == built.compile_optimizer, "the optimizer is compiled where it is asked for"
-    found, message = check(eager, other, initial, 0)
+    found, message = check(eager, other, states, 0)
     assert (found["status"], found["reference"]) == ("pass", "float64"), message
 
 

@@ -1,0 +1,151 @@
+"""What people bring: tensors without a storage, all kinds of results, state, parts compiled already."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+from db.records.trial import FailureKind, Status, parse_trial
+from runner.worker import internals
+from runner.worker.loading import build_workload, import_builder
+from runner.worker.memory import resident_bytes, step_peak
+from runner.worker.messages import Workload
+from runner.worker.numerics import check
+from runner.worker.state import State, functions_of
+from runner.worker.steps import apart, make_variant
+from tests.runner.measuring import FIXTURES, compiled, measure
+
+CPU = torch.device("cpu")
+
+
+def built(name, task="inference"):
+    workload = Workload(name=name, task=task, dtype="float32", target=f"field_models:{name}")
+    return build_workload(import_builder(workload.target, (str(FIXTURES),)), workload, CPU)
+
+
+def judged(name, task="inference"):
+    """Numerics of the model under Dynamo, each side with inputs and state of its own."""
+    torch._dynamo.reset()
+    eager = built(name, task)
+    target = apart(eager)
+    call = torch.compile(target.model_or_fn, backend="eager")
+    return check(make_variant(eager), make_variant(target, call), None, 0)
+
+
+@pytest.mark.parametrize("name", ["jagged", "sparse", "sparse_result", "quantised", "stateful"])
+def test_what_is_right_passes_whatever_it_is_made_of(name):
+    found, message = judged(name)
+    assert (found["status"], message) == ("pass", None)
+    assert "not_compared" not in found
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "how"),
+    [
+        ("wrong_input", "input 0", ""),
+        ("wrong_number", "output 1", "2 instead of 1"),
+        ("wrong_text", "output kind", "'sum' instead of 'mean'"),
+        ("wrong_none", "output extra", "0 instead of None"),
+        ("wrong_buffer", "buffer mean", ""),
+        ("wrong_attribute", "attribute steps", "4 instead of 2"),
+        ("wrong_variable", "variable seen.0", "6 instead of 2"),
+    ],
+)
+def test_a_wrong_result_is_found_wherever_it_is(name, where, how):
+    found, message = judged(name)
+    assert found["status"] == "fail"
+    assert f"The compiled {where} is wrong" in message
+    assert how in message
+
+
+def test_what_cannot_be_compared_is_named():
+    found, message = judged("opaque_result")
+    assert (found["status"], found["not_compared"], message) == ("pass", ["output 1"], None)
+
+
+def test_a_step_leaves_nothing_behind_that_is_not_put_back():
+    workload = built("stateful")
+    state, before = State(workload), workload.inputs[0].clone()
+    variant = make_variant(workload)
+    for _ in range(3):
+        variant.step()
+    changed = {"input 0", "buffer total", "attribute count", "attribute seen.0", "attribute seen.1"}
+    assert state.changes().keys() == changed
+    state.restore()
+    assert state.changes() == {}
+    assert torch.equal(workload.inputs[0], before)
+    assert (workload.model_or_fn.count, workload.model_or_fn.seen) == (0, [])
+
+
+@pytest.mark.parametrize("name", ["jagged", "sparse", "quantised"])
+def test_memory_is_missing_where_a_tensor_has_no_storage(name):
+    variant = make_variant(built(name))
+    assert resident_bytes(variant) is None
+    assert step_peak(variant, CPU, [])["bytes"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("already_compiled", "the whole"),
+        ("compiled_in_place", "1"),
+        ("part_compiled", "PartCompiled.forward"),
+        ("helper_compiled", "helper"),
+    ],
+)
+def test_what_is_compiled_already_is_noticed_and_does_not_run_compiled_as_eager(name, part):
+    torch._dynamo.reset()
+    workload, count = built(name), internals.count_compilations()
+    names = [path or "the whole" for path, each in functions_of(workload) if internals.is_compiled(each)]
+    assert part in names
+    before = count()
+    with internals.force_eager(), torch.no_grad():
+        expected = make_variant(workload).step()
+    assert count() == before
+    with torch.no_grad():
+        torch.testing.assert_close(make_variant(workload).step(), expected)
+    assert count() > before
+
+
+def test_nothing_is_said_of_a_model_that_compiles_nothing():
+    assert not [path for path, each in functions_of(built("stateful")) if internals.is_compiled(each)]
+
+
+@pytest.fixture(scope="module")
+def trials():
+    """Whole trials of one model of each kind, two at a time."""
+    names = ["jagged", "quantised", "stateful", "wrong_input", "part_compiled"]
+    with ThreadPoolExecutor(2) as pool:
+        found = pool.map(lambda name: measure(name, compiled("eager"), target=f"field_models:{name}"), names)
+        return dict(zip(names, found, strict=True))
+
+
+def test_tensors_without_storage_are_measured_without_memory(trials):
+    for name in ("jagged", "quantised"):
+        trial = trials[name]
+        assert trial.status is Status.OK, trial.failure
+        assert trial.samples_ns
+        assert trial.memory.peak_bytes is None
+        assert trial.numerics.status == "pass"
+
+
+def test_eager_beside_it_does_not_advance_the_compiled_state(trials):
+    trial = trials["stateful"]
+    assert trial.status is Status.OK, trial.failure
+    assert trial.numerics.status == "pass"
+
+
+def test_a_wrong_write_to_an_input_fails_the_trial_and_keeps_its_samples(trials):
+    trial = trials["wrong_input"]
+    assert trial.failure.kind is FailureKind.WRONG_RESULT
+    assert "input 0" in trial.failure.message
+    assert trial.samples_ns
+
+
+def test_a_part_that_is_compiled_already_is_in_the_record(trials):
+    trial = trials["part_compiled"]
+    assert trial.status is Status.OK, trial.failure
+    assert trial.compiler.already_compiled == ["PartCompiled.forward"]
+    assert parse_trial(trial.to_json()) == trial
