@@ -167,13 +167,15 @@ def dense(tensor: torch.Tensor) -> torch.Tensor | None:
     """
     with contextlib.suppress(RuntimeError, NotImplementedError, TypeError, AttributeError):
         if tensor.is_nested:
-            return torch.nested.to_padded_tensor(tensor, 0.0)
+            padded: torch.Tensor = torch.nested.to_padded_tensor(tensor, 0.0)
+            return padded
         if tensor.layout is not torch.strided:
             return tensor.to_dense()
         if type(tensor) in (torch.Tensor, torch.nn.Parameter):
             return tensor
         plain = tensor.dequantize() if hasattr(type(tensor), "__tensor_flatten__") else tensor
-        return torch.Tensor.as_subclass(plain, torch.Tensor)
+        made: torch.Tensor = torch.Tensor.as_subclass(plain, torch.Tensor)
+        return made
     return None
 
 
