@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
@@ -12,6 +13,7 @@ from db.engine.session import Database
 from db.metrics.groups import row_dicts
 from db.queries.filters import Filters
 from db.queries.selection import CASES, matching_series, matching_trials, plain, read_frame, selected
+from db.records.requests import INTERRUPTED, INTERRUPTED_AFTER, RunStatus
 from db.records.strategies import sort_key
 from db.records.trial import SourceKind
 from db.records.versions import stack_order
@@ -97,17 +99,25 @@ def suites(db: Database) -> pd.DataFrame:
 def runs(db: Database, *, newest: int | None = None, suite: str | None = None) -> pd.DataFrame:
     """One row per run, newest first; with `newest` at most that many, with `suite` those of that suite.
 
-    A run that was not announced (an imported one) began with its first trial and has no status. `source` is
-    "measured", or for imported results the format they came from.
+    A run that was not announced (an imported one) began with its first trial and has no status; a running one
+    that has been silent too long is "interrupted". `source` is "measured", or for imported results the format
+    they came from.
     """
     of_suite = [] if suite is None else [RUN.c.suite == suite]
     statement = _facet(RUN).where(*of_suite).order_by(BEGAN.desc(), RUN.c.run_id.desc())
     frame = read_frame(db, statement.limit(newest))
     frame["started_at"] = frame["started_at"].fillna(frame["first_seen_at"])
+    is_running = frame["status"] == RunStatus.RUNNING
+    frame["status"] = frame["status"].mask(is_running & silent(frame, datetime.now(UTC)), INTERRUPTED)
     sources = _sources(db, None if newest is None else list(frame["run_id"]))
     kinds = [sources.get(run_id, SourceKind.MEASURED.value) for run_id in frame["run_id"]]
     frame["source"] = pd.Series(kinds, dtype="str")
     return frame.sort_values(["started_at", "run_id"], ascending=False, ignore_index=True)
+
+
+def silent(runs: pd.DataFrame, now: datetime) -> pd.Series:
+    """Of each run whether it stored nothing for `INTERRUPTED_AFTER`, by `last_seen_at` and `started_at`."""
+    return runs["last_seen_at"].fillna(runs["started_at"]) < pd.Timestamp(now - INTERRUPTED_AFTER)
 
 
 def _sources(db: Database, run_ids: list[str] | None) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated
 
@@ -107,13 +108,19 @@ class RunRequest(Record):
 class RunStatus(StrEnum):
     """A run that nobody announced (an imported one) has no status.
 
-    `running` also stays with a run whose process was killed, until its request ends or begins anew.
+    `running` stays stored with a run whose process was killed, until its request ends or begins anew.
     """
 
     RUNNING = "running"
     FINISHED = "finished"
     CANCELLED = "cancelled"
 
+
+INTERRUPTED = "interrupted"
+"""What a run is called that is stored as running and has stored nothing for `INTERRUPTED_AFTER`."""
+INTERRUPTED_AFTER = timedelta(hours=1)
+"""As long as a trial may take at most (`timeout_s` of [run]). Its process was killed, or the database is a
+copy that was made while it went on."""
 
 RUN_TRANSITIONS: Mapping[RunStatus | None, frozenset[RunStatus]] = {
     None: frozenset({RunStatus.RUNNING}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -27,8 +27,9 @@ from db import units
 from db.judge.compare.noise_floor import NoiseFloor
 from db.metrics.groups import row_dicts
 from db.queries import schedules
+from db.queries.facets import silent
 from db.queries.fleet import fleet_workers, launches
-from db.records.requests import UNFINISHED, RequestSpec, RequestState, RunRequest, RunStatus
+from db.records.requests import INTERRUPTED, UNFINISHED, RequestSpec, RequestState, RunRequest, RunStatus
 from db.records.schedules import Firing, HostDevice, HostState, Schedule
 from db.records.trial import SourceKind
 from db.verdicts.noise_words import floor_text
@@ -89,13 +90,11 @@ _RUNS = {
     **parts.texts({"label": "Label", "run_id": "Run"}),
 }
 
-SILENT_AFTER = timedelta(hours=1)
-"""A run that claims to be running and stored nothing for so long may have been killed."""
-
 _STATES = {
     RunStatus.RUNNING.value: "▶ running",
     RunStatus.FINISHED.value: "✓ finished",
     RunStatus.CANCELLED.value: "✗ cancelled",
+    INTERRUPTED: "■ interrupted",
 }
 _NOT_ANNOUNCED = "○ unannounced"
 """Its trials came without the announcement of a run, as those of a file that `compilewatch import` read."""
@@ -106,11 +105,11 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
 
     Not cached: the queue, the hosts and the time change without new data.
     """
-    rows = _rows(snapshot, link.machine, link.suite)
     now, database = datetime.now(UTC), reader()
+    rows = _without_silent(_rows(snapshot, link.machine, link.suite), now)
     return PageContent(
         (
-            *_running([] if rows.empty else row_dicts(rows[rows["running"]]), now),
+            *_running([] if rows.empty else row_dicts(rows[rows["running"]])),
             *_queue(),
             *_schedules(),
             *fleet(fleet_workers(database), launches(database), now),
@@ -123,6 +122,16 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
     )
 
 
+def _without_silent(rows: pd.DataFrame, now: datetime) -> pd.DataFrame:
+    """`rows` with those interrupted that fell silent since they were read."""
+    if rows.empty:
+        return rows
+    stopped = rows["running"] & silent(rows, now)
+    return rows.assign(
+        running=rows["running"] & ~stopped, state=rows["state"].mask(stopped, _STATES[INTERRUPTED])
+    )
+
+
 @cached
 def _rows(snapshot: Snapshot, machine: str | None, suite: str | None) -> pd.DataFrame:
     runs, places = chosen(snapshot, machine, suite)
@@ -130,13 +139,13 @@ def _rows(snapshot: Snapshot, machine: str | None, suite: str | None) -> pd.Data
     return run_rows(runs, places, read_choices(snapshot).machines, builds)
 
 
-def _running(rows: Sequence[Mapping[str, Any]], now: datetime) -> tuple[Part, ...]:
+def _running(rows: Sequence[Mapping[str, Any]]) -> tuple[Part, ...]:
     if not rows:
         return (
             Headline("Nothing runs now"),
             *notes(["A run that begins now appears here with its progress."]),
         )
-    lines = tuple(f"{progress_words(row, now)} (run {row['run_id']})" for row in rows)
+    lines = tuple(f"{progress_words(row)} (run {row['run_id']})" for row in rows)
     shares = tuple(0.0 if pd.isna(row["progress"]) else float(row["progress"]) / 100 for row in rows)
     return (Headline(f"{units.plural(len(rows), 'run')} now"), Lines(lines, shares=shares, key="runs-now"))
 
@@ -241,8 +250,8 @@ def _unannounced(source: str) -> str:
     return _NOT_ANNOUNCED if source == SourceKind.MEASURED else f"↓ imported from {source}"
 
 
-def progress_words(row: Mapping[str, Any], now: datetime) -> str:
-    """What a running run has done so far, and whether it has fallen silent."""
+def progress_words(row: Mapping[str, Any]) -> str:
+    """What a running run has done so far."""
     planned = number(row["planned"])
     trials = units.plural(row["trials"], "trial")
     if planned is not None:
@@ -253,9 +262,6 @@ def progress_words(row: Mapping[str, Any], now: datetime) -> str:
     if row.get("cancelled") and not pd.isna(row["cancelled"]):
         sentence += f", {units.count(row['cancelled'])} cancelled"
     last = row["started_at"] if pd.isna(row["last_seen_at"]) else row["last_seen_at"]
-    if now - last > SILENT_AFTER:
-        hours = int((now - last) / timedelta(hours=1))
-        return f"{sentence}; nothing new for {units.plural(hours, 'hour')}, it may have been killed"
     if planned is not None and 0 < row["trials"] < planned:
         left = (last - row["started_at"]) / row["trials"] * (planned - row["trials"])
         sentence += f"; about {units.duration(left.total_seconds() * 1e9)} left at this pace"
