@@ -44,28 +44,40 @@ def _medians(trials: DataFrame, seconds: Series[float]) -> dict[Case, float]:
 
 
 class Durations:
-    """Expected seconds of a trial: the median of its case meanwhile, else in the history.
+    """Expected seconds of a trial: the median of its case meanwhile, else in the history at today's pace.
 
-    Else that of its workload, since models differ more than strategies do, else that of its strategy.
+    Else that of its workload, since models differ more than strategies do, else that of its strategy. The
+    first trial of all reads torch from the disk; it counts for its case only until there is another.
     """
 
     def __init__(self, history_s: Mapping[Case, float]) -> None:
         self._history_s = dict(history_s)
         self._by_case: dict[Case, list[float]] = defaultdict(list)
+        self._first: Case | None = None
 
     def note(self, case: Case, seconds: float) -> None:
         """A trial of `case` ended after `seconds`."""
+        if self._first is None:
+            self._first = case
         self._by_case[case].append(seconds)
-        self._history_s[case] = statistics.median(self._by_case[case])
+
+    def _measured_s(self) -> dict[Case, float]:
+        # A copy: one thread measures while another shows.
+        measured = {case: list(values) for case, values in list(self._by_case.items()) if values}
+        if self._first in measured and len(measured[self._first]) > 1:
+            del measured[self._first][0]
+        return {case: statistics.median(values) for case, values in measured.items()}
 
     def expected_s(self, case: Case) -> float:
         """Of one trial of `case`."""
-        if case in self._history_s:
-            return self._history_s[case]
-        # A copy: one thread measures while another shows.
-        known = list(self._history_s.items())
+        measured = self._measured_s()
+        shared = [measured[each] / self._history_s[each] for each in measured if self._history_s.get(each)]
+        pace = statistics.median(shared) if shared else 1.0
+        known = {each: pace * seconds for each, seconds in self._history_s.items()} | measured
+        if case in known:
+            return known[case]
         for part in (0, 1):
-            alike = [seconds for each, seconds in known if each[part] == case[part]]
+            alike = [seconds for each, seconds in known.items() if each[part] == case[part]]
             if alike:
                 return statistics.median(alike)
         return _UNKNOWN_TRIAL_S

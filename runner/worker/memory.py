@@ -13,6 +13,7 @@ from runner.worker import internals
 from runner.worker.steps import Variant, grad_context, tensors_of
 
 _STATUS = Path("/proc/self/status")
+_CGROUP = Path("/sys/fs/cgroup")
 
 
 def _status_bytes(key: str) -> int | None:
@@ -75,18 +76,23 @@ def _storages(variant: Variant) -> dict[int, int] | None:
     return storages
 
 
-def suffices_for(variant: Variant, device: torch.device) -> bool:
-    """Whether a copy of all that `variant` holds fits beside it, with as much again for what follows."""
+def suffices_for(variant: Variant, device: torch.device, copies: float = 2) -> bool:
+    """Whether `copies` of all that `variant` holds fit beside it; by default one and as much again."""
     held = resident_bytes(variant)
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else _available_bytes()
-    return held is None or free is None or 2 * held < free
+    return held is None or free is None or copies * held < free
 
 
 def _available_bytes() -> int | None:
+    """Of the host, or what is left of this container's limit."""
+    free = []
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/meminfo").read_text().splitlines()
-        return int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]) * 1024
-    return None
+        free += [int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]) * 1024]
+    with contextlib.suppress(OSError, ValueError):
+        limit, used = (int((_CGROUP / name).read_text()) for name in ("memory.max", "memory.current"))
+        free += [limit - used]
+    return min(free, default=None)
 
 
 def peak_growth(sizes: list[int]) -> int:

@@ -14,9 +14,10 @@ from typing import Any
 import torch
 
 from runner.worker.internals import force_eager
+from runner.worker.memory import suffices_for
 from runner.worker.sampling import Deadline
 from runner.worker.state import Leaves, State, dense, is_comparable, leaves, mapped, same
-from runner.worker.steps import Variant, grad_context, loss_of, output_of
+from runner.worker.steps import Variant, grad_context, loss_of, output_of, tensors_of
 from runner.worker.streams import shapes_of
 from runner.workloads.built import TRAINING, Batch, Built
 
@@ -223,6 +224,7 @@ class _Runs:
     state: State
     around: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
     calls: int = 1
+    fits_exact: bool = True
 
     def results(self, seed: int) -> Leaves:
         """Outputs of the last call; for training the loss and every gradient of a forward and backward. Of a
@@ -359,10 +361,20 @@ def check(
     control = _Runs(eager.built, eager.call, own, force_eager)
     subject = _Runs(compiled.built, compiled.call, other)
     clock = _Clock(deadline)
+    # A copy of the weights, and that twice as large.
+    control.fits_exact = suffices_for(eager, _device_of(eager), 4)
     try:
         return _checked_numerics(control, subject, seed, clock, draws_as_eager=draws_as_eager)
     except _OutOfTimeError:
         return {"status": "not_checked"}, None
+
+
+def _device_of(variant: Variant) -> torch.device:
+    tensors = [
+        *tensors_of(list(variant.built.inputs)),
+        *(variant.module.parameters() if variant.module else ()),
+    ]
+    return tensors[0].device if tensors else torch.device("cpu")
 
 
 def _checked_numerics(
@@ -385,7 +397,7 @@ def _checked_numerics(
         return {"status": "degenerate"}, None
     result = clock.run(subject, seed)
     slower = _SLOWER_EXACT.get(_device_type(first), _SLOWER_EXACT_ON_GPU)
-    exact = _exact_results(control, seed) if clock.leaves(slower) else None
+    exact = _exact_results(control, seed) if control.fits_exact and clock.leaves(slower) else None
     return _verdict(first, result, exact, tolerance_of(built, first), _scales(first, built.task))
 
 

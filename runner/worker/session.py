@@ -7,6 +7,7 @@ import gc
 import os
 import resource
 import time
+import traceback
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from runner.worker.clock import Kept, headline_of
 from runner.worker.compiler import compiler_facts, compiling, phases
 from runner.worker.device.timers import Timers
 from runner.worker.evidence import InstructionCounter, host_state
-from runner.worker.failures import WrongResultError
+from runner.worker.failures import WrongResultError, is_ours
 from runner.worker.loading import UnsupportedCaseError
 from runner.worker.messages import Channel, Record, Specification, Strategy
 from runner.worker.sampling import (
@@ -419,13 +420,12 @@ class Session:
         self._record.stream = self._stream_facts()
         self._enter("memory")
         self._timers.release()
-        own = memory.step_peak(self._subject, self._device, [] if self._is_eager else [self._control])
+        own = self._peak(self._subject, self._side, [] if self._is_eager else [self._control])
         if self._is_eager:
             peak_rss = memory.peak_rss_bytes()
             self._record.memory = memory.memory_record(own, None, with_compile=None, peak_rss=peak_rss)
             return
-        with internals.force_eager():
-            control = memory.step_peak(self._control, self._device, [self._subject])
+        control = self._peak(self._control, self._control_side, [self._subject])
         peaks = [peak for peak in (self._rss_before, memory.peak_rss_bytes()) if peak is not None]
         self._record.compiler = facts
         self._record.memory = memory.memory_record(
@@ -442,6 +442,18 @@ class Session:
         )
         if wrong is not None:
             raise WrongResultError(wrong)
+
+    def _peak(self, variant: Variant, side: Side, others: list[Variant]) -> dict[str, int | None]:
+        """Peak memory of a step; missing where it cannot be read, or not before the deadline."""
+        if self._deadline.leaves(3 * side.latency_ns()):
+            try:
+                with side.around():
+                    return memory.step_peak(variant, self._device, others)
+            except Exception as error:
+                if not is_ours(error):
+                    raise
+                traceback.print_exc()
+        return {"bytes": None, "reserved": None}
 
     def _stream_facts(self) -> dict[str, Any] | None:
         built = self._subject.built

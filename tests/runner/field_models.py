@@ -292,3 +292,14 @@ def helper(x):
 
 def helper_compiled():
     return (lambda x: helper(x) * 2), (torch.randn(4, 8),)
+
+
+def slow_step(seconds=1.0):
+    """A step that takes long whoever executes it."""
+
+    @torch.compiler.disable
+    def wait(x):
+        time.sleep(seconds)
+        return x
+
+    return (lambda x: torch.relu(wait(x + 1) * 2)), (torch.randn(4, 8),)

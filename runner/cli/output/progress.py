@@ -7,6 +7,7 @@ import os
 import signal
 import statistics
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,25 +29,49 @@ from runner.storage.spool import Spool, TravellingSpool
 
 
 class TimeLeft:
-    """Expected seconds left: what each waiting trial is expected to take, at most `remaining_s`."""
+    """Expected seconds left: what each waiting trial is expected to take and what lies between two of them,
+    and as long for the machine's control series after the trials as before; at most `remaining_s`.
+    """
 
     def __init__(
-        self, cases: Sequence[Case], durations: Durations, remaining_s: Callable[[], float] = lambda: math.inf
+        self,
+        cases: Sequence[Case],
+        durations: Durations,
+        remaining_s: Callable[[], float] = lambda: math.inf,
+        *,
+        canaries: bool = False,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._waiting = list(cases)
         self._durations = durations
         self._remaining_s = remaining_s
+        self._canaries = canaries
+        self._monotonic = monotonic
+        self._mark = monotonic()
+        self._canaries_s: float | None = None
+        self._between_s: list[float] = []
+
+    def started(self) -> None:
+        """A trial begins."""
+        if self._canaries_s is None:
+            self._canaries_s = self._monotonic() - self._mark if self._canaries else 0.0
+            self._mark = self._monotonic()
 
     def finished(self, case: Case, seconds: float) -> None:
-        """A trial of `case` ended after `seconds`."""
+        """A trial of `case` ended after `seconds`, which a wait for the device is no part of."""
         self._waiting.remove(case)
         self._durations.note(case, seconds)
+        now = self._monotonic()
+        self._between_s.append(max(0.0, now - self._mark - seconds))
+        self._mark = now
 
     def seconds(self) -> float:
         """Of all trials that wait, the one that runs among them."""
         waiting = Counter(self._waiting)
         expected_s = sum(self._durations.expected_s(case) * count for case, count in waiting.items())
-        return min(expected_s, self._remaining_s())
+        if self._between_s:
+            expected_s += statistics.median(self._between_s) * len(self._waiting)
+        return min(expected_s + (self._canaries_s or 0.0), self._remaining_s())
 
     def text(self) -> str:
         """To the second: "1.53 min", "0 s"."""
@@ -76,6 +101,7 @@ class BarProgress(Progress):
         self._task = self.add_task("starting", total=total, phase="", left=time_left.text())
 
     def trial_started(self, number: int, workload: str, strategy: str) -> None:  # noqa: ARG002
+        self._time_left.started()
         self.update(self._task, description=f"{workload} · {strategy}", phase="")
 
     def phase(self, name: str) -> None:
@@ -102,6 +128,7 @@ class LineProgress:
         return None
 
     def trial_started(self, number: int, workload: str, strategy: str) -> None:  # noqa: ARG002
+        self._time_left.started()
         self._number = number
 
     def phase(self, name: str) -> None:
@@ -169,7 +196,7 @@ def measure(
     directory = settings.fleet.spool_dir
     spool = TravellingSpool(directory) if directory else Spool(settings.data_dir / "spool")
     budget = TimeBudget(seconds, durations, canaries=plan.canaries)
-    time_left = TimeLeft(cases, durations, budget.remaining_s)
+    time_left = TimeLeft(cases, durations, budget.remaining_s, canaries=plan.canaries)
     with stop_signal() as stop, run_progress(len(cases), time_left) as progress:
         outcome = execute(
             plan, database, spool, progress=progress, is_cancelled=stop.is_set, admits=budget.admits

@@ -53,3 +53,15 @@ def test_what_compiles_between_samples_is_warmed_up_once_more():
     assert trial.status is Status.OK, trial.failure
     assert len(trial.warmup_ns) > 10
     assert max(trial.samples_ns) < 20 * min(trial.samples_ns)
+
+
+def test_a_step_of_a_second_is_measured_before_a_near_deadline_and_keeps_its_samples():
+    plan = PLAN | {"samples": 50, "max_samples": 200}
+    trial = measure(
+        "slow_step", compiled("eager"), target="field_models:slow_step", sampling=plan, timeout_s=45.0
+    )
+    assert trial.status is Status.OK, trial.failure
+    assert trial.sampling.ended_by == "deadline"
+    assert min(trial.samples_ns) > 1e9
+    assert len(trial.control_samples_ns) == len(trial.samples_ns) >= 1
+    assert trial.numerics.status in ("pass", "not_checked")
