@@ -10,14 +10,15 @@ import pandas as pd
 from dashboard.api.parameters import JsonSchema, Values, filters_of
 from dashboard.api.representation import Answer, object_schema
 from dashboard.read.policy import policy_in_force
+from db.columns.case import CASE_COLUMNS
 from db.engine.session import Database
 from db.errors import ConfigError, NotFoundError
 from db.judge.results import Comparison, Row
 from db.metrics.break_even_rows import break_even_rows
-from db.metrics.case_columns import CASE_COLUMNS, empty_frame
 from db.metrics.case_modes import with_strategies
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import without_canaries
+from db.metrics.frames import empty_frame
 from db.queries.causes import explanation_documents, explanations
 from db.queries.filters import Filters
 from db.queries.run_parts import of_newest_builds

@@ -11,7 +11,7 @@ from dashboard.api.parameters import JsonSchema, Values, filters_of
 from dashboard.api.representation import Answer, object_schema, row_schema, rows_of
 from db.engine.session import Database
 from db.errors import NotFoundError, one_line
-from db.metrics.case_columns import empty_frame
+from db.metrics.frames import empty_frame
 from db.metrics.trend import POINT_COLUMNS, series_points
 from db.queries import facets
 from db.queries.facets import series_frame

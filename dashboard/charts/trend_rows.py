@@ -11,7 +11,8 @@ import pandas as pd
 
 from dashboard.charts import gaps
 from db import units
-from db.columns.metrics import METRICS, MetricEntry
+from db.columns.column import Column
+from db.columns.metrics import METRICS
 from db.judge.results import Row
 from db.metrics.groups import floats
 from db.records.marks import timing_text
@@ -134,7 +135,7 @@ def older_points(points: pd.DataFrame, rows: pd.DataFrame, axis: str) -> str:
     return f"The newest {drawn} of {every} {POINT_WORDS[axis]}s are drawn."
 
 
-def _interval_texts(rows: pd.DataFrame, figure: MetricEntry) -> list[str]:
+def _interval_texts(rows: pd.DataFrame, figure: Column) -> list[str]:
     if figure.interval is None:
         return [units.MISSING] * len(rows)
     columns = (*figure.interval, "counted_trials")

@@ -11,7 +11,8 @@ import altair as alt
 from dashboard.charts import change_points, style, target_lines, trend_rows
 from dashboard.charts.style import log_ticks
 from dashboard.charts.trend_rows import Window
-from db.columns.metrics import METRICS, MetricEntry
+from db.columns.column import Column
+from db.columns.metrics import METRICS
 
 # A shorter time axis tells the hour as well.
 _WITH_HOURS = timedelta(days=4)
@@ -127,7 +128,7 @@ def _spread(
 def _points(
     base: alt.Chart,
     at: tuple[alt.X, alt.Y],
-    figure: MetricEntry,
+    figure: Column,
     strategies: tuple[str, ...],
     *,
     size_px2: int,

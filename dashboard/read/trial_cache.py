@@ -14,8 +14,8 @@ from threading import Lock
 
 import pandas as pd
 
+from db.columns.case import CASE_KEYS
 from db.engine.session import Database
-from db.metrics.case_columns import CASE_KEYS
 from db.metrics.eligibility import without_canaries
 from db.metrics.trend import series_points
 from db.queries.data_version import data_version

@@ -19,7 +19,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from db.columns.metrics import COUNTED_METRICS
+from db.columns.column import Threshold
+from db.columns.metrics import COUNTED_METRICS, METRICS
 from db.records.vocabulary import Metric
 
 Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
@@ -181,29 +182,17 @@ class ConfirmPolicy(PolicyPart):
     )
 
 
+_THRESHOLDS = {
+    Threshold.FINE: Thresholds(minimum_effect=0.02, unchanged_margin=0.03),
+    Threshold.COARSE: Thresholds(minimum_effect=0.05, unchanged_margin=0.05),
+}
+
+
 def _default_thresholds() -> dict[Metric, Thresholds]:
-    fine = Thresholds(minimum_effect=0.02, unchanged_margin=0.03)
-    coarse = Thresholds(minimum_effect=0.05, unchanged_margin=0.05)
-    return {
-        Metric.LATENCY: fine,
-        Metric.SPEEDUP: fine,
-        Metric.DEVICE_TIME: fine,
-        Metric.ISSUE_TIME: coarse,
-        Metric.DEVICE_SPEEDUP: fine,
-        Metric.COMPILE_COST: coarse,
-        Metric.PEAK_MEMORY: coarse,
-        Metric.BREAK_EVEN: coarse,
-        # What only a history follows.
-        Metric.WALL_SYNC: fine,
-        Metric.WALL_PIPELINED: fine,
-        Metric.ISSUE_SPEEDUP: coarse,
-        Metric.WALL_SYNC_SPEEDUP: fine,
-        Metric.WALL_PIPELINED_SPEEDUP: fine,
-        Metric.TIME_TO_FIRST_RESULT: coarse,
-        Metric.COLD_START_CPU: coarse,
-        Metric.COMPILE_CPU: fine,
-        Metric.COMPILE_INSTRUCTIONS: fine,
-    }
+    """Of what two builds are compared by, then of what only a history follows."""
+    metrics = sorted(Metric, key=lambda metric: not METRICS[metric].judged)
+    named = ((metric, METRICS[metric].threshold) for metric in metrics)
+    return {metric: _THRESHOLDS[threshold] for metric, threshold in named if threshold in _THRESHOLDS}
 
 
 class Policy(PolicyPart):

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 from pandas import DataFrame
 
-from db.metrics.case_columns import typed_frame
 from db.metrics.eligibility import LeftOut, exclusion_reason
+from db.metrics.frames import typed_frame
 from db.metrics.groups import row_dicts
 from db.metrics.mode_choice import ModeOption, best_option, lower_envelope
 from db.metrics.quantities import Quantity, Subject, nanoseconds, require_one

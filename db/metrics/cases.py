@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 from pandas.api.extensions import ExtensionArray
 
+from db.columns.case import CASE_COLUMNS, CASE_KEYS, MIXED
+from db.columns.trial import COUNTED, LABELS
 from db.metrics.break_even import repayment_columns
-from db.metrics.case_columns import CASE_COLUMNS, CASE_KEYS, LABELS, MIXED, empty_frame, typed_frame
 from db.metrics.controls import Control, is_eager, with_same_run
 from db.metrics.device_times import TIME_COLUMNS, device_time_columns
 from db.metrics.eligibility import failure_kinds, passed_mask, positive, suspect_mask, without_cancelled
+from db.metrics.frames import empty_frame, typed_frame
 from db.metrics.groups import Bools, Floats, Groups, equal_to, floats
 from db.metrics.intervals import (
     RESAMPLES,
@@ -172,15 +174,12 @@ def summary_columns(
     columns |= device_time_columns(trials, groups, times.device, times.timed, eager)
     columns |= memory_columns(trials, groups, passed=passed, reference=eager)
     # Exact and the same in every trial of a healthy case: the largest is the one to look at.
-    counts = {name: _largest_count(groups, trials[name], passed) for name in _COUNTS}
+    counts = {name: _largest_count(groups, trials[name], passed) for name in COUNTED}
     compiled = equal_to(trials["strategy_kind"], StrategyKind.COMPILE.value)[newest_rows]
     columns |= {**counts, "nothing_compiled": compiled & (counts["graphs"] == 0)}
     items = floats(trials["items_per_iteration"])[newest_rows]
     columns["throughput_per_s"] = items * 1e9 / np.asarray(columns["latency_ns"])
     return columns
-
-
-_COUNTS = ("graphs", "graph_breaks", "recompiles")
 
 
 def _outcome_columns(trials: DataFrame, groups: Groups, passed: Bools) -> dict[str, object]:
@@ -252,9 +251,7 @@ def _time_columns(
             eager=eager,
             ends=repayment_intervals(groups, times.compile_cost_ns, saved),
         ),
-        "time_to_first_result_ns": groups.median(times.time_to_first_result_ns),
-        "process_tree_cpu_ns": groups.median(times.process_tree_cpu_ns),
-        **{name: groups.median(values) for name, values in times.first_call.items()},
+        **{name: groups.median(values) for name, values in times.others.items()},
     }
 
 

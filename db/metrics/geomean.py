@@ -14,8 +14,8 @@ from typing import Any
 import pandas as pd
 from pandas import DataFrame
 
+from db.columns.case import MIXED
 from db.errors import UnitError
-from db.metrics.case_columns import MIXED
 from db.metrics.eligibility import LeftOut, exclusion_reason
 from db.metrics.groups import row_dicts
 from db.metrics.quantities import require_same

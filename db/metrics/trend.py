@@ -11,20 +11,14 @@ from typing import Literal
 import numpy as np
 from pandas import DataFrame
 
-from db.metrics.case_columns import CASE_COLUMNS, CASE_KEYS, empty_frame, typed_frame
+from db.columns.case import CASE_COLUMNS, CASE_KEYS
+from db.columns.metrics import BANDED
 from db.metrics.cases import summary_columns
 from db.metrics.eligibility import passed_mask, positive, suspect_mask, without_cancelled
+from db.metrics.frames import empty_frame, typed_frame
 from db.metrics.groups import Bools, Floats, Groups
 from db.metrics.intervals import RESAMPLES
-from db.metrics.trial_times import FIRST_CALL, TrialTimes, trial_times
-from db.records.trial import DEVICE_TIMES, SPEEDUP_COLUMNS
-
-BANDED = (
-    *("latency_ns", "speedup", "compile_cost_ns", "peak_bytes"),
-    *("time_to_first_result_ns", "process_tree_cpu_ns"),
-    *FIRST_CALL,
-    *(*DEVICE_TIMES, *SPEEDUP_COLUMNS),
-)
+from db.metrics.trial_times import TrialTimes, trial_times
 
 POINT_COLUMNS: dict[str, str] = {
     "run_id": "str",  # by build: of the newest trial
@@ -79,9 +73,7 @@ def _bands(trials: DataFrame, groups: Groups, times: TrialTimes, passed: Bools) 
         "speedup": times.speedup,
         "compile_cost_ns": times.compile_cost_ns,
         "peak_bytes": np.where(passed, positive(trials["peak_bytes"]), np.nan),
-        "time_to_first_result_ns": times.time_to_first_result_ns,
-        "process_tree_cpu_ns": times.process_tree_cpu_ns,
-        **times.first_call,
+        **times.others,
         **times.device,
     }
     bands: dict[str, Floats] = {}

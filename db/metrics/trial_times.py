@@ -7,26 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 from pandas import DataFrame, Series
 
+from db.columns.trial import TIMED
 from db.metrics.controls import Control, is_eager, with_same_run
 from db.metrics.device_times import trial_device_times, without_mixing
 from db.metrics.eligibility import passed_mask, positive, suspect_mask
 from db.metrics.groups import Bools, Floats, Groups, floats
 
-FIRST_CALL = ("first_call_cpu_ns", "first_call_instructions")
-"""Units of compile cost that other processes on the machine disturb less than seconds."""
-
 
 @dataclass(frozen=True, slots=True)
 class TrialTimes:
-    """Nanoseconds per trial, NaN where unknown or where the trial does not count; `control` is per group."""
+    """Figures per trial, NaN where unknown or where the trial does not count; `control` is per group."""
 
     latency_ns: Floats
     control_ns: Floats
     compile_cost_ns: Floats
-    time_to_first_result_ns: Floats
-    process_tree_cpu_ns: Floats
-    first_call: dict[str, Floats]
-    """What the first compiled call cost, by the names of `FIRST_CALL`."""
+    others: dict[str, Floats]
+    """By the names of `db.columns.trial.TIMED`: what a case has the median of."""
     control: list[Control]
     device: dict[str, Floats]
     """The columns of `db.metrics.device_times.trial_device_times`."""
@@ -48,9 +44,7 @@ def trial_times(trials: DataFrame, groups: Groups) -> TrialTimes:
         control_ns=control,
         # eager compiles nothing: its first calls are the part that compile cost leaves out
         compile_cost_ns=np.where(timed & ~is_eager(trials), floats(trials["trial_compile_cost_ns"]), np.nan),
-        time_to_first_result_ns=np.where(timed, positive(trials["time_to_first_result_ns"]), np.nan),
-        process_tree_cpu_ns=np.where(timed, positive(trials["process_tree_cpu_ns"]), np.nan),
-        first_call={name: np.where(timed, positive(trials[name]), np.nan) for name in FIRST_CALL},
+        others={name: np.where(timed, positive(trials[name]), np.nan) for name in TIMED},
         control=origin,
         device=trial_device_times(trials, groups, timed),
         timed=timed & ~np.isnan(latency),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from db.metrics.case_columns import pandas_dtype
+from db.metrics.frames import pandas_dtype
 
 MOMENT = "datetime64[us, UTC]"
 

@@ -8,8 +8,10 @@ from operator import attrgetter
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, Table, and_, func, or_, select, tuple_
 
+from db.columns import trial as columns
+from db.columns.column import Holder
 from db.engine.session import Database
 from db.errors import NotFoundError, one_line
 from db.metrics.trial_times import compile_cost_ns
@@ -19,7 +21,7 @@ from db.queries.records import trial_record, trial_records
 from db.queries.run_parts import newest_runs_began
 from db.queries.selection import CASES, any_of, dtypes, matching, matching_series, oldest_first, selected
 from db.records.identity import code_name
-from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, TimingMethod
+from db.records.trial import TimingMethod
 from db.tables.run_parts import RUN_PART
 from db.tables.trials import BUILD, LATEST, MACHINE, SERIES, STRATEGY, TRIAL, TRIAL_DETAIL, WORKLOAD
 
@@ -36,36 +38,26 @@ __all__ = [
 
 _UNREAD = ("content_hash", "device_uuid")
 _TRIALS = select(*selected(TRIAL, *(each.name for each in TRIAL.c if each.name not in _UNREAD)))
+
+
+def _held(holder: Holder, table: Table) -> list[ColumnElement[Any]]:
+    names = {each.column: each.at for each in columns.TRIAL if each.holder is holder}
+    return selected(table, **names)
+
+
 _SERIES = select(
-    *selected(SERIES, "series_id", "machine_id", "workload_id", "strategy_id"),
-    *selected(MACHINE, "device", "device_name", "threads"),
-    *selected(WORKLOAD, "task", "batch_size", "shape", "dtype", "items_per_iteration", "item"),
-    *selected(WORKLOAD, workload="name", workload_version="version"),
-    *selected(STRATEGY, "cache", "scope", strategy="name", strategy_kind="kind"),
+    *selected(SERIES, "series_id"),
+    *_held(Holder.SERIES, SERIES),
+    *_held(Holder.MACHINE, MACHINE),
+    *_held(Holder.WORKLOAD, WORKLOAD),
+    *_held(Holder.STRATEGY, STRATEGY),
 ).select_from(CASES)
-_STACK = ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os", "settings")
-_BUILDS = select(*selected(BUILD, "build_id", *_STACK))
+_BUILDS = select(*selected(BUILD, "build_id"), *_held(Holder.BUILD, BUILD))
 
 _MOST_NAMED = 500
 
-# The columns of every trials frame, in order.
-COLUMNS: tuple[str, ...] = (
-    *("trial_id", "run_id", "suite", "label", "started_at", "ended_at", "source_kind", "source_name"),
-    *("machine_id", "machine", "device", "device_name", "threads"),
-    *("build_id", "build_label", *_STACK),
-    *("workload_id", "workload", "workload_version", "task", "batch_size", "shape", "dtype"),
-    *("items_per_iteration", "item", "strategy_id", "strategy", "strategy_kind", "cache", "scope"),
-    *("series_id", "status", "failure_kind", "failure_message"),
-    *("latency_ns", "latency_p05_ns", "latency_p95_ns", "latency_p99_ns", "samples"),
-    *("control_latency_ns", "control_samples", "time_to_first_result_ns", "first_call_ns"),
-    *("until_steady_ns", "calls_until_steady", "trial_compile_cost_ns", "process_tree_cpu_ns"),
-    *("first_call_cpu_ns", "first_call_instructions"),
-    *("peak_bytes", "peak_reserved_bytes", "peak_with_compile_bytes", "peak_rss_bytes"),
-    *("control_peak_bytes", "graphs", "graph_breaks", "recompiles", "numerics_status", "suspect"),
-    *("cpu_stall_fraction", "record_version", "timing_method", "control_timing_method"),
-    *(*DEVICE_TIMES, *CONTROL_TIMES, "unflushed_ns", "control_unflushed_ns"),
-    *("code", "code_commit", "code_dirty", "code_hash"),
-)
+COLUMNS = tuple(each.column for each in columns.TRIAL if each.in_frames)
+"""The columns of every trials frame, in order."""
 
 
 def trials_frame(db: Database, filters: Filters = Filters()) -> pd.DataFrame:  # noqa: B008
@@ -161,12 +153,12 @@ def _frame(connection: Connection, statement: Select[Any], filters: Filters) -> 
     series_ids, build_ids = ([getattr(row, name) for row in rows] for name in ("series_id", "build_id"))
     series = matched(_series(connection, filters, series_ids), "series_id", series_ids)
     builds = matched(_builds(connection, build_ids), "build_id", build_ids)
-    columns = {**trials, **series, **builds, "machine": trials["machine_name"]}
-    parts = (pd.Series(columns[name]) for name in ("until_steady_ns", "calls_until_steady", "latency_ns"))
-    columns["trial_compile_cost_ns"] = compile_cost_ns(*parts).array
+    values = {**trials, **series, **builds, "machine": trials["machine_name"]}
+    parts = (pd.Series(values[name]) for name in ("until_steady_ns", "calls_until_steady", "latency_ns"))
+    values["trial_compile_cost_ns"] = compile_cost_ns(*parts).array
     codes = [code_name(row.code_commit, row.code_dirty, row.code_hash) for row in rows]
-    columns["code"] = pd.array(codes, dtype="str")
-    return pd.DataFrame({name: columns[name] for name in COLUMNS}, copy=False)
+    values["code"] = pd.array(codes, dtype="str")
+    return pd.DataFrame({name: values[name] for name in COLUMNS}, copy=False)
 
 
 def _series(connection: Connection, filters: Filters, series_ids: Iterable[str]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from pydantic_core import to_json
 from sqlalchemy import Table
 
+from db.columns.trial import STORED
 from db.records.fields import INT64_MAX, Record
 from db.records.ids import (
     build_identity,
@@ -53,15 +54,6 @@ _SUMMED_UP = frozenset(("samples_ns", "control_samples_ns", *DEVICE_TIMES, *CONT
 _TOGETHER = 100
 # How many combinations of shared objects are remembered before they are let go.
 _RECENT = 10_000
-_COLD_START = (
-    *("first_call_ns", "until_steady_ns", "calls_until_steady", "process_tree_cpu_ns"),
-    *("first_call_cpu_ns", "first_call_instructions"),
-)
-_MEMORY = (
-    *("peak_bytes", "peak_reserved_bytes", "peak_with_compile_bytes"),
-    *("peak_rss_bytes", "control_peak_bytes"),
-)
-
 _arrays_of, _details_of = attrgetter(*SAMPLE_KINDS), attrgetter(*DETAIL_PARTS)
 
 
@@ -179,22 +171,17 @@ def _content_hash(
     return hashlib.sha256(b"\n".join([to_json(content), text, *raw])).hexdigest()[:32]
 
 
-# Columns of a trial's row by where the record has them.
-_OF_TRIAL = {
-    **{name: name for name in ("trial_id", "run_id", "started_at", "ended_at", "suite", "label", "status")},
-    **{"source_kind": "source.kind", "source_name": "source.name", "machine_name": "machine.name"},
-    **{"device_uuid": "machine.device_uuid", "build_label": "build.label"},
-}
-_OF_PARTS = {
-    "failure": {"failure_kind": "kind", "failure_message": "message"},
-    "cold_start": {"time_to_first_result_ns": "total_ns", **{name: name for name in _COLD_START}},
-    "memory": {name: name for name in _MEMORY},
-    "compiler": {"graphs": "graphs"},
-    "numerics": {"numerics_status": "status"},
-    "device_state": {"suspect": "suspect"},
-    "host_state": {"cpu_stall_fraction": "cpu_stall_fraction"},
-    "code": {"code_commit": "commit", "code_dirty": "dirty", "code_hash": "source_hash"},
-}
+_PLACED = {each.at: each.place.split(".") for each in STORED if each.place}
+
+
+def _value_at(trial: Trial, place: Sequence[str]) -> Any:
+    """What a trial's record has at a place; None where a part on the way is absent."""
+    value: Any = trial
+    for name in place:
+        if value is None:
+            return None
+        value = getattr(value, name)
+    return value
 
 
 def trial_columns(new: Sequence[TrialRows]) -> dict[str, Sequence[Any]]:
@@ -202,24 +189,16 @@ def trial_columns(new: Sequence[TrialRows]) -> dict[str, Sequence[Any]]:
     known."""
     trials = [entry.trial for entry in new]
     columns: dict[str, Sequence[Any]] = {
-        name: [*map(attrgetter(place), trials)] for name, place in _OF_TRIAL.items()
+        name: [_value_at(trial, place) for trial in trials] for name, place in _PLACED.items()
     }
     columns["content_hash"] = [entry.content for entry in new]
     columns["series_id"] = [entry.ids.series for entry in new]
     columns["build_id"] = [entry.ids.build for entry in new]
-    for part, places in _OF_PARTS.items():
-        parts = [*map(attrgetter(part), trials)]
-        for name, place in places.items():
-            value_of = attrgetter(place)
-            columns[name] = [None if part is None else value_of(part) for part in parts]
     facts = [trial.compiler for trial in trials]
     columns["graph_breaks"] = [None if each is None else _total(each.graph_breaks) for each in facts]
     columns["recompiles"] = [None if each is None else _total(each.recompiles) for each in facts]
     columns["record_version"] = [*map(version_of, trials)]
     columns |= dict(zip(_LATENCY, zip(*map(_latency, new), strict=True), strict=True))
-    sides = [(trial.timing.side, trial.timing.control) if trial.timing else (None, None) for trial in trials]
-    for name, timed in zip(("unflushed_ns", "control_unflushed_ns"), zip(*sides, strict=True), strict=True):
-        columns[name] = [None if side is None else side.unflushed_ns for side in timed]
     for name in (*DEVICE_TIMES, *CONTROL_TIMES):
         columns[name] = [entry.percentiles_ns.get(name, _UNKNOWN)[1] for entry in new]
     return columns

@@ -12,21 +12,19 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from pydantic import create_model
 from sqlalchemy import JSON, BigInteger, Index, MetaData, Table
 from sqlmodel import Field
 
+from db.columns.column import Column, Kind
+from db.columns.trial import STORED
 from db.records.requests import RunStatus
 from db.records.trial import (
     CONTROL_TIMES,
     DEVICE_TIMES,
     CacheState,
-    FailureKind,
-    NumericsStatus,
-    SourceKind,
-    Status,
     StrategyKind,
     Task,
-    TimingMethod,
 )
 from db.tables.metadata import Row, Tallied, by_value
 from db.tables.people import API_TOKEN, NOTIFICATION, REGRESSION, SIGN_OFF, STORED_VIEW, TRIAGE_EVENT
@@ -144,76 +142,39 @@ class RunRow(Row, Tallied, table=True):
     status: RunStatus | None = Field(default=None, sa_type=by_value(RunStatus))
 
 
-class TrialRow(Row, table=True):
-    """One trial, narrow: identity, outcome and the figures that follow from it by plain arithmetic."""
+_REFERENCES = {"series_id": "series.series_id", "build_id": "build.build_id", "run_id": "run.run_id"}
+_TYPES: dict[Kind, type] = {
+    **{Kind.TEXT: str, Kind.MOMENT: datetime, Kind.INTEGER: int, Kind.FLOAT: float, Kind.FLAG: bool},
+}
 
-    __table_args__ = (
-        # With the build: which builds a case was measured with is answered from the index alone.
-        Index(None, "series_id", "started_at", "build_id"),
-        Index(None, "run_id", "series_id"),
-        Index(None, "build_id", "started_at"),
-        Index(None, "started_at"),
-        Index(None, "code_commit"),
-    )
 
-    trial_id: str = Field(primary_key=True)
-    content_hash: str
-    series_id: str = Field(foreign_key="series.series_id")
-    build_id: str = Field(foreign_key="build.build_id")
-    run_id: str = Field(foreign_key="run.run_id")
-    started_at: datetime
-    ended_at: datetime | None
-    suite: str | None
-    label: str | None
-    source_kind: SourceKind = Field(sa_type=by_value(SourceKind))
-    source_name: str
-    machine_name: str
-    device_uuid: str | None
-    build_label: str | None
-    status: Status = Field(sa_type=by_value(Status))
-    failure_kind: FailureKind | None = Field(sa_type=by_value(FailureKind))
-    failure_message: str | None
-    latency_ns: float | None
-    latency_p05_ns: float | None
-    latency_p95_ns: float | None
-    latency_p99_ns: float | None
-    samples: int | None = Field(sa_type=BigInteger)
-    control_latency_ns: float | None
-    control_samples: int | None = Field(sa_type=BigInteger)
-    time_to_first_result_ns: int | None = Field(sa_type=BigInteger)
-    first_call_ns: int | None = Field(sa_type=BigInteger)
-    until_steady_ns: int | None = Field(sa_type=BigInteger)
-    calls_until_steady: int | None = Field(sa_type=BigInteger)
-    process_tree_cpu_ns: int | None = Field(sa_type=BigInteger)
-    first_call_cpu_ns: int | None = Field(sa_type=BigInteger)
-    first_call_instructions: int | None = Field(sa_type=BigInteger)
-    peak_bytes: int | None = Field(sa_type=BigInteger)
-    peak_reserved_bytes: int | None = Field(sa_type=BigInteger)
-    peak_with_compile_bytes: int | None = Field(sa_type=BigInteger)
-    peak_rss_bytes: int | None = Field(sa_type=BigInteger)
-    control_peak_bytes: int | None = Field(sa_type=BigInteger)
-    graphs: int | None = Field(sa_type=BigInteger)
-    graph_breaks: int | None = Field(sa_type=BigInteger)
-    recompiles: int | None = Field(sa_type=BigInteger)
-    numerics_status: NumericsStatus | None = Field(sa_type=by_value(NumericsStatus))
-    suspect: bool | None
-    cpu_stall_fraction: float | None
-    record_version: int = Field(sa_type=BigInteger, sa_column_kwargs={"server_default": "1"})
-    timing_method: TimingMethod | None = Field(sa_type=by_value(TimingMethod))
-    control_timing_method: TimingMethod | None = Field(sa_type=by_value(TimingMethod))
-    device_ns: float | None
-    issue_ns: float | None
-    wall_sync_ns: float | None
-    wall_pipelined_ns: float | None
-    control_device_ns: float | None
-    control_issue_ns: float | None
-    control_wall_sync_ns: float | None
-    control_wall_pipelined_ns: float | None
-    unflushed_ns: float | None
-    control_unflushed_ns: float | None
-    code_commit: str | None
-    code_dirty: bool | None
-    code_hash: str | None
+def _field(column: Column) -> tuple[Any, Any]:
+    """Type and field of a column of the table `trial`."""
+    kind = column.choices or _TYPES[column.kind]
+    options: dict[str, Any] = {}
+    if column.choices is not None:
+        options["sa_type"] = by_value(column.choices)
+    elif column.kind is Kind.INTEGER:
+        options["sa_type"] = BigInteger
+    if column.column in _REFERENCES:
+        options["foreign_key"] = _REFERENCES[column.column]
+    if column.column == "trial_id":
+        options["primary_key"] = True
+    if column.column == "record_version":
+        # Rows of the first schema have none.
+        options["sa_column_kwargs"] = {"server_default": "1"}
+    return (kind if column.required else kind | None), Field(**options)
+
+
+_OF_TRIAL: dict[str, Any] = {each.at: _field(each) for each in STORED}
+TrialRow = create_model(
+    "TrialRow",
+    __base__=Row,
+    __module__=__name__,
+    __doc__="One trial, narrow: identity, outcome and figures by plain arithmetic, as `db.columns` has them.",
+    __cls_kwargs__={"table": True},
+    **_OF_TRIAL,
+)
 
 
 class TrialDetailRow(Row, table=True):
@@ -295,6 +256,12 @@ STRATEGY: Table = METADATA.tables["strategy"]
 SERIES: Table = METADATA.tables["series"]
 RUN: Table = METADATA.tables["run"]
 TRIAL: Table = METADATA.tables["trial"]
+# With the build: which builds a case was measured with is answered from the index alone.
+Index(None, TRIAL.c.series_id, TRIAL.c.started_at, TRIAL.c.build_id)
+Index(None, TRIAL.c.run_id, TRIAL.c.series_id)
+Index(None, TRIAL.c.build_id, TRIAL.c.started_at)
+Index(None, TRIAL.c.started_at)
+Index(None, TRIAL.c.code_commit)
 TRIAL_DETAIL: Table = METADATA.tables["trial_detail"]
 TRIAL_SAMPLES: Table = METADATA.tables["trial_samples"]
 LATEST: Table = METADATA.tables["latest"]

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from db.columns.case import CASE_KEYS
 from db.metrics.break_even_rows import break_even_rows
-from db.metrics.case_columns import CASE_KEYS
 from db.metrics.case_modes import GROUP_KEYS
 from db.metrics.cases import summarize_cases
 from tests.db.metrics.frames import trial, trials_frame

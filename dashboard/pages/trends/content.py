@@ -31,7 +31,8 @@ from dashboard.read.snapshots import Snapshot, cached
 from dashboard.render import theme
 from dashboard.render.published_lines import PUBLISHED_COLUMNS, PUBLISHED_TITLE, published_lines
 from db import units
-from db.columns.metrics import HISTORY_METRICS, METRICS, MetricEntry
+from db.columns import column as columns
+from db.columns.metrics import HISTORY_METRICS, METRICS
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import VerdictError
 from db.judge.results import Comparison
@@ -248,7 +249,7 @@ def _newest(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def _case_rows(
-    points: pd.DataFrame, figure: MetricEntry, floors: Sequence[NoiseFloor]
+    points: pd.DataFrame, figure: columns.Column, floors: Sequence[NoiseFloor]
 ) -> tuple[pd.DataFrame, float]:
     """A row per case, and how far from 1 the drawing of their histories reaches."""
     columns = ["workload_label", "strategy", "run_id", "last_started_at", *NO_FACTS, figure.column]
@@ -269,7 +270,7 @@ def _case_rows(
 
 
 def _case_cells(
-    known: Sequence[dict[str, Any]], figure: MetricEntry, floors: Sequence[NoiseFloor]
+    known: Sequence[dict[str, Any]], figure: columns.Column, floors: Sequence[NoiseFloor]
 ) -> dict[str, Any]:
     """The cells of a case whose points with a value are `known`; `last` is the moment of the value that is
     shown as the newest, whatever was measured after it: on an axis of versions it is that of the highest.

@@ -15,41 +15,21 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, BinaryIO
 
+from db.columns.column import Holder, Kind
+from db.columns.trial import TRIAL
 from db.interchange.write.csv_cells import harmless
 from db.queries.records import Stack
 from db.queries.trial_export import TrialBatch
+from db.records.identity import code_name
 from db.records.samples import percentile_ns
-from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, Summary, Trial
+from db.records.trial import Summary, Trial
 
-_TEXT = (
-    "trial_id", "run_id", "suite", "label", "source_kind", "source_name", "machine_id", "machine", "device",
-    "device_name", "build_id", "build_label", "torch", "torch_variant", "cuda", "driver", "triton", "cudnn",
-    "python", "os", "settings", "workload_id", "workload", "workload_version", "task", "shape", "dtype",
-    "item", "strategy_id", "strategy", "strategy_kind", "cache", "scope", "series_id", "status",
-    "failure_kind", "failure_message", "numerics_status", "metrics",
-    "timing_method", "control_timing_method", "code_commit", "code_hash",
-)  # fmt: skip
-_MOMENTS = ("started_at", "ended_at")
-_INTEGERS = (
-    "threads", "batch_size", "samples", "control_samples", "time_to_first_result_ns", "first_call_ns",
-    "until_steady_ns", "calls_until_steady", "process_tree_cpu_ns", "first_call_cpu_ns",
-    "first_call_instructions", "peak_bytes", "peak_reserved_bytes",
-    "peak_with_compile_bytes", "peak_rss_bytes", "control_peak_bytes", "graphs", "graph_breaks", "recompiles",
-    "record_version",
-)  # fmt: skip
-_FLOATS = (
-    "items_per_iteration", "latency_ns", "latency_p05_ns", "latency_p95_ns", "latency_p99_ns",
-    "control_latency_ns", "trial_compile_cost_ns", "speedup", "throughput_per_s", "cpu_stall_fraction",
-    *DEVICE_TIMES, *CONTROL_TIMES,
-)  # fmt: skip
-KINDS: dict[str, str] = {
-    **dict.fromkeys(_TEXT, "text"),
-    **dict.fromkeys(_MOMENTS, "moment"),
-    **dict.fromkeys(_INTEGERS, "integer"),
-    **dict.fromkeys(_FLOATS, "float"),
-    "suspect": "flag",
-    "code_dirty": "flag",
-}
+# JSON is written as text.
+_ORDER = (Kind.TEXT, Kind.MOMENT, Kind.INTEGER, Kind.FLOAT, Kind.FLAG)
+_EXPORTED = [each for each in TRIAL if each.in_exports]
+_KINDS = {each.column: Kind.TEXT if each.kind is Kind.JSON else each.kind for each in _EXPORTED}
+KINDS: dict[str, Kind] = dict(sorted(_KINDS.items(), key=lambda named: _ORDER.index(named[1])))
+"""Name -> kind of every column, in order."""
 Column = Sequence[Any]
 
 
@@ -69,20 +49,25 @@ class FlatColumns:
             **{name: [each[name] for each in shared] for name in shared[0]},
             **figures(batch),
             "machine": batch.columns["machine_name"],
+            "code": [
+                code_name(*of_trial)
+                for of_trial in zip(
+                    *(batch.columns[name] for name in ("code_commit", "code_dirty", "code_hash")), strict=True
+                )
+            ],
             "metrics": [_metrics(summary) for summary in batch.summaries],
         }
         return {name: known[name] for name in KINDS}
 
 
+_SHARED = (Holder.MACHINE, Holder.BUILD, Holder.WORKLOAD, Holder.STRATEGY)
 _OF_STACK = {
-    **{name: name for name in ("machine_id", "workload_id", "strategy_id")},
-    **{name: f"machine.{name}" for name in ("device", "device_name", "threads")},
-    **{name: f"build.{name}" for name in ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn")},
-    **{name: f"build.{name}" for name in ("python", "os")},
-    **{"workload": "workload.name", "workload_version": "workload.version", "task": "workload.task.value"},
-    **{name: f"workload.{name}" for name in ("batch_size", "dtype", "items_per_iteration", "item")},
-    **{"strategy": "strategy.name", "strategy_kind": "strategy.kind.value"},
-    **{"cache": "strategy.cache.value", "scope": "strategy.scope"},
+    **{each.column: each.column for each in TRIAL if each.holder is Holder.SERIES},
+    **{
+        each.column: f"{each.holder}.{each.at}{'.value' if each.choices else ''}"
+        for each in TRIAL
+        if each.holder in _SHARED and each.kind is not Kind.JSON
+    },
 }
 
 
@@ -175,13 +160,13 @@ def _write(output: BinaryIO, rows: Iterable[Iterable[object]]) -> None:
     output.write(text.getvalue().encode())
 
 
-def _cells(kind: str, column: Column) -> Column:
+def _cells(kind: Kind, column: Column) -> Column:
     match kind:
-        case "moment":
+        case Kind.MOMENT:
             return [
                 None if moment is None else moment.isoformat().replace("+00:00", "Z") for moment in column
             ]
-        case "text":
+        case Kind.TEXT:
             return [None if text is None else _text(text) for text in column]
     return column
 

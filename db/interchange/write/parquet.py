@@ -8,17 +8,18 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from db.columns.column import Kind
 from db.interchange.write.flat import KINDS, Column, FlatColumns
 from db.queries.trial_export import TrialBatch
 from db.tables.trials import SAMPLE_KINDS
 
 ROWS_PER_GROUP = 2_000
-_TYPES: dict[str, Any] = {
-    "text": pa.string(),
-    "moment": pa.timestamp("us", tz="UTC"),
-    "integer": pa.int64(),
-    "float": pa.float64(),
-    "flag": pa.bool_(),
+_TYPES: dict[Kind, Any] = {
+    Kind.TEXT: pa.string(),
+    Kind.MOMENT: pa.timestamp("us", tz="UTC"),
+    Kind.INTEGER: pa.int64(),
+    Kind.FLOAT: pa.float64(),
+    Kind.FLAG: pa.bool_(),
 }
 SCHEMA = pa.schema(
     [
@@ -48,7 +49,8 @@ def _table(columns: dict[str, Column], batch: TrialBatch) -> pa.Table:
     # A latency that a summary tells is a whole number.
     filled = [
         pa.array(
-            column if kind != "float" else [None if v is None else float(v) for v in column], _TYPES[kind]
+            [None if v is None else float(v) for v in column] if kind is Kind.FLOAT else column,
+            _TYPES[kind],
         )
         for column, kind in zip(columns.values(), KINDS.values(), strict=True)
     ]

@@ -21,6 +21,7 @@ from db.interchange.write.flat import KINDS
 from db.interchange.write.markdown_cells import escaped_text
 from db.interchange.write.parquet import ROWS_PER_GROUP, SCHEMA
 from db.records.fields import INT64_MAX
+from db.records.identity import code_name
 from db.records.ids import (
     build_identity,
     machine_identity,
@@ -78,6 +79,9 @@ def figures(trial: Trial) -> dict[str, Any]:
         "numerics_status": numerics.status.value if numerics else None,
         "suspect": trial.device_state.suspect if trial.device_state else None,
         "cpu_stall_fraction": trial.host_state.cpu_stall_fraction if trial.host_state else None,
+        "code": code_name(trial.code.commit, trial.code.dirty, trial.code.source_hash)
+        if trial.code
+        else None,
         "code_commit": trial.code.commit if trial.code else None,
         "code_dirty": trial.code.dirty if trial.code else None,
         "code_hash": trial.code.source_hash if trial.code else None,
@@ -122,6 +126,10 @@ def _timing(trial: Trial, latency: dict[str, Any]) -> dict[str, Any]:
         "record_version": int(trial.schema_[-1]),
         "timing_method": methods[0],
         "control_timing_method": methods[1],
+        "unflushed_ns": trial.timing.side.unflushed_ns if trial.timing else None,
+        "control_unflushed_ns": trial.timing.control.unflushed_ns
+        if trial.timing and trial.timing.control
+        else None,
         **{
             name: percentile_ns(sorted(getattr(trial, name)), 0.5)
             for name in (*times, *(f"control_{name}" for name in times))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pandas import DataFrame
 
-from db.metrics.case_columns import CASE_KEYS
+from db.columns.case import CASE_KEYS
 from db.metrics.cases import summarize_cases
 from db.metrics.controls import Control, with_same_run
 from db.metrics.eligibility import positive

@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from db.columns.case import CASE_COLUMNS
 from db.engine.session import open_database
-from db.metrics.case_columns import CASE_COLUMNS
 from db.metrics.case_modes import choose_modes
 from db.metrics.cases import summarize_cases
 from db.metrics.trend import POINT_COLUMNS, series_points

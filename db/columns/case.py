@@ -1,0 +1,177 @@
+"""The columns of a frame of cases: what every page, table and command reads.
+
+A case has the labels of its newest trial, what `TRIAL` sums up over its trials, and what follows from several
+of them. `summary_columns` of `db.metrics.cases` computes them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from db import units
+from db.columns.column import Column, Holder, Kind, Summary, Threshold
+from db.columns.trial import LABELS, TRIAL
+from db.units import duration, ratio
+
+MIXED = "mixed"  # the status of a case of which some trials failed
+CASE_KEYS = ["machine_id", "build_id", "workload_id", "strategy_id"]
+
+_text = partial(Column, kind=Kind.TEXT, holder=Holder.NONE)
+_integer = partial(Column, kind=Kind.INTEGER, holder=Holder.NONE)
+_float = partial(Column, kind=Kind.FLOAT, holder=Holder.NONE)
+_speedup = partial(
+    _float,
+    unit="x",
+    write=ratio,
+    higher_is_better=True,
+    axis=(1, "x over eager"),
+    banded=True,
+    eager_too=False,
+    on_every_device=False,
+)
+_OF_TRIALS = {each.column: each for each in TRIAL}
+
+
+def _summed_up(*columns: str) -> list[Column]:
+    """The columns of those names that trials have too."""
+    return [_OF_TRIALS[column] for column in columns]
+
+
+CASE: tuple[Column, ...] = (
+    *_summed_up(*CASE_KEYS),
+    *_summed_up(*LABELS),
+    _text(column="status", definition="ok: no trial failed; failed: every trial did; mixed"),
+    _integer(column="trials"),
+    _integer(column="failed_trials"),
+    _integer(column="suspect_trials"),
+    _integer(
+        column="counted_trials", definition="Those behind latency: passed, not suspect, with a latency."
+    ),
+    _text(column="failure_kind", definition="The most frequent one."),
+    *_summed_up("latency_ns"),
+    _float(column="latency_low_ns"),
+    _float(column="latency_high_ns"),
+    _float(
+        column="control_latency_ns",
+        definition="Speedup times latency: the eager that the speedup is taken against.",
+    ),
+    _text(column="control", definition="in_process, same_run (eager trials of the same run), none"),
+    *_summed_up("speedup"),
+    _float(column="speedup_low"),
+    _float(column="speedup_high"),
+    _text(column="timing_method", definition="host, gated, cupti, ungated; missing where not known"),
+    _text(
+        column="bound",
+        definition="host: pipelined wall time exceeds device time by over 10 %; device; missing: unknown",
+    ),
+    *_summed_up("device_ns", "issue_ns", "wall_sync_ns", "wall_pipelined_ns"),
+    *_summed_up("control_device_ns", "control_issue_ns", "control_wall_sync_ns", "control_wall_pipelined_ns"),
+    _speedup(
+        column="device_speedup",
+        definition="Eager device time over compiled device time.",
+        key="device_speedup",
+        name="Device speedup",
+        threshold=Threshold.FINE,
+        judged=True,
+    ),
+    _speedup(
+        column="issue_speedup",
+        definition="Eager issue time over compiled issue time.",
+        key="issue_speedup",
+        name="Issue speedup",
+        threshold=Threshold.COARSE,
+    ),
+    _speedup(
+        column="wall_sync_speedup",
+        definition="Eager over compiled synchronised wall time.",
+        key="wall_sync_speedup",
+        name="Wall speedup (synchronised)",
+        threshold=Threshold.FINE,
+    ),
+    _speedup(
+        column="wall_pipelined_speedup",
+        definition="Eager over compiled pipelined wall time.",
+        key="wall_pipelined_speedup",
+        name="Wall speedup (pipelined)",
+        threshold=Threshold.FINE,
+    ),
+    _text(
+        column="interval_method",
+        definition="Of speedup: bootstrap, student_t, reference (eager is 1 by definition), none.",
+    ),
+    _float(
+        column="compile_cost_ns",
+        definition="Calls until steady, minus as many steady calls.",
+        key="compile_cost",
+        name="Compile cost",
+        unit="ns",
+        write=duration,
+        axis=(1e9, "s"),
+        banded=True,
+        interval=("compile_cost_low_ns", "compile_cost_high_ns"),
+        eager_too=False,
+        threshold=Threshold.COARSE,
+        judged=True,
+    ),
+    _float(column="compile_cost_low_ns"),
+    _float(column="compile_cost_high_ns"),
+    _text(column="break_even", definition="steps, never, unknown"),
+    _text(column="break_even_reason", definition="Why never or unknown."),
+    _integer(
+        column="break_even_steps",
+        definition="Steps after which compiling has paid for itself; never, where compiled is not faster.",
+        key="break_even",
+        name="Break-even",
+        unit="steps",
+        write=units.steps,
+        axis=(1, "steps"),
+        ends=("break_even_low", "break_even_high"),
+        interval=("break_even_low", "break_even_high"),
+        eager_too=False,
+        threshold=Threshold.COARSE,
+        judged=True,
+    ),
+    _text(
+        column="break_even_interval",
+        definition="bounded; open: the upper end is never; never: both ends; none",
+    ),
+    _integer(column="break_even_low"),
+    _integer(column="break_even_high"),
+    _float(column="break_even_time_ns", definition="Run time at break-even, compile cost included."),
+    *(each for each in TRIAL if each.summary is Summary.MEDIAN),
+    *_summed_up("throughput_per_s", "peak_bytes", "control_peak_bytes"),
+    _float(
+        column="memory_ratio",
+        definition="Eager peak over compiled peak; above 1 needs less.",
+        key="memory_ratio",
+        name="Memory ratio",
+        unit="x",
+        write=ratio,
+        higher_is_better=True,
+    ),
+    *(each for each in TRIAL if each.summary is Summary.LARGEST),
+    _text(column="numerics_status", definition="The worst of all trials."),
+    Column(
+        column="nothing_compiled",
+        kind=Kind.FLAG,
+        definition="Compiled, and the compiler took no graph.",
+        holder=Holder.NONE,
+        required=True,
+    ),
+    Column(column="last_started_at", kind=Kind.MOMENT, holder=Holder.NONE),
+)
+
+_DTYPES = {
+    **{Kind.TEXT: "str", Kind.MOMENT: "datetime64[us, UTC]", Kind.INTEGER: "Int64", Kind.FLOAT: "Float64"},
+    **{Kind.FLAG: "bool", Kind.JSON: "object"},
+}
+
+
+def _dtype(column: Column) -> str:
+    # A median of two trials may lie between two whole numbers.
+    is_median = column.summary in (Summary.MEDIAN, Summary.PASSED)
+    return "Float64" if is_median else _DTYPES[column.kind]
+
+
+CASE_COLUMNS: dict[str, str] = {each.column: _dtype(each) for each in CASE}
+"""Name -> pandas dtype."""
