@@ -71,7 +71,7 @@ def _bootstrap(present: Present, low: Floats, high: Floats, seed: int, resamples
 
 def _t_quantile(df: Ints) -> Floats:
     """The quantile of Student's t that half of an interval of `LEVEL` reaches to."""
-    quantile: Floats = special.stdtrit(df.astype(np.float64), (1 + LEVEL) / 2)
+    quantile: Floats = np.asarray(special.stdtrit(df, (1 + LEVEL) / 2), dtype=np.float64)
     return quantile
 
 

@@ -30,7 +30,16 @@ from db.records.ids import (
     workload_identity,
 )
 from db.records.samples import percentile_ns
-from db.records.trial import ColdStart, CompilerEvent, CompilerFacts, Memory, SourceKind, Summary, Trial
+from db.records.trial import (
+    ColdStart,
+    CompilerEvent,
+    CompilerFacts,
+    Memory,
+    SourceKind,
+    Summary,
+    TimingSide,
+    Trial,
+)
 from db.tables.trials import SAMPLE_KINDS
 
 
@@ -79,9 +88,7 @@ def figures(trial: Trial) -> dict[str, Any]:
         "numerics_status": numerics.status.value if numerics else None,
         "suspect": trial.device_state.suspect if trial.device_state else None,
         "cpu_stall_fraction": trial.host_state.cpu_stall_fraction if trial.host_state else None,
-        "code": code_name(trial.code.commit, trial.code.dirty, trial.code.source_hash)
-        if trial.code
-        else None,
+        "code": code_name(*_code(trial)),
         "code_commit": trial.code.commit if trial.code else None,
         "code_dirty": trial.code.dirty if trial.code else None,
         "code_hash": trial.code.source_hash if trial.code else None,
@@ -126,15 +133,21 @@ def _timing(trial: Trial, latency: dict[str, Any]) -> dict[str, Any]:
         "record_version": int(trial.schema_[-1]),
         "timing_method": methods[0],
         "control_timing_method": methods[1],
-        "unflushed_ns": trial.timing.side.unflushed_ns if trial.timing else None,
-        "control_unflushed_ns": trial.timing.control.unflushed_ns
-        if trial.timing and trial.timing.control
-        else None,
+        "unflushed_ns": _unflushed(trial.timing.side if trial.timing else None),
+        "control_unflushed_ns": _unflushed(trial.timing.control if trial.timing else None),
         **{
             name: percentile_ns(sorted(getattr(trial, name)), 0.5)
             for name in (*times, *(f"control_{name}" for name in times))
         },
     }
+
+
+def _code(trial: Trial) -> tuple[str | None, bool | None, str | None]:
+    return (trial.code.commit, trial.code.dirty, trial.code.source_hash) if trial.code else (None, None, None)
+
+
+def _unflushed(side: TimingSide | None) -> float | None:
+    return None if side is None or side.unflushed_ns is None else float(side.unflushed_ns)
 
 
 def _cost(trial: Trial, latency_ns: float | None) -> dict[str, Any]:
