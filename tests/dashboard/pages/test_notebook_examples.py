@@ -55,8 +55,8 @@ def test_over_http(demo_url: str, tmp_path: Path) -> None:
         printed = run(OVER_HTTP, tmp_path, COMPILEWATCH_API=running.origin)
         history = run(OF_THE_API, tmp_path, running.origin)
     # The median of the five trials' medians, read off the recorded file: 1.560295 ms.
-    assert re.search(r"^ +encoder +default +1\.56\d*$", printed, re.MULTILINE)
-    assert re.search(r"^2\.9\.1 +encoder +default +1\.56\d*$", history, re.MULTILINE)
+    for shown in (printed, history):
+        assert re.search(r"^ +encoder +default +1\.56\d*$", shown, re.MULTILINE)
     assert re.search(r"matched|compared|cases", printed)
 
 
