@@ -25,7 +25,7 @@ from dashboard.api.parameters import (
 )
 from dashboard.api.representation import entity_tag, tagged, unchanged
 from dashboard.read.database import read_version, reader
-from dashboard.render import theme
+from dashboard.text import theme
 from db import units
 from db.engine.session import Database
 from db.errors import NotFoundError

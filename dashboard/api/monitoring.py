@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from dashboard.api.representation import rows_of
 from dashboard.read.database import read_version, reader
+from dashboard.text.rows import rows_of
 from db import __version__
 from db.engine.session import Database
 from db.errors import DatabaseError

@@ -14,7 +14,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from dashboard.api.errors import SEE_DOCUMENT, ParameterError
+from dashboard.http.errors import SEE_DOCUMENT, ParameterError
 from dashboard.links.resolution import Names, the_one, why_unknown
 from dashboard.links.selectors import ALL, quoted
 from db.engine.session import Database

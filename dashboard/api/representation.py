@@ -6,10 +6,8 @@ import csv
 import hashlib
 import io
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import pandas as pd
@@ -47,23 +45,6 @@ def made_answer(answer: Answer, media: str) -> MadeAnswer:
     """`answer` as `media`, `JSON` or `CSV`."""
     body = as_csv(answer.columns, answer.rows) if media == CSV else as_json(answer.document)
     return body, answer.next_cursor
-
-
-def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of `frame` as JSON values: what is missing is null, times are RFC 3339 in UTC."""
-    return [{str(name): plain(value) for name, value in row.items()} for row in frame.to_dict("records")]
-
-
-def plain(value: Any) -> Any:
-    """One value of a frame as JSON."""
-    if value is None or isinstance(value, dict | list | str | bool):
-        return value
-    if isinstance(value, datetime):
-        return None if pd.isna(value) else value.isoformat().replace("+00:00", "Z")
-    if pd.isna(value):
-        return None
-    number = value.item() if hasattr(value, "item") else value
-    return None if isinstance(number, float) and not math.isfinite(number) else number
 
 
 def row_schema(frame: pd.DataFrame) -> dict[str, Any]:

@@ -19,10 +19,8 @@ from starlette.types import ASGIApp
 from dashboard.api import openapi
 from dashboard.api.badge import badge
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
-from dashboard.api.errors import defect, error_of_compilewatch, error_of_starlette
 from dashboard.api.monitoring import health, metrics
 from dashboard.api.parameters import query_of, read_all, with_ids
-from dashboard.api.rate_limit import RateLimit
 from dashboard.api.representation import (
     JSON,
     MadeAnswer,
@@ -33,6 +31,8 @@ from dashboard.api.representation import (
     tagged,
     unchanged,
 )
+from dashboard.http.errors import defect, error_of_compilewatch, error_of_starlette
+from dashboard.http.rate_limit import RateLimit
 from dashboard.read.database import database_url, read_version, reader
 from db.errors import CompilewatchError
 

@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from dashboard.render import theme
+from dashboard.text import theme
 
 Spec = dict[str, Any]
 HEIGHT = 360
@@ -31,7 +31,7 @@ def data(name: str) -> alt.NamedData:
 
 
 def _by_strategy(strategies: tuple[str, ...], aspect: str, *, legend: bool = True) -> dict[str, Any]:
-    """The encoding of strategies by an `aspect` of their looks (`dashboard.render.theme`)."""
+    """The encoding of strategies by an `aspect` of their looks (`dashboard.text.theme`)."""
     looks = theme.looks(strategies)
     return {
         "shorthand": "strategy:N",

@@ -53,23 +53,31 @@ class Page(StrEnum):
 class PageEntry(NamedTuple):
     """What a page is called, its icon in the menu, and the question that it answers.
 
-    `picture` is the key of the chart in previews of its links.
+    `picture` is the key of the chart in previews of its links. By default a page shows the newest machine and
+    its newest build; `all_machines` and `all_builds` say that it shows them all. `filtered` is whether the
+    filters of the sidebar mean anything to it.
     """
 
     title: str
     icon: str
     question: str
     picture: str = ""
+    all_machines: bool = False
+    all_builds: bool = False
+    filtered: bool = True
 
 
 PAGES: dict[Page, PageEntry] = {
     Page.OVERVIEW: PageEntry("Overview", ":material/dashboard:", "Is all well?", "overview-speedups"),
-    Page.TRENDS: PageEntry("Trends", ":material/show_chart:", "What changed, and with which build?", "trend"),
+    Page.TRENDS: PageEntry(
+        "Trends", ":material/show_chart:", "What changed, and with which build?", "trend", all_builds=True
+    ),
     Page.UPGRADE: PageEntry(
         "Upgrade",
         ":material/compare_arrows:",
         "What does another build change, and is it real?",
         "upgrade-forest",
+        all_builds=True,
     ),
     Page.MODES: PageEntry("Modes", ":material/grid_on:", "Which strategy for which workload?", "modes-map"),
     Page.BREAK_EVEN: PageEntry(
@@ -81,15 +89,26 @@ PAGES: dict[Page, PageEntry] = {
     Page.COLD_START: PageEntry(
         "Cold start", ":material/ac_unit:", "Where does the first call spend its time?", "cold-start-bars"
     ),
-    Page.REGRESSIONS: PageEntry("Regressions", ":material/inbox:", "What got worse, and who owns it?"),
-    Page.TRIAL: PageEntry("Trial", ":material/biotech:", "What exactly happened in one process?"),
-    Page.RUNS: PageEntry(
-        "Runs", ":material/play_circle:", "What runs now, what comes next, and on which machines?"
+    Page.REGRESSIONS: PageEntry(
+        "Regressions", ":material/inbox:", "What got worse, and who owns it?", all_machines=True
     ),
-    Page.REPORTS: PageEntry("Reports", ":material/description:", "Frozen reports."),
-    Page.GUIDE: PageEntry("Guide", ":material/menu_book:", "What do the words and numbers mean?"),
+    Page.TRIAL: PageEntry(
+        "Trial", ":material/biotech:", "What exactly happened in one process?", all_builds=True
+    ),
+    Page.RUNS: PageEntry(
+        "Runs",
+        ":material/play_circle:",
+        "What runs now, what comes next, and on which machines?",
+        all_machines=True,
+    ),
+    Page.REPORTS: PageEntry(
+        "Reports", ":material/description:", "Frozen reports.", all_machines=True, filtered=False
+    ),
+    Page.GUIDE: PageEntry(
+        "Guide", ":material/menu_book:", "What do the words and numbers mean?", filtered=False
+    ),
 }
-"""`VIEWS` of `dashboard.server.app` draws each page, `dashboard.pages.contents` has what each shows."""
+"""`dashboard.pages.registry` has what each shows and what draws it."""
 
 
 def verdict_metric(link: Link) -> Metric:
@@ -108,7 +127,7 @@ AXES = ("auto", "time", "torch")
 SCALES = ("linear", "log")
 GOALS = ("latency", "steps", "memory")
 
-_EVERYWHERE = frozenset(Page) - {Page.GUIDE, Page.REPORTS}
+_EVERYWHERE = frozenset(page for page, entry in PAGES.items() if entry.filtered)
 _TRENDS = frozenset({Page.TRENDS})
 _UPGRADE = frozenset({Page.UPGRADE})
 _REGRESSIONS = frozenset({Page.REGRESSIONS})
@@ -151,7 +170,7 @@ SELECTORS: dict[str, tuple[Selector, frozenset[Page]]] = {
 DATA_VERSION = "data"
 _DATA_VERSION = DataVersion()
 STORED_VIEW = "view"
-"""Stands for a whole link that the database keeps under an id; `dashboard.links.stored_views` opens it."""
+"""Stands for a whole link that the database keeps under an id; `dashboard.write.stored_views` opens it."""
 NOT_FOUND = "not_found"
 GLOBAL_KEYS = ("machine", "build", "suite", "task", "workload")
 

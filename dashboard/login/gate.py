@@ -16,12 +16,12 @@ from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dashboard.api.errors import error_response
-from dashboard.api.rate_limit import Buckets, client_of, too_many
+from dashboard.document.page import message
+from dashboard.http.errors import error_response
+from dashboard.http.rate_limit import Buckets, client_of, too_many
 from dashboard.login.access import AccessError, Person
 from dashboard.login.people import comes_from, person_of_proxy, reader_of
 from dashboard.login.sessions import Sessions
-from dashboard.reports.page import message
 from db.errors import CompilewatchError
 from db.records.access import PREFIX, SignIn, Token
 from db.records.access import Scope as TokenScope

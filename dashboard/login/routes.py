@@ -12,13 +12,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from dashboard.api.rate_limit import RateLimit
+from dashboard.document.page import document, message
+from dashboard.http.rate_limit import RateLimit
 from dashboard.login.access import AccessError
 from dashboard.login.gate import People
 from dashboard.login.oidc import CALLBACK, Provider
 from dashboard.login.people import person_of_claims
 from dashboard.login.sessions import Sessions
-from dashboard.reports.page import document, message
 from db.records.access import SignIn
 
 _LOG = logging.getLogger("compilewatch.dashboard")

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from dashboard.read.shaping import build_names
-from dashboard.render import theme
+from dashboard.text import theme
 from db import units
 from db.metrics.groups import row_dicts
 from db.queries.facets import version_order

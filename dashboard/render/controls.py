@@ -17,7 +17,7 @@ import streamlit as st
 from dashboard.links import links
 from dashboard.links.links import SELECTORS, Link, Page
 from dashboard.links.selectors import Whole
-from dashboard.render.foreign_text import escaped, shortened
+from dashboard.text.foreign_text import escaped, shortened
 
 _LINK = "link"
 _PAGES = "pages"

@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.render import exporting
-from dashboard.render.foreign_text import escaped, readable_frame
+from dashboard.text.foreign_text import escaped, readable_frame
 from db import units
 
 # Frames in the form in which they are sent to browsers, made once for each that is shown again and again.

@@ -16,10 +16,10 @@ from typing import Any
 
 import pandas as pd
 
+from dashboard.document import svg
 from dashboard.links import links
 from dashboard.links.links import Link
-from dashboard.pages.parts import Chart, Table
-from dashboard.reports import svg
+from dashboard.parts.parts import Chart, Table
 from db import units
 from db.interchange.write.csv_cells import harmless
 from db.interchange.write.markdown_cells import escaped_text

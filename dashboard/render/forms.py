@@ -8,7 +8,7 @@ import streamlit as st
 from pydantic import ValidationError
 
 from dashboard.login.access import person_here
-from dashboard.render.foreign_text import escaped
+from dashboard.text.foreign_text import escaped
 from db.errors import CompilewatchError
 
 # What came of a write, said once at the top of the next drawing.

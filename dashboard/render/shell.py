@@ -12,14 +12,14 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.links import links
 from dashboard.links.links import PAGES, Link, Page
-from dashboard.links.requested import ALL_MACHINES
 from dashboard.login.access import person_here, sign_out_path
 from dashboard.read.choices import Choices
 from dashboard.read.data import filters_of, newest_build, read_choices_on, read_strategies, read_ungated
 from dashboard.read.database import reader
 from dashboard.read.snapshots import Snapshot, drawn_version
-from dashboard.render import controls, theme
-from dashboard.render.foreign_text import escaped
+from dashboard.render import controls
+from dashboard.text import theme
+from dashboard.text.foreign_text import escaped
 from db import units
 from db.engine.session import Database
 from db.errors import CompilewatchError
@@ -28,11 +28,6 @@ from db.queries.reports import reports_revision
 from db.records.marks import UNGATED_MEANS
 from db.records.strategies import EAGER
 from db.records.trial import CacheState, Task
-
-# Pages whose default is every build rather than the newest one.
-ALL_BUILDS = frozenset({Page.TRENDS, Page.UPGRADE, Page.TRIAL})
-# Pages that the filters of the sidebar mean nothing to.
-WITHOUT_FILTERS = frozenset({Page.REPORTS, Page.GUIDE})
 
 _CACHES = [str(state) for state in CacheState if state is not CacheState.NONE]
 
@@ -62,15 +57,15 @@ def navigation(pages: Mapping[Page, st.Page], link: Link) -> None:
 
 def filters(view: View) -> None:
     """The global filters of the sidebar."""
-    if view.empty or view.link.page in WITHOUT_FILTERS:
+    if view.empty or not PAGES[view.link.page].filtered:
         return
     choices = view.choices
     newest_machine = choices.machine_names.get(choices.newest_machine or "", "none")
     newest_build = choices.builds.get(view.newest_build or "", "none")
-    no_build = "All builds" if view.link.page in ALL_BUILDS else f"Newest: {newest_build}"
+    no_build = "All builds" if PAGES[view.link.page].all_builds else f"Newest: {newest_build}"
     offered = [*choices.offered_builds, *filter(None, [view.requested.build])]
     newest_first = {key: choices.builds[key] for key in reversed(list(dict.fromkeys(offered)))}
-    no_machine = "All machines" if view.link.page in ALL_MACHINES else f"Newest: {newest_machine}"
+    no_machine = "All machines" if PAGES[view.link.page].all_machines else f"Newest: {newest_machine}"
     keys = links.keys_of(view.link.page)
     controls.one_of("machine", "Machine", {"": no_machine, **choices.machines})
     whole_name = choices.machines.get(view.link.machine or "")
@@ -97,7 +92,7 @@ def header(view: View, problems: tuple[str, ...]) -> DeltaGenerator:
         st.title(PAGES[page].title, anchor=False, width="content")
         place = st.container(width="content")
     st.caption(f"{PAGES[page].question} {_freshness(view)}")
-    of_filters = not view.empty and page not in WITHOUT_FILTERS and not view.link.trial
+    of_filters = not view.empty and PAGES[page].filtered and not view.link.trial
     if of_filters and read_ungated(view.snapshot, filters_of(view.link)):
         st.caption(UNGATED_MEANS)
     if problems:
@@ -111,6 +106,13 @@ def header(view: View, problems: tuple[str, ...]) -> DeltaGenerator:
             f"the data is now at version {view.snapshot.version}, so numbers may differ."
         )
     return place
+
+
+def base_url(page: Page) -> str:
+    """Scheme, host and base path under which the reader sees the dashboard."""
+    url = st.context.url or ""
+    path = f"/{page.value}"
+    return url.rstrip("/").removesuffix(path) if page.value else url.rstrip("/")
 
 
 def trouble(error: CompilewatchError) -> None:
@@ -160,11 +162,11 @@ def say_focus(requested: Link, shown: Link) -> None:
 
 def resolved_view(link: Link, snapshot: Snapshot, choices: Choices) -> View:
     """The view that `link` asks for, its machine and, where a page shows one build, that build resolved."""
-    if choices.newest_machine is None or link.page in ALL_MACHINES | {Page.GUIDE}:
+    if choices.newest_machine is None or PAGES[link.page].all_machines or link.page is Page.GUIDE:
         return View(link, link, None, snapshot, choices)
     resolved = replace(link, machine=link.machine or choices.newest_machine)
     choices = read_choices_on(snapshot, resolved.machine)
-    if link.page in ALL_BUILDS:
+    if PAGES[link.page].all_builds:
         return View(link, resolved, None, snapshot, choices)
     newest = newest_build(snapshot, filters_of(replace(resolved, build=None)))
     return View(link, replace(resolved, build=link.build or newest), newest, snapshot, choices)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import streamlit as st
 
 from dashboard.read.database import reader
-from dashboard.render.foreign_text import escaped
+from dashboard.text.foreign_text import escaped
 from db.queries.schedules import silent_schedules
 from db.units import MISSING, moment
 

@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.charts import sparklines
-from dashboard.pages.parts import (
+from dashboard.parts.parts import (
     LEFT_OUT,
     Badges,
     Chart,
@@ -27,7 +27,7 @@ from dashboard.pages.parts import (
     Table,
 )
 from dashboard.render import elements
-from dashboard.render.foreign_text import escaped, readable_spec
+from dashboard.text.foreign_text import escaped, readable_spec
 from db import units
 
 _COLOURS = {"good": "green", "bad": "red", "warning": "orange"}

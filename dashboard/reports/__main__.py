@@ -7,10 +7,10 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from dashboard.document.content import Content, ReportError, content_of
+from dashboard.document.page import render
 from dashboard.read.database import database_url
-from dashboard.reports.content import Content, ReportError, content_of
 from dashboard.reports.freeze import freeze_comparison, freeze_link, store_report
-from dashboard.reports.page import render
 from db.engine.session import open_database
 from db.errors import CompilewatchError, one_line
 from db.queries.reports import find_report

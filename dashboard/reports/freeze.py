@@ -10,18 +10,19 @@ from typing import Any
 import pandas as pd
 
 from dashboard.api.comparisons import comparison_document
+from dashboard.document.content import Chart, Column, Content, Lines, ReportError, Section, Table
+from dashboard.document.page import render
+from dashboard.document.sections import cell, sections, table
 from dashboard.links import links
 from dashboard.links.links import PAGES, Link, Page, verdict_metric
-from dashboard.links.requested import resolved_link
 from dashboard.links.sentence import sentence
 from dashboard.login.access import Role, require
-from dashboard.pages.cases import floors_of
-from dashboard.pages.contents import CONTENTS
 from dashboard.pages.guide.content import policy_part
-from dashboard.pages.parts import PageContent
-from dashboard.pages.regressions import inbox
+from dashboard.pages.registry import CONTENTS
 from dashboard.pages.upgrade import content as upgrade
-from dashboard.pages.upgrade.pair import with_builds
+from dashboard.parts import verdict_words
+from dashboard.parts.cases import floors_of
+from dashboard.parts.parts import PageContent
 from dashboard.read.choices import Choices
 from dashboard.read.data import (
     filters_of,
@@ -34,13 +35,12 @@ from dashboard.read.data import (
 )
 from dashboard.read.database import reader
 from dashboard.read.policy import policy_in_force
+from dashboard.read.requested import resolved_link
 from dashboard.read.shaping import BUILD_COMPONENTS
 from dashboard.read.snapshots import Snapshot
-from dashboard.render import verdict_words
 from dashboard.render.shell import resolved_view
-from dashboard.reports.content import Chart, Column, Content, Lines, ReportError, Section, Table
-from dashboard.reports.page import render
-from dashboard.reports.sections import cell, sections, table
+from dashboard.verdicts import inbox
+from dashboard.verdicts.pair import with_builds
 from db import __version__, units
 from db.engine.session import open_database
 from db.errors import NotFoundError, one_line

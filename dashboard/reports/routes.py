@@ -8,10 +8,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 
-from dashboard.api.rate_limit import RateLimit
+from dashboard.document.content import content_of
+from dashboard.document.page import message, render
+from dashboard.http.rate_limit import RateLimit
 from dashboard.read.database import reader
-from dashboard.reports.content import content_of
-from dashboard.reports.page import message, render
 from db import units
 from db.errors import CompilewatchError, DatabaseError
 from db.queries.reports import find_report

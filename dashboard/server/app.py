@@ -2,58 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
 
 from dashboard.links import links
-from dashboard.links.links import PAGES, Link, Page, tab_title
-from dashboard.links.requested import resolved_link
-from dashboard.links.stored_views import why_not_opened
-from dashboard.pages.break_even import view as break_even
-from dashboard.pages.cold_start import view as cold_start
-from dashboard.pages.guide import view as guide
-from dashboard.pages.modes import view as modes
-from dashboard.pages.overview import view as overview
-from dashboard.pages.regressions import view as regressions
-from dashboard.pages.reports import share
-from dashboard.pages.reports import view as reports
+from dashboard.links.links import PAGES, Page, tab_title
+from dashboard.pages.registry import REGISTRY
 from dashboard.pages.runs import upload as import_upload
-from dashboard.pages.runs import view as runs
-from dashboard.pages.trends import view as trends
-from dashboard.pages.trial import view as trial
-from dashboard.pages.upgrade import view as upgrade
 from dashboard.read.data import read_choices
+from dashboard.read.requested import resolved_link
 from dashboard.read.snapshots import Snapshot
 from dashboard.render import controls, shell
 from dashboard.render.elements import begin, nothing_measured
 from dashboard.render.limit import RENDER_LIMIT
+from dashboard.reports import share
+from dashboard.write.stored_views import why_not_opened
 from db.errors import CompilewatchError
 
 HERE = Path(__file__).parents[1]
-
-VIEWS: dict[Page, Callable[[shell.View], Link]] = {
-    Page.OVERVIEW: overview.draw,
-    Page.TRENDS: trends.draw,
-    Page.UPGRADE: upgrade.draw,
-    Page.MODES: modes.draw,
-    Page.BREAK_EVEN: break_even.draw,
-    Page.COLD_START: cold_start.draw,
-    Page.REGRESSIONS: regressions.draw,
-    Page.TRIAL: trial.draw,
-    Page.RUNS: runs.draw,
-    Page.REPORTS: reports.draw,
-    Page.GUIDE: guide.draw,
-}
 
 
 def main() -> None:
     # The icon first: without one `st.navigation` takes that of the page, which lies on a foreign host.
     st.set_page_config(page_icon=str(HERE / "favicon.svg"), layout="wide")
     st.logo(str(HERE / "logo.svg"), size="large", icon_image=str(HERE / "favicon.svg"))
-    pages = {page: _streamlit_page(page) for page in VIEWS}
+    pages = {page: _streamlit_page(page) for page in REGISTRY}
     page = Page(st.navigation(list(pages.values()), position="hidden").url_path)
     st.set_page_config(page_title=tab_title(page))
     try:
@@ -88,7 +63,7 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
         if page is Page.RUNS:
             import_upload.draw()
         return
-    shown = VIEWS[page](view)
+    shown = REGISTRY[page].draw(view)
     if page is not Page.GUIDE:
         with beside_title:
             share.draw(replace(view, link=shown))

@@ -15,22 +15,22 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 
-from dashboard.api.errors import ParameterError, status_of
 from dashboard.api.parameters import query_of
-from dashboard.api.rate_limit import RateLimit
+from dashboard.document import svg
+from dashboard.document.page import document, message, section_html
+from dashboard.document.sections import sections
+from dashboard.http.errors import ParameterError, status_of
+from dashboard.http.rate_limit import RateLimit
 from dashboard.links import links
 from dashboard.links.links import Link, Page
-from dashboard.links.requested import resolved_link
 from dashboard.links.sentence import sentence
-from dashboard.pages.contents import CONTENTS
-from dashboard.pages.parts import Chart, PageContent, flat
+from dashboard.pages.registry import CONTENTS
+from dashboard.parts.parts import Chart, PageContent, flat
 from dashboard.read.data import read_choices, read_choices_on
+from dashboard.read.requested import resolved_link
 from dashboard.read.snapshots import Snapshot
 from dashboard.render.limit import RENDER_LIMIT
 from dashboard.render.shell import resolved_view
-from dashboard.reports import svg
-from dashboard.reports.page import document, message, section_html
-from dashboard.reports.sections import sections
 from db import units
 from db.errors import CompilewatchError, NotFoundError
 

@@ -15,8 +15,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dashboard.api.errors import DEFECT, error_response
-from dashboard.reports.page import POLICY
+from dashboard.document.page import POLICY
+from dashboard.http.errors import DEFECT, error_response
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)

@@ -24,13 +24,10 @@ from dashboard.api import routes as api
 from dashboard.api.parameters import query_of
 from dashboard.links import links
 from dashboard.links.links import PAGES, Page
-from dashboard.links.stored_views import stored_address
 from dashboard.login import install
 from dashboard.read.data import read_choices
 from dashboard.read.database import DATABASE_VARIABLE, close_databases
 from dashboard.read.snapshots import Snapshot
-from dashboard.render import theme
-from dashboard.render.foreign_text import escaped
 from dashboard.reports.routes import reports
 from dashboard.server.base_path import BasePath, usable_prefix
 from dashboard.server.charts import charts
@@ -39,6 +36,9 @@ from dashboard.server.index_page import index_pages, opened_at, with_picture
 from dashboard.server.same_site import SameSite
 from dashboard.server.unknown_paths import unknown_pages
 from dashboard.server.wall import WALL, wall_page
+from dashboard.text import theme
+from dashboard.text.foreign_text import escaped
+from dashboard.write.stored_views import stored_address
 from dashboard.write.uploading import LARGEST_MB
 from db.engine.session import open_database
 from db.errors import CompilewatchError

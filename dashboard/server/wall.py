@@ -6,12 +6,12 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from dashboard.api.errors import status_of
+from dashboard.document.page import section_html
+from dashboard.document.sections import sections
+from dashboard.http.errors import status_of
 from dashboard.links.links import Page
-from dashboard.pages.parts import Chart, Figures, Headline, Part, Table, flat
+from dashboard.parts.parts import Chart, Figures, Headline, Part, Table, flat
 from dashboard.render.limit import RENDER_LIMIT
-from dashboard.reports.page import section_html
-from dashboard.reports.sections import sections
 from dashboard.server.charts import asked_for, where
 from db.errors import CompilewatchError
 

@@ -16,8 +16,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message
 
-from dashboard.api.rate_limit import RateLimit
 from dashboard.api.routes import routes
+from dashboard.http.rate_limit import RateLimit
 from dashboard.read.database import close_databases
 from db.engine.session import open_database
 from db.store.trials import save_trials

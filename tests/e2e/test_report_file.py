@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
+from dashboard.document.page import render
 from dashboard.reports.freeze import freeze_comparison
-from dashboard.reports.page import render
 from tests.dashboard.conftest import DATABASE
 
 # Between the margins of A4, at 96 dots per inch.

@@ -22,6 +22,7 @@ KEPT_IN = {
         "dashboard/read/snapshots.py",
         "dashboard/render/",
         "dashboard/pages/",
+        "dashboard/reports/share.py",
     ),
 }
 NOT_FROM = {

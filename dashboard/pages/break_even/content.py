@@ -12,9 +12,9 @@ import pandas as pd
 from dashboard.charts import gaps, trend_rows, trends
 from dashboard.charts.style import ChartContent, Spec
 from dashboard.links.links import Link
-from dashboard.pages import parts
 from dashboard.pages.break_even import charts
-from dashboard.pages.cases import (
+from dashboard.parts import parts
+from dashboard.parts.cases import (
     NO_CASE,
     case_facts,
     cases_of,
@@ -23,11 +23,11 @@ from dashboard.pages.cases import (
     of_cases,
     steps_words,
 )
-from dashboard.pages.parts import CASE_FACTS, LEFT_OUT, Chart, Column, Figure, Figures, PageContent, Part
+from dashboard.parts.parts import CASE_FACTS, LEFT_OUT, Chart, Column, Figure, Figures, PageContent, Part
 from dashboard.read.data import filters_of, of_workload, read_cases, read_choices_on, read_points
 from dashboard.read.shaping import asides, with_caches
 from dashboard.read.snapshots import Snapshot, cached
-from dashboard.render import theme
+from dashboard.text import theme
 from db import units
 from db.judge.compare.noise_floor import NoiseFloor
 from db.metrics.break_even import NANOSECONDS_PER_HOUR

@@ -13,8 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dashboard.charts import style
+from dashboard.charts.phases import PHASES
 from dashboard.read.shaping import ColdStarts
-from dashboard.render import theme
+from dashboard.text import theme
 from db import units
 from db.metrics.groups import Groups, row_dicts
 from db.queries.cold_start import PHASES as MEASURED
@@ -30,27 +31,6 @@ MOST_CASES = 24
 _AXIS_PX, _LEGEND_LINE_PX = 60, 21
 _CASE = ["workload", "strategy", "cache"]
 
-# Phases of `db.records.trial.ColdStart`, in the order in which a process goes through them, as they are said.
-PHASES = {
-    "interpreter": "interpreter",
-    "import_torch": "import torch",
-    "harness": "benchmark harness",
-    "import_libraries": "import libraries",
-    "import_compile_stack": "import compile stack",
-    "build_model": "build model",
-    "eager_first": "eager first call",
-    "dynamo": "dynamo",
-    "aot_autograd": "AOTAutograd",
-    "inductor": "inductor",
-    "kernel_compile": "kernel compile",
-    "isa_probe": "ISA probe",
-    "autotune": "autotune",
-    "backward": "backward",
-    "cudagraph_capture": "CUDA-graph capture",
-    "first_call": "first call",
-    "other": "other",
-    "unattributed": "unattributed",
-}
 _PHASE_WORDS = [PHASES.get(phase, phase.replace("_", " ")) for phase in MEASURED]
 # Of these a case has one only where its first call, or the whole time to its first result, is known.
 _OF_FIRST_CALL = {PHASES[phase] for phase in (*PhasesNs.model_fields, "first_call", UNATTRIBUTED)}

@@ -8,10 +8,10 @@ import pandas as pd
 
 from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link
-from dashboard.pages import parts
-from dashboard.pages.cases import CASE, NO_CASE, cases_of, floors_of, of_cases
 from dashboard.pages.cold_start import charts
-from dashboard.pages.parts import (
+from dashboard.parts import parts
+from dashboard.parts.cases import CASE, NO_CASE, cases_of, floors_of, of_cases
+from dashboard.parts.parts import (
     BOUND,
     LEFT_OUT,
     TRIALS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from dashboard.pages.parts import Column, Table
+from dashboard.parts.parts import Column, Table
 from db.judge.policy import Policy, policy_entries
 
 _COLUMNS = {

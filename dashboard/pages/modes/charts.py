@@ -12,7 +12,7 @@ import pandas as pd
 
 from dashboard.charts import point_names, style
 from dashboard.read import shaping
-from dashboard.render import theme
+from dashboard.text import theme
 from db import units
 from db.metrics.groups import row_dicts
 from db.records.marks import timing_text

@@ -9,16 +9,16 @@ import pandas as pd
 
 from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link
-from dashboard.pages import parts
-from dashboard.pages.cases import NO_CASE, NO_FACTS, case_facts, cases_of, floors_of, of_cases
 from dashboard.pages.modes import charts
 from dashboard.pages.modes.roofline import roofline_parts
-from dashboard.pages.parts import CASE_FACTS, LEFT_OUT, Chart, Column, PageContent, Part, Table
+from dashboard.parts import parts
+from dashboard.parts.cases import NO_CASE, NO_FACTS, case_facts, cases_of, floors_of, of_cases
+from dashboard.parts.parts import CASE_FACTS, LEFT_OUT, Chart, Column, PageContent, Part, Table
+from dashboard.parts.published_lines import PUBLISHED_TITLE, published_lines
 from dashboard.read.data import filters_of, read_rooflines
 from dashboard.read.shaping import asides, not_applicable
 from dashboard.read.snapshots import Snapshot, cached
-from dashboard.render import theme
-from dashboard.render.published_lines import PUBLISHED_TITLE, published_lines
+from dashboard.text import theme
 from db import units
 from db.judge.compare.noise_floor import NoiseFloor
 from db.metrics.case_modes import choose_modes

@@ -14,10 +14,10 @@ import pandas as pd
 
 from dashboard.charts import point_names, style
 from dashboard.charts.style import ChartContent
-from dashboard.pages import parts
-from dashboard.pages.cases import CASE
-from dashboard.pages.parts import Chart, Column, Part
-from dashboard.render import theme
+from dashboard.parts import parts
+from dashboard.parts.cases import CASE
+from dashboard.parts.parts import Chart, Column, Part
+from dashboard.text import theme
 from db import units
 from db.records.strategies import EAGER
 

@@ -14,13 +14,13 @@ import pandas as pd
 from dashboard.charts import style
 from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link
-from dashboard.pages import parts
-from dashboard.pages.parts import Chart, Column, Part
+from dashboard.parts import parts
+from dashboard.parts.parts import Chart, Column, Part
+from dashboard.parts.verdict_words import component_text, environment_diff
 from dashboard.read.data import filters_of, read_build_totals, read_choices_on
 from dashboard.read.shaping import BUILD_COMPONENTS
 from dashboard.read.snapshots import Snapshot
-from dashboard.render import theme
-from dashboard.render.verdict_words import component_text, environment_diff
+from dashboard.text import theme
 from db import units
 from db.metrics.groups import row_dicts
 

@@ -14,10 +14,10 @@ import pandas as pd
 from dashboard.charts import sparklines
 from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link, Page
-from dashboard.pages import parts
-from dashboard.pages.cases import CASE, NO_CASE, case_facts, floors_of, of_cases, steps_words
 from dashboard.pages.overview import charts, components, headline, verdict
-from dashboard.pages.parts import (
+from dashboard.parts import parts
+from dashboard.parts.cases import CASE, NO_CASE, case_facts, floors_of, of_cases, steps_words
+from dashboard.parts.parts import (
     CASE_FACTS,
     LEFT_OUT,
     Chart,
@@ -29,8 +29,6 @@ from dashboard.pages.parts import (
     Part,
     Table,
 )
-from dashboard.pages.regressions import inbox
-from dashboard.pages.upgrade.pair import with_builds
 from dashboard.read.data import (
     filters_of,
     read_cases,
@@ -45,7 +43,9 @@ from dashboard.read.data import (
 )
 from dashboard.read.shaping import asides, build_changes, confounded, not_applicable
 from dashboard.read.snapshots import Snapshot, cached
-from dashboard.render import theme
+from dashboard.text import theme
+from dashboard.verdicts import inbox
+from dashboard.verdicts.pair import with_builds
 from db import units
 from db.cause.numerics import numerics_sentence
 from db.cause.trials import step_times, why

@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.pages import parts
-from dashboard.pages.parts import Column, Part
-from dashboard.render import theme
+from dashboard.parts import parts
+from dashboard.parts.parts import Column, Part
+from dashboard.text import theme
 from db import units
 from db.metrics.eligibility import LeftOut
 from db.metrics.geomean import NEEDED, CaseRow, geomean, geomeans_of_rows

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from dashboard.pages.parts import Headline, Tone
+from dashboard.parts.parts import Headline, Tone
 from db import units
 from db.judge.compare.whole import counts_as_regression
 from db.judge.results import Comparison

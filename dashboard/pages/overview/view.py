@@ -6,7 +6,7 @@ import streamlit as st
 
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import content
-from dashboard.pages.parts import named
+from dashboard.parts.parts import named
 from dashboard.render import controls, silent_schedules, streamlit_parts
 from dashboard.render.shell import View
 from dashboard.render.streamlit_parts import Pick

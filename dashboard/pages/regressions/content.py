@@ -6,13 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dashboard.links.links import Link
-from dashboard.pages import parts
-from dashboard.pages.cases import floors_of
-from dashboard.pages.evidence.content import Evidence, evidence, evidence_parts, series_parts
-from dashboard.pages.parts import Column, Empty, Figure, Figures, Headline, Lines, PageContent, Part, Table
-from dashboard.pages.regressions import inbox
 from dashboard.pages.regressions.newest_run import finding_columns, newest_run
-from dashboard.pages.upgrade.tables import case_title
+from dashboard.parts import parts
+from dashboard.parts.cases import floors_of
+from dashboard.parts.parts import Column, Empty, Figure, Figures, Headline, Lines, PageContent, Part, Table
 from dashboard.read.data import (
     read_choices,
     read_explanation,
@@ -20,6 +17,9 @@ from dashboard.read.data import (
     read_trials,
 )
 from dashboard.read.snapshots import Snapshot, cached
+from dashboard.verdicts import inbox
+from dashboard.verdicts.evidence import Evidence, evidence, evidence_parts, series_parts
+from dashboard.verdicts.tables import case_title
 from db import units
 from db.columns.metrics import METRICS
 from db.queries.filters import Filters

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 import pandas as pd
 
 from dashboard.links.links import Link, Page
-from dashboard.pages import parts
-from dashboard.pages.cases import floors_of
-from dashboard.pages.parts import CASE_FACTS, LEFT_OUT, Column, Empty, Headline, Part
-from dashboard.pages.regressions import inbox
-from dashboard.pages.upgrade import tables
+from dashboard.parts import parts, verdict_words
+from dashboard.parts.cases import floors_of
+from dashboard.parts.parts import CASE_FACTS, LEFT_OUT, Column, Empty, Headline, Part
 from dashboard.read.data import filters_of, read_builds, read_choices, read_comparison, read_trials, recent
 from dashboard.read.snapshots import Snapshot, cached
-from dashboard.render import verdict_words
+from dashboard.verdicts import inbox, tables
 from db import units
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import VerdictError

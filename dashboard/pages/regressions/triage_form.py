@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import streamlit as st
 
 from dashboard.login.access import Role, person_here
-from dashboard.pages.regressions import inbox
-from dashboard.pages.regressions.inbox import MEANINGS, state_text
 from dashboard.read.database import database_url
 from dashboard.render import elements
 from dashboard.render import forms as signing
-from dashboard.render.foreign_text import escaped
+from dashboard.text.foreign_text import escaped
+from dashboard.verdicts import inbox
+from dashboard.verdicts.inbox import MEANINGS, state_text
 from dashboard.write import triage
 from db.queries.regressions import RegressionState
 from db.records.triage import TriageState

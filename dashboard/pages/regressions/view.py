@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import streamlit as st
 
 from dashboard.links.links import Link, Page
-from dashboard.pages.regressions import content, inbox, triage_form
+from dashboard.pages.regressions import content, triage_form
 from dashboard.read.data import read_regressions
 from dashboard.render import controls, elements, streamlit_parts
 from dashboard.render import forms as telling
-from dashboard.render.foreign_text import escaped
 from dashboard.render.shell import View, strategies
 from dashboard.render.streamlit_parts import Pick
+from dashboard.text.foreign_text import escaped
+from dashboard.verdicts import inbox
 from db import units
 from db.queries.regressions import RegressionState
 from db.records.triage import TriageState

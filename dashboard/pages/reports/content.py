@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pandas as pd
 
+from dashboard.document.content import content_of
 from dashboard.links.links import Link
-from dashboard.pages import parts
-from dashboard.pages.parts import Column, Empty, Headline, Lines, PageContent, Part, Table, notes
+from dashboard.parts import parts
+from dashboard.parts.parts import Column, Empty, Headline, Lines, PageContent, Part, Table, notes
 from dashboard.read.database import opened
 from dashboard.read.snapshots import Snapshot
-from dashboard.reports.content import content_of
 from db import units
 from db.metrics.groups import row_dicts
 from db.queries.reports import find_report, report_subjects, reports_frame

@@ -8,19 +8,18 @@ from functools import partial
 
 import streamlit as st
 
+from dashboard.document import svg
+from dashboard.document.content import Chart, Content, content_of
+from dashboard.document.page import render
 from dashboard.links.links import Link
 from dashboard.login.access import Role, person_here, require
 from dashboard.pages.reports import content
-from dashboard.pages.reports.share import base_url
 from dashboard.read.database import database_url, reader
 from dashboard.render import controls, streamlit_parts
 from dashboard.render import forms as signing
-from dashboard.render.foreign_text import escaped
-from dashboard.render.shell import View
+from dashboard.render.shell import View, base_url
 from dashboard.render.streamlit_parts import Pick
-from dashboard.reports import svg
-from dashboard.reports.content import Chart, Content, content_of
-from dashboard.reports.page import render
+from dashboard.text.foreign_text import escaped
 from db.engine.session import open_database
 from db.queries.reports import find_report
 from db.records.reports import Report

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dashboard.api.representation import rows_of
 from dashboard.links.links import Link
-from dashboard.pages import parts
-from dashboard.pages.parts import Column, Empty, Headline, Lines, PageContent, Part, Table, informative, notes
 from dashboard.pages.runs.fleet import fleet, liveness
+from dashboard.parts import parts
+from dashboard.parts.parts import Column, Empty, Headline, Lines, PageContent, Part, Table, informative, notes
 from dashboard.read.data import (
     read_choices,
     read_choices_on,
@@ -23,6 +22,7 @@ from dashboard.read.data import (
 from dashboard.read.database import reader
 from dashboard.read.shaping import joined, number
 from dashboard.read.snapshots import Snapshot, cached
+from dashboard.text.rows import rows_of
 from db import units
 from db.judge.compare.noise_floor import NoiseFloor
 from db.metrics.groups import row_dicts

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 import pandas as pd
 
-from dashboard.pages import parts
-from dashboard.pages.parts import Column, Lines, Part, informative
+from dashboard.parts import parts
+from dashboard.parts.parts import Column, Lines, Part, informative
 from db import units
 from db.records.fleet import FleetWorker, Launch, LaunchState
 from db.records.schedules import SILENT_AFTER

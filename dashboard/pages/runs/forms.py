@@ -8,8 +8,8 @@ import streamlit as st
 
 from dashboard.login.access import Role, person_here
 from dashboard.render import forms as signing
-from dashboard.render.foreign_text import escaped
 from dashboard.render.shell import View
+from dashboard.text.foreign_text import escaped
 from dashboard.write import run_actions
 from db.records.requests import UNFINISHED, RequestSpec, RunRequest
 from db.records.schedules import HostState, Schedule

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import streamlit as st
 
 from dashboard.login.access import Role, person_here, require
-from dashboard.pages.parts import Column, Table, texts
+from dashboard.parts.parts import Column, Table, texts
 from dashboard.read.database import database_url
 from dashboard.render import elements, streamlit_parts
 from dashboard.render import forms as telling
-from dashboard.render.foreign_text import escaped
+from dashboard.text.foreign_text import escaped
 from dashboard.write import uploading
 from dashboard.write.uploading import QUESTIONS, Preview, Upload
 from db.errors import CompilewatchError

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from dashboard.api.representation import rows_of
 from dashboard.charts import build_events, change_points, gaps, sparklines, target_lines, trend_rows, trends
 from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link
-from dashboard.pages import parts
-from dashboard.pages.cases import CASE, NO_FACTS, case_facts, floors_of, focus_of
-from dashboard.pages.parts import CASE_FACTS, Chart, Column, Empty, PageContent, Part
+from dashboard.parts import parts
+from dashboard.parts.cases import CASE, NO_FACTS, case_facts, floors_of, focus_of
+from dashboard.parts.parts import CASE_FACTS, Chart, Column, Empty, PageContent, Part
+from dashboard.parts.published_lines import PUBLISHED_COLUMNS, PUBLISHED_TITLE, published_lines
 from dashboard.read.data import (
     filters_of,
     of_workload,
@@ -28,8 +28,8 @@ from dashboard.read.data import (
 from dashboard.read.policy import policy_in_force, targets_in_force
 from dashboard.read.shaping import ASIDE_COLUMNS, BUILD_COMPONENTS, asides, newest_builds
 from dashboard.read.snapshots import Snapshot, cached
-from dashboard.render import theme
-from dashboard.render.published_lines import PUBLISHED_COLUMNS, PUBLISHED_TITLE, published_lines
+from dashboard.text import theme
+from dashboard.text.rows import rows_of
 from db import units
 from db.columns import column as columns
 from db.columns.metrics import HISTORY_METRICS, METRICS

@@ -8,11 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.api.representation import rows_of
 from dashboard.links.links import Link
-from dashboard.pages import parts
-from dashboard.pages.cases import CASE
-from dashboard.pages.parts import (
+from dashboard.pages.trial import facts
+from dashboard.pages.trial.one_trial import trial_parts
+from dashboard.parts import parts
+from dashboard.parts.cases import CASE
+from dashboard.parts.parts import (
     Badge,
     Badges,
     Column,
@@ -26,12 +27,11 @@ from dashboard.pages.parts import (
     Tone,
     notes,
 )
-from dashboard.pages.trial import facts
-from dashboard.pages.trial.one_trial import trial_parts
 from dashboard.read.data import filters_of, read_choices_on, read_newest_trials, read_trial, read_trials
 from dashboard.read.shaping import newest_builds, number
 from dashboard.read.snapshots import Snapshot, cached
-from dashboard.render.foreign_text import readable
+from dashboard.text.foreign_text import readable
+from dashboard.text.rows import rows_of
 from db import units
 from db.cause.trials import trial_bound
 from db.metrics.device_times import bound_of

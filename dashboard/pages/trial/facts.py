@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from dashboard.pages.parts import Figure
+from dashboard.parts.parts import Figure
 from dashboard.read.shaping import BUILD_COMPONENTS, flat
 from db import units
 from db.cause.compiler_change import autotuned_texts, generated_text

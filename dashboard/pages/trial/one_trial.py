@@ -7,12 +7,12 @@ from dataclasses import asdict
 
 import pandas as pd
 
+from dashboard.charts.phases import PHASES
 from dashboard.charts.style import ChartContent
-from dashboard.pages import parts
-from dashboard.pages.cold_start.charts import PHASES
-from dashboard.pages.parts import Chart, Column, Group, Lines, Pairs, Part, Table, notes, titled
 from dashboard.pages.trial import charts, facts
-from dashboard.render import theme
+from dashboard.parts import parts
+from dashboard.parts.parts import Chart, Column, Group, Lines, Pairs, Part, Table, notes, titled
+from dashboard.text import theme
 from db import units
 from db.cause.sentences import explained
 from db.cause.trials import (

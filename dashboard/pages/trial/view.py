@@ -10,9 +10,9 @@ from dashboard.links.links import Link
 from dashboard.pages.trial import content
 from dashboard.read.data import read_trial
 from dashboard.render import controls, streamlit_parts
-from dashboard.render.foreign_text import escaped
 from dashboard.render.shell import View, strategies
 from dashboard.render.streamlit_parts import Pick
+from dashboard.text.foreign_text import escaped
 from db.errors import NotFoundError
 from db.records.trial import SourceKind, Status
 

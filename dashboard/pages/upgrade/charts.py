@@ -9,7 +9,8 @@ import altair as alt
 import pandas as pd
 
 from dashboard.charts import style
-from dashboard.render import theme, verdict_words
+from dashboard.parts import verdict_words
+from dashboard.text import theme
 from db import units
 from db.judge.results import Comparison, Row
 from db.judge.words import verdicts as wording

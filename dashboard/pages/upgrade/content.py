@@ -11,10 +11,10 @@ import pandas as pd
 from dashboard.charts.style import ChartContent
 from dashboard.links import links
 from dashboard.links.links import Link, Page, verdict_metric
-from dashboard.pages import parts
-from dashboard.pages.cases import CASE, floors_of
-from dashboard.pages.evidence.content import Evidence, evidence, evidence_parts, series_parts
-from dashboard.pages.parts import (
+from dashboard.pages.upgrade import charts
+from dashboard.parts import parts, verdict_words
+from dashboard.parts.cases import CASE, floors_of
+from dashboard.parts.parts import (
     BOUND,
     CASE_FACTS,
     Chart,
@@ -29,9 +29,7 @@ from dashboard.pages.parts import (
     Table,
     Tone,
 )
-from dashboard.pages.regressions import inbox
-from dashboard.pages.upgrade import charts, tables
-from dashboard.pages.upgrade.tables import SIDES, TRIALS
+from dashboard.parts.verdict_words import interval_title
 from dashboard.read.data import (
     filters_of,
     read_choices,
@@ -43,8 +41,10 @@ from dashboard.read.data import (
     read_workloads,
 )
 from dashboard.read.snapshots import Snapshot, cached
-from dashboard.render import verdict_words
-from dashboard.render.verdict_words import interval_title
+from dashboard.verdicts import inbox, tables
+from dashboard.verdicts.evidence import Evidence, evidence, evidence_parts, series_parts
+from dashboard.verdicts.pair import with_builds
+from dashboard.verdicts.tables import SIDES, TRIALS
 from dashboard.write import sign_offs
 from db import units
 from db.cause.compiler_change import SourceChange
@@ -102,6 +102,14 @@ class Beside:
     why: Sequence[str] = ()
     code: Mapping[Case, Sequence[SourceChange]] = field(default_factory=dict)
     floors: tuple[NoiseFloor, ...] = ()
+
+
+def newest_pair(snapshot: Snapshot, link: Link) -> PageContent:
+    """The page of the two builds that it opens with. Raises VerdictError where they cannot be compared."""
+    link = with_builds(snapshot, link)
+    if link.base and link.head:
+        return page(snapshot, link)
+    return PageContent((Empty("Under these filters fewer than two builds were measured."),), link)
 
 
 @cached

@@ -12,7 +12,7 @@ from dashboard.pages.upgrade.content import NOT_SIGNED
 from dashboard.read.database import reader
 from dashboard.render import elements
 from dashboard.render import forms as signing
-from dashboard.render.foreign_text import escaped
+from dashboard.text.foreign_text import escaped
 from dashboard.write import sign_offs
 from db.judge.results import Comparison
 from db.queries.reports import sign_offs as read_sign_offs

@@ -7,13 +7,13 @@ from dataclasses import replace
 import streamlit as st
 
 from dashboard.links.links import Link, Page, verdict_metric
-from dashboard.pages.parts import PageContent, named
 from dashboard.pages.upgrade import content, sign_off
-from dashboard.pages.upgrade.pair import with_builds
+from dashboard.parts.parts import PageContent, named
 from dashboard.read.data import filters_of, read_builds, read_comparison
 from dashboard.render import controls, elements, streamlit_parts
 from dashboard.render.shell import View
 from dashboard.render.streamlit_parts import Pick
+from dashboard.verdicts.pair import with_builds
 from db.columns.metrics import MEASURED_METRICS, METRICS
 from db.judge.compare.sides import VerdictError
 

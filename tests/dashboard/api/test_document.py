@@ -14,8 +14,8 @@ from starlette.applications import Starlette
 
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
 from dashboard.api.parameters import Decimal, Kind, Moment, Text, Whole, Word
-from dashboard.api.rate_limit import RateLimit
 from dashboard.api.routes import routes
+from dashboard.http.rate_limit import RateLimit
 from tests.dashboard.asking import Reply, ask
 from tests.dashboard.conftest import DATABASE, REPORT_ID, REVOKED_ID
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from starlette.applications import Starlette
 
 from dashboard.api.badge import BadgeText, draw
-from dashboard.api.rate_limit import Buckets, RateLimit
 from dashboard.api.routes import routes
+from dashboard.http.rate_limit import Buckets, RateLimit
 from db.engine.session import Database
 from db.records.requests import RequestKind, RequestSpec
 from db.records.schedules import HostHealth, ScheduleSpec

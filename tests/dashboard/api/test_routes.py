@@ -12,8 +12,9 @@ import pytest
 from starlette.applications import Starlette
 
 from dashboard.api.endpoints import ENDPOINTS
-from dashboard.api.representation import CSV, JSON, Answer, MadeAnswer, as_csv, made_answer, plain
+from dashboard.api.representation import CSV, JSON, Answer, MadeAnswer, as_csv, made_answer
 from dashboard.api.routes import routes
+from dashboard.text.rows import plain
 from db.engine.session import open_database
 from db.judge.policy import Policy
 from db.queries.filters import Filters

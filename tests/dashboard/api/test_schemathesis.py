@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from starlette.applications import Starlette
 
 from dashboard.api.endpoints import ENDPOINTS, PREFIX
-from dashboard.api.rate_limit import RateLimit
 from dashboard.api.routes import routes
+from dashboard.http.rate_limit import RateLimit
 from tests.dashboard.conftest import DATABASE
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from dashboard.pages.modes import charts as heat_map
 from dashboard.pages.overview import charts as speedups
 from dashboard.pages.trial import charts as samples
 from dashboard.read.shaping import build_changes, build_names, confounded, with_labels, with_phases
-from dashboard.render import theme
+from dashboard.text import theme
 from db.columns.metrics import HISTORY_METRICS, METRICS
 from db.engine.session import open_database
 from db.metrics.case_modes import mode_options

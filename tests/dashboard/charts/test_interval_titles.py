@@ -7,9 +7,9 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dashboard.document.content import Table
 from dashboard.links.links import Link, Page, href
 from dashboard.read.policy import VARIABLE
-from dashboard.reports.content import Table
 from dashboard.reports.freeze import freeze_link
 from db.engine.session import open_database
 from db.judge.policy import Policy

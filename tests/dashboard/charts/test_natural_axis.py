@@ -13,8 +13,8 @@ from streamlit.testing.v1 import AppTest
 from dashboard.charts import trends as trend_charts
 from dashboard.charts.trend_rows import Window, window, with_eager
 from dashboard.links.links import Link, Page, href
-from dashboard.pages.parts import Chart
 from dashboard.pages.trends import content as trends
+from dashboard.parts.parts import Chart
 from dashboard.read.data import filters_of, read_choices, read_comparison
 from dashboard.read.snapshots import Snapshot
 from dashboard.reports.freeze import freeze_link

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from starlette.applications import Starlette
 
-from dashboard.links.stored_views import stored_address, why_not_opened
+from dashboard.write.stored_views import stored_address, why_not_opened
 from db.engine.session import open_database
 from db.records.reports import LONGEST_LINK
 from db.store.reports import store_view

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.responses import Response
 
-from dashboard.api.rate_limit import Buckets
+from dashboard.http.rate_limit import Buckets
 from dashboard.login import oidc
 from dashboard.login.access import Person, Role
 from dashboard.login.gate import SIGNED_OUT, WRONG_TOKENS_AT_ONCE, WRONG_TOKENS_PER_S, Gate, People

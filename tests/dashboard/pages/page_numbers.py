@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.pages.parts import Chart, Figures, PageContent, Pairs, Table, flat
+from dashboard.parts.parts import Chart, Figures, PageContent, Pairs, Table, flat
 
 UNITS = {
     **{"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9},

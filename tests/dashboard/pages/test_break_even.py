@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from dashboard.api.routes import routes
 from dashboard.links.links import Link, Page
 from dashboard.pages.break_even import content as break_even
-from dashboard.pages.parts import Chart, Lines, PageContent, Table
+from dashboard.parts.parts import Chart, Lines, PageContent, Table
 from dashboard.read.data import filters_of, read_cases, read_choices
 from dashboard.read.snapshots import Snapshot
 from db import units

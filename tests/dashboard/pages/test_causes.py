@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dashboard.document.page import render
 from dashboard.links.links import Link, Page, href
 from dashboard.reports.freeze import freeze_comparison, freeze_link
-from dashboard.reports.page import render
 from db.engine.session import open_database
 from db.queries.regressions import standing_regressions
 from db.store.regressions import record_comparison

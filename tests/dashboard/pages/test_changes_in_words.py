@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from dashboard.pages.upgrade import tables as upgrade_rows
-from dashboard.render import verdict_words
+from dashboard.parts import verdict_words
+from dashboard.verdicts import tables as upgrade_rows
 from db import units
 from db.columns.metrics import METRIC_UNITS
 from db.judge.results import CaseKey, Row

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from dashboard.links.links import Link, Page
-from dashboard.pages.upgrade.pair import with_builds
+from dashboard.parts.verdict_words import environment_diff
 from dashboard.read.data import read_choices_on
 from dashboard.read.snapshots import Snapshot
-from dashboard.render.verdict_words import environment_diff
+from dashboard.verdicts.pair import with_builds
 from db.engine.session import open_database
 from db.metrics.groups import row_dicts
 from db.queries.facets import builds, machines

@@ -11,7 +11,7 @@ import pytest
 from dashboard.links.links import Link, Page
 from dashboard.pages.cold_start import content as cold_start
 from dashboard.pages.cold_start.charts import MOST_CASES, PHASES, drawn, frame, seconds_text
-from dashboard.pages.parts import Chart, Table
+from dashboard.parts.parts import Chart, Table
 from dashboard.read.data import read_choices
 from dashboard.read.shaping import with_phases
 from dashboard.read.snapshots import Snapshot

@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import insert
 from streamlit.testing.v1 import AppTest
 
+from dashboard.document.page import render
 from dashboard.links.links import Link, Page, href
 from dashboard.pages.runs.fleet import WORKERS, fleet
 from dashboard.reports.freeze import freeze_link
-from dashboard.reports.page import render
 from db.engine.session import Database, open_database
 from db.records.fleet import FleetWorker, Launch
 from db.store.fleet import claim_launch, end_launch

@@ -8,11 +8,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.charts import trend_rows
+from dashboard.document.page import render
 from dashboard.links.links import Link, Page, href
 from dashboard.pages.modes import charts as heat_map
 from dashboard.read.shaping import with_labels
 from dashboard.reports.freeze import freeze_link
-from dashboard.reports.page import render
 from db import units
 from db.engine.session import open_database
 from db.judge.compare.upgrade import compare_builds

@@ -8,13 +8,13 @@ import pytest
 from starlette.applications import Starlette
 
 from dashboard.api.routes import routes
+from dashboard.document.sections import sections
 from dashboard.links.links import Link, Page
-from dashboard.pages.parts import named
-from dashboard.pages.upgrade import tables as upgrade_rows
 from dashboard.pages.upgrade.content import Beside, content_of
+from dashboard.parts import verdict_words
+from dashboard.parts.parts import named
 from dashboard.read.shaping import build_names, with_labels
-from dashboard.render import verdict_words
-from dashboard.reports.sections import sections
+from dashboard.verdicts import tables as upgrade_rows
 from db.engine.session import open_database
 from db.judge.compare.upgrade import compare_builds
 from db.queries.trials import trials_frame

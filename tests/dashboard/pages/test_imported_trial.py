@@ -6,12 +6,12 @@ import shlex
 
 import pytest
 
+from dashboard.document.content import Table
+from dashboard.document.page import render
 from dashboard.links.links import Link, Page, href
-from dashboard.pages.parts import Lines, flat
 from dashboard.pages.trial.one_trial import trial_parts
-from dashboard.reports.content import Table
+from dashboard.parts.parts import Lines, flat
 from dashboard.reports.freeze import freeze_link
-from dashboard.reports.page import render
 from db.records.trial import ColdStart, Summary
 from tests.builders import MS, START, make_imported, make_trial
 from tests.dashboard.conftest import Store, opened, texts

@@ -8,7 +8,7 @@ import pytest
 from dashboard.links.links import Link, Page
 from dashboard.pages.modes import charts
 from dashboard.pages.modes import content as modes
-from dashboard.pages.parts import Chart, PageContent, Table
+from dashboard.parts.parts import Chart, PageContent, Table
 from dashboard.read.data import read_choices
 from dashboard.read.snapshots import Snapshot
 from db.records.trial import parse_trial

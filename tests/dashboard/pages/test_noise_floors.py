@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from dashboard.document.content import Lines
 from dashboard.links.links import Link, Page, href
-from dashboard.pages.contents import CONTENTS
-from dashboard.pages.parts import Table
+from dashboard.pages.registry import CONTENTS
+from dashboard.parts.parts import Table
 from dashboard.read.data import read_choices
 from dashboard.read.snapshots import Snapshot
 from dashboard.render.shell import resolved_view
-from dashboard.reports.content import Lines
 from dashboard.reports.freeze import freeze_link
 from db.judge.compare.noise_floor import VALIDATION_SUITE
 from tests.builders import MS, START, make_history, make_trial

@@ -21,10 +21,12 @@ from hypothesis import strategies as st
 from dashboard.links.links import Link, Page
 from dashboard.pages.break_even import content as break_even
 from dashboard.pages.cold_start import content as cold_start
-from dashboard.pages.contents import CONTENTS
 from dashboard.pages.modes import content as modes
 from dashboard.pages.overview import content as overview
-from dashboard.pages.parts import (
+from dashboard.pages.registry import CONTENTS
+from dashboard.pages.trends import content as trends
+from dashboard.pages.upgrade import content as upgrade
+from dashboard.parts.parts import (
     Chart,
     Headline,
     Lines,
@@ -33,12 +35,10 @@ from dashboard.pages.parts import (
     Table,
     named,
 )
-from dashboard.pages.trends import content as trends
-from dashboard.pages.upgrade import content as upgrade
-from dashboard.pages.upgrade.pair import with_builds
 from dashboard.read.data import filters_of, newest_build, read_builds, read_choices
 from dashboard.read.database import close_databases
 from dashboard.read.snapshots import Snapshot
+from dashboard.verdicts.pair import with_builds
 from db import units
 from db.columns.metrics import METRICS
 from db.engine.session import Database, open_database

@@ -12,7 +12,7 @@ import pytest
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import content, verdict
 from dashboard.pages.overview.verdict import CaseCounts
-from dashboard.pages.parts import Chart, Figures, Headline, PageContent, Table, named
+from dashboard.parts.parts import Chart, Figures, Headline, PageContent, Table, named
 from dashboard.read.snapshots import Snapshot
 from db.engine.session import open_database
 from db.queries.facets import builds, machines

@@ -11,16 +11,16 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dashboard.document.content import Chart, Figures, Lines, Section, Table
+from dashboard.document.page import render
+from dashboard.document.sections import sections
 from dashboard.links.links import Link, Page, href
-from dashboard.pages import parts
-from dashboard.pages.contents import CONTENTS
+from dashboard.pages.registry import CONTENTS
+from dashboard.parts import parts
 from dashboard.read.data import read_choices
 from dashboard.read.snapshots import Snapshot
 from dashboard.render.shell import resolved_view
-from dashboard.reports.content import Chart, Figures, Lines, Section, Table
 from dashboard.reports.freeze import freeze_link
-from dashboard.reports.page import render
-from dashboard.reports.sections import sections
 from db import units
 from tests.dashboard.conftest import opened
 

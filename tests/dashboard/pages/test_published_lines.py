@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dashboard.links.links import Link, Page
+from dashboard.parts.published_lines import FIGURES_PER_CASE, published_lines
 from dashboard.read.shaping import with_labels
-from dashboard.render.published_lines import FIGURES_PER_CASE, published_lines
 from db.engine.session import open_database
 from db.interchange.published import published_for
 from db.metrics.cases import summarize_cases

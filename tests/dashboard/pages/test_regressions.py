@@ -13,9 +13,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.links.links import Link, Page, href
-from dashboard.pages.parts import LEFT_OUT
-from dashboard.pages.regressions.inbox import first_names, name, web_link
+from dashboard.parts.parts import LEFT_OUT
 from dashboard.reports.freeze import freeze_link
+from dashboard.verdicts.inbox import first_names, name, web_link
 from dashboard.write import triage
 from db.engine.session import open_database
 from db.judge.compare.regressions import TriageEvent

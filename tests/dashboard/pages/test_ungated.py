@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from dashboard.document.page import render
 from dashboard.links.links import Link, Page, href
 from dashboard.reports.freeze import freeze_link
-from dashboard.reports.page import render
 from db.engine.session import open_database
 from db.interchange.read.importing import import_paths
 from tests.builders import START

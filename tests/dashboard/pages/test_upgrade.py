@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 from dashboard.links.links import Link, Page
 from dashboard.pages.upgrade import charts
-from dashboard.render.verdict_words import SIDES_HELP
+from dashboard.parts.verdict_words import SIDES_HELP
 from db.engine.session import open_database
 from db.judge.compare.upgrade import compare_builds
 from db.judge.policy import Policy

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from dashboard.read.choices import Choices, KnownBuilds, choices
-from dashboard.render.theme import ordered
+from dashboard.text.theme import ordered
 from db import units
 from db.engine.session import Database, open_database
 from db.queries.facets import builds, machines, runs, strategies, suites, workloads

@@ -13,7 +13,7 @@ import pytest
 from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import charts as speedups
-from dashboard.pages.parts import Chart, Table, texts
+from dashboard.parts.parts import Chart, Table, texts
 from dashboard.render.exporting import Origin, file_name, formats_of
 from db import units
 

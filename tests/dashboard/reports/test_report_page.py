@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dashboard.document.content import Content, ReportError
+from dashboard.document.page import render
 from dashboard.links.links import Link, Page, href
-from dashboard.reports.content import Content, ReportError
 from dashboard.reports.freeze import FREEZABLE, freeze_link, store_report
-from dashboard.reports.page import render
 from db.engine.session import open_database
 from db.queries.filters import Filters
 from db.queries.reports import find_report, reports_frame

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dashboard.document.content import Content, Figures, Lines, Table
+from dashboard.document.page import render
 from dashboard.links.links import Link, Page, href
 from dashboard.read.data import read_choices, read_regressions, read_trial
 from dashboard.read.snapshots import Snapshot
-from dashboard.reports.content import Content, Figures, Lines, Table
 from dashboard.reports.freeze import freeze_link
-from dashboard.reports.page import render
 from dashboard.write import sign_offs
 from db import units
 from db.records.reports import Decision

@@ -17,15 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.applications import Starlette
 
+from dashboard.document.content import Chart, Column, Content, Lines, ReportError, Table, content_of
+from dashboard.document.page import render
+from dashboard.document.svg import draw, let_through
 from dashboard.links.links import Link, Page
 from dashboard.pages.upgrade import charts as forest
 from dashboard.reports import freeze
 from dashboard.reports.__main__ import main
-from dashboard.reports.content import Chart, Column, Content, Lines, ReportError, Table, content_of
 from dashboard.reports.freeze import LARGEST_BYTES, freeze_comparison, freeze_link, store_report
-from dashboard.reports.page import render
 from dashboard.reports.routes import reports
-from dashboard.reports.svg import draw, let_through
 from db.engine.session import open_database
 from db.queries.facets import builds
 from db.queries.reports import find_report, reports_frame

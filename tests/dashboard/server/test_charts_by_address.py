@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 
 from dashboard.links.links import PAGES, Link, Page
 from dashboard.login.access import Role
-from dashboard.pages.parts import Figures
+from dashboard.parts.parts import Figures
 from dashboard.read.snapshots import Snapshot
 from dashboard.server.charts import content_of
 from dashboard.server.server import EMBED_VARIABLE

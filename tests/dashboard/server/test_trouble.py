@@ -10,7 +10,7 @@ import pytest
 
 from dashboard.links import links
 from dashboard.links.links import Link, Page
-from dashboard.render.foreign_text import escaped
+from dashboard.text.foreign_text import escaped
 from db.engine.migrations import VERSION_TABLE
 from db.records.trial import CompilerEvent, CompilerFacts, Failure, FailureKind
 from tests.builders import make_build, make_history, make_machine, make_strategy, make_trial, make_workload

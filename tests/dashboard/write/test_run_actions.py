@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from dashboard.document.content import Table
+from dashboard.document.page import render
 from dashboard.links.links import Link, Page, href
 from dashboard.login.access import AccessError, Person, Role, identify_people_by
 from dashboard.pages.runs.content import device_words, host_words, machine_rows, schedule_rows, service_words
-from dashboard.reports.content import Table
 from dashboard.reports.freeze import freeze_link
-from dashboard.reports.page import render
 from dashboard.write import run_actions
 from db import units
 from db.engine.session import open_database

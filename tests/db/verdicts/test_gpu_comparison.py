@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashboard.pages.upgrade.tables import row_cells
+from dashboard.verdicts.tables import row_cells
 from db.engine.session import Database, open_database
 from db.judge.compare.sides import Selection
 from db.judge.results import Comparison, Row

@@ -7,13 +7,13 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.api.representation import rows_of
 from dashboard.links.links import Link
-from dashboard.pages import parts
-from dashboard.pages.parts import CASE_FACTS, Column, Empty, PageContent, Part, Table
+from dashboard.parts import parts
+from dashboard.parts.parts import CASE_FACTS, Column, Empty, PageContent, Part, Table
 from dashboard.read import shaping
 from dashboard.read.data import filters_of, read_cases, read_noise_floors
 from dashboard.read.snapshots import Snapshot
+from dashboard.text.rows import rows_of
 from db import units
 from db.judge.compare.noise_floor import NoiseFloor
 from db.metrics.case_modes import with_strategies

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 import pandas as pd
 
 from dashboard.links.links import Link
-from dashboard.pages.parts import CASE_FACTS
-from dashboard.pages.upgrade.tables import row_cells
+from dashboard.parts import verdict_words
+from dashboard.parts.parts import CASE_FACTS
 from dashboard.read.data import read_choices
 from dashboard.read.snapshots import Snapshot
-from dashboard.render import verdict_words
+from dashboard.verdicts.tables import row_cells
 from db import units
 from db.columns.metrics import METRICS
 from db.judge.compare.noise_floor import NoiseFloor

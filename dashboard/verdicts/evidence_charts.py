@@ -9,8 +9,8 @@ import altair as alt
 import pandas as pd
 
 from dashboard.charts import style
+from dashboard.parts import verdict_words
 from dashboard.read import shaping
-from dashboard.render import verdict_words
 from db import units
 from db.judge.results import BuildSide, CaseKey
 from db.metrics.groups import row_dicts

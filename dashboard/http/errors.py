@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from dashboard.reports.content import ReportError
+from dashboard.document.content import ReportError
 from db.errors import CompilewatchError, ConfigError, DatabaseError, NotFoundError, RecordError
 from db.judge.compare.sides import VerdictError
 

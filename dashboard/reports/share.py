@@ -10,18 +10,19 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from dashboard.links import links, stored_views
-from dashboard.links.links import Link, Page
+from dashboard.links import links
+from dashboard.links.links import Link
 from dashboard.links.sentence import sentence
 from dashboard.login.access import Role, person_here, require
-from dashboard.pages.contents import CONTENTS
-from dashboard.pages.parts import Chart
+from dashboard.pages.registry import CONTENTS
+from dashboard.parts.parts import Chart
 from dashboard.read.database import database_url
 from dashboard.render import elements, exporting
 from dashboard.render import forms as signing
-from dashboard.render.foreign_text import escaped
-from dashboard.render.shell import View
+from dashboard.render.shell import View, base_url
 from dashboard.reports.freeze import FREEZABLE, freeze_link, store_report
+from dashboard.text.foreign_text import escaped
+from dashboard.write import stored_views
 from db.errors import CompilewatchError
 
 _SHORT, _FROZEN = "short-links", "frozen"
@@ -38,13 +39,6 @@ def draw(view: View) -> None:
         if shown:
             with st.popover("Export", icon=":material/download:", key="export"):
                 _export(shown, origin)
-
-
-def base_url(page: Page) -> str:
-    """Scheme, host and base path under which the reader sees the dashboard."""
-    url = st.context.url or ""
-    path = f"/{page.value}"
-    return url.rstrip("/").removesuffix(path) if page.value else url.rstrip("/")
 
 
 def _origin(view: View) -> exporting.Origin:
@@ -92,7 +86,11 @@ def _short_link(link: Link, origin: exporting.Origin) -> None:
     names: dict[str, str] = st.session_state.setdefault(_SHORT, {})
     wanted = links.href(replace(link, data=origin.data_version), full=True)
     if wanted in names:
-        st.code(f"{base_url(link.page)}/?{links.STORED_VIEW}={names[wanted]}", language=None, wrap_lines=True)
+        st.code(
+            f"{base_url(link.page)}/?{links.STORED_VIEW}={names[wanted]}",
+            language=None,
+            wrap_lines=True,
+        )
         return
     if st.button("Short link", icon=":material/link:", help="Keeps this view in the database under an id."):
         try:

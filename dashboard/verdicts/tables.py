@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from dashboard.pages import parts
-from dashboard.pages.parts import Column, Part, Tone
-from dashboard.render import verdict_words
+from dashboard.parts import parts, verdict_words
+from dashboard.parts.parts import Column, Part, Tone
 from db import units
 from db.columns.metrics import COUNTED_METRICS, METRICS
 from db.judge.compare.noise_floor import NoiseFloor

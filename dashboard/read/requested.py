@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dashboard.links.links import Link, Page
+from dashboard.links.links import PAGES, Link
 from dashboard.links.resolution import settle, the_one
 from dashboard.read.choices import Choices
 from dashboard.read.data import read_builds, read_former_names
 from dashboard.read.snapshots import Snapshot
 from db.queries.filters import Filters
-
-# Their default is every machine.
-ALL_MACHINES = frozenset({Page.REGRESSIONS, Page.RUNS, Page.REPORTS})
 
 
 def resolved_link(link: Link, snapshot: Snapshot, choices: Choices) -> tuple[Link, tuple[str, ...]]:
@@ -23,7 +20,7 @@ def resolved_link(link: Link, snapshot: Snapshot, choices: Choices) -> tuple[Lin
     """
 
     def here(so_far: Link) -> Sequence[str]:
-        machine = so_far.machine or (None if so_far.page in ALL_MACHINES else choices.newest_machine)
+        machine = so_far.machine or (None if PAGES[so_far.page].all_machines else choices.newest_machine)
         return read_builds(snapshot, Filters(machines=(machine,))) if machine else ()
 
     called = choices.called

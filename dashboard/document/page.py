@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from dashboard.reports.content import Chart, Column, Content, Figures, Lines, Section, Table
-from dashboard.reports.svg import let_through
+from dashboard.document.content import Chart, Column, Content, Figures, Lines, Section, Table
+from dashboard.document.svg import let_through
 from db import units
 
 LONGEST_CELL = 300

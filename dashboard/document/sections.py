@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.pages import parts
-from dashboard.pages.parts import Part
-from dashboard.reports.content import Chart, Column, Figures, Lines, Section, Table
-from dashboard.reports.svg import draw
+from dashboard.document.content import Chart, Column, Figures, Lines, Section, Table
+from dashboard.document.svg import draw
+from dashboard.parts import parts
+from dashboard.parts.parts import Part
 from db import units
 
 MOST_ROWS = 250

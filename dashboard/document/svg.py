@@ -18,9 +18,9 @@ import pandas as pd
 import vl_convert
 
 from dashboard.charts.style import Spec
-from dashboard.render import theme
-from dashboard.render.foreign_text import readable, readable_frame, readable_spec
-from dashboard.reports.content import ReportError
+from dashboard.document.content import ReportError
+from dashboard.text import theme
+from dashboard.text.foreign_text import readable, readable_frame, readable_spec
 
 WIDTH_PX = 860
 # Of a picture, per unit of the drawing.

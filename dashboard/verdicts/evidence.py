@@ -9,15 +9,15 @@ import pandas as pd
 
 from dashboard.charts import build_events, change_points, gaps, trend_rows, trends
 from dashboard.charts.style import ChartContent
-from dashboard.pages import parts
-from dashboard.pages.evidence import charts
-from dashboard.pages.parts import Chart, Column, Empty, Part, Table
-from dashboard.pages.upgrade.tables import SIDES, case_table
+from dashboard.parts import parts
+from dashboard.parts.parts import Chart, Column, Empty, Part, Table
+from dashboard.parts.verdict_words import interval_title
 from dashboard.read.data import read_choices_on, read_interleaved, read_points
 from dashboard.read.policy import policy_in_force
 from dashboard.read.snapshots import Snapshot, cached
-from dashboard.render import theme
-from dashboard.render.verdict_words import interval_title
+from dashboard.text import theme
+from dashboard.verdicts import evidence_charts as charts
+from dashboard.verdicts.tables import SIDES, case_table
 from db import units
 from db.columns.metrics import HISTORY_METRICS, METRICS
 from db.judge.results import BuildSide, CaseKey, Row

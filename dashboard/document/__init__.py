@@ -1,0 +1,1 @@
+"""A page as one HTML document without scripts: its model, its sections, its drawings."""

@@ -1,0 +1,61 @@
+"""The pages: what each shows, and what draws it. A page is a folder beside this file and a line in it.
+
+Its name, its question and its place in links stand in `PAGES` of `dashboard.links.links`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from dashboard.links.links import Link, Page
+from dashboard.pages.break_even import content as break_even
+from dashboard.pages.break_even import view as break_even_view
+from dashboard.pages.cold_start import content as cold_start
+from dashboard.pages.cold_start import view as cold_start_view
+from dashboard.pages.guide import view as guide_view
+from dashboard.pages.modes import content as modes
+from dashboard.pages.modes import view as modes_view
+from dashboard.pages.overview import content as overview
+from dashboard.pages.overview import view as overview_view
+from dashboard.pages.regressions import content as regressions
+from dashboard.pages.regressions import view as regressions_view
+from dashboard.pages.reports import content as reports
+from dashboard.pages.reports import view as reports_view
+from dashboard.pages.runs import content as runs
+from dashboard.pages.runs import view as runs_view
+from dashboard.pages.trends import content as trends
+from dashboard.pages.trends import view as trends_view
+from dashboard.pages.trial import content as trial
+from dashboard.pages.trial import view as trial_view
+from dashboard.pages.upgrade import content as upgrade
+from dashboard.pages.upgrade import view as upgrade_view
+from dashboard.parts.parts import PageContent
+from dashboard.read.snapshots import Snapshot
+from dashboard.render.shell import View
+
+Content = Callable[[Snapshot, Link], PageContent]
+"""Of a link whose machine and build are resolved."""
+
+
+class Registered(NamedTuple):
+    """What draws a page and returns the link that it shows; what it shows, for reports and charts."""
+
+    draw: Callable[[View], Link]
+    content: Content | None
+
+
+REGISTRY: dict[Page, Registered] = {
+    Page.OVERVIEW: Registered(overview_view.draw, overview.page),
+    Page.TRENDS: Registered(trends_view.draw, trends.page),
+    Page.UPGRADE: Registered(upgrade_view.draw, upgrade.newest_pair),
+    Page.MODES: Registered(modes_view.draw, modes.page),
+    Page.BREAK_EVEN: Registered(break_even_view.draw, break_even.page),
+    Page.COLD_START: Registered(cold_start_view.draw, cold_start.page),
+    Page.REGRESSIONS: Registered(regressions_view.draw, regressions.page),
+    Page.TRIAL: Registered(trial_view.draw, trial.page),
+    Page.RUNS: Registered(runs_view.draw, runs.page),
+    Page.REPORTS: Registered(reports_view.draw, reports.page),
+    Page.GUIDE: Registered(guide_view.draw, None),
+}
+CONTENTS: dict[Page, Content] = {page: each.content for page, each in REGISTRY.items() if each.content}

@@ -1,0 +1,1 @@
+"""Verdicts between two builds as parts: tables, evidence, the inbox of regressions."""
