@@ -18,7 +18,7 @@ from dashboard.read.choices import NEWEST_RUNS, Choices, KnownBuilds, choices
 from dashboard.read.database import opened, trial_cache_of
 from dashboard.read.policy import policy_in_force
 from dashboard.read.snapshots import Snapshot, cached
-from dashboard.render import theme
+from dashboard.text import theme
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import Selection
 from db.judge.results import BuildSide, Comparison, Row
