@@ -8,9 +8,11 @@ import numpy as np
 from pandas import DataFrame
 
 from db.metrics.groups import Bools, Floats, Groups, equal_to
-from db.records.trial import StrategyKind
+from db.records.strategies import EAGER, settings_of_name
+from db.records.trial import SourceKind, StrategyKind
 
 _RUN_KEYS = ["machine_id", "build_id", "workload_id", "run_id"]
+_SETTINGS = "settings_of_name"
 
 
 class Control(StrEnum):
@@ -32,7 +34,8 @@ def with_same_run(
     """Eager's value for every compiled trial, and per case where it comes from.
 
     `own`: the trial's own control, NaN without one. `values`: the trial's value, NaN where it does not count.
-    A case without any own control takes the median of the eager trials of its run; eager trials get none.
+    A case without any own control takes the median of the eager trials of its run that had the same settings;
+    eager trials get none.
     """
     eager = is_eager(trials)
     own = np.where(eager | np.isnan(values), np.nan, own)
@@ -40,7 +43,8 @@ def with_same_run(
     wanting = ~(eager | np.isnan(values) | has_own[cases.codes])
     control = own
     if wanting.any():
-        runs = Groups.by(trials, _RUN_KEYS)
+        alike = trials[_RUN_KEYS].assign(**{_SETTINGS: _settings(trials)})
+        runs = Groups.by(alike, [*_RUN_KEYS, _SETTINGS])
         eager_of_run = runs.median(np.where(eager, values, np.nan))[runs.codes]
         control = np.where(wanting, eager_of_run, own)
     has_control = cases.sum(~np.isnan(control)) > 0
@@ -49,3 +53,20 @@ def with_same_run(
         for mine, some in zip(has_own.tolist(), has_control.tolist(), strict=True)
     ]
     return control, origin
+
+
+def _settings(trials: DataFrame) -> list[str]:
+    """What eager beside a trial must share with it, which an imported result has in its strategy's name: the
+    layout of its memory, other arguments. What was measured here has no such settings.
+    """
+    named = trials[["source_kind", "strategy_kind", "strategy"]]
+    known = {each: _settings_of(*each) for each in named.drop_duplicates().itertuples(index=False, name=None)}
+    return [known[each] for each in named.itertuples(index=False, name=None)]
+
+
+def _settings_of(source: str, kind: str, strategy: str) -> str:
+    if source == SourceKind.MEASURED:
+        return ""
+    if kind == StrategyKind.EAGER and strategy.partition("+")[0] != EAGER.name:
+        return f"of {strategy}"  # an engine of its own, which earlier releases stored as eager
+    return settings_of_name(strategy)

@@ -145,6 +145,13 @@ def parse_strategy(name: str, named: Mapping[str, Strategy] | None = None) -> St
     return strategy.model_copy(update={"name": "+".join(ordered), **changes})
 
 
+def settings_of_name(name: str) -> str:
+    """What follows a strategy's name after "+" and is no modifier of the compiler: eager can have it too."""
+    known = {*(word for group in _MODIFIERS for word in group), *CacheState}
+    words = name.split("+")[1:]
+    return "+".join(word for word in words if word not in known and not _SUBMODULE.fullmatch(word))
+
+
 def _group_of(modifier: str, name: str) -> int:
     for group, members in enumerate(_MODIFIERS):
         if modifier in members or ("regional" in members and _SUBMODULE.fullmatch(modifier)):

@@ -129,9 +129,9 @@ class Fields:
             self.fail(key, "holds a character that no database stores")
         return value
 
-    def required_text(self, key: str) -> str:
+    def required_text(self, key: str, limit: int = 200) -> str:
         """As `text`; raises RecordError where there is none."""
-        value = self.text(key)
+        value = self.text(key, limit)
         if value is None:
             self.fail(key, "is missing")
         return value

@@ -14,6 +14,8 @@ from db.records.trial import Task
 # The date of today is that of tomorrow where the sun rises first.
 _AHEAD = timedelta(days=1)
 _TORCH = re.compile(r"\d+\.\d+")
+MOST_NOTES = 100
+"""Of one path: what a reader says of every row would drown what matters."""
 
 
 class StatedDevice(StrEnum):
@@ -21,6 +23,7 @@ class StatedDevice(StrEnum):
 
     CUDA = "cuda"
     HIP = "hip"
+    XPU = "xpu"
     CPU = "cpu"
 
 
@@ -36,14 +39,15 @@ class StatedStrategy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """Facts told by the user. They fill what the file's content does not say and outrank its name.
+    """Facts told by the user. They fill what neither the file's content nor its name says.
 
-    `measured_at` must be aware. `strategy` outranks no name: of a pair the names tell which is which.
+    `measured_at` must be aware.
     `columns` maps our field names to the columns of a generic CSV, all of which it must have; it outranks
     `usual_columns`, those of the configuration. `meanings` are fields by column, empty for a column that is
     none, for files that have it.
     `job` names the job that logs are of, else their folder does.
-    `pair_key` names the pytest-benchmark parameter that tells eager from compiled.
+    `pair_key` names the pytest-benchmark parameter that tells eager from compiled. `workload` names that of a
+    CSV without such a column. `notes` collects what was left out while one path is read.
     """
 
     torch: str | None = None
@@ -65,6 +69,13 @@ class ImportOptions:
     usual_columns: Mapping[str, str] = field(default_factory=dict)
     meanings: Mapping[str, str] = field(default_factory=dict)
     pair_key: str | None = None
+    workload: str | None = None
+    notes: list[str] = field(default_factory=list, compare=False)
+
+    def note(self, sentence: str) -> None:
+        """Say once what was left out, of at most `MOST_NOTES`."""
+        if sentence not in self.notes and len(self.notes) < MOST_NOTES:
+            self.notes.append(sentence)
 
 
 def past(at: datetime) -> datetime:

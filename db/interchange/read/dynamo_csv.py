@@ -23,7 +23,7 @@ from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.interchange.read.dynamo_metrics import outcome, peak_unit_bytes
 from db.interchange.read.foreign_trials import Result, compiled, to_trial
-from db.records.trial import Strategy, Task, Trial
+from db.records.trial import CacheState, Strategy, Task, Trial
 
 # Which row of a `benchmarks/dynamo` accuracy file speaks of which row of the performance file beside it.
 
@@ -108,16 +108,14 @@ def _batch_size(row: Fields) -> int | None:
 
 SOURCE = "dynamo-csv"
 
-# <compiler>_<suite>_<dtype>_<mode>_<device>_<accuracy|performance>.csv, as in .ci/pytorch/test.sh.
-_NAME = re.compile(
-    r"(?P<compiler>.+?)_(?P<suite>torchbench|huggingface|timm_models|timm)_(?P<dtype>[a-z0-9]+(?:_bf16|_fp16)?)"
-    r"_(?P<task>inference|training)_(?P<device>[a-z]+)_(?:accuracy|performance)\.csv"
-)
-# <compiler>_<suite>[_<mode>].csv, the accuracy that CI expects, in benchmarks/dynamo/ci_expected_accuracy.
-_EXPECTED_NAME = re.compile(
-    r"(?P<compiler>(?:[a-z]+_)*(?:inductor|aot_eager)(?:_[a-z]+)*_(?:torchbench|huggingface|timm_models|timm)"
-    r"(?:_inference|_training)?)\.csv"
-)
+# What the names of files are made of: <compiler>_<suite>_<dtype>_<mode>_<device>_<accuracy|performance>.csv of
+# .ci/pytorch/test.sh, [cpu_]<compiler>_<suite>[_<mode>].csv of benchmarks/dynamo/ci_expected_accuracy, and the
+# same with hyphens in torch-xpu-ops.
+_SUITES = ("timm_models", "timm", "torchbench", "huggingface")
+_DEVICES = frozenset({"cpu", "cuda", "xpu", "hip", "rocm", "mps", "hpu"})
+_DTYPES = frozenset({"amp", "float32", "float16", "bfloat16", "float64", "bf16", "fp16"})
+_COMPILERS = frozenset({"inductor", "eager", "export", "dynamo"})
+_KINDS = frozenset({"accuracy", "performance"})
 _COPY = re.compile(r" ?\(\d+\)(?=\.csv\Z)")
 
 
@@ -159,23 +157,32 @@ def _read_pair(
 ) -> Iterator[Trial]:
     verdicts = Verdicts(performance, accuracy) if accuracy else None
     if performance:
+        costs = _CompileCosts(performance)
         for row in csv_rows(performance):
             verdict = verdicts.of(row) if verdicts else None
-            yield to_trial(_result(row, performance, verdict), SOURCE, options)
+            result = _result(row, performance, verdict)
+            if (mixed := costs.mixed(row)) and result.parts.get("cold_start"):
+                result.parts["cold_start"] = None
+                options.note(
+                    f"{performance.shown}: {row.required_text('name')} compiled for {mixed[0]:g} s and for "
+                    f"{mixed[1]:g} s, with caches or without: no compile cost of it is taken. A tag such as "
+                    "cold or warm tells them apart."
+                )
+            yield to_trial(result, SOURCE, options)
     if accuracy and verdicts:
         for row in verdicts.unmatched():
             yield to_trial(_result(row, accuracy, row), SOURCE, options)
 
 
 def _result(row: Fields, file: InputFile, verdict: Fields | None) -> Result:
-    named = file_name_facts(file.name)
+    named, cache = file_name_facts(file.name), _cache_of(row)
     device = str(row.text("dev") or named.get("device"))
     accuracy = verdict.required_text("accuracy") if verdict else None
     parts, failure = outcome(row, accuracy, device=device, peak_unit=peak_unit_bytes(device))
     return Result(
         place=row.place,
         workload=row.required_text("name"),
-        strategy=_strategy(file.name, named.pop("compiler", None)),
+        strategy=_strategy(named.pop("compiler", None), cache),
         raw=dict(row.data),
         stated={"device": row.text("dev"), "batch_size": _batch_size(row)},
         named=named,
@@ -186,19 +193,24 @@ def _result(row: Fields, file: InputFile, verdict: Fields | None) -> Result:
 
 
 def file_name_facts(name: str) -> dict[str, Any]:
-    """Compiler, suite, dtype, task and device as the tool writes them into the file's name, if it is one."""
-    match = _NAME.fullmatch(_original(name))
-    if match is None:
+    """What of compiler, suite, dtype, task and device the tool writes into its file's name, if it is one."""
+    stem = _original(name).removesuffix(".csv").replace("-", "_").replace("timm_models", "timm.models")
+    words = [word.replace("timm.models", "timm_models") for word in stem.split("_")]
+    at = next((place for place, word in enumerate(words) if word in _SUITES), 0)
+    before, after = words[:at], words[at + 1 :]
+    if not before or (not _KINDS & set(after) and _COMPILERS.isdisjoint(before)):
         return {}
-    return {**match.groupdict(), "task": Task(match["task"])}
-
-
-def _strategy(name: str, compiler: str | None) -> Strategy | None:
-    """None where the file's name is not the tool's."""
-    if compiler is None:
-        expected = _EXPECTED_NAME.fullmatch(_original(name))
-        compiler = expected["compiler"] if expected else None
-    return strategy_of(compiler) if compiler else None
+    facts = {
+        "suite": words[at],
+        "dtype": "_".join(word for word in (*before, *after) if word in _DTYPES) or None,
+        "task": next((Task(word) for word in after if word in ("inference", "training")), None),
+        "device": next((word for word in (*reversed(after), *before) if word in _DEVICES), None),
+        "compiler": "_".join(
+            [word for word in before if word not in _DEVICES | _DTYPES]
+            + [word for word in after if word == "dynamic"]
+        ),
+    }
+    return {key: value for key, value in facts.items() if value}
 
 
 def strategy_of(compiler: str) -> Strategy:
@@ -209,3 +221,51 @@ def strategy_of(compiler: str) -> Strategy:
         backend="inductor" if words[0] == "inductor" else None,
         dynamic=True if "dynamic" in words else None,
     )
+
+
+def _strategy(compiler: str | None, cache: CacheState | None) -> Strategy | None:
+    """None where the file's name is not the tool's."""
+    if compiler is None:
+        return None
+    strategy = strategy_of(compiler)
+    if cache is None:
+        return strategy
+    return strategy.model_copy(update={"name": f"{strategy.name}+{cache.value}"[:200], "cache": cache})
+
+
+_CACHE_WORDS = {
+    **dict.fromkeys(("cold", "fresh"), CacheState.COLD),
+    **dict.fromkeys(("warm", "cached", "cache"), CacheState.WARM),
+}
+_APART, _APART_S = 2.0, 1.0
+"""Repeats of one start differ by less: beyond both one of them found the caches of the other."""
+
+
+def _cache_of(row: Fields) -> CacheState | None:
+    """What the tag of a run says of its caches."""
+    words = re.findall("[a-z]+", (tag_of(row) or "").lower())
+    return next((_CACHE_WORDS[word] for word in words if word in _CACHE_WORDS), None)
+
+
+class _CompileCosts:
+    """Which rows of a file cannot be repeats of one start, by what they say of compiling."""
+
+    def __init__(self, performance: InputFile) -> None:
+        """Raises RecordError for a row that cannot be read."""
+        self._seconds: dict[_Key, tuple[float, float]] = {}
+        if "compilation_latency" not in csv_header(performance):
+            return
+        for row in csv_rows(performance):
+            seconds = row.number("compilation_latency")
+            if seconds is not None and seconds > 0:
+                low, high = self._seconds.get(self._key(row), (seconds, seconds))
+                self._seconds[self._key(row)] = min(low, seconds), max(high, seconds)
+
+    def mixed(self, row: Fields) -> tuple[float, float] | None:
+        """The least and the most seconds of its repeats where caches must have told them apart."""
+        low, high = self._seconds.get(self._key(row), (0.0, 0.0))
+        return (low, high) if high > max(_APART * low, low + _APART_S) else None
+
+    @staticmethod
+    def _key(row: Fields) -> _Key:
+        return (row.text("dev"), row.text("name"), tag_of(row), _batch_size(row))

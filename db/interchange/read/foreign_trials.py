@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from db.errors import RecordError
+from db.errors import RecordError, one_line
 from db.interchange.files.fields import Place
 from db.interchange.files.options import ImportOptions
 from db.records.ids import build_identity, identity, machine_identity, strategy_identity, workload_identity
@@ -62,6 +62,14 @@ class MissingFactError(RecordError):
         self.fields = fields
 
 
+_OF_A_CPU = ("the CPU", '--device-name "AMD EPYC 9654"')
+_DTYPES = {
+    **dict.fromkeys(("bf16", "torch.bfloat16"), "bfloat16"),
+    **dict.fromkeys(("fp16", "half", "torch.float16", "torch.half"), "float16"),
+    **dict.fromkeys(("fp32", "float", "torch.float32", "torch.float"), "float32"),
+    **dict.fromkeys(("fp64", "double", "torch.float64", "torch.double"), "float64"),
+}
+_RUNS = re.compile(r"[0-9]+")
 _BUILD_FIELDS = set(Build.model_fields) - {"label"}
 _MACHINE_FIELDS = set(Machine.model_fields) - {"name"}
 _ASKABLE = (*_NEEDED, "cuda", "driver", "python", "machine", "batch_size", "suite")
@@ -71,10 +79,11 @@ _ASKABLE = (*_NEEDED, "cuda", "driver", "python", "machine", "batch_size", "suit
 class Result:
     """One result as its file tells it.
 
-    `stated` holds facts from the file's content and `named` those from its name: keys are fields of Machine
-    and Build plus `machine`, `measured_at`, `dtype`, `task`, `batch_size`, `suite`. `raw` is the result as
-    it stands in the file and, with the facts, makes the trial's id. `parts` are further fields of Trial,
-    `label` is what the source calls the run. `strategy` is None where neither content nor name tells it.
+    `stated` holds facts from the file's content, `named` those from its name, `assumed` what holds unless the
+    user says otherwise: keys are fields of Machine and Build plus `machine`, `measured_at`, `dtype`, `task`,
+    `batch_size`, `suite`. `device_word` is a model of GPU or CPU as a file's name abbreviates it. `raw` is the
+    result as it stands in the file and, with the facts, makes the trial's id. `parts` are further fields of
+    Trial, `label` is what the source calls the run. `strategy` is None where neither content nor name tells it.
     """
 
     place: Place
@@ -83,6 +92,8 @@ class Result:
     raw: Any
     stated: Mapping[str, Any] = field(default_factory=dict)
     named: Mapping[str, Any] = field(default_factory=dict)
+    assumed: Mapping[str, Any] = field(default_factory=dict)
+    device_word: str | None = None
     shape: dict[str, int] = field(default_factory=dict)
     item: str | None = None
     items_per_iteration: float | None = None
@@ -171,7 +182,7 @@ def cuda_facts(variant: str) -> dict[str, str]:
 def to_trial(result: Result, source: str, options: ImportOptions) -> Trial:
     """The record of one imported result.
 
-    A fact comes from the content, else from the options, else from the file's name.
+    A fact comes from the content, else from the file's name, else from the options, which relabel nothing.
     Raises MissingFactError naming every option that is still needed, RecordError for a field that is wrong.
     """
     facts = _facts(result, options)
@@ -214,26 +225,73 @@ def to_trial(result: Result, source: str, options: ImportOptions) -> Trial:
 
 
 def _facts(result: Result, options: ImportOptions) -> dict[str, Any]:
-    option_facts: dict[str, Any] = {key: getattr(options, key) for key in _ASKABLE}
-    if options.torch:
-        option_facts |= torch_facts(options.torch)
-        option_facts["cuda"] = options.cuda or option_facts.get("cuda")
-    if options.strategy:
-        option_facts["strategy"] = (
-            EAGER if options.strategy == EAGER.name else strategy_called(options.strategy)
-        )
-    facts: dict[str, Any] = {}
-    for origin in (result.named, option_facts, result.stated, {"strategy": result.strategy}):
-        facts |= {key: value for key, value in origin.items() if value is not None}
+    told = _told(options)
+    known: dict[str, Any] = {}
+    for origin in (result.named, result.stated, {"strategy": result.strategy}):
+        known |= {key: value for key, value in origin.items() if value is not None}
+    for key in sorted(told.keys() & known.keys() & _RELABELLED):
+        if _spelled(key, told[key]) != _spelled(key, known[key]):
+            option = "--" + key.replace("_", "-")
+            options.note(
+                f"{result.place.file}: says {_words(known[key])}; {option} {_words(told[key])} is not used for it."
+            )
+    facts = {key: value for key, value in (*result.assumed.items(), *told.items()) if value is not None} | known
+    _require_fitting(result, facts, known, told)
     missing = [key for key in _NEEDED if key not in facts]
     if missing:
-        unknown = [_NEEDED[key][0] for key in missing]
+        needed = _NEEDED | ({"device_name": _OF_A_CPU} if facts.get("device") == "cpu" else {})
+        unknown = [needed[key][0] for key in missing]
         raise MissingFactError(
             f"{result.place.file}: does not say {_and(unknown)}.",
-            f"Name it with {_and([_NEEDED[key][1] for key in missing])}.",
+            f"Name it with {_and([needed[key][1] for key in missing])}.",
             tuple(missing),
         )
-    return facts
+    return facts | {"dtype": _spelled("dtype", facts["dtype"])}
+
+
+_RELABELLED = frozenset(_NEEDED) - {"measured_at"} | {"batch_size", "cuda", "driver", "python"}
+
+
+def _told(options: ImportOptions) -> dict[str, Any]:
+    facts: dict[str, Any] = {key: getattr(options, key) for key in _ASKABLE}
+    if options.torch:
+        facts |= torch_facts(options.torch)
+        facts["cuda"] = options.cuda or facts.get("cuda")
+    if options.strategy:
+        facts["strategy"] = EAGER if options.strategy == EAGER.name else strategy_called(options.strategy)
+    return {key: value for key, value in facts.items() if value is not None}
+
+
+def _require_fitting(
+    result: Result, facts: Mapping[str, Any], known: Mapping[str, Any], told: Mapping[str, Any]
+) -> None:
+    """Raise RecordError where the device that the user names cannot be the one that the file is of."""
+    name = told.get("device_name")
+    if name is None or "device_name" in known:
+        return
+    word, device = result.device_word, facts.get("device")
+    cpu = device == "cpu"
+    if told.get("device", device) != device:
+        problem = f"it is of {_words(device)}, and {one_line(str(name))} of {_words(told['device'])}"
+    elif word is not None and not set(_RUNS.findall(word)) <= set(_RUNS.findall(str(name))):
+        problem = f"its name says {one_line(word)}, which is no {one_line(str(name))}"
+    elif cpu and str(name).upper().startswith("NVIDIA"):
+        problem = f"it is of a CPU, which no {one_line(str(name))} is"
+    else:
+        return
+    raise RecordError(
+        f"{result.place.file}: {problem}.",
+        f"Import it alone, with {_OF_A_CPU[1] if cpu else _NEEDED['device_name'][1]}.",
+    )
+
+
+def _spelled(key: str, value: Any) -> Any:
+    """The one spelling of a fact that tools write in several ways."""
+    return _DTYPES.get(str(value).lower(), value) if key == "dtype" else value
+
+
+def _words(value: Any) -> str:
+    return one_line(str(value.name if isinstance(value, Strategy) else value))
 
 
 def _workload(result: Result, facts: Mapping[str, Any], source: str) -> Workload:

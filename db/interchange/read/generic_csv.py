@@ -134,7 +134,7 @@ def _facts(row: Fields) -> dict[str, Any]:
     packages = {name: row.text(f"package.{name}") for name in _group(row, "package")}
     return {
         **(torch_facts(torch) if torch else {}),
-        **{name: row.text(name) for name in FACTS},
+        **{name: text for name in FACTS if (text := row.text(name)) is not None},
         "task": Task(task) if task else None,
         "measured_at": moment(row, "measured_at"),
         "batch_size": row.count("batch_size") or None,

@@ -99,7 +99,7 @@ def _result(process: JobProcess, began: datetime | None, ranks: int) -> Result:
         strategy=job_strategy(log.cache) if log.compiled else EAGER,
         raw=process.raw,
         stated=_facts(process) | {"measured_at": began},
-        named={"device_name": UNKNOWN, "dtype": UNKNOWN, "task": Task.FUNCTION},
+        assumed={"device_name": UNKNOWN, "dtype": UNKNOWN, "task": Task.FUNCTION},
         parts={
             "cold_start": _cold_start(process),
             "summary": Summary(latency_ns=process.latency_ns, n=process.steps, metrics=figures),

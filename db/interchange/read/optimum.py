@@ -104,7 +104,7 @@ def _memory(memory: Fields) -> Memory | None:
 def _strategy(backend: Fields) -> Strategy:
     """`torch_compile` true is compiled, with the mode where its config names one.
 
-    A backend without that switch (onnxruntime, text-embeddings-inference, ...) is a strategy of its own name.
+    A backend without that switch (onnxruntime, openvino, ...) is an engine of its own, and no control of any.
     """
     name = backend.required_text("name")
     if backend.flag("torch_compile"):
@@ -113,7 +113,7 @@ def _strategy(backend: Fields) -> Strategy:
         return compiled(mode or "compiled", mode=mode, backend=settings.text("backend"))
     if name == "pytorch":
         return EAGER
-    return Strategy(name=name, kind=StrategyKind.EAGER, backend=name, cache=CacheState.NONE)
+    return Strategy(name=name, kind=StrategyKind.EXPORT, backend=name, cache=CacheState.UNKNOWN)
 
 
 def _facts(config: Fields) -> dict[str, Any]:

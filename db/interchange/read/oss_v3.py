@@ -20,6 +20,7 @@ from db.interchange.files.fields import BYTES_PER_GB, Fields, Place, as_fields, 
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.interchange.read import dynamo_csv, dynamo_metrics
+from db.interchange.read.own_oss_v3 import is_own, read_trial
 from db.interchange.read.foreign_trials import Result, strategy_called, to_trial, torch_facts
 from db.records.fields import INT64_MAX
 from db.records.ids import build_identity, machine_identity, strategy_identity, workload_identity
@@ -137,6 +138,7 @@ SOURCE = "oss-v3"
 OWN_BENCHMARK = "compilewatch"
 DYNAMO_BENCHMARK = "TorchInductor"
 DYNAMO_BENCHMARKS = {DYNAMO_BENCHMARK, OWN_BENCHMARK}
+_SOFTWARE = ("cuda", "driver", "triton", "python")
 _MODES = {
     "inference": Task.INFERENCE,
     "eval": Task.INFERENCE,
@@ -151,7 +153,12 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
 
     Memory grows with the number of results, not with what each record repeats. Raises RecordError naming
     file, line or record, and field; also where results would share a case though their settings differ.
+    `benchmarks/dynamo` writes a CSV of the same results: where it lies beside, that is read.
     """
+    if (table := _table_beside(file)) is not None:
+        options.note(f"{file.shown}: says what {table.name} beside it says, which is read.")
+        yield from dynamo_csv.read(table, options)
+        return
     groups: dict[str, _Group] = {}
     for fields in _records(file):
         metric = fields.part("metric")
@@ -163,9 +170,19 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     yield from _distinct_settings(groups.values(), options)
 
 
+def _table_beside(file: InputFile) -> InputFile | None:
+    """The CSV that the same run of `benchmarks/dynamo` wrote, which names itself in each record."""
+    if not dynamo_csv.file_name_facts(file.name.removesuffix(".json") + ".csv"):
+        return None
+    return file.sibling(file.name.removesuffix(".json") + ".csv")
+
+
 def _distinct_settings(groups: Iterable[_Group], options: ImportOptions) -> Iterator[Trial]:
     first: dict[tuple[str, ...], _Group] = {}
     for group in groups:
+        if is_own(group.fields):
+            yield read_trial(group.fields, group.metrics, group.values, SOURCE)
+            continue
         trial = to_trial(group.result(options), SOURCE, options)
         other = first.setdefault(_case(trial), group)
         mine, theirs = group.settings.unmapped, other.settings.unmapped
@@ -220,6 +237,7 @@ class _Group:
         self.values: dict[str, float] = {}
         self.counts: list[int] = []
         self.texts: dict[str, str] = {}
+        self.metrics: dict[str, Fields] = {}
 
     def add(self, metric: Fields) -> None:
         """Takes one metric in; several values are averaged, as PyTorch's dashboard does."""
@@ -228,6 +246,7 @@ class _Group:
             metric.fail("name", f"{name} is reported twice for the same result")
         values = metric.numbers("benchmark_values")
         texts = metric.part("extra_info").data.get("benchmark_values")
+        self.metrics[name] = metric
         if values:
             self.values[name] = sum(values) / len(values)
             self.counts.append(len(values))
@@ -306,12 +325,14 @@ def _facts(fields: Fields, options: ImportOptions) -> dict[str, Any]:
     benchmark = fields.part("benchmark")
     info = benchmark.part("extra_info")
     runner = _first_runner(fields)
-    torch = fields.part("dependencies").part("pytorch").text("version")
+    dependency = fields.part("dependencies").part("pytorch")
+    torch, software = dependency.text("version"), dependency.part("extra_info")
     device = info.data.get("device")
     device = info.text("device") if isinstance(device, str) else None
     on_cpu = (device or options.device) == "cpu"
     return {
         **(torch_facts(torch) if torch else {}),
+        **{name: text for name in _SOFTWARE if (text := software.text(name))},
         "torch_git": fields.text("head_sha") if fields.text("repo") == "pytorch/pytorch" else None,
         "task": _MODES.get(benchmark.text("mode") or ""),
         "dtype": benchmark.text("dtype"),

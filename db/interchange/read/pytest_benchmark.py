@@ -79,7 +79,7 @@ def _benchmark(fields: Fields, document: Fields, options: ImportOptions) -> tupl
         strategy=_strategy(fields, key, value),
         raw={name: fields.data.get(name) for name in ("fullname", "params", "extra_info", "stats")},
         stated=_facts(fields, document, options),
-        named={"task": Task.FUNCTION},
+        assumed={"task": Task.FUNCTION},
         parts=_parts(fields.part("stats")),
     )
     return (test, others), result

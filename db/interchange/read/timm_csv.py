@@ -25,7 +25,7 @@ from db.records.trial import Strategy, Summary, Task, Trial
 SOURCE = "timm-csv"
 
 _NAME = re.compile(
-    r"benchmark-(?P<kind>infer|train)-(?P<dtype>[a-z0-9]+)-(?P<layout>nchw|nhwc)-pt(?P<torch>\d{3,4})"
+    r"benchmark-(?P<kind>infer|train)-(?P<dtype>[a-z0-9_]+)-(?P<layout>nchw|nhwc)-pt(?P<torch>\d{3,4})"
     r"-(?P<variant>cu\d{3}|cpu)-(?P<device>[a-z0-9_]+?)(?P<compiled>-dynamo)?\.csv"
 )
 # What a renamed file of theirs still says of the release that it was measured with.
@@ -110,6 +110,7 @@ def _result(row: Fields, file: InputFile, strategy: Strategy | None) -> Result:
         raw=dict(row.data),
         stated={"batch_size": batch},
         named=_file_name_facts(file.name),
+        device_word=match["device"] if (match := _NAME.fullmatch(file.name)) else None,
         shape={"image_size": image} if image else {},
         item="image",
         items_per_iteration=batch,

@@ -49,7 +49,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
                 workload=options.job or PurePath(file.name).stem,
                 strategy=job_strategy(cache),
                 raw={"phase": phase, "startup_ns": total_ns, "compilation_ns": compile_ns},
-                named={"device_name": UNKNOWN, "dtype": UNKNOWN, "task": Task.INFERENCE},
+                assumed={"device_name": UNKNOWN, "dtype": UNKNOWN, "task": Task.INFERENCE},
                 parts={
                     "cold_start": ColdStart(total_ns=total_ns, **cost),
                     "summary": Summary(

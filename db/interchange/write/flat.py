@@ -95,7 +95,8 @@ def figures(batch: TrialBatch) -> dict[str, Column]:
         ],
         "throughput_per_s": _throughput(batch, latency),
         "trial_compile_cost_ns": [
-            None if until is None or calls is None or each is None else until - calls * each
+            # Of no calls nothing is taken off: a job tells a cost and may have no latency.
+            until if calls == 0 else None if None in (until, calls, each) else until - calls * each
             for until, calls, each in zip(
                 batch.columns["until_steady_ns"], batch.columns["calls_until_steady"], latency, strict=True
             )

@@ -3,7 +3,8 @@
 Shape: pytorch/test-infra clickhouse_db_schema/benchmark.oss_ci_benchmark_v3/schema.sql. `extra_info` maps
 text to text, memory sizes are whole GB. Metrics carry the names and units of PyTorch
 `benchmarks/dynamo`, which its dashboard reads: `abs_latency` ms, `speedup`, `compilation_latency` s,
-`compression_ratio`, peaks in GB, and `accuracy` as text.
+`compression_ratio`, peaks in GB, and `accuracy` as text. What the table has no column for stands in `extra_info`:
+the setting of a trial whole, as `own_oss_v3` reads it back, and of a metric the field of ours that it is.
 """
 
 from __future__ import annotations
@@ -34,6 +35,12 @@ _FAILED = {
     FailureKind.WRONG_RESULT: "fail_accuracy",
 }
 
+_OWN = ("started_at", "trial_id", "run_id", "suite", "label")
+SETTING = "compilewatch_setting"
+"""Workload, strategy, machine and build of a trial, as JSON in `benchmark.extra_info`."""
+FIELD = "compilewatch_field"
+"""Of a metric: which field of ours it is, where its name does not tell."""
+
 _TIMED = frozenset({"abs_latency", "speedup"})
 
 # How many heads of lines are remembered; a head takes 1 kB.
@@ -60,6 +67,7 @@ class _Figures(NamedTuple):
     control_peak_bytes: int | None
     graphs: int | None
     graph_breaks: int | None
+    failure_message: str | None
 
 
 def write(batches: Iterable[TrialBatch], output: BinaryIO) -> int:
@@ -70,12 +78,14 @@ def write(batches: Iterable[TrialBatch], output: BinaryIO) -> int:
         columns = {**batch.columns, **figures(batch)}
         heads = map(head_of, batch.stacks, columns["suite"], columns["source_name"])
         rows = map(_Figures._make, zip(*[columns[name] for name in _Figures._fields], strict=True))
-        own = zip(columns["started_at"], columns["trial_id"], columns["run_id"], strict=True)
+        own = zip(*[columns[name] for name in _OWN], strict=True)
         lines = []
-        for (before, after), (started_at, trial_id, run_id), stack, summary, row in zip(
+        for (before, after), (started_at, *named), stack, summary, row in zip(
             heads, own, batch.stacks, batch.summaries, rows, strict=True
         ):
-            ids = f'{json.dumps(trial_id)}, "run_id": {json.dumps(run_id)}'
+            # The place of a trial's id, and with it of all that is its own.
+            texts = _texts(**dict(zip(_OWN[1:], named, strict=True)), started_at=started_at.isoformat())
+            ids = json.dumps(texts)[len('{"trial_id": ') : -1]
             head = f'{{"timestamp": {int(started_at.timestamp())}, {before}{ids}{after}, "metric": '
             lines += [f"{head}{metric}}}\n" for metric in _metrics(stack, summary, row)]
         output.write("".join(lines).encode())
@@ -91,6 +101,9 @@ def _head(stack: Stack, suite: str | None, source: str) -> tuple[str, str]:
 
 def _common(stack: Stack, suite: str | None, source: str) -> dict[str, Any]:
     build, workload, strategy = stack.build, stack.workload, stack.strategy
+    setting = {
+        name: part.model_dump(mode="json", exclude_defaults=True) for name, part in stack.parts().items()
+    }
     return {
         "schema_version": "v3",
         "name": suite or BENCHMARK,
@@ -107,6 +120,7 @@ def _common(stack: Stack, suite: str | None, source: str) -> dict[str, Any]:
                 scope=strategy.scope,
                 batch_size=workload.batch_size,
                 source=source,
+                **{SETTING: json.dumps(setting, sort_keys=True)},
                 trial_id=_OWN_IDS,
             ),
         },
@@ -160,23 +174,31 @@ def _metrics(stack: Stack, summary: Summary | None, row: _Figures) -> Iterator[s
     accuracy = _accuracy(row)
     if accuracy is not None:
         # In a list and in extra_info: `output_json` in pytorch/pytorch benchmarks/dynamo/common.py.
-        yield f'{{"name": "accuracy", "extra_info": {{"benchmark_values": ["{accuracy}"]}}}}'
+        told = _texts(
+            failure_kind=row.failure_kind, failure=row.failure_message, numerics_status=row.numerics_status
+        )
+        yield json.dumps({"name": "accuracy", "extra_info": {"benchmark_values": [accuracy], **told}})
     if row.status == Status.FAILED:
         return
     metrics = summary.metrics if summary else {}
     figures = {name: value for name, value in _figures(stack, row, metrics).items() if value is not None}
+    peak = _peak(stack, row)[0]
     for name, value in {**metrics, **figures}.items():
+        info = _timing(row) if name in _TIMED else {}
+        if name not in figures or (name == "compression_ratio" and name in metrics):
+            info = {FIELD: "metrics"}
+        elif name == "dynamo_peak_mem" and peak is not None:
+            info = {FIELD: peak}
         # A finite number is the same in Python and in JSON.
-        info = _timing(row) if name in _TIMED else "{}"
         yield (
             f'{{"name": {_quoted(name)}, "benchmark_values": [{value!r}], "target_value": 0.0, '
-            f'"extra_info": {info}}}'
+            f'"extra_info": {json.dumps(info)}}}'
         )
 
 
-def _timing(row: _Figures) -> str:
+def _timing(row: _Figures) -> dict[str, str]:
     """How a GPU or CPU was timed; nothing where its source does not say."""
-    return "{}" if row.timing_method is None else f'{{"timing_method": "{row.timing_method}"}}'
+    return {} if row.timing_method is None else {"timing_method": str(row.timing_method)}
 
 
 _quoted = lru_cache(_REMEMBERED)(json.dumps)
@@ -189,7 +211,7 @@ def _accuracy(row: _Figures) -> str | None:
 
 
 def _figures(stack: Stack, row: _Figures, metrics: Mapping[str, float]) -> dict[str, float | None]:
-    peak = _peak_bytes(stack, row)
+    _, peak = _peak(stack, row)
     ratio = row.control_peak_bytes / peak if peak and row.control_peak_bytes else None
     return {
         "abs_latency": _scaled(row.latency_ns, NS_PER_MS),
@@ -204,13 +226,15 @@ def _figures(stack: Stack, row: _Figures, metrics: Mapping[str, float]) -> dict[
     }
 
 
-def _peak_bytes(stack: Stack, row: _Figures) -> int | None:
-    """On the CPU other tools know the process's peak only; ours has the interpreter and the control in it."""
-    if row.peak_bytes is not None:
-        return row.peak_bytes
-    if row.peak_with_compile_bytes is None and row.source_kind == SourceKind.IMPORTED:
-        return row.peak_rss_bytes if stack.machine.device == "cpu" else None
-    return row.peak_with_compile_bytes
+def _peak(stack: Stack, row: _Figures) -> tuple[str | None, int | None]:
+    """Which peak goes out, and its bytes. On the CPU other tools know the process's peak only; ours has the
+    interpreter and the control in it.
+    """
+    of_process = row.source_kind == SourceKind.IMPORTED and stack.machine.device == "cpu"
+    for name in ("peak_bytes", "peak_with_compile_bytes", *(("peak_rss_bytes",) if of_process else ())):
+        if (size := getattr(row, name)) is not None:
+            return name, size
+    return None, None
 
 
 def _compile_seconds(stack: Stack, cost_ns: float | None) -> float | None:

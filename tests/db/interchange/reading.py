@@ -30,6 +30,7 @@ TOLD: dict[str, Any] = {
     "task": "inference",
     "strategy": "eager",
 }
+ON_CPU: dict[str, Any] = {"device": "cpu", "device_name": "AMD EPYC 9654"}
 
 
 def read(path: Path, *, format: str = "auto", **told: Any) -> list[Trial]:

@@ -62,7 +62,7 @@ def test_real_pair_reads_as_it_says_from_either_file(name: str) -> None:
     assert len(trial.samples_ns) == 10
     assert trial.cold_start is not None
     assert trial.cold_start.build_model_ns == 15_598_862_323
-    assert (trial.strategy.name, trial.strategy.kind) == ("py-txi", StrategyKind.EAGER)
+    assert (trial.strategy.name, trial.strategy.kind) == ("py-txi", StrategyKind.EXPORT)
     assert (
         trial.machine.device_name == "Intel(R) Xeon(R) Platinum 8259CL CPU @ 2.50GHz"
     )  # the config says cpu

@@ -11,7 +11,7 @@ from db.interchange.files.options import ImportOptions
 from db.interchange.read.importing import import_paths
 from db.metrics.cases import summarize_cases
 from db.queries.trials import trials_frame
-from tests.db.interchange.reading import SAMPLES, TIMM, TOLD, needs_samples, needs_timm
+from tests.db.interchange.reading import ON_CPU, SAMPLES, TIMM, TOLD, needs_samples, needs_timm
 
 
 def cases(database: Database, path: Path, **told: Any) -> pd.DataFrame:
@@ -23,7 +23,7 @@ def cases(database: Database, path: Path, **told: Any) -> pd.DataFrame:
 @needs_samples
 def test_dynamo(sqlite_database: Database) -> None:
     name = "inductor_huggingface_float32_inference_cpu_performance.csv"
-    shown = cases(sqlite_database, SAMPLES / "dynamobench" / name)
+    shown = cases(sqlite_database, SAMPLES / "dynamobench" / name, **ON_CPU)
     assert shown.loc[("Net", "inductor"), "speedup"] == pytest.approx(0.717554, abs=1e-6)
     assert shown.loc[("Net", "inductor"), "latency_ns"] == 426_825
     assert shown.loc[("Net", "inductor"), "compile_cost_ns"] == 37_662_211_000
@@ -35,7 +35,7 @@ def test_dynamo(sqlite_database: Database) -> None:
 @needs_samples
 def test_dynamo_failures(sqlite_database: Database) -> None:
     name = "inductor_huggingface_float32_inference_cpu_performance.csv"
-    shown = cases(sqlite_database, SAMPLES / "dynamobench" / "failed" / name)
+    shown = cases(sqlite_database, SAMPLES / "dynamobench" / "failed" / name, **ON_CPU)
     assert list(shown["status"]) == ["failed", "failed"]
     assert shown["speedup"].isna().all()
     assert shown["latency_ns"].isna().all()
@@ -44,7 +44,7 @@ def test_dynamo_failures(sqlite_database: Database) -> None:
 @needs_samples
 def test_accuracy_alone_has_no_latency_to_show(sqlite_database: Database) -> None:
     name = "inductor_huggingface_float32_training_cpu_accuracy.csv"
-    shown = cases(sqlite_database, SAMPLES / "dynamobench" / name)
+    shown = cases(sqlite_database, SAMPLES / "dynamobench" / name, **ON_CPU)
     assert shown["latency_ns"].isna().all()
     assert list(shown["numerics_status"]) == ["pass"]
 
@@ -73,7 +73,7 @@ def test_transformers_ci(sqlite_database: Database) -> None:
 @needs_samples
 def test_oss_v3(sqlite_database: Database) -> None:
     name = "inductor_huggingface_float32_inference_cpu_performance.json"
-    shown = cases(sqlite_database, SAMPLES / "dynamobench" / name)
+    shown = cases(sqlite_database, SAMPLES / "dynamobench" / name, **ON_CPU)
     assert shown.loc[("Net", "inductor"), "speedup"] == pytest.approx(0.717554, abs=2e-6)
 
 
