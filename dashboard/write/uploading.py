@@ -13,10 +13,10 @@ from dashboard.login.access import Role, require
 from dashboard.read.snapshots import REFRESH_THROTTLE
 from db.engine.session import open_database
 from db.errors import CompilewatchError
+from db.interchange.files.foreign_trials import MissingFactError
 from db.interchange.files.options import ImportOptions, StatedDevice, StatedStrategy, past, torch_version
-from db.interchange.read.csv_mapping import UnmappedError, not_used
-from db.interchange.read.foreign_trials import MissingFactError
 from db.interchange.read.importing import AUTO, ImportReport, import_uploads
+from db.interchange.sources.csv_mapping import UnmappedError, not_used
 from db.records.samples import percentile_ns
 from db.records.trial import Task, Trial
 from db.units import plural

@@ -206,6 +206,14 @@ def ungated_shown(db: Database, filters: Filters) -> bool:
     return bool(db.scalars(select(TRIAL.c.trial_id).where(*conditions).limit(1)))
 
 
+def told_otherwise(db: Database, trial_ids: Sequence[str], source_name: str) -> frozenset[str]:
+    """Those of `trial_ids` that are stored with another source than `source_name`."""
+    stored = select(TRIAL.c.trial_id).where(
+        TRIAL.c.trial_id.in_(trial_ids), TRIAL.c.source_name != source_name
+    )
+    return frozenset(db.scalars(stored))
+
+
 def count_trials(db: Database, filters: Filters = Filters()) -> int:  # noqa: B008
     """How many trials `filters` let through; from the tallies where these tell it."""
     of_series = Filters(

@@ -13,8 +13,8 @@ from db.engine.session import Database
 from db.errors import CompilewatchError, NotFoundError, printable
 from db.interchange.files.opening import RUNS_FOLDER, job_files
 from db.interchange.files.options import ImportOptions, StatedDevice, StatedStrategy, past, torch_version
-from db.interchange.read.csv_mapping import not_used
 from db.interchange.read.importing import AUTO, FileReport, ImportReport, import_paths
+from db.interchange.sources.csv_mapping import not_used
 from db.interchange.write.exporting import export as export_trials
 from db.interchange.write.exporting import format_of
 from db.interchange.write.flat import latencies_ns

@@ -25,6 +25,8 @@ FLOORS = {
         "db/store",
         "db/interchange",
         "db/interchange/files",
+        "db/interchange/traces",
+        "db/interchange/sources",
         "db/interchange/read db/interchange/write",
     ),
     "runner": (

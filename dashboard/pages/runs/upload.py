@@ -15,9 +15,9 @@ from dashboard.text.foreign_text import escaped
 from dashboard.write import uploading
 from dashboard.write.uploading import QUESTIONS, Preview, Upload
 from db.errors import CompilewatchError
-from db.interchange.read.csv_mapping import FIELDS, GROUPS, is_field
 from db.interchange.read.formats import Format
 from db.interchange.read.importing import AUTO
+from db.interchange.sources.csv_mapping import FIELDS, GROUPS, is_field
 
 _PAGE = "import"
 _PREVIEW, _QUESTIONS, _ROUND = "import-looked", "import-asked", "import-round"

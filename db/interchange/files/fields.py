@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, NoReturn
 
 from db.errors import RecordError, one_line
@@ -20,7 +22,8 @@ BYTES_PER_GB = 1_000_000_000
 BYTES_PER_MB = 1_000_000
 
 _MISSING_CELLS = {"", "nan", "na", "n/a", "none", "null", "-"}
-_OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
+_OTHER_SEPARATORS = (";", "\t")
+_DECIMAL_COMMA = re.compile(r"-?[0-9]+,[0-9]+(?:[eE][-+]?[0-9]+)?")
 _MILLISECOND_EPOCH = 100_000_000_000
 
 
@@ -111,6 +114,18 @@ class Fields:
         if number < 0 or number > INT64_MAX or not number.is_integer():
             self.fail(key, f"must be a whole number of 0 or more, not {_shown(self.data.get(key))}")
         return int(number)
+
+    def counts(self, key: str) -> list[int]:
+        """A list of whole numbers of 0 or more, empty where there is none."""
+        values = self.data.get(key)
+        if values is None:
+            return []
+        if not isinstance(values, list):
+            self.fail(key, "must be a list of whole numbers")
+        for value in values:
+            if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= INT64_MAX:
+                self.fail(key, f"must be a whole number of 0 or more, not {_shown(value)}")
+        return values
 
     def text(self, key: str, limit: int = 200) -> str | None:
         """A non-empty text of at most `limit` characters that a database can store."""
@@ -206,25 +221,15 @@ def json_document(file: InputFile) -> Fields:
 
 
 def csv_header(file: InputFile) -> list[str]:
-    """The column names; empty for an empty file. Raises RecordError where something else than a comma
-    separates them.
-    """
-    header = next(_csv_lines(file), (1, []))[1]
-    require_commas(file, header)
-    return header
+    """The column names; empty for an empty file."""
+    return next(_csv_lines(file), (1, []))[1]
 
 
-def require_commas(file: InputFile, header: Sequence[str]) -> None:
-    """Raise RecordError where the one column that was found is several, by another separator."""
-    if len(header) != 1:
-        return
-    for separator, name in _OTHER_SEPARATORS.items():
-        if separator in header[0]:
-            raise Place(file.shown, 1).error(
-                "the header",
-                f"has {name} between its columns, not commas",
-                "Save it with a comma as the separator and a point in its numbers.",
-            )
+def separator_of(header: str) -> str:
+    """What separates the columns of a CSV: a comma, or a semicolon or tab where no comma does."""
+    if len(next(csv.reader([header]), [])) > 1:
+        return ","
+    return next((each for each in _OTHER_SEPARATORS if each in header), ",")
 
 
 def csv_rows(file: InputFile) -> Iterator[Fields]:
@@ -242,13 +247,29 @@ def csv_rows(file: InputFile) -> Iterator[Fields]:
 
 
 def _csv_lines(file: InputFile) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(_text_lines(file), strict=True)
+    lines = _text_lines(file)
+    first: list[str] = []
+    for line in lines:
+        first.append(line)
+        if line.strip():
+            break
+    try:
+        separator = separator_of(first[-1]) if first else ","
+        reader = csv.reader(chain(first, lines), strict=True, delimiter=separator)
+    except csv.Error as error:
+        raise Place(file.shown, len(first)).error("the header", f"is not CSV: {error}") from error
     try:
         for cells in reader:
             if any(cell.strip() for cell in cells):
-                yield reader.line_num, [cell.strip() for cell in cells]
+                yield reader.line_num, [_cell(cell, separator) for cell in cells]
     except csv.Error as error:
         raise Place(file.shown, reader.line_num).error("the row", f"is not CSV: {error}") from error
+
+
+def _cell(cell: str, separator: str) -> str:
+    """Where no comma separates, one stands in numbers: programs write both in the same countries."""
+    cell = cell.strip()
+    return cell.replace(",", ".") if separator != "," and _DECIMAL_COMMA.fullmatch(cell) else cell
 
 
 def _text_lines(file: InputFile) -> Iterator[str]:

@@ -9,12 +9,14 @@ Bounds, so that no input can exhaust memory or disk:
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import os
 import struct
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,6 +41,8 @@ _ARCHIVE_SUFFIXES = {".gz", ".zip"}
 # What torch writes into the folder TORCH_TRACE, and what the recorder writes.
 _OF_JOBS = ("dedicated_log_torch_trace_*.log*", "compilewatch_job_*.jsonl*")
 _UTF8_BOM = b"\xef\xbb\xbf"
+_UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_LONGEST_NAME = 255
 # What zipfile and gzip raise on reading damaged content, and further what zipfile lets through on opening it:
 # it trusts offsets, flags and names.
 _DAMAGE = (gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, EOFError)
@@ -71,8 +75,8 @@ class InputFile:
                 stream = self.opener()
             except _DAMAGED_DIRECTORY as error:
                 raise _damaged(self.shown, error) from error
-            with stream:
-                yield stream
+            with stream, _as_utf8(stream, self.shown) as text:
+                yield text
         except _DAMAGE as error:
             raise _damaged(self.shown, error) from error
         except OSError as error:
@@ -106,6 +110,37 @@ class InputFile:
                         "Check that the file has one record per line.",
                     )
                 yield number, (line.removeprefix(_UTF8_BOM) if number == 1 else line).rstrip(b"\r\n")
+
+
+@contextmanager
+def _as_utf8(stream: BinaryIO, shown: str) -> Iterator[BinaryIO]:
+    """The stream, of UTF-16 as UTF-8: what PowerShell's ">" writes."""
+    peeked = io.BufferedReader(stream) if not hasattr(stream, "peek") else stream  # type: ignore[type-var]
+    if peeked.peek(2)[:2] not in _UTF16_BOMS:
+        yield peeked
+        return
+    try:
+        yield io.BufferedReader(_Utf8(codecs.getreader("utf-16")(peeked)), _BUFFER_BYTES)
+    except UnicodeError as error:
+        raise RecordError(f"{shown}: is not UTF-16, as which it begins.", "Save it as UTF-8.") from error
+
+
+class _Utf8(io.RawIOBase):
+    """Text of another encoding as bytes of UTF-8, some at a time."""
+
+    def __init__(self, reader: codecs.StreamReader) -> None:
+        self._reader = reader
+        self._waiting = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        if not self._waiting:
+            self._waiting = self._reader.read(size=len(buffer) // 4).encode()
+        data, self._waiting = self._waiting[: len(buffer)], self._waiting[len(buffer) :]
+        buffer[: len(data)] = data
+        return len(data)
 
 
 def _damaged(shown: str, error: Exception) -> RecordError:
@@ -191,6 +226,9 @@ def uploaded_files(name: str, uploads: Mapping[str, bytes]) -> list[InputFile]:
 
     Raises RecordError as `input_files` does.
     """
+
+    if len(name) > _LONGEST_NAME:
+        raise RecordError(f"{one_line(name)}: has too long a name.", "Give it another name.")
 
     def beside(other: str) -> tuple[str, Content] | None:
         return (one_line(other), uploads[other]) if other in uploads else None
@@ -284,8 +322,13 @@ def _check_zip(shown: str, packed_bytes: int, infos: list[zipfile.ZipInfo]) -> N
     allowed = _allowed_bytes(packed_bytes)
     if expanded > allowed:
         raise RecordError(f"{shown}: expands to {expanded} bytes, {allowed} are allowed.", _BOUNDS)
+    names = Counter(info.filename for info in infos)
     for info in infos:
         inside = f"{shown}: {one_line(info.filename)}"
+        if names[info.filename] > 1:
+            raise RecordError(f"{inside}: is there {names[info.filename]} times.", "Pack it again.")
+        if len(info.filename) > _LONGEST_NAME:
+            raise RecordError(f"{inside}: has too long a name.", "Pack it again, under another name.")
         if not PurePosixPath(info.filename).name:
             raise RecordError(f"{shown}: a member has no name.", "Pack it again.")
         if info.flag_bits & 0x1:

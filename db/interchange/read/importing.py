@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from db.engine.session import Database
 from db.errors import CompilewatchError, ConflictError, RecordError, one_line
-from db.interchange.files.opening import InputFile, input_files, uploaded_files
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.csv_mapping import unused_columns
-from db.interchange.read.foreign_trials import MissingFactError
-from db.interchange.read.formats import JOB_READERS, READERS, Format, detect, with_distinct_ids
-from db.interchange.read.job_trials import JobProcess, job_trials
+from db.interchange.read.formats import AUTO, Format
+from db.interchange.read.process import Read, ReadingProcess
+from db.interchange.sources import oss_v3
+from db.queries.trials import told_otherwise
 from db.records.trial import FailureKind, Status, Trial
 from db.store.trial_rows import Batch, BatchMaker
 from db.store.trials import dry_run_session, save_batches
 
+__all__ = ["AUTO", "FileReport", "ImportReport", "import_paths", "import_uploads"]
+
 # From batches to how many trials were new and how many known; stores nothing where it raises.
 Save = Callable[[Iterable[Batch]], tuple[int, int]]
 
-AUTO = "auto"
 FIRST_ROWS = 5
+_ASKED_TOGETHER = 500
 
 
 @dataclass(slots=True)
@@ -107,8 +108,7 @@ def import_paths(
 
     A second import of the same content adds nothing. With `dry_run` nothing is stored.
     """
-    opened = [(str(path), partial(input_files, path)) for path in paths]
-    return _import_all(db, opened, format, options or ImportOptions(), dry_run=dry_run)
+    return _import_all(db, map(str, paths), {}, format, options or ImportOptions(), dry_run=dry_run)
 
 
 def import_uploads(
@@ -120,89 +120,71 @@ def import_uploads(
     dry_run: bool = False,
 ) -> ImportReport:
     """As `import_paths` for files in memory, by their names; those that belong together lie side by side."""
-    opened = [(one_line(name), partial(uploaded_files, name, uploads)) for name in uploads]
-    return _import_all(db, opened, format, options or ImportOptions(), dry_run=dry_run)
+    return _import_all(db, uploads, uploads, format, options or ImportOptions(), dry_run=dry_run)
 
 
 def _import_all(
     db: Database,
-    opened: Iterable[tuple[str, Callable[[], list[InputFile]]]],
+    paths: Iterable[str],
+    uploads: Mapping[str, bytes],
     format_: str,
     options: ImportOptions,
     *,
     dry_run: bool,
 ) -> ImportReport:
-    def report_of(save: Save) -> ImportReport:
-        reports = [_import_one(save, *each, format_, options) for each in opened]
-        return ImportReport(tuple(reports), dry_run)
+    with ExitStack() as stack, ReadingProcess() as process:
+        rehearsals: list[Save] = []
 
-    if not dry_run:
-        return report_of(partial(save_batches, db))
-    with dry_run_session(db) as save:
-        return report_of(save)
+        def save(batches: Iterable[Batch]) -> tuple[int, int]:
+            if not dry_run:
+                return save_batches(db, batches)
+            if not rehearsals:
+                # Not before there is something to store: other writers wait for its end.
+                rehearsals.append(stack.enter_context(dry_run_session(db)))
+            return rehearsals[0](batches)
+
+        reports = [
+            _import_one(db, save, path, partial(process.trials, path, uploads, format_), options)
+            for path in paths
+        ]
+    return ImportReport(tuple(reports), dry_run)
 
 
 def _import_one(
-    save: Save, shown: str, files: Callable[[], list[InputFile]], format_: str, options: ImportOptions
+    db: Database,
+    save: Save,
+    path: str,
+    read_trials: Callable[[ImportOptions, Read], Iterator[Trial]],
+    options: ImportOptions,
 ) -> FileReport:
-    formats: tuple[Format, ...] = ()
-    recognised: list[tuple[InputFile, Format]] = []
+    read, report = Read(), FileReport(one_line(path, len(path)))
     try:
-        recognised = recognised_files(files, format_)
-        formats = tuple(dict.fromkeys(name for _, name in recognised))
-        report = FileReport(shown, formats)
-        notes: list[str] = []
-        trials = all_trials(recognised, options, notes)
-        report.new, report.known = save(_observed(BatchMaker().batches(trials), report))
-        report.unused, report.notes = _unused(recognised, options), tuple(notes)
-        return report
-    except MissingFactError as error:
-        # What is missing may stand in a column that nobody has named.
-        return FileReport(shown, formats, unused=_unused(recognised, options), error=error)
+        trials = read_trials(replace(options, notes=[]), read)
+        # The first before anything is locked: what takes long to read often has none.
+        trials = chain(list(islice(trials, 1)), trials)
+        batches = BatchMaker().batches(_not_stored(db, trials, report))
+        new, known = save(_observed(batches, report))
+        report.new, report.known = new, report.known + known
     except ConflictError as error:
         # The store knows the trial, not the file that it came from.
-        return FileReport(shown, formats, error=ConflictError(f"{shown}: {error.message}", error.next_step))
+        report = FileReport(report.path)
+        report.error = ConflictError(f"{report.path}: {error.message}", error.next_step)
     except CompilewatchError as error:
-        return FileReport(shown, formats, error=error)
+        report = FileReport(report.path, error=error)
+    report.formats, report.unused, report.notes = read.formats, read.unused, read.notes
+    return report
 
 
-def _unused(recognised: list[tuple[InputFile, Format]], options: ImportOptions) -> dict[str, str]:
-    unused: dict[str, str] = {}
-    for file, name in recognised:
-        if name == Format.CSV:
-            with suppress(RecordError):
-                unused |= unused_columns(file, options)
-    return unused
-
-
-def all_trials(
-    recognised: list[tuple[InputFile, Format]], options: ImportOptions, notes: list[str]
-) -> Iterator[Trial]:
-    """Those of every file, then those of jobs, whose files are read together.
-
-    Raises RecordError naming file, line and field, after which nothing that was yielded counts.
-    """
-    others = [each for each in recognised if each[1] not in JOB_READERS]
-    of_jobs = [each for each in recognised if each[1] in JOB_READERS]
-    yield from chain.from_iterable(_trials(*each, options) for each in others)
-    yield from with_distinct_ids(job_trials(list(_processes(of_jobs, options, notes)), options))
-
-
-def _processes(
-    recognised: list[tuple[InputFile, Format]], options: ImportOptions, notes: list[str]
-) -> Iterator[JobProcess]:
-    """What each file of a job tells; a file beside others in which nothing was compiled is passed over."""
-    for file, name in recognised:
-        process = JOB_READERS[name](file, options)
-        if not (process.log.compiled or process.cold_start):
-            if len(recognised) == 1:
-                raise RecordError(
-                    f"{file.shown}: holds no compilation.", "Check that it is the file you meant."
-                )
-            continue
-        if process.cut_off:
-            notes.append(f"{file.shown}: ends inside a record, which was left out.")
-        yield process
+def _not_stored(db: Database, trials: Iterator[Trial], report: FileReport) -> Iterator[Trial]:
+    """Without those of our own export that are stored as what they were before it, which knows more."""
+    while several := list(islice(trials, _ASKED_TOGETHER)):
+        exported = [trial.trial_id for trial in several if trial.source.name == oss_v3.SOURCE]
+        stored = told_otherwise(db, exported, oss_v3.SOURCE) if exported else frozenset[str]()
+        for trial in several:
+            if trial.trial_id in stored:
+                report.known += 1
+            else:
+                yield trial
 
 
 def _observed(batches: Iterable[Batch], report: FileReport) -> Iterator[Batch]:
@@ -215,23 +197,5 @@ def _observed(batches: Iterable[Batch], report: FileReport) -> Iterator[Batch]:
         cancelled = batch.of_trials("failure_kind").count(FailureKind.CANCELLED)
         report.failed_trials += batch.of_trials("status").count(Status.FAILED) - cancelled
         yield batch
-    if empty:
+    if empty and not report.known:
         raise RecordError(f"{report.path}: holds no result.", "Check that it is the file you meant.")
-
-
-def _trials(file: InputFile, name: Format, options: ImportOptions) -> Iterator[Trial]:
-    try:
-        trials = READERS[name](file, options)
-        yield from trials if name is Format.TRIAL else with_distinct_ids(trials)
-    except RecursionError as error:
-        # What json can read it may not be able to write again: each stops at a depth of its own.
-        raise RecordError(
-            f"{file.shown}: is nested too deeply.", "Check that it is the file you meant."
-        ) from error
-
-
-def recognised_files(files: Callable[[], list[InputFile]], format_: str) -> list[tuple[InputFile, Format]]:
-    if format_ != AUTO and format_ not in list(Format):
-        known = ", ".join((AUTO, *Format))
-        raise RecordError(f"{format_}: is no format that can be imported.", f"Known are {known}.")
-    return [(file, detect(file) if format_ == AUTO else Format(format_)) for file in files()]

@@ -3,8 +3,9 @@
 Shape: pytorch/test-infra clickhouse_db_schema/benchmark.oss_ci_benchmark_v3/schema.sql. `extra_info` maps
 text to text, memory sizes are whole GB. Metrics carry the names and units of PyTorch
 `benchmarks/dynamo`, which its dashboard reads: `abs_latency` ms, `speedup`, `compilation_latency` s,
-`compression_ratio`, peaks in GB, and `accuracy` as text. What the table has no column for stands in `extra_info`:
-the setting of a trial whole, as `own_oss_v3` reads it back, and of a metric the field of ours that it is.
+`compression_ratio`, peaks in GB, and `accuracy` as text. What the table has no column for stands in
+`extra_info`: the setting of a trial whole, as `own_oss_v3` reads it back, and of a metric the field of ours
+that it is.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ import pytest
 
 from db.interchange.files.opening import input_files
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.importing import all_trials, recognised_files
+from db.interchange.read.formats import recognised_files
+from db.interchange.read.reading import all_trials
 from db.records.trial import Trial
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
@@ -35,8 +36,9 @@ ON_CPU: dict[str, Any] = {"device": "cpu", "device_name": "AMD EPYC 9654"}
 
 def read(path: Path, *, format: str = "auto", **told: Any) -> list[Trial]:
     """Every trial of `path`, with exactly the facts told."""
-    files = recognised_files(partial(input_files, path), format)
-    return list(all_trials(files, ImportOptions(**told), []))
+    options = ImportOptions(**told)
+    files = recognised_files(partial(input_files, path), format, options.notes)
+    return list(all_trials(files, options))
 
 
 def read_told(path: Path, *, format: str = "auto", **told: Any) -> list[Trial]:

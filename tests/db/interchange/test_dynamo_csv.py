@@ -14,6 +14,7 @@ LONG = (
     "dynamo_peak_mem,calls_captured,unique_graphs,graph_breaks,unique_graph_breaks\n"
 )
 ASKED = {key: TOLD[key] for key in ("torch", "device_name", "measured_at")}
+ASKED_ON_CPU = ASKED | {"device_name": "AMD EPYC 9654"}
 
 
 def write(folder: Path, text: str, name: str = NAME) -> Path:
@@ -56,7 +57,7 @@ def test_real_performance_file_reads_as_it_says() -> None:
 @needs_samples
 def test_real_accuracy_file_without_its_partner_has_no_latency() -> None:
     path = SAMPLES / "dynamobench" / "inductor_huggingface_float32_training_cpu_accuracy.csv"
-    (trial,) = read(path, **ASKED)
+    (trial,) = read(path, **ASKED_ON_CPU)
     assert (trial.status, trial.workload.task, trial.workload.batch_size) == (Status.OK, Task.TRAINING, 1)
     assert trial.numerics is not None
     assert trial.numerics.status is NumericsStatus.PASS
@@ -72,12 +73,12 @@ def test_real_accuracy_file_without_its_partner_has_no_latency() -> None:
 @needs_samples
 def test_real_failure_rows_are_failures_not_zeros() -> None:
     folder = SAMPLES / "dynamobench" / "failed"
-    slow = read(folder / "inductor_huggingface_float32_inference_cpu_performance.csv", **ASKED)
+    slow = read(folder / "inductor_huggingface_float32_inference_cpu_performance.csv", **ASKED_ON_CPU)
     assert [(trial.workload.name, trial.status, trial.summary) for trial in slow] == [
         ("Net", Status.FAILED, None),
         ("Branchy", Status.FAILED, None),
     ]
-    (wrong,) = read(folder / "inductor_huggingface_float32_training_cpu_accuracy.csv", **ASKED)
+    (wrong,) = read(folder / "inductor_huggingface_float32_training_cpu_accuracy.csv", **ASKED_ON_CPU)
     assert wrong.failure is not None
     assert "fail_to_run" in wrong.failure.message
 

@@ -34,7 +34,6 @@ from tests.builders import (
     make_workload,
 )
 from tests.db.interchange.whole_records import as_csv, as_markdown, as_parquet
-from tests.db.interchange.whole_records_oss import as_oss_v3
 from tests.record_strategies import trials as random_trials
 
 HOSTILE = '=cmd|"\\ä\'<b>`x`\r\n, \\u0000" & {}'
@@ -42,7 +41,6 @@ MARKDOWN_HEAD_LINES = 2
 EXPECTED: dict[str, Callable[[Sequence[Trial]], bytes]] = {
     "csv": as_csv,
     "parquet": as_parquet,
-    "oss-v3": as_oss_v3,
     "markdown": as_markdown,
 }
 

@@ -132,13 +132,14 @@ def test_an_eager_latency_of_0_is_refused_but_not_that_of_a_failure(tmp_path: Pa
     assert failed.summary is None
 
 
-@pytest.mark.parametrize(("separator", "name"), [(";", "semicolons"), ("\t", "tabs")])
+@pytest.mark.parametrize("separator", [";", "\t"])
 @pytest.mark.parametrize("format", ["auto", "csv"])
-def test_another_separator_is_named(tmp_path: Path, separator: str, name: str, format: str) -> None:
-    path = write(tmp_path, separator.join(("workload", "latency_ms")) + f"\nm{separator}1,5\n")
-    with pytest.raises(RecordError, match=f"line 1: the header: has {name} between its columns") as raised:
-        read_told(path, format=format)
-    assert "comma" in raised.value.next_step
+def test_another_separator_comes_with_commas_in_numbers(tmp_path: Path, separator: str, format: str) -> None:
+    path = write(tmp_path, separator.join(("workload", "latency_ms")) + f"\nm, large{separator}1,5\n")
+    (trial,) = read_told(path, format=format)
+    assert trial.workload.name == "m, large"
+    assert trial.summary is not None
+    assert trial.summary.latency_ns == 1_500_000
 
 
 def test_a_column_named_twice_is_refused(tmp_path: Path) -> None:

@@ -129,10 +129,33 @@ def test_an_archive_is_all_or_nothing(database: Database, tmp_path: Path) -> Non
     assert (report.new, report.files[0].formats) == (3, (Format.DYNAMO_CSV,))
     assert len(stored(database)) == 3
     with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr("zzz.json", "{}")
+        archive.writestr("zzz_performance.csv", "name,speedup,abs_latency\nm,2,oops\n")
     report = import_paths(database, [path], options=ImportOptions(**(TOLD | {"torch": "2.12.0"})))
-    assert "zzz.json: is in no known format" in report.errors[0].message
+    assert "zzz_performance.csv, line 2: abs_latency" in report.errors[0].message
     assert len(stored(database)) == 3
+
+
+def test_what_is_no_result_in_an_archive_is_passed_over(sqlite_database: Database, tmp_path: Path) -> None:
+    path = tmp_path / "results.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in write_pair(tmp_path):
+            archive.write(file, file.name)
+            archive.writestr(file.name.replace(".csv", "_graph_breaks.csv"), "model,reason\nm,print\n")
+        archive.writestr("README.md", "Results, of one night")
+        archive.writestr("zzz.json", "{}")
+    report = import_paths(sqlite_database, [path], options=OPTIONS)
+    assert (report.errors, report.new, len(report.files[0].notes)) == ((), 3, 4)
+
+
+def test_a_name_that_is_twice_in_an_archive_is_refused(sqlite_database: Database, tmp_path: Path) -> None:
+    path = tmp_path / "twice.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.jsonl", make_trial().to_json() + "\n")
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            archive.writestr("a.jsonl", make_trial().to_json() + "\n")
+    report = import_paths(sqlite_database, [path])
+    assert report.new == 0
+    assert "a.jsonl: is there 2 times" in report.errors[0].message
 
 
 def test_other_facts_told_make_other_trials(database: Database, tmp_path: Path) -> None:
@@ -212,11 +235,9 @@ def test_every_real_sample_comes_in_by_one_call_and_is_stored_as_read(database: 
     paths = sorted(path for path in SAMPLES.rglob("*") if path.is_file() and path.name not in refused)
     report = import_paths(database, paths, options=OPTIONS)
     assert report.errors == ()
-    # Rows of dynamo's CSV 2 + 1 + 2 + 1 and of its JSON 2 + 1, transformers 9, optimum's pair 1,
+    # Rows of dynamo's CSV 2 + 1 + 2 + 1, which its JSON repeats, transformers 9, optimum's pair 1,
     # pytest-benchmark 2, the v3 database 1 + 1 + 1 + 3, of which 2 stand in two files.
-    assert report.new == len(stored(database)) == 25
-    known = {Path(file.path).name: file.known for file in report.files if file.known}
-    assert known == {"optimum_benchmark_report.json": 1, "pytorch_oss_v3_json-each-row.json": 2}
+    assert report.new == len(stored(database)) == 22
     for trial in stored(database):
         assert trial_record(database, trial.trial_id) == trial
         assert trial.started_at >= MEASURED_AT or trial.source.name == "transformers-ci"

@@ -74,7 +74,7 @@ def test_a_job_that_died_while_it_compiled_has_no_first_step(tmp_path: Path) -> 
 def test_damage_before_the_end_names_the_line(tmp_path: Path, line: str) -> None:
     lines = whole_recording().splitlines()
     path = written(tmp_path, x="\n".join([*lines[:2], line, *lines[2:]]))
-    with pytest.raises(RecordError, match="line 3: is no line of a recording"):
+    with pytest.raises(RecordError, match="line 3: "):
         read(path)
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from db.engine.session import Database
 from db.errors import RecordError
-from db.interchange.read.compile_log import phase_of
 from db.interchange.read.importing import import_paths
+from db.interchange.traces.compile_log import phase_of
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
 from db.records.trial import CacheState, CompilerEvent, Task
@@ -125,11 +125,14 @@ def test_a_log_that_ends_inside_a_record_brings_what_is_before_it(
     assert trial.compiler.graphs == 1
 
 
-def test_a_compilation_that_was_killed_counts_until_its_last_word(tmp_path: Path) -> None:
-    text = event("entire_frame_compile", "B", 0) + event("backend_compile", "B", 2)
-    (trial,) = read(written(tmp_path / "job", x=text), torch="2.9.0", device="cpu")
+def test_a_start_that_never_finished_compiling_has_no_compile_cost(tmp_path: Path) -> None:
+    begun = event("entire_frame_compile", "B", 0) + event("backend_compile", "B", 2)
+    with pytest.raises(RecordError, match="ends before anything was compiled to its end"):
+        read(written(tmp_path / "job", x=begun), torch="2.9.0", device="cpu")
+    (trial,) = read(written(tmp_path / "again", x=whole_log() + begun), torch="2.9.0", device="cpu")
     assert trial.cold_start is not None
-    assert trial.cold_start.until_steady_ns == 2 * S
+    assert trial.cold_start.until_steady_ns is None
+    assert trial.cold_start.phases_ns is not None
 
 
 def test_damage_inside_refuses_the_folder_with_file_and_line(

@@ -11,7 +11,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from db.interchange.files.fields import BYTES_PER_GB, Fields, Place, load_json, moment
-from db.interchange.read.dynamo_metrics import outcome
+from db.interchange.sources.dynamo_metrics import outcome
+from db.records.fields import Record
 from db.records.trial import (
     Build,
     Failure,
@@ -32,7 +33,12 @@ from db.records.validation import problem
 
 SETTING = "compilewatch_setting"
 FIELD = "compilewatch_field"
-_PARTS = {"workload": Workload, "strategy": Strategy, "machine": Machine, "build": Build}
+_PARTS: dict[str, type[Record]] = {
+    "workload": Workload,
+    "strategy": Strategy,
+    "machine": Machine,
+    "build": Build,
+}
 _PEAKS = ("peak_bytes", "peak_with_compile_bytes", "peak_rss_bytes")
 
 
@@ -58,11 +64,14 @@ def read_trial(fields: Fields, metrics: dict[str, Fields], values: dict[str, flo
         if not workload.version.startswith(prefix):
             version = f"{prefix}-{workload.version}"[:200]
             parts["workload"] = workload.model_copy(update={"version": version})
+        started_at = moment(info, "started_at")
+        if started_at is None:
+            info.fail("started_at", "is missing")
         outcome_, failure = _outcome(fields, metrics, values, parts["machine"].device)
         return Trial(
             trial_id=info.required_text("trial_id"),
             run_id=info.required_text("run_id"),
-            started_at=moment(info, "started_at") or moment(fields, "timestamp"),
+            started_at=started_at,
             suite=info.text("suite"),
             label=info.text("label"),
             source=Source(kind=SourceKind.IMPORTED, name=source),

@@ -19,10 +19,10 @@ from typing import Any
 
 from db.errors import RecordError
 from db.interchange.files.fields import Fields, Place, csv_header, csv_rows
+from db.interchange.files.foreign_trials import Result, compiled, to_trial
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.dynamo_metrics import outcome, peak_unit_bytes
-from db.interchange.read.foreign_trials import Result, compiled, to_trial
+from db.interchange.sources.dynamo_metrics import outcome, peak_unit_bytes
 from db.records.trial import CacheState, Strategy, Task, Trial
 
 # Which row of a `benchmarks/dynamo` accuracy file speaks of which row of the performance file beside it.
@@ -108,9 +108,9 @@ def _batch_size(row: Fields) -> int | None:
 
 SOURCE = "dynamo-csv"
 
-# What the names of files are made of: <compiler>_<suite>_<dtype>_<mode>_<device>_<accuracy|performance>.csv of
-# .ci/pytorch/test.sh, [cpu_]<compiler>_<suite>[_<mode>].csv of benchmarks/dynamo/ci_expected_accuracy, and the
-# same with hyphens in torch-xpu-ops.
+# What the names of files are made of: <compiler>_<suite>_<dtype>_<mode>_<device>_<accuracy|performance>.csv
+# of .ci/pytorch/test.sh, [cpu_]<compiler>_<suite>[_<mode>].csv of benchmarks/dynamo/ci_expected_accuracy, and
+# the same with hyphens in torch-xpu-ops.
 _SUITES = ("timm_models", "timm", "torchbench", "huggingface")
 _DEVICES = frozenset({"cpu", "cuda", "xpu", "hip", "rocm", "mps", "hpu"})
 _DTYPES = frozenset({"amp", "float32", "float16", "bfloat16", "float64", "bf16", "fp16"})

@@ -13,10 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from db.interchange.files.fields import Fields, csv_rows, moment
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
-from db.interchange.read.csv_mapping import BYTES_OF_UNITS, FACTS, NS_OF_UNITS, mapping_of
-from db.interchange.read.foreign_trials import (
+from db.interchange.files.foreign_trials import (
     SPEEDUP_ZERO,
     Result,
     compile_cost,
@@ -27,6 +24,9 @@ from db.interchange.read.foreign_trials import (
     to_trial,
     torch_facts,
 )
+from db.interchange.files.opening import InputFile
+from db.interchange.files.options import ImportOptions
+from db.interchange.sources.csv_mapping import BYTES_OF_UNITS, FACTS, NS_OF_UNITS, mapping_of
 from db.records.strategies import EAGER
 from db.records.trial import CompilerFacts, Memory, Strategy, Summary, Task, Trial
 

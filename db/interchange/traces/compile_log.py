@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from db.interchange.files.fields import NS_PER_S
+from db.interchange.files.fields import NS_PER_S, Fields, Place
 from db.records.evidence import CacheCounters, CompilerEvent, CompilerFacts
 from db.records.fields import INT64_MAX
 from db.records.identity import CacheState
@@ -22,11 +22,18 @@ from db.records.identity import CacheState
 WITH_PAYLOAD = frozenset({"chromium_event", "artifact"})
 """Records whose payload is read; that of all others may be passed over."""
 ARTIFACTS = frozenset({"torch_version", "dynamo_graph_break_reason", "recompile_reasons"})
+_COUNTS = ("guard_count", "guard_latency_us", "graph_op_count", "co_firstlineno")
+_TEXTS = (
+    *("co_name", "co_filename", "fail_type", "fail_reason", "recompile_reason", "cudagraph_skip_reason"),
+    *("pytorch_version", "triton_version", "cuda_version", "python_version"),
+)
 METRICS = ("compilation_metrics", "bwd_compilation_metrics", "aot_autograd_backward_compilation_metrics")
 
 _NS_PER_US = 1_000
 _TEXT_LIMIT = 2_000
 _LIST_LIMIT = 100
+_PAYLOAD_LIMIT = 65_536
+"""Characters of a reason that are looked at: it begins with what it says."""
 _NO_REASON = "The log does not say why."
 
 # Names of regions that torch times, and the phase that each opens; tests hold them to those of the measured
@@ -48,7 +55,8 @@ _PHASE_OF = {
 _AUTOTUNE_MARKS = ("benchmark_all_configs", "autotun", "AlgorithmSelectorCache", "coordinate_descent")
 _BACKWARD = "entire_backward_compile"
 
-_BREAK_AT = re.compile(r"[Gg]raph break.*? in user code at (\S+:\d+)")
+_BREAK_AT = " in user code at "
+_PLACE = re.compile(r"\S{1,4096}?:\d{1,9}(?!\d)")
 _BREAK_REASON = re.compile(
     r"Reason: *(?:(?:Encountered graph break|Failed to handle graph break gracefully)[^\n]*\n+)?([^\n]+)"
 )
@@ -77,6 +85,7 @@ class PhaseTimes:
         self.spans_ns: list[tuple[int, int]] = []
         self._began_ns = 0
         self._open: list[tuple[str, str]] = []
+        self._names: Counter[str] = Counter()
         self._since_ns = 0
 
     def begin(self, event: str, at_ns: int) -> None:
@@ -87,17 +96,25 @@ class PhaseTimes:
         if not self._open:
             self._began_ns = self._since_ns
         self._open.append((event, phase))
+        self._names[event] += 1
 
     def end(self, event: str, at_ns: int) -> None:
         """The innermost open region of this name closes, and with it what was left open inside."""
         self.settle(at_ns)
-        for depth in reversed(range(len(self._open))):
-            if self._open[depth][0] == event:
-                del self._open[depth:]
+        # Each region that is looked at is closed: an end without its beginning costs nothing.
+        while self._names[event]:
+            closed, _ = self._open.pop()
+            self._names[closed] -= 1
+            if closed == event:
                 break
         if not self._open and self._since_ns > self._began_ns:
             self.spans_ns.append((self._began_ns, self._since_ns))
             self._began_ns = self._since_ns
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a region is open."""
+        return bool(self._open)
 
     def until_ns(self, moment_ns: int) -> int:
         """How much of the time until then something was compiled in, of what is closed."""
@@ -119,7 +136,7 @@ class CompileLog:
         self.began_ns: int | None = None
         self.torch: str | None = None
         self.rank: int | None = None
-        self.compiles: list[dict[str, Any]] = []
+        self.compiles: list[Mapping[str, Any]] = []
         self._devices: set[str] = set()
         self._answers: list[str] = []
         self._cache: Counter[str] = Counter()
@@ -128,28 +145,29 @@ class CompileLog:
         self._places: dict[int, str] = {}
         self._strings: dict[int, str] = {}
 
-    def add(self, record: Mapping[str, Any], payload: str) -> None:
-        """One record. Raises ValueError, TypeError or KeyError where it is not what torch writes."""
-        if isinstance(record.get("rank"), int):
-            self.rank = record["rank"]
+    def add(self, record: Mapping[str, Any], payload: str, place: Place) -> None:
+        """One record. Raises ValueError, TypeError or KeyError where it is not what torch writes, RecordError
+        where a figure of it is none.
+        """
+        self.rank = Fields(place, record).count("rank") if "rank" in record else self.rank
         if "chromium_event" in record:
             self._timed(json.loads(payload) if payload else record["chromium_event"])
         elif "artifact" in record:
             self._artifact(record, record["artifact"]["name"], payload)
         elif "str" in record:
             text, number = record["str"]
-            self._strings[number] = text
+            self._strings[int(number)] = str(text)
         elif "dynamo_start" in record:
             self._started(record)
         elif "describe_tensor" in record:
             self._devices.add(str(record["describe_tensor"].get("device", "")))
         else:
-            self._measured(record)
+            self._measured(record, place)
 
     def _timed(self, event: Mapping[str, Any]) -> None:
         if not event:
             return
-        name, at_ns = event["name"], _moment_ns(event["ts"] * _NS_PER_US)
+        name, at_ns = str(event["name"]), _moment_ns(float(event["ts"]) * _NS_PER_US)
         if self.began_ns is None:
             self.began_ns = at_ns
         if event["ph"] == "B":
@@ -170,23 +188,29 @@ class CompileLog:
         if name == "torch_version":
             self.torch = str(json.loads(payload)["pytorch_version"])
         elif name == "dynamo_graph_break_reason":
-            at = _BREAK_AT.search(payload)
-            self._breaks[(_break_reason(payload), _short(at.group(1)) if at else None)] += 1
+            payload = payload[:_PAYLOAD_LIMIT]
+            self._breaks[(_break_reason(payload), _break_place(payload))] += 1
         elif name == "recompile_reasons":
             self._recompiles[_ids(record)] = _recompile_reason(payload)
 
     def _started(self, record: Mapping[str, Any]) -> None:
         stack = record["dynamo_start"].get("stack") or []
         if stack and record.get("frame_id") is not None:
-            file = self._strings.get(stack[-1]["filename"])
+            file = self._strings.get(int(stack[-1]["filename"]))
             if file is not None:
-                self._places.setdefault(record["frame_id"], _short(f"{file}:{stack[-1]['line']}"))
+                self._places.setdefault(int(record["frame_id"]), _short(f"{file}:{stack[-1]['line']}"))
 
-    def _measured(self, record: Mapping[str, Any]) -> None:
+    def _measured(self, record: Mapping[str, Any], place: Place) -> None:
         for name in METRICS:
             if name not in record:
                 continue
-            metrics: dict[str, Any] = record[name]
+            fields = Fields(place, record).part(name)
+            metrics = fields.data
+            for count in _COUNTS:
+                fields.count(count)
+            for text in _TEXTS:
+                if not isinstance(metrics.get(text) or "", str):
+                    fields.fail(text, "must be text")
             self.torch = metrics.get("pytorch_version") or self.torch
             self.compiles.append(metrics)
             frame, again = _ids(record)
@@ -195,12 +219,13 @@ class CompileLog:
             if again > 0 and name == METRICS[0]:
                 stated = metrics.get("recompile_reason")
                 self._recompiles.setdefault((frame, again), _without_id(stated) if stated else _NO_REASON)
-            if self.began_ns is None and metrics.get("start_time"):
-                self.began_ns = _moment_ns(metrics["start_time"] * NS_PER_S)
+            began_ns = fields.scaled("start_time", NS_PER_S)
+            self.began_ns = self.began_ns or began_ns
 
     @property
     def compiled(self) -> bool:
-        return bool(self.compiles) or self.began_ns is not None
+        """Whether any compilation came to its end."""
+        return bool(self.compiles)
 
     @property
     def device(self) -> str | None:
@@ -275,7 +300,7 @@ def _ids(record: Mapping[str, Any]) -> tuple[int, int]:
     return (-1 if frame is None else int(frame), 0 if again is None else int(again))
 
 
-def _all(compiles: list[dict[str, Any]], key: str) -> list[int]:
+def _all(compiles: list[Mapping[str, Any]], key: str) -> list[int]:
     return [int(each[key]) for each in compiles if each.get(key) is not None]
 
 
@@ -287,6 +312,15 @@ def _short(location: str) -> str:
 
 def _place(metrics: Mapping[str, Any]) -> str:
     return _short(f"{metrics['co_filename']}:{metrics.get('co_firstlineno')}")
+
+
+def _break_place(text: str) -> str | None:
+    """File and line of the user's code that a reason names first."""
+    for line in text.splitlines():
+        head, found, rest = line.partition(_BREAK_AT)
+        if found and "raph break" in head and (at := _PLACE.match(rest)):
+            return _short(at[0])
+    return None
 
 
 def _break_reason(text: str) -> str:

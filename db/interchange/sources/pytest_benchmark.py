@@ -13,9 +13,7 @@ from typing import Any
 
 from db.errors import RecordError
 from db.interchange.files.fields import NS_PER_S, Fields, as_fields, json_document, moment
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
-from db.interchange.read.foreign_trials import (
+from db.interchange.files.foreign_trials import (
     Result,
     names_strategy,
     stated_strategy,
@@ -23,6 +21,8 @@ from db.interchange.read.foreign_trials import (
     torch_facts,
     with_control,
 )
+from db.interchange.files.opening import InputFile
+from db.interchange.files.options import ImportOptions
 from db.records.strategies import EAGER
 from db.records.trial import Strategy, Summary, Task, Trial
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from db.interchange.files.fields import BYTES_PER_GB, NS_PER_MS, NS_PER_S, Fields
-from db.interchange.read.foreign_trials import SPEEDUP_ZERO, compile_cost, counted_events, failed
+from db.interchange.files.foreign_trials import SPEEDUP_ZERO, compile_cost, counted_events, failed
 from db.records.trial import (
     ColdStart,
     CompilerFacts,

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from db.interchange.files.fields import NS_PER_MS, Fields, Place, csv_header, csv_rows
+from db.interchange.files.foreign_trials import Result, compiled, cuda_facts, to_trial, with_control
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.foreign_trials import Result, compiled, cuda_facts, to_trial, with_control
 from db.records.strategies import EAGER
 from db.records.trial import Strategy, Summary, Task, Trial
 

@@ -14,9 +14,9 @@ from itertools import pairwise
 from typing import Any
 
 from db.interchange.files.fields import BYTES_PER_GB, NS_PER_MS, Fields, json_document
+from db.interchange.files.foreign_trials import Result, failed, strategy_called, to_trial, torch_facts
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.foreign_trials import Result, failed, strategy_called, to_trial, torch_facts
 from db.records.strategies import EAGER
 from db.records.trial import Memory, Strategy, Summary, Task, Trial
 

@@ -17,11 +17,11 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from db.interchange.files.fields import BYTES_PER_GB, Fields, Place, as_fields, load_json, moment
+from db.interchange.files.foreign_trials import Result, strategy_called, to_trial, torch_facts
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
-from db.interchange.read import dynamo_csv, dynamo_metrics
-from db.interchange.read.own_oss_v3 import is_own, read_trial
-from db.interchange.read.foreign_trials import Result, strategy_called, to_trial, torch_facts
+from db.interchange.sources import dynamo_csv, dynamo_metrics
+from db.interchange.sources.own_oss_v3 import is_own, read_trial
 from db.records.fields import INT64_MAX
 from db.records.ids import build_identity, machine_identity, strategy_identity, workload_identity
 from db.records.strategies import EAGER

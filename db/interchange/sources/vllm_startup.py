@@ -13,10 +13,10 @@ from typing import Any
 
 from db.errors import RecordError
 from db.interchange.files.fields import NS_PER_S, Fields, json_document
+from db.interchange.files.foreign_trials import UNKNOWN, Result, to_trial
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.foreign_trials import Result, to_trial
-from db.interchange.read.job_trials import UNKNOWN, job_strategy
+from db.interchange.traces.job_trials import job_strategy
 from db.records.evidence import ColdStart, Summary
 from db.records.identity import JOB_SOURCE, CacheState, Task
 from db.records.trial import Trial

@@ -14,16 +14,13 @@ from typing import Any
 
 from db.errors import RecordError
 from db.interchange.files.fields import Place
+from db.interchange.files.foreign_trials import UNKNOWN, Result, to_trial, torch_facts
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.compile_log import CompileLog
-from db.interchange.read.foreign_trials import Result, to_trial, torch_facts
+from db.interchange.traces.compile_log import CompileLog
 from db.records.evidence import ColdStart, Memory, PhasesNs, Summary
 from db.records.identity import JOB_SOURCE, CacheState, Strategy, StrategyKind, Task
 from db.records.strategies import EAGER
 from db.records.trial import Trial
-
-UNKNOWN = "unknown"
-"""A device, dtype or task that neither the job nor an option tells."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -119,10 +116,11 @@ def job_strategy(cache: CacheState) -> Strategy:
 def _cold_start(process: JobProcess) -> ColdStart | None:
     compiled_ns = sum(process.phases_ns.values())
     known = dict(process.cold_start)
-    if compiled_ns and "until_steady_ns" not in known:
-        # Without steps of the job the compiler's own time is what compiling cost, net of any call.
+    if compiled_ns and "until_steady_ns" not in known and not process.log.phases.unfinished:
+        # Without steps of the job the compiler's own time is what compiling cost, net of any call; where it
+        # ends while it compiles, nobody knows.
         known |= {"until_steady_ns": compiled_ns, "calls_until_steady": 0}
-    if not known:
+    if not known and not compiled_ns:
         return None
     return ColdStart(
         **known,

@@ -13,9 +13,9 @@ from typing import Any
 
 from db.errors import RecordError
 from db.interchange.files.fields import BYTES_PER_MB, NS_PER_S, Fields, json_document
+from db.interchange.files.foreign_trials import Result, compiled, to_trial
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.foreign_trials import Result, compiled, to_trial
 from db.records.strategies import EAGER
 from db.records.trial import CacheState, ColdStart, Memory, Strategy, StrategyKind, Summary, Task, Trial
 

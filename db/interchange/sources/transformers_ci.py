@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from db.interchange.files.fields import NS_PER_S, Fields, Place, as_fields, load_json
+from db.interchange.files.foreign_trials import Result, compiled, to_trial, with_control
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.foreign_trials import Result, compiled, to_trial, with_control
 from db.records.strategies import EAGER
 from db.records.trial import Strategy, Summary, Task, Trial
 

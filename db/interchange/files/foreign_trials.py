@@ -41,6 +41,8 @@ _EAGER_WORDS = frozenset({"eager", "false", "none", "no", "off", "0"})
 _COMPILED_WORDS = frozenset({"true", "yes", "on", "1", "compile", "compiled"})
 
 UNTOLD_REASON = "The source counts graph breaks and does not list them."
+UNKNOWN = "unknown"
+"""A device, dtype or task that neither the source nor an option tells."""
 SPEEDUP_ZERO = "The source reports speedup 0: the model failed without a reason."
 
 _NEEDED = {
@@ -79,11 +81,12 @@ _ASKABLE = (*_NEEDED, "cuda", "driver", "python", "machine", "batch_size", "suit
 class Result:
     """One result as its file tells it.
 
-    `stated` holds facts from the file's content, `named` those from its name, `assumed` what holds unless the
-    user says otherwise: keys are fields of Machine and Build plus `machine`, `measured_at`, `dtype`, `task`,
-    `batch_size`, `suite`. `device_word` is a model of GPU or CPU as a file's name abbreviates it. `raw` is the
-    result as it stands in the file and, with the facts, makes the trial's id. `parts` are further fields of
-    Trial, `label` is what the source calls the run. `strategy` is None where neither content nor name tells it.
+    `stated` holds facts from the file's content, `named` those from its name, `assumed` what holds unless
+    the user says otherwise: keys are fields of Machine and Build plus `machine`, `measured_at`, `dtype`,
+    `task`, `batch_size`, `suite`. `device_word` is a model of GPU or CPU as a file's name abbreviates it.
+    `raw` is the result as it stands in the file and, with the facts, makes the trial's id. `parts` are
+    further fields of Trial, `label` is what the source calls the run. `strategy` is None where neither
+    content nor name tells it.
     """
 
     place: Place
@@ -231,12 +234,15 @@ def _facts(result: Result, options: ImportOptions) -> dict[str, Any]:
         known |= {key: value for key, value in origin.items() if value is not None}
     for key in sorted(told.keys() & known.keys() & _RELABELLED):
         if _spelled(key, told[key]) != _spelled(key, known[key]):
-            option = "--" + key.replace("_", "-")
-            options.note(
-                f"{result.place.file}: says {_words(known[key])}; {option} {_words(told[key])} is not used for it."
-            )
-    facts = {key: value for key, value in (*result.assumed.items(), *told.items()) if value is not None} | known
-    _require_fitting(result, facts, known, told)
+            told_so = f"--{key.replace('_', '-')} {_words(told[key])}"
+            options.note(f"{result.place.file}: says {_words(known[key])}; {told_so} is not used for it.")
+    facts = {
+        key: value for key, value in (*result.assumed.items(), *told.items()) if value is not None
+    } | known
+    if told.get("device", facts.get("device")) != facts.get("device") and "device_name" not in known:
+        # The name that was told is that of another device, and this one's nobody tells.
+        facts["device_name"] = UNKNOWN
+    _require_fitting(result, facts)
     missing = [key for key in _NEEDED if key not in facts]
     if missing:
         needed = _NEEDED | ({"device_name": _OF_A_CPU} if facts.get("device") == "cpu" else {})
@@ -262,18 +268,13 @@ def _told(options: ImportOptions) -> dict[str, Any]:
     return {key: value for key, value in facts.items() if value is not None}
 
 
-def _require_fitting(
-    result: Result, facts: Mapping[str, Any], known: Mapping[str, Any], told: Mapping[str, Any]
-) -> None:
-    """Raise RecordError where the device that the user names cannot be the one that the file is of."""
-    name = told.get("device_name")
-    if name is None or "device_name" in known:
+def _require_fitting(result: Result, facts: Mapping[str, Any]) -> None:
+    """Raise RecordError where the device that is named cannot be the one that the file is of."""
+    name = facts.get("device_name")
+    if name is None:
         return
-    word, device = result.device_word, facts.get("device")
-    cpu = device == "cpu"
-    if told.get("device", device) != device:
-        problem = f"it is of {_words(device)}, and {one_line(str(name))} of {_words(told['device'])}"
-    elif word is not None and not set(_RUNS.findall(word)) <= set(_RUNS.findall(str(name))):
+    word, cpu = result.device_word, facts.get("device") == "cpu"
+    if word is not None and not set(_RUNS.findall(word)) <= set(_RUNS.findall(str(name))):
         problem = f"its name says {one_line(word)}, which is no {one_line(str(name))}"
     elif cpu and str(name).upper().startswith("NVIDIA"):
         problem = f"it is of a CPU, which no {one_line(str(name))} is"

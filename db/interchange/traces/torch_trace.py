@@ -11,14 +11,14 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from db.errors import RecordError
 from db.interchange.files.fields import Place
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.compile_log import ARTIFACTS, WITH_PAYLOAD, CompileLog
-from db.interchange.read.job_trials import JobProcess
+from db.interchange.traces.compile_log import ARTIFACTS, WITH_PAYLOAD, CompileLog
+from db.interchange.traces.job_trials import JobProcess
 
 _PREFIX = rb"(?:\[rank\d+\]:)?[A-Z]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ .+?:\d+\]"
 FIRST_LINE = re.compile(_PREFIX + rb" \{")
@@ -46,14 +46,15 @@ def read_process(file: InputFile, options: ImportOptions) -> JobProcess:
     """
     log, digest = CompileLog(), hashlib.sha256()
     damaged: int | None = None
-    for line, record, payload in _records(file):
+    for record in _records(file):
         if damaged is not None:
             raise RecordError(f"{file.shown}, line {damaged}: is no record of TORCH_TRACE.", _NEXT)
-        digest.update(record + b"\0" + payload)
+        digest.update(record.text + b"\0")
+        record.payload.add_to(digest)
         try:
-            _fold(log, record, payload)
+            _fold(log, record, Place(file.shown, record.line))
         except DAMAGE:
-            damaged = line
+            damaged = record.line
     named = _RANK.search(file.name)
     return JobProcess(
         place=Place(file.shown),
@@ -68,23 +69,72 @@ def read_process(file: InputFile, options: ImportOptions) -> JobProcess:
     )
 
 
-def _records(file: InputFile) -> Iterator[tuple[int, bytes, bytes]]:
-    """(line, the JSON object or what stands in its place, payload if it is read)."""
-    begun: tuple[int, bytes] | None = None
-    payload: list[bytes] = []
-    wanted = False
+class _Payload:
+    """The lines below a record: the first `_KEPT_BYTES` of them, and the MD5 of all.
+
+    Of what is read nothing is longer: reasons, and one event of a timer each.
+    """
+
+    def __init__(self, *, wanted: bool) -> None:
+        self._wanted = wanted
+        self._kept: list[bytes] = []
+        self._size = 0
+        self._rest = hashlib.sha256()
+        self._digest = hashlib.md5(usedforsecurity=False)
+        self.cut = False
+
+    def add(self, line: bytes) -> None:
+        if not self._wanted:
+            return
+        text = line if not self._kept else b"\n" + line
+        self._digest.update(text)
+        self._size += len(text) + _OVERHEAD_BYTES
+        if self._size <= _KEPT_BYTES:
+            self._kept.append(text)
+        else:
+            self.cut = True
+            self._rest.update(text)
+
+    def add_to(self, digest: Any) -> None:
+        digest.update(self.kept)
+        if self.cut:
+            digest.update(self._rest.digest())
+
+    @property
+    def kept(self) -> bytes:
+        return b"".join(self._kept)
+
+    @property
+    def md5(self) -> str:
+        return self._digest.hexdigest()
+
+
+_KEPT_BYTES = 2**20
+# What an object in a list takes beside its content: a payload of empty lines is not small.
+_OVERHEAD_BYTES = 48
+
+
+class _Record(NamedTuple):
+    line: int
+    text: bytes
+    """The JSON object, or what stands in its place."""
+    payload: _Payload
+
+
+def _records(file: InputFile) -> Iterator[_Record]:
+    record: _Record | None = None
     for number, line in file.lines():
         if line.startswith(b"\t"):
-            if wanted:
-                payload.append(line[1:])
+            if record is not None:
+                record.payload.add(line[1:])
             continue
-        if begun is not None:
-            yield *begun, b"\n".join(payload)
+        if record is not None:
+            yield record
         match = _LINE.match(line)
-        begun, payload = (number, match[1] if match else b""), []
-        wanted = match is not None and _is_read(match[1])
-    if begun is not None:
-        yield *begun, b"\n".join(payload)
+        text = match[1] if match else b""
+        record = _Record(number, text, _Payload(wanted=match is not None and _is_read(text)))
+    if record is not None:
+        yield record
 
 
 def _is_read(record: bytes) -> bool:
@@ -95,13 +145,13 @@ def _is_read(record: bytes) -> bool:
     )
 
 
-def _fold(log: CompileLog, text: bytes, payload: bytes) -> None:
-    record: Any = json.loads(text)
+def _fold(log: CompileLog, read: _Record, place: Place) -> None:
+    record: Any = json.loads(read.text)
     if not isinstance(record, dict):
         raise _DamageError
     if "artifact" in record and record["artifact"].get("name") not in ARTIFACTS:
         return
     expected = record.get("has_payload")
-    if expected and _is_read(text) and hashlib.md5(payload, usedforsecurity=False).hexdigest() != expected:
+    if expected and _is_read(read.text) and read.payload.md5 != expected:
         raise _DamageError
-    log.add(record, payload.decode("utf-8", errors="replace"))
+    log.add(record, read.payload.kept.decode("utf-8", errors="replace"), place)

@@ -7,7 +7,6 @@ leaves out the end, and perhaps half of a line.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -16,11 +15,12 @@ from db.errors import RecordError
 from db.interchange.files.fields import Fields, Place, as_fields, load_json
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.compile_log import CompileLog
-from db.interchange.read.job_trials import JobProcess
-from db.interchange.read.torch_trace import DAMAGE
+from db.interchange.traces.compile_log import CompileLog
+from db.interchange.traces.job_trials import JobProcess
+from db.interchange.traces.torch_trace import DAMAGE
 from db.records.evidence import Memory
 from db.records.identity import Task
+from db.units import plural
 
 SCHEMA = "compilewatch.job/1"
 STEADY_FACTOR = 2
@@ -38,35 +38,42 @@ class _Recording:
     steps_ns: list[int] = field(default_factory=list)
     by_hand: bool = False
     import_torch_ns: int | None = None
-    software: Mapping[str, Any] = field(default_factory=dict)
-    first_step: Mapping[str, Any] = field(default_factory=dict)
+    software: Fields | None = None
+    first_step: Fields | None = None
     phases_at_first_step_ns: dict[str, int] | None = None
+    backward: int = 0
+    """Steps that ended no later than the one before them, which says nothing of either."""
     memory: dict[str, int] = field(default_factory=dict)
 
-    def add(self, line: Mapping[str, Any]) -> None:
-        """One line. Raises what `DAMAGE` lists where the recorder did not write it."""
-        if "trace" in line:
-            self.log.add(line["trace"], line.get("payload") or "")
-        elif "import_torch_ns" in line:
-            if line["import_torch_ns"] is not None:
-                self.import_torch_ns = _whole(line["import_torch_ns"])
-            self.software = as_fields(Place(""), line["software"]).data
-        elif "steps_ns" in line:
+    def add(self, line: Fields) -> None:
+        """One line. Raises what `DAMAGE` lists where the recorder did not write it, RecordError where a
+        figure of it is none.
+        """
+        if "trace" in line.data:
+            self.log.add(line.part("trace").data, line.data.get("payload") or "", line.place)
+        elif "import_torch_ns" in line.data:
+            self.import_torch_ns = line.count("import_torch_ns")
+            self.software = line.part("software")
+        elif "steps_ns" in line.data:
             self._stepped(line)
-        elif "ended" not in line:
+        elif "ended" not in line.data:
             raise ValueError("is no line of a recording")
-        if "memory" in line:
-            self.memory |= {name: _whole(line["memory"][name]) for name in _MEMORY if name in line["memory"]}
+        sizes = {name: line.part("memory").count(name) for name in _MEMORY}
+        self.memory |= {name: size for name, size in sizes.items() if size is not None}
 
-    def _stepped(self, line: Mapping[str, Any]) -> None:
-        if line.get("by_hand") and not self.by_hand:
+    def _stepped(self, line: Fields) -> None:
+        if line.data.get("by_hand") and not self.by_hand:
             # The optimizer's steps until then were none of the job's.
-            self.by_hand, self.phases_at_first_step_ns = True, None
+            self.by_hand, self.first_step = True, None
             self.steps_ns.clear()
-        self.steps_ns += [_whole(moment) for moment in line["steps_ns"]]
-        if self.phases_at_first_step_ns is None:
+        for moment_ns in line.counts("steps_ns"):
+            if self.steps_ns and moment_ns <= self.steps_ns[-1]:
+                self.backward += 1
+            else:
+                self.steps_ns.append(moment_ns)
+        if self.first_step is None:
             self.phases_at_first_step_ns = dict(self.log.phases.spent_ns)
-            self.first_step = as_fields(Place(""), line.get("first_step", {})).data
+            self.first_step = line.part("first_step")
 
     @property
     def intervals_ns(self) -> list[int]:
@@ -89,10 +96,20 @@ def read_process(file: InputFile, options: ImportOptions) -> JobProcess:
     for number, line in lines:
         if damaged:
             raise RecordError(f"{file.shown}, line {damaged}: is no line of a recording.", _NEXT)
+        at = Place(file.shown, number)
         try:
-            recording.add(as_fields(place, load_json(line, place)).data)
-        except (*DAMAGE, RecordError):
+            fields = as_fields(at, load_json(line, at))
+        except RecordError:
             damaged = number
+            continue
+        try:
+            recording.add(fields)
+        except DAMAGE:
+            damaged = number
+    if recording.backward:
+        options.note(
+            f"{file.shown}: {plural(recording.backward, 'step')} left out, no later than the one before."
+        )
     return _process(header, recording, options, cut_off=bool(damaged))
 
 
@@ -139,21 +156,24 @@ def _cold_start(header: Fields, recording: _Recording, until_steady: int | None)
     if began is not None and started is not None:
         figures["interpreter_ns"] = started - began
     if recording.steps_ns:
-        cpu_ns = recording.first_step.get("process_tree_cpu_ns")
-        figures["process_tree_cpu_ns"] = None if cpu_ns is None else _whole(cpu_ns)
+        first = recording.first_step
+        figures["process_tree_cpu_ns"] = first.count("process_tree_cpu_ns") if first else None
         figures["total_ns"] = None if began is None else recording.steps_ns[0] - began
     if until_steady and recording.log.compiled:
         # Time in which anything was compiled: net of calls, as of a job that is only traced.
         steady_at_ns = recording.steps_ns[until_steady - 1]
         figures |= {"until_steady_ns": recording.log.phases.until_ns(steady_at_ns), "calls_until_steady": 0}
-    return {name: value for name, value in figures.items() if value is not None}
+    known = {name: value for name, value in figures.items() if value is not None}
+    if (wrong := next((name for name, value in known.items() if value < 0), None)) is not None:
+        header.fail("process_began_ns", f"is later than what follows it, so that {wrong} is negative")
+    return known
 
 
 def _stated(header: Fields, recording: _Recording) -> dict[str, Any]:
-    first = Fields(header.place, recording.first_step, "first_step")
+    first = recording.first_step or Fields(header.place, {}, "first_step")
     task = header.text("task")
     trained = bool(recording.steps_ns) and not recording.by_hand
-    software = Fields(header.place, recording.software, "software")
+    software = recording.software or Fields(header.place, {}, "software")
     device, cpu_name = first.text("device") or recording.log.device or "cpu", header.text("cpu_name")
     facts = {
         "python": header.text("python"),
@@ -172,9 +192,3 @@ def _stated(header: Fields, recording: _Recording) -> dict[str, Any]:
     }
     recording.log.torch = recording.log.torch or software.text("torch")
     return {name: value for name, value in facts.items() if value is not None}
-
-
-def _whole(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError("is no count of nanoseconds or bytes")
-    return value

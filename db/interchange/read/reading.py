@@ -1,0 +1,68 @@
+"""What foreign files hold: every trial of what one path names, without a database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain
+
+from db.errors import RecordError
+from db.interchange.files.opening import InputFile
+from db.interchange.files.options import ImportOptions
+from db.interchange.read.formats import JOB_READERS, READERS, Format, with_distinct_ids
+from db.interchange.sources.csv_mapping import unused_columns
+from db.interchange.traces.job_trials import JobProcess, job_trials
+from db.records.trial import Trial
+
+Recognised = list[tuple[InputFile, Format]]
+
+
+def all_trials(recognised: Recognised, options: ImportOptions) -> Iterator[Trial]:
+    """Those of every file, then those of jobs, whose files are read together.
+
+    Raises RecordError naming file, line and field, after which nothing that was yielded counts.
+    """
+    others = [each for each in recognised if each[1] not in JOB_READERS]
+    of_jobs = [each for each in recognised if each[1] in JOB_READERS]
+    yield from chain.from_iterable(_trials(*each, options) for each in others)
+    yield from with_distinct_ids(job_trials(list(_processes(of_jobs, options)), options))
+
+
+def unused(recognised: Recognised, options: ImportOptions) -> dict[str, str]:
+    """The columns of CSV files that are no field, each with its first cell."""
+    columns: dict[str, str] = {}
+    for file, name in recognised:
+        if name == Format.CSV:
+            with suppress(RecordError):
+                columns |= unused_columns(file, options)
+    return columns
+
+
+def _processes(recognised: Recognised, options: ImportOptions) -> Iterator[JobProcess]:
+    """What each file of a job tells; a file beside others in which nothing was compiled is passed over."""
+    for file, name in recognised:
+        process = JOB_READERS[name](file, options)
+        if not (process.log.compiled or process.cold_start):
+            begun = process.log.began_ns is not None
+            problem = "ends before anything was compiled to its end" if begun else "holds no compilation"
+            if len(recognised) == 1:
+                raise RecordError(f"{file.shown}: {problem}.", "Check that it is the file you meant.")
+            if begun:
+                options.note(f"{file.shown}: {problem}; passed over.")
+            continue
+        if process.log.phases.unfinished and not process.steps:
+            options.note(f"{file.shown}: ends while it compiles, so it has no compile cost.")
+        if process.cut_off:
+            options.note(f"{file.shown}: ends inside a record, which was left out.")
+        yield process
+
+
+def _trials(file: InputFile, name: Format, options: ImportOptions) -> Iterator[Trial]:
+    try:
+        trials = READERS[name](file, options)
+        yield from trials if name is Format.TRIAL else with_distinct_ids(trials)
+    except RecursionError as error:
+        # What json can read it may not be able to write again: each stops at a depth of its own.
+        raise RecordError(
+            f"{file.shown}: is nested too deeply.", "Check that it is the file you meant."
+        ) from error

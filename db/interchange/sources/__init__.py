@@ -1,0 +1,1 @@
+"""Result files of other tools: a file each that turns one into trials."""
