@@ -11,7 +11,6 @@ EXTRAS ?= postgres
 HOST ?= 127.0.0.1
 PORT ?= 8501
 BUILDS ?= .compilewatch/builds
-MINUTES ?= 30
 EVIDENCE := $(or $(EVIDENCE),.compilewatch/gpu-evidence-$(shell date -u +%Y%m%d-%H%M%S))
 PIP_AUDIT := 2.10.1
 MUTMUT := 3.8.1
@@ -126,21 +125,11 @@ test-slow: dev ## the exhaustive tests, minutes long
 test-gpu: dev ## the tests that need a CUDA device
 	$(BIN)/python -m pytest -m gpu $(PYTEST_ARGS)
 
-# Every step runs, whatever became of the one before. A failed trial (exit 1 of `run`) is a result to look at.
-gpu-evidence: export COMPILEWATCH_DATABASE_URL := sqlite:///$(EVIDENCE)/results.db
-gpu-evidence: export COMPILEWATCH_DATA_DIR := $(EVIDENCE)/data
-gpu-evidence: ## on a GPU: its tests, noise floor, and what fits of `standard`, in one folder (MINUTES=30)
+# Every step runs, whatever became of the one before.
+gpu-evidence: ## on a GPU: first findings, its tests, noise floor and four models, in one folder; 36 minutes at most
 	@$(MAKE) dev EXTRAS=$(EXTRAS),models
 	@$(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || { echo "torch sees no GPU here, and the evidence is about one: see $(BIN)/compilewatch doctor" >&2; exit 2; }
-	@mkdir -p $(EVIDENCE); failed=; \
-	step() { local name=$$1; shift; echo "$(EVIDENCE)/$$name: $$*"; "$$@" >$(EVIDENCE)/$$name 2> >(tee $(EVIDENCE)/$$name.log >&2) || failed+=" $$name"; }; \
-	standard() { $(BIN)/compilewatch run --suite standard --minutes $(MINUTES) || [ $$? = 1 ]; }; \
-	step test-gpu.txt $(BIN)/python -m pytest -m gpu -s -p no:cacheprovider tests/gpu; \
-	step validate.json $(BIN)/compilewatch doctor --validate --json; \
-	step standard.txt standard; \
-	step records.jsonl $(BIN)/compilewatch export --format jsonl; \
-	echo "Take $(EVIDENCE) along; elsewhere, compilewatch import records.jsonl reads it."; \
-	if [ -n "$$failed" ]; then echo "What failed says why in its log:$$failed" >&2; exit 1; fi
+	@$(BIN)/python -m tests.gpu.evidence $(EVIDENCE)
 
 test-builds: dev ## what each installed release of torch gives (BUILDS=directory of environments)
 	COMPILEWATCH_TEST_BUILDS=$(BUILDS) $(BIN)/python -m pytest tests/runner/worker/test_torch_releases.py $(PYTEST_ARGS)

@@ -194,13 +194,13 @@ def half_of_l2(device: torch.device) -> torch.Tensor:
     return torch.randn(cache // 2 // 4, device=device)
 
 
-def captured(device: torch.device) -> Step:
-    """Replays a CUDA graph of `GRAPH_KERNELS` small kernels: one launch, however many there are."""
+def captured(device: torch.device, kernels: int = GRAPH_KERNELS) -> Step:
+    """Replays a CUDA graph of `kernels` small kernels: one launch, however many there are."""
     x = torch.ones(1 << 16, device=device)
 
     def chain() -> torch.Tensor:
         y = x
-        for _ in range(GRAPH_KERNELS):
+        for _ in range(kernels):
             y = y * 1.0001
         return y
 

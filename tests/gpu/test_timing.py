@@ -192,16 +192,9 @@ def test_a_cuda_graph_is_held_as_a_whole(device):
 
 @pytest.mark.parametrize("nodes", [2000, 10000])
 def test_a_large_cuda_graph_has_a_device_time_by_one_method_or_the_other(device, nodes):
-    x = torch.ones(1 << 16, device=device)
-    graph = torch.cuda.CUDAGraph()
-    x * 1.0001
-    torch.cuda.synchronize(device)
-    with torch.cuda.graph(graph):
-        y = x
-        for _ in range(nodes):
-            y = y * 1.0001
-    held = is_held(device, graph.replay)
-    _, facts = timed(device, graph.replay, size=20)
+    replay = captured(device, nodes)
+    held = is_held(device, replay)
+    _, facts = timed(device, replay, size=20)
     print(f"{nodes} nodes: held {held}, {facts['method']}")
     assert facts["method"] == ("gated" if held else "cupti")
 
