@@ -11,18 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dashboard.api.comparisons import cases_of
-from dashboard.api.parameters import (
-    A_BUILD,
-    A_MACHINE,
-    Parameter,
-    Text,
-    Values,
-    Word,
-    query_of,
-    read_all,
-    require,
-    with_ids,
-)
+from dashboard.api.queries import BadgeQuery, Values, query_of, require, with_ids
 from dashboard.api.representation import entity_tag, tagged, unchanged
 from dashboard.read.database import read_version, reader
 from dashboard.text import theme
@@ -36,11 +25,6 @@ from db.records.trial import SourceKind
 
 NO_DATA, NOT_THERE = "no data", "not there"
 SPEEDUP, BREAK_EVEN = "speedup", "break_even"
-_PARAMETERS = (
-    Parameter("metric", Word((SPEEDUP, BREAK_EVEN)), "speedup or break_even.", default=SPEEDUP),
-    Parameter("machine", Text(), f"{A_MACHINE} Default: the one measured last."),
-    Parameter("build", Text(), f"{A_BUILD} Default: the newest of that machine."),
-)
 _LONGEST_LABEL = 60
 # Verdana at 11 px, the widest face that such images are drawn in; `textLength` makes any other one fit.
 _PX_PER_CHARACTER = 7
@@ -64,7 +48,7 @@ class BadgeText:
 
 def badge(request: Request) -> Response:
     """404 for what is not there, with an image that says so."""
-    values = read_all(_PARAMETERS, query_of(request))
+    values = BadgeQuery.read(query_of(request))
     version = read_version()
     tag = entity_tag(version, request.url.path, request.url.query)
     if unchanged(request, tag):

@@ -7,8 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.api.parameters import JsonSchema, Values, filters_of
+from dashboard.api.queries import Values, filters_of
 from dashboard.api.representation import Answer, object_schema
+from dashboard.links.values import JsonSchema
 from dashboard.read.policy import policy_in_force
 from db.columns.case import CASE_COLUMNS
 from db.engine.session import Database

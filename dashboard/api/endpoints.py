@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dashboard.api import comparisons, recorded, stored
-from dashboard.api.parameters import (
-    A_BUILD,
-    A_MACHINE,
-    CURSOR,
-    FILTERS,
-    FORMAT,
-    LIMIT,
-    MACHINE,
-    SINCE,
-    STRATEGY,
-    SUITE,
-    TASK,
-    UNTIL,
-    WORKLOAD,
-    Decimal,
-    JsonSchema,
-    Parameter,
-    Text,
-    Values,
-    Whole,
-    Word,
-)
+from dashboard.api import comparisons, queries, recorded, stored
+from dashboard.api.queries import Query, Values
 from dashboard.api.representation import Answer
 from dashboard.api.stored import Listing
+from dashboard.links.values import JsonSchema
 from db.engine.session import Database
 from db.queries.reports import reports_revision
-from db.records.triage import TriageState
 
 PREFIX = "/api/v1"
 
@@ -43,16 +23,20 @@ class Endpoint:
 
     path: str
     summary: str
-    parameters: tuple[Parameter, ...]
+    query: type[Query]
     answer: Callable[[Database, Values], Answer]
     schema: Callable[[Database], JsonSchema]
     # What it may say besides 200, 304, 400, 429 and 503.
     refusals: tuple[int, ...] = ()
-    path_parameters: tuple[Parameter, ...] = ()
     # What the answer depends on beside the data version.
     freshness: Callable[[Database], object] | None = None
     # False for what must not outlive its revocation in a browser or a proxy.
     is_cacheable: bool = True
+
+    @property
+    def ids(self) -> list[str]:
+        """The names in its path."""
+        return re.findall(r"{(\w+)}", self.path)
 
     @property
     def name(self) -> str:
@@ -63,13 +47,14 @@ class Endpoint:
 def _listing(
     listing: Listing,
     summary: str,
-    *filters: Parameter,
+    query: type[Query],
+    *,
     freshness: Callable[[Database], object] | None = None,
 ) -> Endpoint:
     return Endpoint(
         f"/{listing.name}",
         summary,
-        (*filters, LIMIT, CURSOR, FORMAT),
+        query,
         listing.answer,
         listing.schema,
         (404,),
@@ -77,25 +62,19 @@ def _listing(
     )
 
 
-def _id(name: str, what: str) -> tuple[Parameter, ...]:
-    return (Parameter(name, Text(), f"The id of a {what}.", required=True),)
-
-
-_BUILD, _RUN = (parameter for parameter in FILTERS if parameter.name in {"build", "run"})
-_SIDE = "Name torch=2.13.0, driver=580.95, a stack label, a build or run id, latest or previous."
-
-_STATE = Parameter("state", Word(tuple(TriageState)), "What people said it is.", several=True)
 _MACHINES, _BUILDS, _WORKLOADS, _RUNS = stored.LISTINGS
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    _listing(_MACHINES, "Machines with their hardware and how much was measured there", MACHINE),
-    _listing(_BUILDS, "Builds in the order of their versions", _BUILD),
-    _listing(_WORKLOADS, "Workloads with their sizes", WORKLOAD, TASK),
-    _listing(_RUNS, "Runs, newest first", _RUN, SUITE, SINCE, UNTIL),
+    _listing(
+        _MACHINES, "Machines with their hardware and how much was measured there", queries.MachinesQuery
+    ),
+    _listing(_BUILDS, "Builds in the order of their versions", queries.BuildsQuery),
+    _listing(_WORKLOADS, "Workloads with their sizes", queries.WorkloadsQuery),
+    _listing(_RUNS, "Runs, newest first", queries.RunsQuery),
     Endpoint(
         "/trials",
         "Trials with their figures, oldest first",
-        (*FILTERS, LIMIT, CURSOR, FORMAT),
+        queries.TrialsQuery,
         stored.trials,
         stored.trials_schema,
         (404,),
@@ -103,16 +82,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "/trials/{trial}",
         "One trial whole, with its samples; as CSV only these",
-        (FORMAT,),
+        queries.Represented,
         stored.trial,
         stored.trial_schema,
         (404,),
-        _id("trial", "trial"),
     ),
     Endpoint(
         "/series",
         "Series: which case on which machine, and how much of it there is",
-        (WORKLOAD, STRATEGY, MACHINE, TASK, LIMIT, CURSOR, FORMAT),
+        queries.SeriesQuery,
         stored.series,
         lambda database: stored.page_schema("series", stored.series_row_schema(database)),
         (404,),
@@ -120,28 +98,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "/series/{series}",
         "The history of one series, a point per run or per build, oldest first",
-        (
-            Parameter("by", Word(("run", "build")), "A point per run, or per build.", default="run"),
-            SINCE,
-            UNTIL,
-            FORMAT,
-        ),
+        queries.PointsQuery,
         stored.points,
         stored.points_schema,
         (404,),
-        _id("series", "series"),
     ),
     Endpoint(
         "/compare",
         "The verdict between two builds: `compilewatch compare --json` without targets and what it recorded",
-        (
-            Parameter("base", Text(), _SIDE, required=True, example="previous"),
-            Parameter("head", Text(), _SIDE, required=True, example="latest"),
-            WORKLOAD,
-            STRATEGY,
-            Parameter("machine", Text(), f"{A_MACHINE} Default: the one with most matched cases."),
-            FORMAT,
-        ),
+        queries.CompareQuery,
         comparisons.compare,
         comparisons.compare_schema,
         (404, 409),
@@ -149,49 +114,36 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "/break-even",
         "Break-even and mode choice: the document of `compilewatch break-even --json`",
-        (
-            WORKLOAD,
-            STRATEGY,
-            MACHINE,
-            Parameter("build", Text(), f"{A_BUILD} Default: each machine's newest.", several=True),
-            SUITE,
-            TASK,
-            Parameter("steps", Whole(1, 1_000_000_000), "Steps per process.", default=10_000),
-            Parameter("restarts", Whole(0, 10_000), "Restarts per day.", default=0),
-            Parameter("price", Decimal(0, 10_000), "Price of the device per hour; without it no money."),
-            FORMAT,
-        ),
+        queries.BreakEvenQuery,
         comparisons.break_even,
         comparisons.break_even_schema,
     ),
     _listing(
         recorded.REGRESSIONS,
         "Recorded regressions that no later verdict replaced, newest first",
-        *(WORKLOAD, STRATEGY, MACHINE, TASK, SINCE, UNTIL, _STATE),
+        queries.RegressionsQuery,
     ),
     Endpoint(
         "/regressions/{regression}",
         "One regression whole: the verdict with both sides, and its triage",
-        (FORMAT,),
+        queries.Represented,
         recorded.regression,
         recorded.regression_schema,
         (404,),
-        _id("regression", "regression"),
     ),
     _listing(
         recorded.REPORTS,
         "Frozen reports, newest first, without their ids",
-        *(SINCE, UNTIL),
+        queries.ReportsQuery,
         freshness=reports_revision,
     ),
     Endpoint(
         "/reports/{report}",
         "One frozen report whole, by its id; as CSV the cells of its tables",
-        (FORMAT,),
+        queries.Represented,
         recorded.report,
         recorded.report_schema,
         (404, 410),
-        _id("report", "report"),
         freshness=reports_revision,
         is_cacheable=False,
     ),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
-from dashboard.api.parameters import Parameter
 from dashboard.api.representation import object_schema
+from dashboard.links.values import Text
 from db import __version__
 from db.engine.session import Database
 
@@ -53,8 +54,8 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         "operationId": endpoint.name,
         "summary": endpoint.summary,
         "parameters": [
-            *(_parameter(each, "path") for each in endpoint.path_parameters),
-            *(_parameter(each, "query") for each in endpoint.parameters),
+            *(_id(name) for name in endpoint.ids),
+            *_query(endpoint.query.model_json_schema()),
         ],
         "responses": {
             "200": _success(endpoint.name),
@@ -64,17 +65,20 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
     }
 
 
-def _parameter(parameter: Parameter, place: str) -> dict[str, Any]:
-    described: dict[str, Any] = {
-        "name": parameter.name,
-        "in": place,
-        "required": parameter.required,
-        "description": parameter.description,
-        "schema": parameter.schema,
-    }
-    if parameter.example is not None:
-        described["example"] = parameter.example
-    return described | ({"style": "form", "explode": True} if parameter.several else {})
+def _id(name: str) -> dict[str, Any]:
+    what = f"The id of a {name}."
+    return {"name": name, "in": "path", "required": True, "description": what, "schema": Text().schema}
+
+
+def _query(model: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for name, schema in model["properties"].items():
+        several = schema["type"] == "array"
+        if several or schema.get("default") is None:
+            schema.pop("default", None)
+        schema.pop("title", None)
+        described = {"name": name, "in": "query", "required": name in model.get("required", ())}
+        described["description"] = schema.pop("description")
+        yield described | {"schema": schema} | ({"style": "form", "explode": True} if several else {})
 
 
 def _success(name: str) -> dict[str, Any]:

@@ -12,11 +12,12 @@ from typing import Annotated, Literal
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
-from dashboard.api.parameters import JsonSchema, Values
+from dashboard.api.queries import Values
 from dashboard.api.representation import Answer
 from dashboard.api.stored import Listing
 from dashboard.document.content import Content, content_of
 from dashboard.http.errors import GoneError
+from dashboard.links.values import JsonSchema
 from db import units
 from db.engine.session import Database
 from db.errors import NotFoundError, one_line

@@ -20,7 +20,7 @@ from dashboard.api import openapi
 from dashboard.api.badge import badge
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
 from dashboard.api.monitoring import health, metrics
-from dashboard.api.parameters import query_of, read_all, with_ids
+from dashboard.api.queries import Query, query_of, with_ids
 from dashboard.api.representation import (
     JSON,
     MadeAnswer,
@@ -31,8 +31,15 @@ from dashboard.api.representation import (
     tagged,
     unchanged,
 )
-from dashboard.http.errors import defect, error_of_compilewatch, error_of_starlette
+from dashboard.http.errors import (
+    SEE_DOCUMENT,
+    ParameterError,
+    defect,
+    error_of_compilewatch,
+    error_of_starlette,
+)
 from dashboard.http.rate_limit import RateLimit
+from dashboard.links.values import BadValueError, Text
 from dashboard.read.database import database_url, read_version, reader
 from db.errors import CompilewatchError
 
@@ -95,9 +102,7 @@ def _handler(endpoint: Endpoint) -> Handler:
 
     def handle(request: Request) -> Response:
         query = query_of(request)
-        values = read_all(endpoint.parameters, query)
-        for parameter in endpoint.path_parameters:
-            values[parameter.name] = parameter.read((request.path_params[parameter.name],))
+        values = endpoint.query.read(query) | _ids(endpoint, request)
         media = media_type(request, values["format"])
         # Read before the data: a write in between gives a tag too old, never one too new.
         state = (read_version(), endpoint.freshness(reader()) if endpoint.freshness else None)
@@ -115,9 +120,17 @@ def _handler(endpoint: Endpoint) -> Handler:
     return handle
 
 
+def _ids(endpoint: Endpoint, request: Request) -> dict[str, str]:
+    """Those in the path. Raises ParameterError."""
+    try:
+        return {name: Text().read(request.path_params[name]) for name in endpoint.ids}
+    except BadValueError as error:
+        raise ParameterError(f"An id {error.must}.", SEE_DOCUMENT) from None
+
+
 def _openapi(base_path: str) -> Handler:
     def handle(request: Request) -> Response:
-        read_all((), query_of(request))
+        Query.read(query_of(request))
         body = as_json(openapi.document(reader(), base_path))
         tag = entity_tag(body)
         if unchanged(request, tag):

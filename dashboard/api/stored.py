@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from dashboard.api.parameters import JsonSchema, Values, filters_of
+from dashboard.api.queries import Values, filters_of
 from dashboard.api.representation import Answer, object_schema, row_schema
+from dashboard.links.values import JsonSchema
 from dashboard.text.rows import rows_of
 from db.engine.session import Database
 from db.errors import NotFoundError, one_line

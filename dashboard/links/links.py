@@ -9,24 +9,26 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_type_hints
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from dashboard.links.selectors import (
-    BadValueError,
-    Choice,
-    Choices,
+from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from dashboard.links.values import (
     DataVersion,
     Day,
     Decimal,
-    Selector,
+    One,
+    Several,
     Text,
-    Texts,
     Whole,
+    Word,
     quoted,
+    texts_of,
 )
 from db.columns.metrics import HISTORY_METRICS, MEASURED_METRICS
 from db.records.triage import TriageState
@@ -138,46 +140,29 @@ _TRIAL = frozenset({Page.TRIAL})
 _MONEY = frozenset({Page.BREAK_EVEN})
 _STEPS = frozenset({Page.BREAK_EVEN, Page.MODES})
 
-SELECTORS: dict[str, tuple[Selector, frozenset[Page]]] = {
-    "machine": (Text(), _EVERYWHERE),
-    "build": (Text(), _EVERYWHERE - _UPGRADE - _REGRESSIONS - _RUNS),
-    "base": (Text(), _UPGRADE | _REGRESSIONS),
-    "head": (Text(), _UPGRADE | _REGRESSIONS),
-    "suite": (Text(), _EVERYWHERE - _REGRESSIONS),
-    "task": (Choices(tuple(Task)), _EVERYWHERE - _RUNS),
-    "workload": (Texts(), _EVERYWHERE - _RUNS),
-    "strategy": (Texts(), _CASES),
-    "focus": (Text(), _FOCUS | _UPGRADE),
-    "focus_strategy": (Text(), _UPGRADE),
-    "metric": (Choice(HISTORY_METRICS, "speedup"), _TRENDS | _UPGRADE),
-    "axis": (Choice(AXES, "auto"), _TRENDS),
-    "scale": (Choice(SCALES, "linear"), _TRENDS | {Page.BREAK_EVEN}),
-    "since": (Day(), _TRENDS | {Page.TRIAL}),
-    "until": (Day(), _TRENDS | {Page.TRIAL}),
-    "goal": (Choice(GOALS, "latency"), frozenset({Page.MODES})),
-    "steps": (Whole(10_000, 1, 1_000_000_000), _STEPS),
-    "restarts": (Whole(0, 0, 10_000), _MONEY),
-    "price": (Decimal(2.0, 0.0, 10_000.0), _MONEY),
-    "cache": (Choices(tuple(CacheState)), frozenset({Page.BREAK_EVEN, Page.COLD_START})),
-    "status": (Choices(tuple(Status)), _TRIAL),
-    "source": (Choices(tuple(SourceKind)), _TRIAL),
-    "state": (Choices(tuple(TriageState)), _REGRESSIONS),
-    "regression": (Texts(), _REGRESSIONS),
-    "run": (Text(), _TRIAL),
-    "trial": (Text(), _TRIAL),
-    "report": (Text(), frozenset({Page.REPORTS})),
-}
 DATA_VERSION = "data"
-_DATA_VERSION = DataVersion()
 STORED_VIEW = "view"
 """Stands for a whole link that the database keeps under an id; `dashboard.write.stored_views` opens it."""
 NOT_FOUND = "not_found"
 GLOBAL_KEYS = ("machine", "build", "suite", "task", "workload")
 
 
+class On(frozenset[Page]):
+    """The pages on which a key of a link means something."""
+
+
+Name = Annotated[str | None, One(Text(), open=True)]
+Names = Annotated[tuple[str, ...], Several(Text())]
+A_DAY = Annotated[date | None, One(Day(), open=True)]
+STEPS = Whole(1, 1_000_000_000, default=10_000)
+RESTARTS = Whole(0, 10_000)
+PRICE = Decimal(0.0, 10_000.0, default=2.0)
+
+
 @dataclass(frozen=True)
 class Link:
-    """One view of the dashboard. Every field but `page` and `data` is a selector of `SELECTORS`.
+    """One view of the dashboard. Every field but `page` and `data` is a key of its address, its default left
+    out there.
 
     `base` and `head` are builds, `focus` and `focus_strategy` the case looked at closely. `steps` is steps
     per process, `restarts` restarts per day, `price` money per GPU-hour, `report` the frozen report looked
@@ -185,44 +170,57 @@ class Link:
     """
 
     page: Page = Page.OVERVIEW
-    machine: str | None = None
-    build: str | None = None
-    base: str | None = None
-    head: str | None = None
-    suite: str | None = None
-    task: tuple[str, ...] = ()
-    workload: tuple[str, ...] = ()
-    strategy: tuple[str, ...] = ()
-    focus: str | None = None
-    focus_strategy: str | None = None
-    metric: str = "speedup"
-    axis: str = "auto"
-    scale: str = "linear"
-    since: date | None = None
-    until: date | None = None
-    goal: str = "latency"
-    steps: int = 10_000
-    restarts: int = 0
-    price: float = 2.0
-    cache: tuple[str, ...] = ()
-    status: tuple[str, ...] = ()
-    source: tuple[str, ...] = ()
-    state: tuple[str, ...] = ()
-    regression: tuple[str, ...] = ()
-    run: str | None = None
-    trial: str | None = None
-    report: str | None = None
-    data: int | None = None
+    machine: Annotated[Name, On(_EVERYWHERE)] = None
+    build: Annotated[Name, On(_EVERYWHERE - _UPGRADE - _REGRESSIONS - _RUNS)] = None
+    base: Annotated[Name, On(_UPGRADE | _REGRESSIONS)] = None
+    head: Annotated[Name, On(_UPGRADE | _REGRESSIONS)] = None
+    suite: Annotated[Name, On(_EVERYWHERE - _REGRESSIONS)] = None
+    task: Annotated[tuple[str, ...], Several(Word(tuple(Task))), On(_EVERYWHERE - _RUNS)] = ()
+    workload: Annotated[Names, On(_EVERYWHERE - _RUNS)] = ()
+    strategy: Annotated[Names, On(_CASES)] = ()
+    focus: Annotated[Name, On(_FOCUS | _UPGRADE)] = None
+    focus_strategy: Annotated[Name, On(_UPGRADE)] = None
+    metric: Annotated[str, One(Word(HISTORY_METRICS, "speedup")), On(_TRENDS | _UPGRADE)] = "speedup"
+    axis: Annotated[str, One(Word(AXES, "auto")), On(_TRENDS)] = "auto"
+    scale: Annotated[str, One(Word(SCALES, "linear")), On(_TRENDS | {Page.BREAK_EVEN})] = "linear"
+    since: Annotated[A_DAY, On(_TRENDS | {Page.TRIAL})] = None
+    until: Annotated[A_DAY, On(_TRENDS | {Page.TRIAL})] = None
+    goal: Annotated[str, One(Word(GOALS, "latency")), On({Page.MODES})] = "latency"
+    steps: Annotated[int, One(STEPS), On(_STEPS)] = STEPS.default
+    restarts: Annotated[int, One(RESTARTS), On(_MONEY)] = RESTARTS.default
+    price: Annotated[float, One(PRICE), On(_MONEY)] = PRICE.default
+    cache: Annotated[
+        tuple[str, ...], Several(Word(tuple(CacheState))), On({Page.BREAK_EVEN, Page.COLD_START})
+    ] = ()
+    status: Annotated[tuple[str, ...], Several(Word(tuple(Status))), On(_TRIAL)] = ()
+    source: Annotated[tuple[str, ...], Several(Word(tuple(SourceKind))), On(_TRIAL)] = ()
+    state: Annotated[tuple[str, ...], Several(Word(tuple(TriageState))), On(_REGRESSIONS)] = ()
+    regression: Annotated[Names, On(_REGRESSIONS)] = ()
+    run: Annotated[Name, On(_TRIAL)] = None
+    trial: Annotated[Name, On(_TRIAL)] = None
+    report: Annotated[Name, On({Page.REPORTS})] = None
+    data: Annotated[int | None, One(DataVersion())] = None
+
+
+_LINK = TypeAdapter(Link)
+SELECTORS: dict[str, On] = {
+    key: pages
+    for key, annotation in get_type_hints(Link, include_extras=True).items()
+    for pages in getattr(annotation, "__metadata__", ())
+    if isinstance(pages, On)
+}
+"""The keys of links in the order in which they are written, and where each means something."""
+_DEFAULT = Link()
 
 
 def keys_of(page: Page) -> tuple[str, ...]:
     """The keys that mean something on `page`, in the order in which links write them."""
-    return tuple(key for key, (_, pages) in SELECTORS.items() if page in pages)
+    return tuple(key for key, pages in SELECTORS.items() if page in pages)
 
 
 def read(page: Page, params: Mapping[str, Sequence[str]]) -> tuple[Link, tuple[str, ...]]:
     """The link that `params` (key -> all its values) stand for, and a sentence per thing not applied."""
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {"page": page}
     problems: list[str] = []
     for key, raw in params.items():
         if key == STORED_VIEW:
@@ -231,14 +229,16 @@ def read(page: Page, params: Mapping[str, Sequence[str]]) -> tuple[Link, tuple[s
             problems.append(_no_page(raw[0] if raw else ""))
         elif why := _of_no_use(page, key):
             problems.append(why)
-        elif raw:
-            try:
-                selector = _DATA_VERSION if key == DATA_VERSION else SELECTORS[key][0]
-                values[key] = selector.read(raw)
-            except BadValueError as error:
-                values[key] = error.instead
-                problems.append(f"{key}: {error}.")
-    link = Link(page=page, **values)
+        elif given := [text for text in raw if text] if getattr(_DEFAULT, key) == () else list(raw):
+            values[key] = given
+    try:
+        link = _LINK.validate_python(values)
+    except ValidationError as error:
+        for each in error.errors():
+            key, context = str(each["loc"][0]), each["ctx"]
+            problems.append(f"{key}: {context['said']}.")
+            values[key] = context["instead"]
+        link = _LINK.validate_python(values)
     if link.since and link.until and link.since > link.until:
         problems.append(f"until ({link.until}) lies before since ({link.since}) and was ignored.")
         link = replace(link, until=None)
@@ -253,7 +253,7 @@ def _of_no_use(page: Page, key: str) -> str | None:
         close = difflib.get_close_matches(key, keys_of(page), n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
         return f"{quoted(key)} is no selector of this dashboard and was ignored.{hint}"
-    if page not in SELECTORS[key][1]:
+    if page not in SELECTORS[key]:
         return f"{key} selects nothing on the page {PAGES[page].title} and was ignored."
     return None
 
@@ -290,9 +290,9 @@ def params(link: Link, *, full: bool = False) -> list[tuple[str, str]]:
     """The query parameters of `link`, repeated keys repeated; with `full` also those at their default."""
     pairs = []
     for key in keys_of(link.page):
-        selector, value = SELECTORS[key][0], getattr(link, key)
-        if full or value != selector.default:
-            pairs += [(key, text) for text in selector.write(value)]
+        value = getattr(link, key)
+        if full or value != getattr(_DEFAULT, key):
+            pairs += [(key, text) for text in texts_of(value)]
     if link.data is not None:
         pairs.append((DATA_VERSION, str(link.data)))
     return pairs
@@ -331,6 +331,6 @@ def chart_address(page: Page, key: str, query: str, suffix: str = "") -> str:
 
 def move(link: Link, page: Page, **changes: object) -> Link:
     """A link to `page` that keeps the global selectors of `link` and takes `changes`."""
-    shared = {key: getattr(link, key) for key in GLOBAL_KEYS if page in SELECTORS[key][1]}
+    shared = {key: getattr(link, key) for key in GLOBAL_KEYS if page in SELECTORS[key]}
     wanted: dict[str, Any] = {**shared, **changes}
     return replace(Link(page=page), **wanted)

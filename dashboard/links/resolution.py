@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from dashboard.links.links import Link
-from dashboard.links.selectors import quoted
+from dashboard.links.values import quoted
 from db.units import plural
 
 Names = Sequence[tuple[str, str]]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dashboard.links.links import PAGES, SELECTORS, Link, Page
+from dashboard.links.links import PAGES, PRICE, SELECTORS, Link, Page
 from db import units
 from db.columns.metrics import METRICS
 
 # The Upgrade page has its focus beside what it shows, not instead of it.
-_OF_FOCUS = SELECTORS["focus"][1] - {Page.UPGRADE}
+_OF_FOCUS = SELECTORS["focus"] - {Page.UPGRADE}
 _GOAL_WORDS = {"latency": "for latency", "memory": "for memory"}
 # How each selector that needs nothing but a word is said, in the order in which it is.
 _BEFORE = {"machine": "on", "build": "with build", "base": "from", "head": "to", "suite": "in suite"}
@@ -62,7 +62,7 @@ def _cases(link: Link) -> Iterator[str]:
     """Which workloads and strategies."""
     if link.focus and link.page in _OF_FOCUS:
         yield f"of {link.focus}"
-    elif link.page in SELECTORS["workload"][1]:
+    elif link.page in SELECTORS["workload"]:
         yield f"of {_listed(link.workload)}" if link.workload else "of all workloads"
     if link.strategy:
         yield f"with {_listed(link.strategy)}"
@@ -75,9 +75,9 @@ def _details(link: Link) -> Iterator[str]:
         yield f"looking at {' '.join(filter(None, focus))}"
     if link.regression:
         yield f"looking at {units.plural(len(link.regression), 'chosen regression')}"
-    if link.price != SELECTORS["price"][0].default:
+    if link.price != PRICE.default:
         yield f"at {link.price:g} per GPU-hour"
-    if link.scale != SELECTORS["scale"][0].default:
+    if link.scale != Link().scale:
         yield f"on a {link.scale} scale"
 
 

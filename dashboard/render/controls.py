@@ -15,8 +15,8 @@ from typing import Any
 import streamlit as st
 
 from dashboard.links import links
-from dashboard.links.links import SELECTORS, Link, Page
-from dashboard.links.selectors import Whole
+from dashboard.links.links import Link, Page
+from dashboard.links.values import Whole
 from dashboard.text.foreign_text import escaped, shortened
 
 _LINK = "link"
@@ -109,12 +109,10 @@ def pills(key: str, label: str, words: dict[str, str]) -> None:
     )
 
 
-def whole_number(key: str, label: str, *, help_: str) -> None:
+def whole_number(key: str, label: str, bounds: Whole, *, help_: str) -> None:
     """A field for a selector with any whole number within its bounds."""
-    selector = SELECTORS[key][0]
-    assert isinstance(selector, Whole)
     widget = _widget(key, getattr(current(), key))
-    st.number_input(label, selector.low, selector.high, step=1, help=help_, **widget)
+    st.number_input(label, bounds.low, bounds.high, step=1, help=help_, **widget)
 
 
 def number(key: str, label: str, *, low: float, high: float, step: float, help_: str) -> None:

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 
-from dashboard.api.parameters import query_of
+from dashboard.api.queries import query_of
 from dashboard.document import svg
 from dashboard.document.page import document, message, section_html
 from dashboard.document.sections import sections

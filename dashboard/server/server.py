@@ -21,7 +21,7 @@ from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
 from dashboard.api import routes as api
-from dashboard.api.parameters import query_of
+from dashboard.api.queries import query_of
 from dashboard.links import links
 from dashboard.links.links import PAGES, Page
 from dashboard.login import install

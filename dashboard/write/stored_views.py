@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from urllib.parse import parse_qs, urlencode
 
 from dashboard.links.links import STORED_VIEW, Page
-from dashboard.links.selectors import quoted
+from dashboard.links.values import quoted
 from dashboard.login.access import person_here
 from dashboard.read.database import database_url, reader
 from db.engine.session import open_database

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dashboard.links.links import Link
+from dashboard.links.links import RESTARTS, STEPS, Link
 from dashboard.pages.break_even import content
 from dashboard.render import controls, streamlit_parts
 from dashboard.render.shell import View, caches, say_focus, strategies
@@ -32,12 +32,13 @@ def _filters(view: View) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=200):
             controls.whole_number(
-                "steps", "Steps per process", help_="How often one process runs the compiled code."
+                "steps", "Steps per process", STEPS, help_="How often one process runs the compiled code."
             )
         with st.container(width=200):
             controls.whole_number(
                 "restarts",
                 "Restarts per day",
+                RESTARTS,
                 help_="Every restart compiles again. R restarts mean R + 1 cold starts a day.",
             )
         with st.container(width=200):

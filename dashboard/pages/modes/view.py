@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard.links.links import Link, Page
+from dashboard.links.links import STEPS, Link, Page
 from dashboard.pages.modes import content
 from dashboard.render import controls, streamlit_parts
 from dashboard.render.shell import View, strategies
@@ -38,5 +38,6 @@ def _goal(link: Link) -> None:
                 controls.whole_number(
                     "steps",
                     "Steps per process",
+                    STEPS,
                     help_="How often the compiled code runs in one process. Compile cost is paid once.",
                 )

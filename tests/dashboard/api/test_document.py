@@ -13,9 +13,9 @@ from jsonschema import Draft202012Validator
 from starlette.applications import Starlette
 
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
-from dashboard.api.parameters import Decimal, Kind, Moment, Text, Whole, Word
 from dashboard.api.routes import routes
 from dashboard.http.rate_limit import RateLimit
+from dashboard.links.values import Decimal, Kind, Moment, One, Several, Text, Whole, Word
 from tests.dashboard.asking import Reply, ask
 from tests.dashboard.conftest import DATABASE, REPORT_ID, REVOKED_ID
 
@@ -76,11 +76,12 @@ def allowed(kind: Kind) -> st.SearchStrategy[str]:
 def valid_requests(draw: st.DrawFn) -> tuple[Endpoint, str, dict[str, Any]]:
     endpoint = draw(st.sampled_from(ENDPOINTS))
     query: dict[str, Any] = {}
-    for parameter in endpoint.parameters:
-        if not parameter.required and draw(st.integers(0, 3)):
+    for name, field in endpoint.query.model_fields.items():
+        if not field.is_required() and draw(st.integers(0, 3)):
             continue
-        one = allowed(parameter.kind)
-        query[parameter.name] = draw(st.lists(one, max_size=3) if parameter.several else one)
+        reader = next(each for each in field.metadata if isinstance(each, One | Several))
+        one = allowed(reader.kind)
+        query[name] = draw(st.lists(one, max_size=3) if isinstance(reader, Several) else one)
     path = re.sub(r"{\w+}", lambda _: draw(st.sampled_from(_NAMES)), endpoint.path)
     return endpoint, path, query
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from datetime import date
+from typing import get_type_hints
 from urllib.parse import parse_qs
 
 import pytest
@@ -13,28 +14,33 @@ from hypothesis import strategies as st
 from dashboard.links import links
 from dashboard.links.links import SELECTORS, Link, Page
 from dashboard.links.resolution import settle
-from dashboard.links.selectors import Choice, Choices, Day, Decimal, Text, Texts, Whole
+from dashboard.links.values import Day, Decimal, One, Several, Text, Whole, Word
 
 NAMES = st.text(min_size=1, max_size=40).filter(
-    lambda text: not any("\ud800" <= char <= "\udfff" for char in text)
+    lambda text: not any("\ud800" <= char <= "\udfff" or char == "\0" for char in text)
 )
 
 
+READERS = {
+    key: next(each for each in annotation.__metadata__ if isinstance(each, One | Several))
+    for key, annotation in get_type_hints(Link, include_extras=True).items()
+    if key in SELECTORS
+}
+
+
 def _values(key: str) -> st.SearchStrategy:
-    selector = SELECTORS[key][0]
-    match selector:
+    several, kind = isinstance(READERS[key], Several), READERS[key].kind
+    match kind:
         case Text():
-            return st.none() | NAMES | st.just("all")
-        case Texts():
-            return st.lists(NAMES | st.just("all"), unique=True, max_size=4).map(tuple)
-        case Choice():
-            return st.sampled_from(selector.options)
-        case Choices():
-            return st.lists(st.sampled_from(selector.options), unique=True).map(tuple)
+            names = NAMES | st.just("all")
+            return st.lists(names, unique=True, max_size=4).map(tuple) if several else st.none() | names
+        case Word():
+            words = st.sampled_from(kind.options)
+            return st.lists(words, unique=True).map(tuple) if several else words
         case Whole():
-            return st.integers(selector.low, selector.high)
+            return st.integers(kind.low, kind.high)
         case Decimal():
-            return st.floats(selector.low, selector.high, allow_nan=False)
+            return st.floats(kind.low, kind.high, allow_nan=False)
         case Day():
             return st.none() | st.dates()
 
@@ -252,6 +258,3 @@ def test_moving_to_another_page_keeps_global_selectors_only() -> None:
 
 def test_every_field_of_a_link_is_a_selector() -> None:
     assert {field.name for field in fields(Link)} == {"page", "data", *SELECTORS}
-    assert {key: selector.default for key, (selector, _) in SELECTORS.items()} == {
-        key: getattr(Link(), key) for key in SELECTORS
-    }

@@ -1,0 +1,248 @@
+"""What each route of the API takes: models of query strings, whose values are those of links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.requests import Request
+
+from dashboard.http.errors import SEE_DOCUMENT, ParameterError
+from dashboard.links.links import PRICE, RESTARTS, STEPS, Names
+from dashboard.links.resolution import Names as NamesOfIds
+from dashboard.links.resolution import the_one, why_unknown
+from dashboard.links.values import Decimal, Moment, One, Several, Text, Whole, Word, quoted
+from db.engine.session import Database
+from db.errors import NotFoundError
+from db.queries.facets import build_names, former_machine_names, machine_names
+from db.queries.filters import Filters
+from db.records.triage import TriageState
+from db.records.trial import SourceKind, Status, Task
+
+Values = Mapping[str, Any]
+"""Those of a route's query and path, by name."""
+A_MACHINE = "A machine's id, or its name where only one is called so."
+A_BUILD = "A build's id, or its version of torch where only one has it."
+_SIDE = "Name torch=2.13.0, driver=580.95, a stack label, a build or run id, latest or previous."
+
+Name = Annotated[str | None, One(Text())]
+Workloads = Annotated[Names, Field(description="A workload by name.")]
+Strategies = Annotated[Names, Field(description="A strategy by name.")]
+Machines = Annotated[Names, Field(description=A_MACHINE)]
+Builds = Annotated[Names, Field(description=A_BUILD)]
+Suites = Annotated[Names, Field(description="A suite by name.")]
+Runs = Annotated[Names, Field(description="A run's id.")]
+Tasks = Annotated[tuple[str, ...], Several(Word(tuple(Task))), Field(description="What is measured.")]
+Side = Annotated[str, One(Text()), Field(description=_SIDE)]
+
+
+class Query(BaseModel):
+    """The query string of a route; a key that it does not know is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def read(cls, query: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+        """The value of every parameter, defaults included. Raises ParameterError."""
+        try:
+            return dict(cls.model_validate({name: list(values) for name, values in query.items()}))
+        except ValidationError as error:
+            wrong = error.errors()[0]
+        name = str(wrong["loc"][0])
+        if wrong["type"] == "extra_forbidden":
+            known = ", ".join(cls.model_fields)
+            takes = f"It takes {known}." if known else "It takes no parameter."
+            raise ParameterError(f"This route has no parameter {quoted(name)}.", f"{takes} {SEE_DOCUMENT}")
+        what = "is missing" if wrong["type"] == "missing" else wrong["msg"]
+        raise ParameterError(
+            f"The parameter {name} {what}.", cls.model_fields[name].description or SEE_DOCUMENT
+        )
+
+
+def query_of(request: Request) -> dict[str, list[str]]:
+    """The parameters of an address, each with all its values."""
+    return {name: request.query_params.getlist(name) for name in request.query_params}
+
+
+class Represented(Query):
+    """A document that is JSON or a table."""
+
+    format: Annotated[
+        str | None,
+        One(Word(("json", "csv"))),
+        Field(description="json or csv; without it the Accept header decides."),
+    ] = None
+
+
+class Paged(Represented):
+    """Rows, so many at a time."""
+
+    limit: Annotated[int, One(Whole(1, 1000)), Field(description="At most this many rows.")] = 100
+    cursor: Annotated[Name, Field(description="The `next` of the page before: the id of its last row.")] = (
+        None
+    )
+
+
+class Period(Query):
+    """Of what began within a time."""
+
+    since: Annotated[
+        datetime | None,
+        One(Moment()),
+        Field(description="Started at or after this day or time (UTC)."),
+    ] = None
+    until: Annotated[
+        datetime | None,
+        One(Moment(ends=True)),
+        Field(description="Started at or before this day or time (UTC)."),
+    ] = None
+
+
+class MachinesQuery(Paged):
+    machine: Machines = ()
+
+
+class BuildsQuery(Paged):
+    build: Builds = ()
+
+
+class WorkloadsQuery(Paged):
+    workload: Workloads = ()
+    task: Tasks = ()
+
+
+class RunsQuery(Paged, Period):
+    run: Runs = ()
+    suite: Suites = ()
+
+
+class TrialsQuery(Paged, Period):
+    workload: Workloads = ()
+    strategy: Strategies = ()
+    machine: Machines = ()
+    build: Builds = ()
+    suite: Suites = ()
+    run: Runs = ()
+    task: Tasks = ()
+    status: Annotated[
+        tuple[str, ...], Several(Word(tuple(Status))), Field(description="How the trial ended.")
+    ] = ()
+    source: Annotated[
+        tuple[str, ...], Several(Word(tuple(SourceKind))), Field(description="Measured here, or imported.")
+    ] = ()
+
+
+class SeriesQuery(Paged):
+    workload: Workloads = ()
+    strategy: Strategies = ()
+    machine: Machines = ()
+    task: Tasks = ()
+
+
+class PointsQuery(Represented, Period):
+    by: Annotated[str, One(Word(("run", "build"))), Field(description="A point per run, or per build.")] = (
+        "run"
+    )
+
+
+class CompareQuery(Represented):
+    base: Annotated[Side, Field(examples=["previous"])]
+    head: Annotated[Side, Field(examples=["latest"])]
+    workload: Workloads = ()
+    strategy: Strategies = ()
+    machine: Annotated[Name, Field(description=f"{A_MACHINE} Default: the one with most matched cases.")] = (
+        None
+    )
+
+
+class BreakEvenQuery(Represented):
+    workload: Workloads = ()
+    strategy: Strategies = ()
+    machine: Machines = ()
+    build: Annotated[Names, Field(description=f"{A_BUILD} Default: each machine's newest.")] = ()
+    suite: Suites = ()
+    task: Tasks = ()
+    steps: Annotated[int, One(STEPS), Field(description="Steps per process.")] = STEPS.default
+    restarts: Annotated[int, One(RESTARTS), Field(description="Restarts per day.")] = RESTARTS.default
+    price: Annotated[
+        float | None,
+        One(Decimal(PRICE.low, PRICE.high)),
+        Field(description="Price of the device per hour; without it no money."),
+    ] = None
+
+
+class RegressionsQuery(Paged, Period):
+    workload: Workloads = ()
+    strategy: Strategies = ()
+    machine: Machines = ()
+    task: Tasks = ()
+    state: Annotated[
+        tuple[str, ...], Several(Word(tuple(TriageState))), Field(description="What people said it is.")
+    ] = ()
+
+
+class ReportsQuery(Paged, Period): ...
+
+
+class BadgeQuery(Query):
+    metric: Annotated[
+        str, One(Word(("speedup", "break_even"))), Field(description="speedup or break_even.")
+    ] = "speedup"
+    machine: Annotated[Name, Field(description=f"{A_MACHINE} Default: the one measured last.")] = None
+    build: Annotated[Name, Field(description=f"{A_BUILD} Default: the newest of that machine.")] = None
+
+
+_NAMES = {"machine": machine_names, "build": build_names}
+
+
+def with_ids(database: Database, values: Mapping[str, Any]) -> dict[str, Any]:
+    """`values` of parameters with ids for names that only one machine or build has, and all else as it is.
+
+    A machine that was renamed answers to its old name too.
+    """
+    return {
+        key: _ids(database, key, value) if value and key in _NAMES else value for key, value in values.items()
+    }
+
+
+def _ids(database: Database, key: str, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    names = _NAMES[key](database)
+    items = (value,) if isinstance(value, str) else value
+    ids = [_id_of(database, key, item, names) or item for item in items]
+    return ids[0] if isinstance(value, str) else tuple(dict.fromkeys(ids))
+
+
+def _id_of(database: Database, key: str, item: str, names: NamesOfIds) -> str | None:
+    known = the_one(item, {each for _, each in names}, names)
+    if known is None and key == "machine":
+        return the_one(item, (), former_machine_names(database))
+    return known
+
+
+def require(database: Database, values: Mapping[str, Any]) -> None:
+    """Raises NotFoundError for a machine or build of `values`, ids by now, that nothing stored has."""
+    for key, names_of in _NAMES.items():
+        if value := values.get(key):
+            names = names_of(database)
+            known = [each for _, each in names]
+            if value not in known:
+                raise NotFoundError(why_unknown(key, value, known, names), "Correct the address.")
+
+
+def filters_of(values: Mapping[str, Any]) -> Filters:
+    """The filters among `values`; those that a route does not take leave their subject open."""
+    return Filters(
+        workloads=values.get("workload", ()),
+        strategies=values.get("strategy", ()),
+        machines=values.get("machine", ()),
+        builds=values.get("build", ()),
+        suites=values.get("suite", ()),
+        runs=values.get("run", ()),
+        tasks=tuple(Task(task) for task in values.get("task", ())),
+        since=values.get("since"),
+        until=values.get("until"),
+        statuses=tuple(Status(status) for status in values.get("status", ())),
+        sources=tuple(SourceKind(kind) for kind in values.get("source", ())),
+    )
