@@ -12,6 +12,7 @@ from dashboard.charts import style
 from dashboard.parts import verdict_words
 from dashboard.read import shaping
 from db import units
+from db.columns.metrics import FURTHER_METRICS, METRICS
 from db.judge.results import BuildSide, CaseKey
 from db.metrics.groups import row_dicts
 from db.records.strategies import EAGER
@@ -23,6 +24,10 @@ _PER_TRIAL: dict[Metric, tuple[str, float, str]] = {
     Metric.LATENCY: ("latency_ns", 1e6, "Latency (ms)"),
     Metric.COMPILE_COST: ("trial_compile_cost_ns", 1e9, "Compile cost (s)"),
     Metric.PEAK_MEMORY: ("peak_bytes", 2**20, "Peak memory (MiB)"),
+    **{
+        metric: (METRICS[metric].column, METRICS[metric].divisor, METRICS[metric].axis_title)
+        for metric in FURTHER_METRICS
+    },
 }
 _TRIAL_COLUMNS = ("lane", "value", "low", "high", "strategy", "text", "samples_text", "trial_id")
 

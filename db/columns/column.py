@@ -109,6 +109,11 @@ class Column:
         return self.axis[1] if self.axis else self.unit
 
     @property
+    def axis_title(self) -> str:
+        """Name and unit: "Energy per step (J)"."""
+        return f"{self.name} ({self.axis_unit})"
+
+    @property
     def word(self) -> str:
         """The name inside a sentence."""
         return self.name.lower()

@@ -18,6 +18,7 @@ from pandas import DataFrame, Series
 from pandas.api.extensions import ExtensionArray
 
 from db.columns.case import CASE_COLUMNS, CASE_KEYS, MIXED
+from db.columns.metrics import FURTHER_COLUMNS
 from db.columns.trial import COUNTED, LABELS
 from db.metrics.break_even import repayment_columns
 from db.metrics.controls import Control, is_eager, with_same_run
@@ -120,6 +121,7 @@ VALUE_COLUMNS = (
     *("status", "failure_kind", "nothing_compiled"),
     *("latency_ns", "speedup", "compile_cost_ns", "peak_bytes", "break_even", "break_even_steps"),
     *("timing_method", "bound", *TIME_COLUMNS, *SPEEDUP_COLUMNS),
+    *FURTHER_COLUMNS,
 )
 
 
@@ -150,6 +152,7 @@ def case_values(trials: DataFrame) -> DataFrame:
         "speedup": np.where(eager & ~np.isnan(latency), 1.0, speedup),
         "compile_cost_ns": cost,
         "peak_bytes": groups.median(passed_peaks(trials, passed)),
+        **{name: groups.median(times.others[name]) for name in FURTHER_COLUMNS},
         **device_time_columns(trials, groups, times.device, times.timed, eager),
         **repayment_columns(cost, latency, control, eager=eager, ends=no_quotients(groups.count)),
     }

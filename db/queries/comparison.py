@@ -9,6 +9,7 @@ from datetime import datetime
 import pandas as pd
 from sqlalchemy import ColumnElement, Connection, and_, or_, select
 
+from db.columns.metrics import FURTHER_COLUMNS
 from db.judge.compare.sides import Selection
 from db.metrics.trial_times import compile_cost_ns
 from db.queries.filters import Filters
@@ -26,6 +27,7 @@ _PAST = select(
     *selected(TRIAL, "numerics_status", "suspect", "latency_ns", "control_latency_ns"),
     *selected(TRIAL, "until_steady_ns", "calls_until_steady", "peak_bytes"),
     *selected(TRIAL, "timing_method", "control_timing_method", "device_ns", "issue_ns", "control_device_ns"),
+    *selected(TRIAL, *FURTHER_COLUMNS),
 )
 _SM_CLOCK = TRIAL_DETAIL.c.timing[("side", "sm_clock_mhz", 1)].as_float()
 

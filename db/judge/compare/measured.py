@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from pandas import DataFrame
 
+from db.columns.metrics import FURTHER_COLUMNS, FURTHER_METRICS, METRICS
 from db.judge.compare.comparable import comparable_timing
 from db.judge.compare.contrast import Observations
 from db.judge.compare.noise import Past
@@ -26,6 +27,7 @@ LOG_VALUE_COLUMNS = (
 GPU_COLUMNS = (
     *("device_ns", "issue_ns", "control_device_ns", "timing_method", "control_timing_method"),
     "sm_clock_mhz",
+    *FURTHER_COLUMNS,
 )
 """The same of what only trials on a GPU have; a frame may lack them."""
 
@@ -76,6 +78,10 @@ def log_values(trials: DataFrame) -> LogValues:
         Metric.COMPILE_COST: np.where(cost > 0, cost, np.nan),
         Metric.PEAK_MEMORY: np.where(passed, positive(trials["peak_bytes"]), np.nan),
         Metric.BREAK_EVEN: steps,
+        **{
+            metric: np.where(timed, _positive_or_none(trials, METRICS[metric].column), np.nan)
+            for metric in FURTHER_METRICS
+        },
     }
     return LogValues(
         {metric: np.log(values) for metric, values in metrics.items()},

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
+from db.columns.metrics import FURTHER_COLUMNS
 from db.errors import CONTROLS
 from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, SPEEDUP_COLUMNS
 from db.units import NEVER
@@ -85,6 +86,7 @@ def case_row(
         "break_even_steps": _break_even(row),
         "break_even_interval": _break_even_interval(row),
         "peak_memory_bytes": _number(row["peak_bytes"]),
+        **{name: _number(row[name]) for name in FURTHER_COLUMNS},
         "graph_breaks": _number(row["graph_breaks"]),
         "recompiles": _number(row["recompiles"]),
         "nothing_compiled": bool(row["nothing_compiled"]),
