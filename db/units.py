@@ -24,6 +24,7 @@ _NANOSECONDS = (
     ("min", 60 * 10**9),
     ("h", 3600 * 10**9),
 )
+_MILLIJOULES = (("mJ", 1), ("J", 10**3), ("kJ", 10**6))
 _BYTES = (("B", 1), ("KiB", 2**10), ("MiB", 2**20), ("GiB", 2**30), ("TiB", 2**40))
 
 _Value = TypeVar("_Value")
@@ -87,6 +88,12 @@ def duration(ns: SupportsFloat | None) -> str:
 def size(bytes_: SupportsFloat | None) -> str:
     """Bytes in binary units: "1.15 GiB"."""
     return _scaled(bytes_, _BYTES)
+
+
+def energy(joules: SupportsFloat | None) -> str:
+    """Joules in mJ, J or kJ: "350 mJ". Nothing at all is "0 J"."""
+    number = _number(joules)
+    return "0 J" if number == 0 else _scaled(None if number is None else number * 1000, _MILLIJOULES)
 
 
 def ratio(value: SupportsFloat | None) -> str:

@@ -302,6 +302,21 @@ TRIAL: tuple[Column, ...] = (
     _float(
         column="control_unflushed_ns", place="timing.control.unflushed_ns", definition="The same of eager."
     ),
+    _float(
+        column="energy_per_step_j",
+        place="timing.side.energy_per_step_j",
+        definition="Energy of the whole GPU for a step, by the driver's own counter.",
+        summary=Summary.MEDIAN,
+        key="energy",
+        name="Energy per step",
+        unit="J",
+        write=units.energy,
+        axis=(1, "J"),
+        banded=True,
+        on_every_device=False,
+        threshold=Threshold.COARSE,
+        judged=True,
+    ),
     _text(
         column="code",
         definition="The commit of the workload's own work tree, in short.",

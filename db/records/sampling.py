@@ -12,6 +12,7 @@ from pydantic import Field
 
 from db.records.fields import Bytes, Count, Finite, Flag, LogTail, Name, Nanoseconds, Record, Text, Triple
 
+Joules = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 
 
@@ -114,6 +115,9 @@ class TimingSide(Record):
     `device_ns` is unflushed itself, and where there were too few."""
     pipelined_steps: Count | None = None
     """Steps before one synchronisation in `wall_pipelined_ns`; null where not measured."""
+    energy_per_step_j: Joules | None = None
+    """Energy of the whole GPU while steps ran for a second with nothing between them, in joules a step; null
+    where the driver counts none, and of eager beside a compiled strategy."""
     sm_clock_mhz: Triple | None = None
     """Clock of the multiprocessors while sampling, as [min, median, max] in MHz; null where unknown."""
     throttle_reasons: list[Name] = Field(default=[])

@@ -24,6 +24,7 @@ class Metric(StrEnum):
     WALL_PIPELINED_SPEEDUP = "wall_pipelined_speedup"
     COMPILE_COST = "compile_cost"
     PEAK_MEMORY = "peak_memory"
+    ENERGY = "energy"
     BREAK_EVEN = "break_even"
     TIME_TO_FIRST_RESULT = "time_to_first_result"
     COLD_START_CPU = "cold_start_cpu"

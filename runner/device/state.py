@@ -168,6 +168,8 @@ class _SideReadings:
 
     sm_clock_mhz: list[float] = field(default_factory=list)
     reasons: int = 0
+    energy_began_mj: int | None = None
+    energy_per_step_j: float | None = None
 
 
 @dataclass
@@ -236,9 +238,17 @@ class DeviceWatch:
             self._processes.append(len({entry.pid for entry in running}) - 1)
         return bool(slowed)
 
+    def note_energy(self, side: str, steps: int) -> None:
+        """Read the counter of energy before (`steps` 0) or after that many steps of `side`."""
+        energy = nvml_query("nvmlDeviceGetTotalEnergyConsumption", self._handle)
+        readings = self._sides.setdefault(side, _SideReadings())
+        began, readings.energy_began_mj = readings.energy_began_mj, energy
+        if steps > 0 and energy is not None and began is not None and energy > began:
+            readings.energy_per_step_j = (energy - began) / 1000 / steps
+
     def of_side(self, side: str) -> dict[str, Any]:
-        """`sm_clock_mhz` and `throttle_reasons` of the readings after the blocks of `side`, for the record's
-        `timing`; empty where nothing was read.
+        """`sm_clock_mhz`, `throttle_reasons` and `energy_per_step_j` of what was read of `side`, for the
+        record's `timing`; empty where nothing was.
         """
         readings = self._sides.get(side)
         if readings is None:
@@ -246,6 +256,7 @@ class DeviceWatch:
         return {
             "sm_clock_mhz": _triple(readings.sm_clock_mhz),
             "throttle_reasons": reasons_in_words(readings.reasons),
+            "energy_per_step_j": readings.energy_per_step_j,
         }
 
     def state(self) -> DeviceState | None:

@@ -32,7 +32,7 @@ from runner.plan.trial_spec import TrialSpec
 from runner.process.failure import Ending, failure_of, log_tail, with_cause
 from runner.process.pipe import ProcessOutcome
 from runner.worker.host import machine_facts
-from runner.worker.messages import SLOWED, Facts, Kept, Pause, Phase, Record, from_worker, read
+from runner.worker.messages import SLOWED, Energy, Facts, Kept, Pause, Phase, Record, from_worker, read
 from runner.worker.messages import Failure as WorkerFailure
 
 
@@ -70,6 +70,11 @@ class Listening:
                 self.garbage = self.garbage or "The worker sent impossible facts of its machine and build"
             case Pause():
                 return SLOWED if self.watch.sample(str(message.side)) else b"\n"
+            case Energy(side=str(side), steps=int(steps)):
+                self.watch.note_energy(side, steps)
+                return b"\n"
+            case Energy():
+                self.garbage = self.garbage or "The worker counted no whole number of steps"
             case Kept():
                 self.kept = read(Record, message.record)
             case Record():

@@ -126,6 +126,14 @@ class Pause:
     side: str = ""
 
 
+@dataclass(frozen=True)
+class Energy:
+    """The device's energy counter is to be read now: before (`steps` 0) or after so many steps of `side`."""
+
+    side: str
+    steps: int = 0
+
+
 SLOWED = b"slowed\n"
 """The runner's answer to a pause when the device is below its clock for heat or lack of power."""
 
@@ -189,11 +197,12 @@ class Kept:
     record: dict[str, Any]
 
 
-Message = Phase | Facts | Pause | Kept | Record
+Message = Phase | Facts | Pause | Energy | Kept | Record
 _KINDS: dict[str, type[Any]] = {
     "phase": Phase,
     "facts": Facts,
     "pause": Pause,
+    "energy": Energy,
     "kept": Kept,
     "record": Record,
 }
@@ -237,3 +246,8 @@ class Channel:
         """Let the runner read the device's state; whether the device was slowed."""
         self.send(Pause(side))
         return sys.stdin.buffer.readline() == SLOWED
+
+    def energy(self, side: str, steps: int) -> None:
+        """Let the runner read the device's energy counter."""
+        self.send(Energy(side, steps))
+        sys.stdin.buffer.readline()

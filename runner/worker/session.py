@@ -10,12 +10,13 @@ import time
 import traceback
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from runner.worker import affinity, internals, loading, memory, numerics, profiling, streams
+from runner.worker import affinity, energy, internals, loading, memory, numerics, profiling, streams
 from runner.worker.clock import Kept, headline_of
 from runner.worker.compiler import compiler_facts, compiling, phases
 from runner.worker.device.timers import Timers
@@ -346,11 +347,26 @@ class Session:
         if self._device.type == "cpu":
             return
         self._host_state |= self._host_of_gpu()
+        self._count_energy()
         self._enter("tracing")
         with grad_context(built.task):
             timed = zip(self._sides, kept, strict=True)
             self._note_times(
                 self._timers.trace([(side.timer, side.step_apart(), each) for side, each in timed])
+            )
+
+    def _count_energy(self) -> None:
+        """A second of steps of the measured side, where the runner reads the device and the time is there."""
+        side = self._side
+        if not self._spec.device_state or not self._deadline.leaves(2 * energy.WINDOW_NS + side.latency_ns()):
+            return
+        self._enter("energy")
+        with grad_context(self._subject.built.task), side.around():
+            energy.run_window(
+                side.step,
+                partial(torch.cuda.synchronize, self._device),
+                partial(self._channel.energy, side.name),
+                side.latency_ns(),
             )
 
     def _note_times(self, kept: list[Kept]) -> None:

@@ -133,6 +133,7 @@ def _timing(trial: Trial, latency: dict[str, Any]) -> dict[str, Any]:
         "record_version": int(trial.schema_[-1]),
         "timing_method": methods[0],
         "control_timing_method": methods[1],
+        "energy_per_step_j": trial.timing.side.energy_per_step_j if trial.timing else None,
         "unflushed_ns": _unflushed(trial.timing.side if trial.timing else None),
         "control_unflushed_ns": _unflushed(trial.timing.control if trial.timing else None),
         **{

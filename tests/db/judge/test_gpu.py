@@ -221,3 +221,19 @@ def test_a_trial_that_failed_before_it_was_timed_belongs_to_its_case():
     comparison = judge(rows)
     assert comparison.left_out == ()
     assert row_of(comparison, Metric.NUMERICS).verdict is Verdict.REGRESSED
+
+
+def test_energy_of_a_step_is_judged_where_the_gpu_counts_it():
+    def counted(head: float) -> list[dict[str, Any]]:
+        rows = gpu_case() + calm_cases()
+        generator = np.random.default_rng(1)
+        for row in rows:
+            grown = head if row["workload"] == "bert" and row["torch"] == "new" else 1.0
+            row["energy_per_step_j"] = 0.2 * grown * float(np.exp(0.01 * generator.standard_normal()))
+        return rows
+
+    row = row_of(judge(counted(1.25)), Metric.ENERGY)
+    assert (row.verdict, row.unit) == (Verdict.REGRESSED, "J")
+    assert (row.base, row.head) == (pytest.approx(0.2, rel=0.02), pytest.approx(0.25, rel=0.02))
+    assert row_of(judge(counted(1.0)), Metric.ENERGY).verdict is Verdict.UNCHANGED
+    assert Metric.ENERGY not in {each.metric for each in judge(gpu_case() + calm_cases()).rows}

@@ -23,7 +23,7 @@ first_call_instructions record_version"""
 _FRACTIONAL = """items_per_iteration latency_ns latency_p05_ns latency_p95_ns latency_p99_ns
 control_latency_ns trial_compile_cost_ns cpu_stall_fraction device_ns issue_ns wall_sync_ns
 wall_pipelined_ns control_device_ns control_issue_ns control_wall_sync_ns control_wall_pipelined_ns
-unflushed_ns control_unflushed_ns"""
+unflushed_ns control_unflushed_ns energy_per_step_j"""
 
 TRIAL_TYPES: dict[str, str] = {
     **dict.fromkeys(_TEXT.split(), "str"),

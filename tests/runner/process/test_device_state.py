@@ -253,7 +253,29 @@ def test_what_is_read_after_the_blocks_of_a_side_is_that_side_s(driver):
     assert watch.of_side("side") == {
         "sm_clock_mhz": [1755.0, 1792.5, 1830.0],
         "throttle_reasons": ["sw_power_cap"],
+        "energy_per_step_j": None,
     }
-    assert watch.of_side("control") == {"sm_clock_mhz": [1905.0, 1905.0, 1905.0], "throttle_reasons": []}
+    control = {"sm_clock_mhz": [1905.0, 1905.0, 1905.0], "throttle_reasons": [], "energy_per_step_j": None}
+    assert watch.of_side("control") == control
     assert watch.state().sm_clock_mhz[0] == 1755.0
     assert DeviceWatch("cuda:0").of_side("side") == {}
+
+
+def test_energy_of_a_step_is_what_the_counter_grew_by(driver):
+    driver(nvmlDeviceGetTotalEnergyConsumption=[1_000, 1_900, 2_000, 2_000])
+    watch = DeviceWatch("cuda:0")
+    watch.note_energy("side", 0)
+    watch.note_energy("side", 3)
+    watch.note_energy("control", 0)
+    watch.note_energy("control", 3)
+    assert watch.of_side("side")["energy_per_step_j"] == pytest.approx(0.3)
+    # A counter that stood still says nothing.
+    assert watch.of_side("control")["energy_per_step_j"] is None
+
+
+def test_a_driver_without_a_counter_leaves_the_energy_open(driver):
+    driver()
+    watch = DeviceWatch("cuda:0")
+    watch.note_energy("side", 0)
+    watch.note_energy("side", 3)
+    assert watch.of_side("side")["energy_per_step_j"] is None

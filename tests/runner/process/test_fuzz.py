@@ -93,14 +93,19 @@ def test_a_record_with_anything_anywhere_is_a_record_or_a_sentence(data: st.Data
 
 
 RECORD = make_trial()
+MARKS = ("phase", "facts", "pause", "energy", "record", "x")
 SPEC = make_spec("relu_function")
 DEVICE: DeviceFacts = device_facts("cpu")
 _LINES = (
     st.binary(max_size=80)
     | JSON.map(lambda value: json.dumps(value).encode())
-    | st.fixed_dictionaries({"mark": st.sampled_from(["phase", "facts", "pause", "record", "x"])}).flatmap(
+    | st.fixed_dictionaries(
+        {"mark": st.sampled_from(["phase", "facts", "pause", "energy", "record", "x"])}
+    ).flatmap(
         lambda mark: st.dictionaries(
-            st.sampled_from(["phase", "machine", "build", "record", "at_ns"]), JSON, max_size=3
+            st.sampled_from(["phase", "machine", "build", "record", "at_ns", "side", "steps"]),
+            JSON,
+            max_size=3,
         ).map(lambda more: json.dumps(mark | more).encode())
     )
 )
