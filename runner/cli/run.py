@@ -22,7 +22,7 @@ from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import without_canaries
 from db.queries.filters import Filters
 from db.queries.trials import trial_records, trials_frame
-from db.records.trial import StrategyKind
+from db.records.trial import StrategyKind, Task
 from db.records.vocabulary import Verdict
 from db.units import MISSING, plural, words
 from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
@@ -60,6 +60,7 @@ from runner.plan.selection import resolve_device, select
 from runner.plan.time_budget import by_value, require_fit
 from runner.process.execution import RunOutcome
 from runner.process.supervise import run_submodules
+from runner.workloads.catalog.targets import is_target
 
 
 def run(
@@ -73,6 +74,12 @@ def run(
             "--minutes",
             min=0.1,
             help="Measure the most valuable cases first, and start nothing that takes longer than this.",
+        ),
+    ] = None,
+    task: Annotated[
+        Task | None,
+        typer.Option(
+            help="Of workloads named as module:function. By default what the function returns decides."
         ),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda:0.")] = "auto",
@@ -99,6 +106,8 @@ def run(
     """
     settings = settings_of(config, db)
     workloads, strategies = workload or (), strategy or ()
+    if task is not None:
+        settings = _with_task(settings, task, workloads)
     # A name typed wrongly is said at once, before an interpreter spends seconds importing torch.
     select(settings, suite=suite, workloads=workloads, strategies=strategies)
     builds = _builds(python, build, settings)
@@ -142,6 +151,17 @@ def run(
 
 def _run_ids(plan: Plan) -> tuple[str, ...]:
     return tuple(planned.run_id for planned in plan.runs)
+
+
+def _with_task(settings: Settings, task: Task, workloads: Sequence[str]) -> Settings:
+    others = [name for name in workloads if not is_target(name)]
+    if others or not workloads:
+        named = others[0] if others else "A suite"
+        raise ConfigError(
+            f"{named} has a task of its own; --task is for workloads named as module:function.",
+            "Leave out --task, or set `task` in the workload's [[workload]].",
+        )
+    return settings.model_copy(update={"run": settings.run.model_copy(update={"task": task})})
 
 
 def _with_submodules(

@@ -56,6 +56,9 @@ class RunSettings(SamplingSettings):
     idle_wait_s: Annotated[float, Field(ge=0)] = Field(
         default=60.0, description="for other processes to leave the GPU; then trials are marked suspect"
     )
+    task: Task | None = Field(
+        default=None, description="of what is named as module:function; unset: by what the function returns"
+    )
     threads: Positive | None = Field(default=None, description="unset: one less than the CPUs, at least one")
     device: Device = Field(default="auto", description="auto, cpu, cuda or cuda:N")
     matmul_precision: Literal["highest", "high", "medium"] = "high"
@@ -74,7 +77,9 @@ class WorkloadSettings(Section):
 
     name: ShortName
     target: str
-    task: Task | None = Field(default=None, description="unset: inference, or the built-in's")
+    task: Task | None = Field(
+        default=None, description="unset: by what the function returns, or the built-in's"
+    )
     batch_size: Positive | Sizes | None = Field(default=None, description=SIZE)
     shape: dict[str, Positive | Sizes] = Field(default={}, description=SIZE)
     dtype: Dtype | None = Field(default=None, description="unset: float32, or the built-in's")

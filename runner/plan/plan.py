@@ -204,7 +204,7 @@ def case_spec(
 ) -> dict[str, Any]:
     """One case and its settings as the scripts have it that run it without compilewatch."""
     workload = workload_spec(definition).model_dump(mode="json")
-    names = ("name", "task", "batch_size", "shape", "dtype", "kwargs", "regions")
+    names = ("name", "task", "batch_size", "shape", "dtype", "kwargs", "regions", "task_is_open")
     return {
         "workload": {name: workload[name] for name in names},
         "strategy": strategy.model_dump(mode="json"),
@@ -223,4 +223,5 @@ def workload_spec(definition: WorkloadDefinition) -> WorkloadSpec:
         kwargs=dict(definition.kwargs),
         regions=definition.regions,
         path=definition.path,
+        task_is_open=definition.task_is_open,
     )

@@ -236,6 +236,8 @@ def _case_here(trial: Trial, settings: Settings) -> _Case:
 
 def _refuse_another_workload(trial: Trial, definition: WorkloadDefinition, again: str) -> None:
     now = definition.record()
+    if definition.task_is_open:
+        now = now.model_copy(update={"task": trial.workload.task})
     if now.version != trial.workload.version:
         raise ConfigError(
             f"Workload {now.name} is now version {now.version}; the trial measured "

@@ -26,6 +26,8 @@ class WorkloadSpec(Workload):
     kwargs: dict[str, Any] = Field(default={})
     regions: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
+    task_is_open: bool = False
+    """Whether the measured process finds out the task, by what the builder returns."""
 
     def record(self) -> Workload:
         """Without what only the worker needs."""

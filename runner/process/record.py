@@ -22,6 +22,7 @@ from db.records.trial import (
     Source,
     SourceKind,
     Status,
+    Task,
     Trial,
     foreign_parts,
 )
@@ -224,6 +225,8 @@ def _measured(
 ) -> Trial:
     """The trial of a record; `ended` is why its process did not live to send it whole."""
     sent = {name: value for name, value in vars(record).items() if value is not None}
+    if record.task is not None:
+        base = base | {"workload": base["workload"].model_copy(update={"task": Task(record.task)})}
     parts = {name: value for name, value in sent.items() if name in Trial.model_fields}
     parts["cold_start"] = _cold_start(record, outcome)
     parts["device_state"] = listening.watch.state()

@@ -11,6 +11,7 @@ or a `Built` for what these cannot say. It is called with the workload's `batch_
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import inspect
 import sys
@@ -21,8 +22,11 @@ from typing import Any
 import torch
 
 from runner.worker.messages import Workload
-from runner.worker.state import mapped
+from runner.worker.state import with_inputs
 from runner.workloads.built import TRAINING, Built
+
+_KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
+_POSITIONAL = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
 
 
 class WorkloadError(Exception):
@@ -69,18 +73,20 @@ def build_workload(builder: Callable[..., Any], workload: Workload, device: torc
     if not isinstance(dtype, torch.dtype):
         raise WorkloadError(f"{workload.dtype!r} is no dtype of torch.")
     arguments = _arguments(builder, workload, {"device": device, "dtype": dtype})
-    built = _built(builder(**arguments), workload.task, arguments, device, dtype)
+    built = _built(builder(**arguments), workload, arguments, device, dtype)
     return replace(built, regions=tuple(workload.regions)) if workload.regions else built
 
 
 def _built(
-    returned: object, task: str, arguments: Mapping[str, Any], device: torch.device, dtype: torch.dtype
+    returned: object,
+    workload: Workload,
+    arguments: Mapping[str, Any],
+    device: torch.device,
+    dtype: torch.dtype,
 ) -> Built:
     """What a builder that was given `arguments` returned, on `device` in `dtype`."""
-    if isinstance(returned, Built):
-        return returned
-    built = _from_tuple(returned, task)
-    if "dtype" not in arguments:
+    built = returned if isinstance(returned, Built) else _from_tuple(returned, workload)
+    if "dtype" not in arguments and built is not returned:
         built = _cast(built, dtype)
     return built if "device" in arguments else _changed(built, lambda tensor: tensor.to(device))
 
@@ -112,7 +118,7 @@ def _arguments(
     return arguments
 
 
-def _from_tuple(returned: object, task: str) -> Built:
+def _from_tuple(returned: object, workload: Workload) -> Built:
     if not isinstance(returned, tuple) or len(returned) not in (2, 3) or not callable(returned[0]):
         raise WorkloadError(
             "A builder returns (model or function, inputs), with a loss as third for a training step, "
@@ -120,6 +126,7 @@ def _from_tuple(returned: object, task: str) -> Built:
         )
     model, inputs, *rest = returned
     loss = rest[0] if rest else None
+    task = TRAINING if rest and workload.task_is_open else workload.task
     if task == TRAINING and not isinstance(model, torch.nn.Module):
         raise WorkloadError("A training step needs an nn.Module, not a function.")
     if task == TRAINING and not callable(loss):
@@ -128,32 +135,59 @@ def _from_tuple(returned: object, task: str) -> Built:
         raise WorkloadError(f"A loss was returned, but the task is {task}; set task to training.")
     if isinstance(model, torch.nn.Module):
         model.train(task == TRAINING)
-    return Built(model_or_fn=model, inputs=_positional(model, inputs), task=task, loss=loss)
+    positional, keywords = _arguments_of(model, inputs)
+    return Built(model_or_fn=model, inputs=positional, task=task, loss=loss, keywords=keywords)
 
 
-def _positional(model: Callable[..., Any], inputs: object) -> tuple[Any, ...]:
-    """Inputs as positional arguments: from one tensor, a tuple or list, or a mapping by parameter name."""
-    if isinstance(inputs, torch.Tensor):
-        return (inputs,)
-    if isinstance(inputs, (tuple, list)):
-        return tuple(inputs)
-    if not isinstance(inputs, Mapping):
+def _arguments_of(model: Callable[..., Any], inputs: object) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Inputs as positional and keyword arguments: from a tuple or list, or a mapping by parameter name.
+    Anything else is the one input, also a mapping that names no parameter of a model that takes one.
+    """
+    if isinstance(inputs, (tuple, list)) and not hasattr(inputs, "_fields"):
+        return tuple(inputs), {}
+    if inputs is None or isinstance(inputs, (int, float, str)):
         raise WorkloadError(f"Inputs are a tuple, a mapping or one tensor, not {type(inputs).__name__}.")
+    if not isinstance(inputs, Mapping):
+        return (inputs,), {}
     called = model.forward if isinstance(model, torch.nn.Module) else model
+    parameters = inspect.signature(called).parameters
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    needs = [each for each in parameters.values() if each.kind in _POSITIONAL and each.default is each.empty]
+    close = [each for each in inputs if difflib.get_close_matches(str(each), parameters, n=1)]
+    if not takes_any and not close and len(needs) <= 1 <= len(parameters):
+        return (inputs,), {}
+    values, remaining = _by_position(parameters, dict(inputs))
+    for name in remaining:
+        if not takes_any and (name not in parameters or parameters[name].kind is not _KEYWORD_ONLY):
+            raise WorkloadError(f"The input {name!r} is no parameter of the model.")
+    needed = [
+        name
+        for name, each in parameters.items()
+        if each.kind is _KEYWORD_ONLY and each.default is each.empty and name not in remaining
+    ]
+    if needed or any(value is inspect.Parameter.empty for value in values):
+        raise WorkloadError("The inputs leave out a parameter of the model that has no default.")
+    return tuple(values), remaining
+
+
+def _by_position(
+    parameters: Mapping[str, inspect.Parameter], remaining: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The values that are given by position, those of `*args` last, and what is left."""
     values: list[Any] = []
-    remaining = dict(inputs)
-    for name, parameter in inspect.signature(called).parameters.items():
-        if not remaining or parameter.kind not in (
-            parameter.POSITIONAL_OR_KEYWORD,
-            parameter.POSITIONAL_ONLY,
-        ):
+    for name, parameter in parameters.items():
+        named = [
+            each for each in remaining if each in parameters and parameters[each].kind is not _KEYWORD_ONLY
+        ]
+        if parameter.kind is parameter.VAR_POSITIONAL and name in remaining:
+            values += remaining.pop(name)
+        if not named or parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.POSITIONAL_ONLY):
             break
         values.append(remaining.pop(name, parameter.default))
-    if remaining:
-        raise WorkloadError(f"The input {next(iter(remaining))!r} is no positional parameter of the model.")
-    if any(value is inspect.Parameter.empty for value in values):
-        raise WorkloadError("The inputs leave out a parameter of the model that has no default.")
-    return tuple(values)
+    # A parameter without a default that comes after the last one given.
+    rest = list(parameters.values())[len(values) :]
+    left_out = [each for each in rest if each.kind in _POSITIONAL and each.default is each.empty]
+    return values + [inspect.Parameter.empty for _ in left_out], remaining
 
 
 def _cast(built: Built, dtype: torch.dtype) -> Built:
@@ -167,4 +201,4 @@ def _changed(built: Built, change: Callable[[torch.Tensor], torch.Tensor]) -> Bu
 
     if isinstance(built.model_or_fn, torch.nn.Module):
         built.model_or_fn._apply(change)  # type: ignore[no-untyped-call]
-    return replace(built, inputs=mapped(built.inputs, change))
+    return with_inputs(built, change)

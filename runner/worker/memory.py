@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from runner.worker import internals
-from runner.worker.steps import Variant, grad_context, tensors_of
+from runner.worker.steps import Variant, grad_context, input_tensors, tensors_of
 
 _STATUS = Path("/proc/self/status")
 _CGROUP = Path("/sys/fs/cgroup")
@@ -59,7 +59,7 @@ def resident_bytes(variant: Variant) -> int | None:
 
 def _storages(variant: Variant) -> dict[int, int] | None:
     """Bytes by address."""
-    tensors: list[torch.Tensor] = list(tensors_of(list(variant.built.inputs)))
+    tensors = list(input_tensors(variant.built))
     if variant.module is not None:
         parameters = list(variant.module.parameters())
         tensors += [*parameters, *variant.module.buffers()]
@@ -108,13 +108,13 @@ def step_peak(variant: Variant, device: torch.device, others: list[Variant]) -> 
     allocator keeps what it once had, so the step's own allocations are counted by the profiler's hook.
     """
     if device.type == "cpu":
-        with grad_context(variant.built.task):
+        with grad_context(variant.built):
             sizes = internals.profiled_allocations(variant.step)
         # A training step releases the gradients it found before it makes new ones.
         held = resident_bytes(variant)
         peak = None if sizes is None or held is None else held + peak_growth(sizes)
         return {"bytes": peak, "reserved": None}
-    with grad_context(variant.built.task):
+    with grad_context(variant.built):
         # The workspace of cuBLAS is there from now on: with the step before it may have been given back.
         variant.step()
         torch.cuda.synchronize(device)

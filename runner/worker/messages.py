@@ -39,6 +39,8 @@ class Workload:
     kwargs: dict[str, Any] = field(default_factory=dict)
     regions: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
+    task_is_open: bool = False
+    """Whether what the builder returns decides the task; `task` is then a guess."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,8 @@ class Record:
     """
 
     status: str | None = None
+    task: str | None = None
+    """What the builder's result is, where the specification left that open."""
     failure: Failure | None = None
     entered_ns: int | None = None
     first_result_ns: int | None = None

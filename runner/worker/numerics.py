@@ -16,8 +16,8 @@ import torch
 from runner.worker.internals import force_eager
 from runner.worker.memory import suffices_for
 from runner.worker.sampling import Deadline
-from runner.worker.state import Leaves, State, dense, is_comparable, leaves, mapped, same
-from runner.worker.steps import Variant, grad_context, loss_of, output_of, tensors_of
+from runner.worker.state import Leaves, State, dense, is_comparable, leaves, mapped, same, with_inputs
+from runner.worker.steps import Variant, grad_context, input_tensors, loss_of, output_of
 from runner.worker.streams import shapes_of
 from runner.workloads.built import TRAINING, Batch, Built
 
@@ -199,7 +199,7 @@ def tolerance_of(built: Built, results: Leaves) -> float:
 def _checked(built: Built) -> list[Batch]:
     """What results are compared on: of a stream the first batches, then one of each other shape."""
     if built.stream is None:
-        return [Batch(built.inputs)]
+        return [Batch(built.inputs, None, built.keywords)]
     chosen: list[Batch] = []
     names: set[Any] = set()
     for batch in built.stream.batches():
@@ -249,7 +249,7 @@ class _Runs:
 
 def _results_of(built: Built, call: Callable[..., Any], batch: Batch) -> Leaves:
     if built.task != TRAINING:
-        with grad_context(built.task):
+        with grad_context(built):
             found = leaves("output", output_of(built, call, batch))
             return {
                 name: value.clone() if isinstance(value, torch.Tensor) else value
@@ -275,19 +275,16 @@ def _float64(built: Built) -> Built:
         model: Callable[..., Any] = built.model_or_fn
     else:
         model = copy.deepcopy(built.model_or_fn).double()
-    exact = replace(built, model_or_fn=model, inputs=_doubled(built.inputs), autocast_dtype=None)
+    exact = replace(with_inputs(built, _double), model_or_fn=model, autocast_dtype=None)
     stream = built.stream
     if stream is None:
         return exact
-    batches = [Batch(_doubled(batch.inputs), batch.target) for batch in _checked(built)]
+    batches = [batch._replace(inputs=mapped(batch.inputs, _double)) for batch in _checked(built)]
     return replace(exact, stream=replace(stream, batches=lambda: batches))
 
 
-def _doubled(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    doubled: tuple[Any, ...] = mapped(
-        inputs, lambda each: each.double() if each.is_floating_point() else each.clone()
-    )
-    return doubled
+def _double(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.double() if tensor.is_floating_point() else tensor.clone()
 
 
 def _exact_results(runs: _Runs, seed: int) -> Leaves | None:
@@ -371,7 +368,7 @@ def check(
 
 def _device_of(variant: Variant) -> torch.device:
     tensors = [
-        *tensors_of(list(variant.built.inputs)),
+        *input_tensors(variant.built),
         *(variant.module.parameters() if variant.module else ()),
     ]
     return tensors[0].device if tensors else torch.device("cpu")

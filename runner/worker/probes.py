@@ -24,6 +24,7 @@ from runner.worker.device.tracing import Tracer, median_ns
 from runner.worker.failures import describe
 from runner.worker.messages import Workload
 from runner.worker.steps import grad_context, make_variant
+from runner.workloads.built import Built
 
 WARMUP_CALLS = 20
 SAMPLES = 100
@@ -47,13 +48,13 @@ def measure(device: torch.device, workloads: Sequence[Workload]) -> dict[str, An
         plain, flushed = (CudaDevice(device, flush_l2=flush) for flush in (False, True))
         choice, bench = GateChoice(plain), do_bench()
         probed: list[dict[str, Any]] = [{"workload": workload.name} for workload in workloads]
-        steps: dict[int, tuple[Step, str]] = {}
+        steps: dict[int, tuple[Step, Built]] = {}
         for number, workload in enumerate(workloads):
             with _noting_errors(probed[number]):
-                step, task = _built(workload, device)
-                with grad_context(task):
+                step, built = _built(workload, device)
+                with grad_context(built):
                     probed[number] |= time_step(plain, flushed, choice, step, bench)
-                steps[number] = step, task
+                steps[number] = step, built
         l2: dict[str, Any] = {}
         with _noting_errors(l2):
             x = half_of_l2(device)
@@ -63,19 +64,19 @@ def measure(device: torch.device, workloads: Sequence[Workload]) -> dict[str, An
             replay = captured(device)
             graph["gated_ns"] = Timed(plain, replay, choice, 2 * ROUND_SAMPLES).block().device_ns
         tracer = Tracer(plain)
-        for number, (step, task) in steps.items():
-            with grad_context(task):
+        for number, (step, built) in steps.items():
+            with grad_context(built):
                 probed[number] |= observe_step(tracer, step)
         if "error" not in graph:
             graph |= observe_step(tracer, replay)
     return {"has_do_bench": bench is not None, "workloads": probed, "l2": l2, "graph": graph}
 
 
-def _built(workload: Workload, device: torch.device) -> tuple[Step, str]:
-    """(eager step, task)."""
+def _built(workload: Workload, device: torch.device) -> tuple[Step, Built]:
+    """(eager step, what it is of)."""
     builder = loading.import_builder(workload.target, workload.path)
     built = loading.build_workload(builder, workload, device)
-    return make_variant(built).step, built.task
+    return make_variant(built).step, built
 
 
 @contextlib.contextmanager

@@ -38,7 +38,7 @@ def reproduce(spec: dict[str, Any], builder: Callable[..., Any]) -> None:
     built = build_workload(builder, read(Workload, spec["workload"]), device)
     target = own_copy(built) if needs_own_model(built, strategy) else built
     steps: dict[str, Step] = {"eager": make_variant(built).step}
-    with grad_context(built.task):
+    with grad_context(built):
         eager_output = steps["eager"]()
         if strategy.kind != "eager":
             started = time.perf_counter_ns()

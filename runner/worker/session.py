@@ -35,6 +35,7 @@ from runner.worker.sampling import (
 )
 from runner.worker.state import State, functions_of
 from runner.worker.steps import Variant, apart, grad_context, make_variant, own_copy, own_inputs
+from runner.workloads.built import TRAINING
 
 # What one process leaves for the next: nothing to do for warm, one file for portable.
 #
@@ -106,6 +107,8 @@ def _living_descendants_ns(root: int) -> int:
 
 SETTLING_CALLS = 3
 _MOST_NAMED = 20
+# torch/csrc/autograd: what `backward()` raises where nothing was recorded.
+_NO_GRADIENT = "does not require grad and does not have a grad_fn"
 
 
 def configure(spec: Specification) -> None:
@@ -190,9 +193,8 @@ class Session:
             ]
             self._already_compiled = list(dict.fromkeys(compiled))[:_MOST_NAMED] or None
         self._control_first = streams.FirstIteration()
-        eager = internals.force_eager
-        with self._phase("eager_first", "eager_first_ns"), grad_context(built.task), eager():
-            self._first(self._control, self._control_first)
+        self._first_eager()
+        built = self._control.built
         if not self._is_eager:
             with self._own_time():
                 self._part(has_own_model=needs_own)
@@ -209,6 +211,27 @@ class Session:
         yield
         self._cold["harness_ns"] = self._cold.get("harness_ns", 0) + time.monotonic_ns() - started
 
+    def _first_eager(self) -> None:
+        """The first eager result. A step that calls `backward()` itself is found out by trying."""
+        built = self._control.built
+        try:
+            with self._phase("eager_first", "eager_first_ns"), grad_context(built), internals.force_eager():
+                self._first(self._control, self._control_first)
+        except RuntimeError as error:
+            if built.task == TRAINING or _NO_GRADIENT not in str(error):
+                raise
+            self._states[0].restore()
+            shares = self._target is built
+            built = replace(built, with_gradients=True)
+            self._control = make_variant(built)
+            self._target = built if shares else replace(self._target, with_gradients=True)
+            self._states = [State(built)]
+            self._control_first = streams.FirstIteration()
+            with self._phase("eager_first", "eager_first_ns"), grad_context(built), internals.force_eager():
+                self._first(self._control, self._control_first)
+        if self._spec.workload.task_is_open:
+            self._record.task = TRAINING if built.with_gradients else built.task
+
     def _part(self, *, has_own_model: bool) -> None:
         """Give the compiled side inputs and state of its own where a step changes them, so that the other
         side does not; unless they cannot be copied, or memory does not suffice.
@@ -217,7 +240,7 @@ class Session:
         changed = state.changes()
         state.restore()
         if has_own_model and any(name.startswith("input") for name in changed):
-            self._target = replace(self._target, inputs=own_inputs(built))
+            self._target = own_inputs(self._target)
         elif changed and not has_own_model and memory.suffices_for(self._control, self._device):
             with contextlib.suppress(Exception):
                 self._target = apart(built)
@@ -250,7 +273,7 @@ class Session:
             if compiling.uses_cudagraphs(self._strategy, self._device.type):
                 call = compiling.marked(call)
             variant = make_variant(self._target, call, compiling.optimizer_compiler(self._strategy))
-            with affinity.unbound(), grad_context(variant.built.task):
+            with affinity.unbound(), grad_context(variant.built):
                 self._first(variant, first)
             elapsed_ns = time.monotonic_ns() - started
         self._cold["first_call_ns"] = elapsed_ns
@@ -301,7 +324,7 @@ class Session:
 
     def _settle_sides(self) -> None:
         self._enter("warmup")
-        with grad_context(self._subject.built.task):
+        with grad_context(self._subject.built):
             try:
                 self._warmup_ended_by = warm_up(self._side, self._plan, self._deadline)
                 if not self._is_eager:
@@ -321,7 +344,7 @@ class Session:
             self._enter("sampling")
             self._pool_ended = None if on_cpu else internals.end_compile_pool()
             sampler = Sampler(self._plan, cpu_bound=on_cpu, between_blocks=between, deadline=self._deadline)
-            with grad_context(self._subject.built.task):
+            with grad_context(self._subject.built):
                 evidence = sampler.take(self._sides)
             if evidence.ended_by != "compiler":
                 break
@@ -349,7 +372,7 @@ class Session:
         self._host_state |= self._host_of_gpu()
         self._count_energy()
         self._enter("tracing")
-        with grad_context(built.task):
+        with grad_context(built):
             timed = zip(self._sides, kept, strict=True)
             self._note_times(
                 self._timers.trace([(side.timer, side.step_apart(), each) for side, each in timed])
@@ -415,14 +438,14 @@ class Session:
 
     def settle(self) -> None:
         """A few calls more, at which automatic dynamic shapes recompile; for the compiler's own log."""
-        with self._phase("warmup"), grad_context(self._subject.built.task):
+        with self._phase("warmup"), grad_context(self._subject.built):
             for _ in range(SETTLING_CALLS):
                 self._subject.step()
         self._record.sources = compiler_facts.sources()
 
     def profile(self) -> None:
         """Both sides under the profiler, and what eager computes and moves."""
-        with self._phase("profile"), grad_context(self._subject.built.task):
+        with self._phase("profile"), grad_context(self._subject.built):
             own = profiling.profile_side(self._subject.step, self._device)
             with internals.force_eager():
                 control = None if self._is_eager else profiling.profile_side(self._control.step, self._device)

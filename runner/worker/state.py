@@ -11,7 +11,7 @@ import math
 import sys
 import types
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any
 
 import torch
@@ -72,6 +72,11 @@ def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
         return made
 
     return walk(value)
+
+
+def with_inputs(built: Built, change: Callable[[torch.Tensor], torch.Tensor]) -> Built:
+    """`built` with `change` applied to every tensor of its inputs."""
+    return replace(built, inputs=mapped(built.inputs, change), keywords=mapped(dict(built.keywords), change))
 
 
 @dataclass
@@ -260,12 +265,12 @@ class State:
 
 def _places(built: Built) -> Iterator[_Place]:
     if built.stream is None:
-        yield _Place("input", lambda: built.inputs, lambda _: None)
+        yield _Place("input", lambda: dict(enumerate(built.inputs)) | dict(built.keywords), lambda _: None)
     model = built.model_or_fn
     if isinstance(model, torch.nn.Module):
-        yield from _of_module(model, weights=built.task == TRAINING)
+        yield from _of_module(model, weights=built.task == TRAINING or built.with_gradients)
     else:
-        yield from _of_function(model, set())
+        yield from _of_function(model, set(), weights=built.with_gradients)
 
 
 def _of_module(model: torch.nn.Module, *, weights: bool) -> Iterator[_Place]:
@@ -321,7 +326,7 @@ def _writer(table: dict[str, Any], prefix: str) -> Callable[[dict[Any, Any]], No
     return write
 
 
-def _of_function(function: Any, visited: set[int]) -> Iterator[_Place]:
+def _of_function(function: Any, visited: set[int], *, weights: bool) -> Iterator[_Place]:
     """Variables that a function closes over, globals that it names, the object that it is a method of, and so
     on for the functions and modules among them.
     """
@@ -330,7 +335,7 @@ def _of_function(function: Any, visited: set[int]) -> Iterator[_Place]:
     visited.add(id(function))
     if isinstance(function, functools.partial):
         yield _Place("argument", lambda: {"args": function.args, **function.keywords}, lambda _: None)
-        yield from _of_function(function.func, visited)
+        yield from _of_function(function.func, visited, weights=weights)
         return
     owner = getattr(function, "__self__", None)
     plain = getattr(function, "__func__", function)
@@ -350,10 +355,10 @@ def _of_function(function: Any, visited: set[int]) -> Iterator[_Place]:
         if isinstance(value, torch.nn.Module):
             if id(value) not in visited:
                 visited.add(id(value))
-                yield from _of_module(value, weights=False)
+                yield from _of_module(value, weights=weights)
         elif isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
             if _is_the_users(value):
-                yield from _of_function(value, visited)
+                yield from _of_function(value, visited, weights=weights)
         elif value is owner or value is function:
             attributes = vars(value) if hasattr(value, "__dict__") else {}
             yield _Place("attribute", functools.partial(dict, attributes), _writer(attributes, ""))

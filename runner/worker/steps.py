@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from runner.worker.loading import WorkloadError
-from runner.worker.state import mapped
+from runner.worker.state import with_inputs
 from runner.workloads.built import TRAINING, Batch, Built
 
 Step = Callable[[], Any]
@@ -39,13 +39,14 @@ class Variant:
         return model if isinstance(model, torch.nn.Module) else None
 
 
-def grad_context(task: str) -> AbstractContextManager[Any]:
+def grad_context(built: Built) -> AbstractContextManager[Any]:
     """Entered once around many steps, so that it is no part of a sample.
 
     `no_grad`, as PyTorch's own benchmarks use: under `inference_mode` the first of several regions gets a
     normal tensor and the second an inference tensor, and Dynamo compiles the same block twice.
     """
-    return contextlib.nullcontext() if task == TRAINING else torch.no_grad()
+    needed = built.task == TRAINING or built.with_gradients
+    return contextlib.nullcontext() if needed else torch.no_grad()
 
 
 def tensors_of(value: Any) -> Iterator[torch.Tensor]:
@@ -79,19 +80,25 @@ def own_copy(built: Built) -> Built:
     return built
 
 
-def own_inputs(built: Built) -> tuple[Any, ...]:
-    """Copies of the inputs."""
-    inputs: tuple[Any, ...] = mapped(built.inputs, lambda tensor: tensor.detach().clone())
-    return inputs
+def input_tensors(built: Built) -> Iterator[torch.Tensor]:
+    """Every tensor among the inputs."""
+    return tensors_of([*built.inputs, *built.keywords.values()])
+
+
+def own_inputs(built: Built) -> Built:
+    """The same workload with copies of its inputs."""
+    return with_inputs(built, lambda tensor: tensor.detach().clone())
 
 
 def apart(built: Built) -> Built:
     """The same workload with inputs of its own, and with a model, or variables of a function, of its own."""
     function = built.model_or_fn
-    copied = replace(own_copy(built), inputs=own_inputs(built))
+    copied = own_inputs(own_copy(built))
     if not isinstance(function, types.FunctionType) or not function.__closure__:
         return copied
-    cells = tuple(types.CellType(copy.deepcopy(cell.cell_contents)) for cell in function.__closure__)
+    # Together, so that what refers to each other still does, as an optimizer to the weights of a model.
+    contents = copy.deepcopy([cell.cell_contents for cell in function.__closure__])
+    cells = tuple(map(types.CellType, contents))
     made = types.FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, cells
     )
@@ -106,19 +113,19 @@ def _autocast(built: Built) -> AbstractContextManager[Any]:
 
 
 def _device_type(built: Built) -> str:
-    return next((value.device.type for value in built.inputs if isinstance(value, torch.Tensor)), "cpu")
+    return next((tensor.device.type for tensor in input_tensors(built)), "cpu")
 
 
 def output_of(built: Built, call: Callable[..., Any], batch: Batch) -> Any:
     """The output of one forward pass, mixed precision included."""
     with _autocast(built):
-        return call(*batch.inputs)
+        return call(*batch.inputs, **batch.keywords)
 
 
 def loss_of(built: Built, call: Callable[..., Any], batch: Batch) -> torch.Tensor:
     """Loss of one forward pass; it stays outside what is compiled."""
     with _autocast(built):
-        output = call(*batch.inputs)
+        output = call(*batch.inputs, **batch.keywords)
         if built.loss is None:
             return default_loss(output)
         return built.loss(output) if built.stream is None else built.loss(output, batch.target)
@@ -142,7 +149,7 @@ def make_variant(
         return output_of(built, target, batch)
 
     # Of the smallest workloads a step takes microseconds, so the plain one has nothing around it.
-    is_plain = built.stream is None and built.autocast_dtype is None
+    is_plain = built.stream is None and built.autocast_dtype is None and not built.keywords
     step = forward if is_plain else _iteration(built, forward_batch)
     return Variant(built, target, None, step, forward_batch)
 
@@ -151,7 +158,7 @@ def _iteration(built: Built, one: Callable[[Batch], Any]) -> Step:
     """One call of `one`, or one for each batch of the stream; returns the last result."""
     stream = built.stream
     if stream is None:
-        batch = Batch(built.inputs)
+        batch = Batch(built.inputs, None, built.keywords)
         return lambda: one(batch)
 
     def iterate() -> Any:
@@ -171,37 +178,30 @@ def _training_variant(
         raise WorkloadError("A training workload needs an nn.Module, not a function.")
     make = built.optimizer or (lambda parameters: torch.optim.SGD(parameters, lr=1e-3))
     optimizer = make(model.parameters())
+    # Before its step is taken, which a scheduler counts.
+    scheduler = None if built.scheduler is None else built.scheduler(optimizer)
     update: Step = optimizer.step
     if built.compile_optimizer and compile_step is not None:
         update = compile_step(update)
+    passes = built.accumulation_steps
+    is_scaled = built.autocast_dtype is torch.float16
+    # Its scale is set anew after every step: one that grows and backs off would make steps differ, and a step
+    # that overflows is skipped, which is quick.
+    scaler = torch.amp.GradScaler(_device_type(built), init_scale=_LOSS_SCALE) if is_scaled else None
 
     def train(batch: Batch) -> torch.Tensor:
         optimizer.zero_grad(set_to_none=True)
-        loss = loss_of(built, call, batch)
-        loss.backward()  # type: ignore[no-untyped-call]
-        update()
+        for _ in range(passes):
+            loss = loss_of(built, call, batch)
+            share = loss if passes == 1 else loss / passes
+            (share if scaler is None else scaler.scale(share)).backward()  # type: ignore[no-untyped-call]
+        if scaler is None:
+            update()
+        else:
+            scaler.step(optimizer)
+            scaler.update(_LOSS_SCALE)
+        if scheduler is not None:
+            scheduler.step()
         return loss.detach()
 
-    one = _scaled(built, call, optimizer) if built.autocast_dtype is torch.float16 else train
-    return Variant(built, call, optimizer, _iteration(built, one), one)
-
-
-def _scaled(
-    built: Built, call: Callable[..., Any], optimizer: torch.optim.Optimizer
-) -> Callable[[Batch], torch.Tensor]:
-    """A training step whose small float16 gradients are kept by a scaled loss.
-
-    The scale is set anew after every step: one that grows and backs off would make steps differ, and a step
-    that overflows is skipped, which is quick.
-    """
-    scaler = torch.amp.GradScaler(_device_type(built), init_scale=_LOSS_SCALE)
-
-    def train(batch: Batch) -> torch.Tensor:
-        optimizer.zero_grad(set_to_none=True)
-        loss = loss_of(built, call, batch)
-        scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
-        scaler.step(optimizer)
-        scaler.update(_LOSS_SCALE)
-        return loss.detach()
-
-    return train
+    return Variant(built, call, optimizer, _iteration(built, train), train)

@@ -7,8 +7,9 @@ set-up and is timed as `build_model_ns`; what is measured afterwards is one call
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class Batch(NamedTuple):
 
     inputs: tuple[Any, ...]
     target: Any = None
+    keywords: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,18 @@ class Built:
     tolerance: float | None = None
     """Overrides the dtype's default tolerance of the numeric check."""
 
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+    """Keyword arguments of every call: inputs that cannot be given by position."""
+
+    with_gradients: bool = False
+    """Inference and function: called with gradients enabled, as a step needs that calls `backward()`."""
+
+    scheduler: Callable[[Any], Any] | None = None
+    """Training: makes the scheduler of one variant from its optimizer; each step ends with its `step()`."""
+
+    accumulation_steps: int = 1
+    """Training: forward and backward passes before each step of the optimizer."""
+
     stream: Stream | None = None
     """Batches that one iteration goes through, one call of the model each."""
 
@@ -106,5 +120,7 @@ class Built:
             raise ValueError(f"task must be one of {', '.join(TASKS)}, not {self.task!r}")
         if self.headline is not None and self.headline not in HEADLINES:
             raise ValueError(f"headline must be one of {', '.join(HEADLINES)}, not {self.headline!r}")
+        if self.accumulation_steps < 1 or (self.accumulation_steps > 1 and self.stream is not None):
+            raise ValueError("accumulation_steps is 1 or more, and 1 with a stream")
         if self.compile_optimizer and str(self.autocast_dtype) == "torch.float16":
             raise ValueError("a GradScaler steps the optimizer itself, so it cannot be compiled in float16")

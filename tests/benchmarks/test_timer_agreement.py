@@ -42,7 +42,7 @@ def test_latency_agrees_with_torch_timer(name):
     torch.set_num_threads(1)
     try:
         variant = make_variant(build(definition))
-        with grad_context(variant.built.task):
+        with grad_context(variant.built):
             warm_up(Side(variant.step, CpuTimer()), SamplingPlan())
             watch.begin()
             pairs = [medians(variant.step) for _ in range(ROUNDS)]

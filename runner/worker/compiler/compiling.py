@@ -195,8 +195,8 @@ def _aot_compiled(built: Built, strategy: Strategy, package: Path) -> Callable[.
         lazy: Any = torch.compile(model, **compile_arguments(strategy))
         of_module = lazy.forward if isinstance(model, torch.nn.Module) else lazy
         # Compiled for the mode in which it is called.
-        with grad_context(built.task):
-            of_module.aot_compile((built.inputs, {})).save_compiled_function(str(package))
+        with grad_context(built):
+            of_module.aot_compile((built.inputs, dict(built.keywords))).save_compiled_function(str(package))
     with package.open("rb") as file:
         loaded: Callable[..., Any] = load(file)
     return partial(loaded, model) if isinstance(model, torch.nn.Module) else loaded
@@ -209,7 +209,7 @@ def _exported(built: Built) -> Callable[..., Any]:
 
 def _program(built: Built, what: str) -> torch.export.ExportedProgram:
     """The model as one graph of its own inputs' shapes."""
-    return torch.export.export(exportable(built, what), built.inputs)
+    return torch.export.export(exportable(built, what), built.inputs, dict(built.keywords))
 
 
 def _packaged(built: Built, strategy: Strategy, package: Path) -> Callable[..., Any]:
@@ -236,8 +236,8 @@ def uses_cudagraphs(strategy: Strategy, device: str) -> bool:
 def marked(call: Callable[..., Any]) -> Callable[..., Any]:
     """`call` preceded by the mark that lets a CUDA graph reuse the memory of the call before."""
 
-    def marked_call(*arguments: Any) -> Any:
+    def marked_call(*arguments: Any, **keywords: Any) -> Any:
         mark_step()
-        return call(*arguments)
+        return call(*arguments, **keywords)
 
     return marked_call

@@ -27,6 +27,8 @@ def session_of(built: Built) -> Callable[..., Any]:
     missing = next((name for name in _NEEDED if find_spec(name) is None), None)
     if missing is not None:
         raise UnsupportedCaseError(f"{missing} is not installed here.")
+    if built.keywords:
+        raise UnsupportedCaseError("ONNX Runtime gets inputs by position, and this model takes some by name.")
     device = next((tensor.device for tensor in tensors_of(built.inputs)), torch.device("cpu"))
     # Not torch's default stream: its handle is 0, which the provider takes for none (onnxruntime, #19619).
     stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]

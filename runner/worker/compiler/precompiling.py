@@ -74,7 +74,7 @@ def first_steps(spec: dict[str, Any], builder: Callable[..., Any]) -> dict[str, 
     target = own_copy(built) if needs_own_model(built, strategy) else built
     step = compiled_step(target, strategy, device, Path())
     there, seconds = libraries(), []
-    with grad_context(built.task):
+    with grad_context(built):
         for _ in range(STEPS):
             started = time.perf_counter()
             step()

@@ -99,6 +99,8 @@ class WorkloadDefinition:
     """Whether one iteration goes through several batches, which no exported program can."""
     packages: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
+    task_is_open: bool = False
+    """Whether what the builder returns decides the task, which nobody named."""
 
     @property
     def version(self) -> str:

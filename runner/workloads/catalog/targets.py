@@ -15,6 +15,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from db.errors import ConfigError
+from db.records.trial import Task
 
 # An editable installation is found through an import hook, not through sys.path.
 _OWN_ROOT = Path(__file__).resolve().parents[3]
@@ -98,6 +99,32 @@ def check_builder(target: str, file: Path, given: Iterable[str], *, is_training:
             f"The task is training, and {name} in {file.name} returns no loss.",
             "Return (model, inputs, loss); loss(output) returns a scalar tensor.",
         )
+
+
+def returned_task(target: str, file: Path) -> Task | None:
+    """The task that the function of `target`, in `file`, shows by what it returns: with a loss as third, or
+    in a `Built` with its task written out, by name or by position. None where only calling it would tell.
+    """
+    name = split_target(target)[1]
+    defined = [node for node in _tree(file).body if isinstance(node, ast.FunctionDef) and node.name == name]
+    statements = _own_statements(defined[-1]) if defined else ()
+    tasks = {_task_of(node.value) for node in statements if isinstance(node, ast.Return)}
+    return tasks.pop() if len(tasks) == 1 else None
+
+
+def _task_of(value: ast.expr | None) -> Task | None:
+    if isinstance(value, ast.Tuple):
+        return Task.TRAINING if len(value.elts) > _PAIR else Task.INFERENCE
+    if not isinstance(value, ast.Call) or ast.unparse(value.func).rpartition(".")[2] != "Built":
+        return None
+    named = next((each.value for each in value.keywords if each.arg == "task"), None)
+    task = named if named is not None else value.args[_PAIR] if len(value.args) > _PAIR else None
+    text = (
+        ast.unparse(task).rpartition(".")[2].strip("'\"").lower()
+        if task is not None
+        else Task.INFERENCE.value
+    )
+    return Task(text) if text in set(Task) else None
 
 
 def _check_parameters(parameters: ast.arguments, name: str, file: Path, given: set[str]) -> None:

@@ -13,9 +13,16 @@ from db.errors import ConfigError, NotFoundError
 from runner.workloads.catalog.builtin import WORKLOADS
 from runner.workloads.catalog.definition import WorkloadDefinition
 from runner.workloads.catalog.libraries import is_library_name, library_workload
-from runner.workloads.catalog.targets import check_target, is_target
+from runner.workloads.catalog.targets import (
+    check_target,
+    is_target,
+    locate_module,
+    returned_task,
+    split_target,
+)
 
 if TYPE_CHECKING:
+    from db.records.trial import Task
     from runner.config.settings import Settings, WorkloadSettings
 
 
@@ -43,13 +50,25 @@ def sweep_names(settings: Settings) -> dict[str, tuple[str, ...]]:
 
 
 def user_target(target: str, settings: Settings) -> WorkloadDefinition:
-    """The workload of `--workload module:function`: inference in float32 at the function's own size.
+    """The workload of `--workload module:function`: in float32 at the function's own size, of the task of
+    `[run]` or else of what the function returns.
 
     Raises ConfigError when there is no such function.
     """
     path = (str(settings.project_root),)
     check_target(target, path)
-    return WorkloadDefinition(name=target, target=target, summary="from the command line", path=path)
+    definition = WorkloadDefinition(name=target, target=target, summary="from the command line", path=path)
+    return _with_task(definition, settings.run.task)
+
+
+def _with_task(definition: WorkloadDefinition, task: Task | None) -> WorkloadDefinition:
+    """Of `task`, else as the source of the builder shows it, and else open until it is called."""
+    if task is None and is_target(definition.target):
+        shown = returned_task(
+            definition.target, locate_module(split_target(definition.target)[0], definition.path)
+        )
+        return dataclasses.replace(definition, task=shown or definition.task, task_is_open=True)
+    return dataclasses.replace(definition, task=task or definition.task)
 
 
 def _base(entry: WorkloadSettings, root: Path) -> WorkloadDefinition:
@@ -58,9 +77,10 @@ def _base(entry: WorkloadSettings, root: Path) -> WorkloadDefinition:
     if is_library_name(entry.target):
         base = dataclasses.replace(library_workload(entry.target, root), name=entry.name)
     elif is_target(entry.target):
-        base = WorkloadDefinition(
+        named = WorkloadDefinition(
             name=entry.name, target=entry.target, summary="from the configuration", path=path
         )
+        base = _with_task(named, entry.task)
     elif entry.target in WORKLOADS:
         base = dataclasses.replace(WORKLOADS[entry.target], name=entry.name, items_per_iteration=None)
     else:

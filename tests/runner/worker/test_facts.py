@@ -21,7 +21,7 @@ def facts_of(built, calls=1, **options):
     with internals.collect_log() as log:
         call = torch.compile(built.model_or_fn, backend="eager", **options)
         for _ in range(calls):
-            with grad_context(built.task):
+            with grad_context(built):
                 call(*built.inputs)
     return compiler_facts.facts(log, cudagraphs_requested=False)
 

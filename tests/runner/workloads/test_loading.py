@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -115,7 +116,7 @@ REFUSED = [
     (lambda: (nn.Linear(1, 1), torch.ones(1)), {"task": "training"}, "needs a loss"),
     (lambda: (torch.relu, torch.ones(1), torch.sum), {"task": "training"}, "needs an nn.Module"),
     (lambda: (nn.Linear(1, 1), torch.ones(1), torch.sum), {}, "the task is inference; set task to training"),
-    (lambda: (TwoInputs(), {"idz": torch.ones(1)}), {}, "'idz' is no positional parameter"),
+    (lambda: (TwoInputs(), {"idz": torch.ones(1)}), {}, "'idz' is no parameter"),
     (lambda: (TwoInputs(), {"mask": torch.ones(1)}), {}, "leave out a parameter"),
     (sized, {"batch_size": 2, "dtype": "float23"}, "'float23' is no dtype of torch"),
 ]
@@ -162,3 +163,47 @@ def test_one_seed_gives_equal_weights_and_inputs() -> None:
     second = load_named("encoder")
     assert torch.equal(first.inputs[0], second.inputs[0])
     assert torch.equal(make_variant(first).step(), make_variant(second).step())
+
+
+@dataclass
+class Pair:
+    left: torch.Tensor
+    right: torch.Tensor
+
+
+def test_inputs_are_given_as_the_model_takes_them() -> None:
+    x, y = torch.ones(2), torch.zeros(2)
+
+    def keyword_only(x: Any, *, mode: str, scale: float = 1.0) -> Any:
+        return x * scale if mode == "on" else x
+
+    def variadic(first: Any, *rest: Any, **named: Any) -> Any:
+        return first + sum(rest) + sum(named.values())
+
+    def one(batch: Any, training: bool = False) -> Any:
+        return batch
+
+    def called(function: Any, inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        ready = load(lambda: (function, inputs))
+        return ready.inputs, dict(ready.keywords)
+
+    assert called(keyword_only, {"x": x, "mode": "on"}) == ((x,), {"mode": "on"})
+    assert called(variadic, {"first": x, "rest": (y, y), "extra": y}) == ((x, y, y), {"extra": y})
+    assert called(variadic, (x, y)) == ((x, y), {})
+    assert called(one, {"ids": x, "mask": y}) == (({"ids": x, "mask": y},), {})
+    ((pair,), keywords) = called(one, Pair(x, y))
+    assert (type(pair), keywords) == (Pair, {})
+    variant = make_variant(load(lambda: (keyword_only, {"x": x, "mode": "on", "scale": 3.0})))
+    assert variant.step().tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [({"x": 1, "mod": 2}, "'mod' is no parameter"), ({"x": 1}, "leave out"), ({"mode": 1}, "leave out")],
+)
+def test_inputs_that_do_not_fit_are_refused(inputs: dict[str, int], message: str) -> None:
+    def keyword_only(x: Any, *, mode: int) -> Any:
+        return x
+
+    with pytest.raises(WorkloadError, match=message):
+        load(lambda: (keyword_only, inputs))

@@ -59,7 +59,7 @@ def gone_through(built: Built, strategy: str) -> tuple[dict[str, Any], FirstIter
             first.is_reported = heard
             target = own_copy(built) if compiling.needs_own_model(built, wanted) else built
             call = compiling.apply(target, wanted, Path("unused"))
-            with grad_context(built.task):
+            with grad_context(built):
                 first.run(make_variant(target, call))
         return compiler_facts.facts(log, cudagraphs_requested=False), first
 

@@ -18,6 +18,10 @@ from runner.config.sources import load_settings
 from runner.plan.plan import plan_run
 from runner.plan.selection import known_workloads, select
 from runner.process.supervise import run_trial
+from runner.worker import messages
+from runner.worker.loading import build_workload, import_builder
+from runner.worker.messages import read
+from runner.worker.steps import make_variant
 from runner.workloads.catalog.definition import WorkloadDefinition
 from runner.workloads.catalog.targets import check_target, locate_module
 from tests.runner.measuring import build
@@ -65,6 +69,89 @@ def test_the_documented_example_is_ten_lines_and_is_measured() -> None:
     assert (trial.workload.name, trial.workload.batch_size, trial.workload.item) == ("ranker", 64, "request")
     assert trial.workload.shape == {"features": 256}
     assert len(trial.samples_ns) >= 5
+
+
+@pytest.mark.parametrize("name", ["adamw", "scheduled", "mixed", "accumulated"])
+def test_each_documented_training_step_is_found_to_be_one_and_takes_its_step(name: str) -> None:
+    write("my_models.py", block("python", 2))
+    plan = plan_run(Settings(), workloads=[f"my_models:{name}"], strategies=["eager"], device="cpu", trials=1)
+    (spec,) = plan.trials
+    assert spec.workload.task is Task.TRAINING
+    builder = import_builder(spec.workload.target, spec.workload.path)
+    workload = read(messages.Workload, spec.workload.model_dump(mode="json"))
+    variant = make_variant(build_workload(builder, workload, torch.device("cpu")))
+    model, optimizer = variant.module, variant.optimizer
+    assert model is not None
+    assert optimizer is not None
+    calls: list[object] = []
+    model.register_forward_hook(lambda *_: calls.append(None))
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    for _ in range(3):
+        assert variant.step().isfinite()
+    assert any(not torch.equal(was, now) for was, now in zip(before, model.parameters(), strict=True))
+    assert len(calls) == (12 if name == "accumulated" else 3)
+    if name == "scheduled":
+        assert optimizer.param_groups[0]["lr"] == pytest.approx(0.1 * 0.99**3)
+    assert isinstance(optimizer, torch.optim.AdamW if name == "adamw" else torch.optim.SGD)
+
+
+@pytest.mark.parametrize(
+    ("returned", "task"),
+    [
+        ("model, x, loss", Task.TRAINING),
+        ("model, x", Task.INFERENCE),
+        ("Built(model, x, 'function')", Task.FUNCTION),
+        ("Built(model, x, task=built.TRAINING)", Task.TRAINING),
+        ("Built(model, x)", Task.INFERENCE),
+        ("made()", Task.INFERENCE),
+    ],
+)
+def test_what_a_function_returns_shows_its_task(returned: str, task: Task) -> None:
+    write("my_models.py", f"def build():\n    return {returned}\n")
+    (chosen,) = select(Settings(), workloads=["my_models:build"]).workloads
+    assert (chosen.task, chosen.task_is_open) == (task, True)
+    named = Settings.model_validate({"run": {"task": "function"}})
+    (chosen,) = select(named, workloads=["my_models:build"]).workloads
+    assert (chosen.task, chosen.task_is_open) == (Task.FUNCTION, False)
+
+
+def test_a_task_is_what_the_measured_process_finds(tmp_path: Path) -> None:
+    """A loss that only a call returns, and a step that calls backward() itself."""
+    write(
+        "my_models.py",
+        """
+import torch
+
+def three():
+    return torch.nn.Linear(4, 2), torch.randn(3, 4), lambda output: output.square().mean()
+
+def made():
+    return three()
+
+def own_step():
+    model = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step, torch.randn(3, 4)
+""",
+    )
+    sampling = {"samples": 5, "max_samples": 5, "warmup_calls": 3, "warmup_s": 0}
+    settings = Settings.model_validate({"run": sampling})
+    names = ["my_models:made", "my_models:own_step"]
+    plan = plan_run(settings, workloads=names, strategies=["backend:eager"], device="cpu", trials=1)
+    for spec in plan.trials:
+        trial = run_trial(spec)
+        assert trial.status is Status.OK, trial.failure
+        assert trial.workload.task is Task.TRAINING
+        assert trial.numerics is not None
+        assert trial.numerics.status == "pass"
 
 
 def test_the_documented_training_example_trains() -> None:
