@@ -10,6 +10,7 @@ import pandas as pd
 from sqlalchemy import Column, ColumnElement, Select, Table, and_, exists, func, or_, select
 
 from db.engine.session import Database
+from db.metrics.eligibility import is_canary
 from db.metrics.groups import row_dicts
 from db.queries.filters import Filters
 from db.queries.selection import CASES, matching_series, matching_trials, plain, read_frame, selected
@@ -113,6 +114,25 @@ def runs(db: Database, *, newest: int | None = None, suite: str | None = None) -
     kinds = [sources.get(run_id, SourceKind.MEASURED.value) for run_id in frame["run_id"]]
     frame["source"] = pd.Series(kinds, dtype="str")
     return frame.sort_values(["started_at", "run_id"], ascending=False, ignore_index=True)
+
+
+def contents_of_runs(db: Database) -> dict[str, tuple[list[str], int]]:
+    """Run id -> the workloads that it measured, by name, and how many of its trials are canaries."""
+    statement = (
+        select(TRIAL.c.run_id, WORKLOAD.c.name, func.count().label("trials"))
+        .join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
+        .join(WORKLOAD, WORKLOAD.c.workload_id == SERIES.c.workload_id)
+        .group_by(TRIAL.c.run_id, WORKLOAD.c.name)
+        .order_by(WORKLOAD.c.name)
+    )
+    contents: dict[str, tuple[list[str], int]] = {}
+    for run_id, name, trials in db.rows(statement):
+        names, canaries = contents.get(run_id, ([], 0))
+        if is_canary(name):
+            contents[run_id] = (names, canaries + trials)
+        else:
+            contents[run_id] = ([*names, name], canaries)
+    return contents
 
 
 def silent(runs: pd.DataFrame, now: datetime) -> pd.Series:

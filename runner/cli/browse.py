@@ -180,8 +180,17 @@ class Subject(StrEnum):
     LAUNCHES = "launches"
 
 
+def _runs(database: Database) -> DataFrame:
+    """Every run with what it measured, and the trials of the machine's control series apart."""
+    runs, contents = facets.runs(database), facets.contents_of_runs(database)
+    each = [contents.get(run_id, ([], 0)) for run_id in runs["run_id"]]
+    return runs.assign(
+        workloads=[", ".join(names) for names, _ in each], canaries=[canaries for _, canaries in each]
+    )
+
+
 _STORED: dict[Subject, Callable[[Database], DataFrame]] = {
-    Subject.RUNS: facets.runs,
+    Subject.RUNS: _runs,
     Subject.BUILDS: facets.builds,
     Subject.MACHINES: facets.machines,
     Subject.REGRESSIONS: regressions_frame,
@@ -196,7 +205,10 @@ def _launch(launch: Launch) -> dict[str, Any]:
 
 # What a person looks for; `--json` has every column.
 _SHOWN = {
-    Subject.RUNS: ("run_id", "suite", "label", "source", "started_at", "status", "trials", "failed_trials"),
+    Subject.RUNS: (
+        *("run_id", "suite", "workloads", "label", "source", "started_at", "status"),
+        *("trials", "canaries", "failed_trials"),
+    ),
     Subject.BUILDS: (
         *("build_id", "build_label", "torch", "torch_variant", "cuda", "driver", "triton", "trials"),
     ),

@@ -126,8 +126,9 @@ def resume(
 class LogProgress:
     """What the service says of a running plan: one line per trial in its log."""
 
-    def trial_started(self, number: int, workload: str, strategy: str) -> None:
-        _LOG.debug("Trial %d: %s / %s.", number, workload, strategy)
+    def trial_started(self, number: int, workload: str, strategy: str, build: str | None) -> None:
+        on = "" if build is None else f" on {build}"
+        _LOG.debug("Trial %d: %s / %s%s.", number, workload, strategy, on)
 
     def phase(self, name: str) -> None:
         _LOG.debug("Phase %s.", name)

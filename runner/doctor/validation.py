@@ -164,7 +164,7 @@ class Validator:
         if self._is_exhausted():
             return
         self._started += 1
-        self._progress.trial_started(self._started, spec.workload.name, spec.strategy.name)
+        self._progress.trial_started(self._started, spec.workload.name, spec.strategy.name, None)
         began = self._clock()
         timely = spec.model_copy(update={"timeout_s": min(spec.timeout_s, max(1.0, self._remaining_s()))})
         try:

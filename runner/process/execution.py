@@ -26,8 +26,10 @@ _WAIT_S = 0.2
 class Progress(Protocol):
     """Told what happens while a plan is executed, perhaps by another thread than the one that executes it."""
 
-    def trial_started(self, number: int, workload: str, strategy: str) -> None:
-        """Trial `number` of the plan, counted from 1, begins."""
+    def trial_started(self, number: int, workload: str, strategy: str, build: str | None) -> None:
+        """Trial `number` of the plan, counted from 1, begins; `build` names its build where several take
+        turns.
+        """
 
     def phase(self, name: str) -> None:
         """The running trial begins the phase `name`, such as "build_model"."""
@@ -158,6 +160,7 @@ class _Watch:
         trials = (job_id for job_id, job in self.remaining.items() if not job.is_canaries)
         self._numbers = {job_id: number for number, job_id in enumerate(trials, start=1)}
         self._started: set[str] = set()
+        self._takes_turns = len({spec.build for job in self.remaining.values() for spec in job.specs}) > 1
         self._progress = progress
         self.measured = 0
         self.failed = 0
@@ -168,7 +171,8 @@ class _Watch:
             return
         self._started.add(job_id)
         (spec,) = job.specs
-        self._progress.trial_started(self._numbers[job_id], spec.workload.name, spec.strategy.name)
+        build = (spec.build or "this interpreter") if self._takes_turns else None
+        self._progress.trial_started(self._numbers[job_id], spec.workload.name, spec.strategy.name, build)
 
     def on_ended(self, job_id: str, trials: list[Trial]) -> None:
         if trials:

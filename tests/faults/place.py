@@ -103,7 +103,7 @@ class Told:
         self.trials: list[Trial] = []
         self._tell = tell
 
-    def trial_started(self, number: int, workload: str, strategy: str) -> None:
+    def trial_started(self, number: int, workload: str, strategy: str, build: str | None) -> None:
         pass
 
     def phase(self, name: str) -> None:

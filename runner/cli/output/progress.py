@@ -88,6 +88,7 @@ class BarProgress(Progress):
 
     def __init__(self, total: int, time_left: TimeLeft) -> None:
         self._time_left = time_left
+        self._build: str | None = None
         super().__init__(
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
@@ -100,9 +101,10 @@ class BarProgress(Progress):
         )
         self._task = self.add_task("starting", total=total, phase="", left=time_left.text())
 
-    def trial_started(self, number: int, workload: str, strategy: str) -> None:  # noqa: ARG002
+    def trial_started(self, number: int, workload: str, strategy: str, build: str | None) -> None:  # noqa: ARG002
         self._time_left.started()
-        self.update(self._task, description=f"{workload} · {strategy}", phase="")
+        self._build = build
+        self.update(self._task, description=_name(workload, strategy, build), phase="")
 
     def phase(self, name: str) -> None:
         self.update(self._task, phase=words(name))
@@ -111,7 +113,7 @@ class BarProgress(Progress):
         seconds = _seconds(trial)
         self._time_left.finished((trial.workload.name, trial.strategy.name), seconds)
         if trial.failure is not None:
-            self.console.print(_line(trial, seconds), markup=False, highlight=False)
+            self.console.print(_line(trial, seconds, self._build), markup=False, highlight=False)
         self.update(self._task, advance=1, left=self._time_left.text())
 
 
@@ -120,6 +122,7 @@ class LineProgress:
 
     def __init__(self, total: int, time_left: TimeLeft) -> None:
         self._total, self._time_left, self._number = total, time_left, 0
+        self._build: str | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -127,9 +130,9 @@ class LineProgress:
     def __exit__(self, *_: object) -> None:
         return None
 
-    def trial_started(self, number: int, workload: str, strategy: str) -> None:  # noqa: ARG002
+    def trial_started(self, number: int, workload: str, strategy: str, build: str | None) -> None:  # noqa: ARG002
         self._time_left.started()
-        self._number = number
+        self._number, self._build = number, build
 
     def phase(self, name: str) -> None:
         """Phases change too fast for lines."""
@@ -137,7 +140,7 @@ class LineProgress:
     def trial_finished(self, trial: Trial) -> None:
         seconds = _seconds(trial)
         self._time_left.finished((trial.workload.name, trial.strategy.name), seconds)
-        line = f"{_line(trial, seconds)} (about {self._time_left.text()} left)"
+        line = f"{_line(trial, seconds, self._build)} (about {self._time_left.text()} left)"
         print(f"[{self._number}/{self._total}] {line}", file=sys.stderr, flush=True)
 
 
@@ -151,8 +154,12 @@ def _seconds(trial: Trial) -> float:
     return 0.0 if trial.ended_at is None else (trial.ended_at - trial.started_at).total_seconds()
 
 
-def _line(trial: Trial, seconds: float) -> str:
-    case = f"{trial.workload.name} · {trial.strategy.name}"
+def _name(workload: str, strategy: str, build: str | None) -> str:
+    return " · ".join(part for part in (workload, strategy, build) if part is not None)
+
+
+def _line(trial: Trial, seconds: float, build: str | None) -> str:
+    case = _name(trial.workload.name, trial.strategy.name, build)
     elapsed = duration(seconds * 1e9)
     if trial.status is Status.FAILED and trial.failure is not None:
         message = trial.failure.message.partition("\n")[0]

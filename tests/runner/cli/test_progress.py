@@ -64,7 +64,7 @@ def test_a_pipe_gets_one_line_per_trial(capsys: pytest.CaptureFixture[str]) -> N
     took = duration(7e9)
     case = (trial.workload.name, trial.strategy.name)
     with LineProgress(2, TimeLeft([case, case], Durations({}))) as progress:
-        progress.trial_started(1, *case)
+        progress.trial_started(1, *case, None)
         progress.phase("first_call")
         progress.trial_finished(trial)
     captured = capsys.readouterr()
@@ -73,3 +73,12 @@ def test_a_pipe_gets_one_line_per_trial(capsys: pytest.CaptureFixture[str]) -> N
     assert captured.err.rstrip().endswith(f"(about {took} left)")
     assert captured.err.count("\n") == 1
     assert trial.status is Status.OK
+
+
+def test_builds_that_take_turns_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    trial = make_trial(started_at=START, ended_at=START + timedelta(seconds=7))
+    case = (trial.workload.name, trial.strategy.name)
+    with LineProgress(1, TimeLeft([case], Durations({}))) as progress:
+        progress.trial_started(1, *case, "torch-2.12.1")
+        progress.trial_finished(trial)
+    assert f"{case[0]} · {case[1]} · torch-2.12.1: " in capsys.readouterr().err

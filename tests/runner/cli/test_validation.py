@@ -35,7 +35,7 @@ class Silent:
     def __init__(self) -> None:
         self.started: list[str] = []
 
-    def trial_started(self, number: int, workload: str, strategy: str) -> None:
+    def trial_started(self, number: int, workload: str, strategy: str, build: str | None) -> None:
         assert number == len(self.started) + 1
         assert strategy == "default"
         self.started.append(workload)

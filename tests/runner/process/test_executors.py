@@ -184,7 +184,7 @@ class Heard:
         self.started: list[int] = []
         self.finished: list[str] = []
 
-    def trial_started(self, number: int, workload: str, strategy: str) -> None:
+    def trial_started(self, number: int, workload: str, strategy: str, build: str | None) -> None:
         self.started.append(number)
 
     def phase(self, name: str) -> None:
