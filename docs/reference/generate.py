@@ -11,6 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from db.columns.case import CASE
+from db.columns.column import Column, Threshold
+from db.columns.trial import TRIAL
 from db.judge.policy import Policy, policy_entries
 from db.records.trial import Trial
 from runner.config.settings import Settings
@@ -26,6 +29,7 @@ def pages() -> dict[str, str]:
         "commands.md": commands_page(),
         "reference/configuration.md": configuration_page(),
         "reference/record.md": record_page(),
+        "reference/columns.md": columns_page(),
         "reference/policy.md": policy_page(),
     }
 
@@ -86,6 +90,42 @@ def record_page() -> str:
         parts += [f"## {name}\n", *([about + "\n"] if about else [])]
         parts.append(_table(("field", "value", "meaning"), _fields(definition, schema["$defs"])))
     return "\n".join(parts)
+
+
+def columns_page() -> str:
+    """Every column of trials and of cases."""
+    schema = Trial.model_json_schema(by_alias=True)
+
+    def meaning(column: Column) -> str:
+        shared = column.label and column.holder in schema["properties"]
+        place = column.place or (f"{column.holder}.{column.at}" if shared else "")
+        if column.definition or not place:
+            return column.definition
+        definition: Json = schema
+        *parts, last = place.split(".")
+        for part in parts:
+            field = definition["properties"][part]
+            named = next(filter(None, map(_reference, (field, *field.get("anyOf", ())))))
+            definition = schema["$defs"][named]
+        return " ".join(definition["properties"][last].get("description", "").split())
+
+    def row(column: Column) -> tuple[str, ...]:
+        judged = "yes" if column.judged else "exactly" if column.threshold is Threshold.EXACT else ""
+        return f"`{column.column}`", column.kind.value, column.unit, column.name, judged, meaning(column)
+
+    headings = ("column", "type", "unit", "name", "judged", "meaning")
+    trials = [each for each in TRIAL if each.in_frames or each.in_exports]
+    return "\n".join(
+        (
+            "# Columns\n",
+            "What frames, exported files and the API have of a trial and of a case. A figure that could not "
+            "be measured is missing, never zero.\n",
+            "## Trials\n",
+            _table(headings, [row(each) for each in trials]),
+            "## Cases\n",
+            _table(headings, [row(each) for each in CASE]),
+        )
+    )
 
 
 def policy_page() -> str:
