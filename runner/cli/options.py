@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import re
 import socket
 import sys
 import tempfile
@@ -212,3 +213,15 @@ def who_asks() -> str:
     except (OSError, KeyError, ImportError):
         user = "somebody"
     return f"{user}@{socket.gethostname()}"
+
+
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+_DURATION = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)([smh]?)")
+
+
+def seconds_of(option: str, text: str) -> float:
+    """Seconds of "90", "90s", "10m" or "1.5h". Raises ConfigError for anything else."""
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        raise ConfigError(f"{option} is no duration: {one_line(text)!r}.", f"Give one such as {option} 10m.")
+    return float(found[1]) * _SECONDS[found[2]]

@@ -17,6 +17,7 @@ from db.units import plural, size
 from runner.cli import completion
 from runner.cli.options import ConfigOption, JsonOption, settings_of
 from runner.cli.output.documents import print_document
+from runner.cli.output.progress import waiting_lines
 from runner.config.scrub import scrub
 from runner.config.settings import Settings
 from runner.device.lock import default_lock_dir, device_lock
@@ -69,7 +70,8 @@ def precompile(
         check_packages([definition])
     _write(directory_files(definition, wanted, settings, resolved), output)
     print(f"Compiling {definition.name} / {wanted.name} on {resolved}, torch {facts.torch}.", file=sys.stderr)
-    with device_lock(device_facts(resolved).uuid or resolved, default_lock_dir()):
+    device_id, what = device_facts(resolved).uuid or resolved, f"{definition.name} / {wanted.name}"
+    with device_lock(device_id, default_lock_dir(), what=what, on_wait=waiting_lines()):
         cold = _run(facts.path, output, settings)
         loaded = _run(facts.path, output, settings, "--warm-up")
     valid_for = json.loads((output / VALID_FOR).read_text(encoding="utf-8"))["surroundings"]

@@ -41,6 +41,7 @@ from runner.cli.options import (
     TrialsOption,
     WorkloadsOption,
     database_of,
+    seconds_of,
     settings_of,
 )
 from runner.cli.output.comparison_text import target_lines
@@ -82,6 +83,10 @@ def run(
             help="Of workloads named as module:function. By default what the function returns decides."
         ),
     ] = None,
+    wait: Annotated[
+        str | None,
+        typer.Option(help="How long to wait for others to leave the device: 10m, 90s, 0. Unset: for ever."),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda:0.")] = "auto",
     python: PythonsOption = None,
     build: StacksOption = None,
@@ -104,6 +109,7 @@ def run(
     Exits 1 when a trial fails or a case regresses since the run before; 2 when nothing can be measured; 130
     when interrupted.
     """
+    wait_s = None if wait is None else seconds_of("--wait", wait)
     settings = settings_of(config, db)
     workloads, strategies = workload or (), strategy or ()
     if task is not None:
@@ -135,7 +141,7 @@ def run(
             require_fit(plan, durations, 60 * minutes)
         _print_plan(plan, resolved, facts)
         seconds = math.inf if minutes is None else 60 * minutes
-        outcome, budget = measure(plan, database, settings, durations, seconds)
+        outcome, budget = measure(plan, database, settings, durations, seconds, wait_s)
         frame = trials_frame(database, Filters(runs=_run_ids(plan)))
         report = _judge(plan, frame, database, settings)
         rows = submodule_rows(trial_records(database, Filters(runs=_run_ids(plan)))) if submodules else None

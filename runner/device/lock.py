@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
+import math
 import os
 import re
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from db.errors import CompilewatchError
+import psutil
+
+from db.errors import CompilewatchError, printable
+from db.units import duration
 
 _POLL_S = 0.2
+_MOST_BYTES = 4096
+_LONGEST_WHAT = 200
+_LONGEST_S = 1e8
+SAID_EVERY_S = 3.0
+"""How often whoever waits is told who is in the way."""
 
 
 class DeviceBusyError(CompilewatchError):
@@ -52,37 +64,116 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
+@dataclass(frozen=True)
+class Holder:
+    """Who measures. It is read from the lock's file, where anybody may write."""
+
+    pid: int
+    since_s: float
+    what: str
+
+    def text(self) -> str:
+        """ "process 4242 measures gpt2 / default, since 09:12:31 (2.50 min)" """
+        seconds = min(_LONGEST_S, max(0.0, time.time() - self.since_s))
+        since = time.strftime("%H:%M:%S", time.localtime(time.time() - seconds))
+        who = f"process {self.pid}"
+        if not psutil.pid_exists(self.pid):
+            who = f"what process {self.pid}, which has ended, left behind"
+        return f"{who} measures {self.what}, since {since} ({duration(round(seconds) * 1e9)})"
+
+
+def _holder(descriptor: int) -> Holder | None:
+    """Who wrote into the file, None where that is nobody."""
+    try:
+        content = json.loads(os.pread(descriptor, _MOST_BYTES, 0))
+        what = printable(str(content["what"]))[:_LONGEST_WHAT]
+        return Holder(int(content["pid"]), float(content["since_s"]), what)
+    except (ValueError, KeyError, TypeError, OverflowError):
+        return None
+
+
+def _write_holder(descriptor: int, holder: Holder | None) -> None:
+    os.ftruncate(descriptor, 0)
+    if holder is not None:
+        os.pwrite(descriptor, json.dumps(asdict(holder)).encode()[:_MOST_BYTES], 0)
+
+
+class _Queue:
+    """Who came first to a lock: a file for each that waits, named after its time, locked while it lives."""
+
+    def __init__(self, directory: Path) -> None:
+        self._mine = directory / f"{time.monotonic_ns():020d}-{os.getpid()}-{threading.get_ident()}"
+        self._descriptor = _open(self._mine)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+
+    def is_my_turn(self) -> bool:
+        """Whether nobody who still waits came before."""
+        earlier = (entry for entry in self._mine.parent.iterdir() if entry.name < self._mine.name)
+        return not any(map(self._waits, earlier))
+
+    @staticmethod
+    def _waits(entry: Path) -> bool:
+        try:
+            descriptor = os.open(entry, os.O_RDWR | os.O_NOFOLLOW)
+        except OSError:
+            return False
+        try:
+            if not _try_lock(descriptor):
+                return True
+            # Whoever made it is gone.
+            with contextlib.suppress(OSError):
+                entry.unlink()
+            return False
+        finally:
+            os.close(descriptor)
+
+    def leave(self) -> None:
+        with contextlib.suppress(OSError):
+            self._mine.unlink()
+        os.close(self._descriptor)
+
+
 @contextlib.contextmanager
 def device_lock(
     device_id: str,
     directory: Path,
     *,
+    what: str = "something",
     wait_s: float | None = None,
     should_stop: Callable[[], bool] = lambda: False,
-    on_wait: Callable[[], None] = lambda: None,
+    on_wait: Callable[[str], None] = lambda _text: None,
     busy: DeviceBusyError | None = None,
 ) -> Iterator[int]:
-    """Hold the lock of `device_id` (a GPU's UUID, or "cpu") and yield its descriptor.
+    """Hold the lock of `device_id` (a GPU's UUID, or "cpu") to measure `what`, and yield its descriptor. Who
+    comes first is served first.
 
     Pass the descriptor to the measured process: an orphan that still uses the device then keeps the next
-    runner out. Raises DeviceBusyError, or `busy` in its place, after `wait_s` (None: wait for ever) or when
-    `should_stop` says so.
+    runner out. `on_wait` is told at once and every few seconds who has it. Raises DeviceBusyError, or `busy`
+    in its place, after `wait_s` (None: wait for ever) or when `should_stop` says so.
     """
     name = re.sub(r"[^A-Za-z0-9._-]", "_", device_id)
     descriptor = _open(directory / f"{name}.lock")
     try:
-        deadline = None if wait_s is None else time.monotonic() + wait_s
-        waiting = False
-        while not _try_lock(descriptor):
-            if not waiting:
-                on_wait()
-                waiting = True
-            if should_stop() or (deadline is not None and time.monotonic() >= deadline):
-                raise busy or DeviceBusyError(
-                    f"Another run is measuring on {device_id}.",
-                    "Wait for it to end, or measure on another device.",
-                )
-            time.sleep(_POLL_S)
+        queue = _Queue(directory / f"{name}.queue")
+        try:
+            began, said_at = time.monotonic(), -math.inf
+            while not (queue.is_my_turn() and _try_lock(descriptor)):
+                now = time.monotonic()
+                holder = _holder(descriptor)
+                who = holder.text() if holder else "another run is before this one"
+                if should_stop() or (wait_s is not None and now - began >= wait_s):
+                    raise busy or DeviceBusyError(
+                        f"{device_id} is taken: {who}.",
+                        "Wait for it to end (`run --wait 10m`), or measure on another device.",
+                    )
+                if now - said_at >= SAID_EVERY_S:
+                    on_wait(who)
+                    said_at = now
+                time.sleep(_POLL_S)
+        finally:
+            queue.leave()
+        _write_holder(descriptor, Holder(os.getpid(), time.time(), what))
         yield descriptor
+        _write_holder(descriptor, None)
     finally:
         os.close(descriptor)

@@ -60,27 +60,30 @@ def execute(
     is_cancelled: Callable[[], bool],
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     admits: Callable[[Job], bool] = lambda _job: True,
+    wait_s: float | None = None,
 ) -> RunOutcome:
     """Measure every trial of `plan` here, in its order, and store each as soon as it ends.
 
     A failed trial is a result and the plan goes on. Once `is_cancelled` says so, the running trial ends, is
     stored as `cancelled`, and nothing more is measured. What `admits` refuses when its turn comes is left
-    out. Raises DatabaseError when the runs cannot be announced; nothing is measured then.
+    out. Raises DatabaseError when the runs cannot be announced; nothing is measured then. Raises
+    DeviceBusyError where others had the device for `wait_s` (None: wait for ever); the runs end as cancelled.
     """
     store_waiting(database, spool)
     announce(plan, database, started_at := clock())
     if isinstance(spool, TravellingSpool):
         for announcement in announcements(plan, started_at):
             spool.put_run(announcement)
-    executor = LocalExecutor(database, spool, on_phase=progress.phase, admits=admits)
+    executor = LocalExecutor(database, spool, on_phase=progress.phase, admits=admits, wait_s=wait_s)
+    status = RunStatus.CANCELLED
     try:
         measured, failed = work_off(jobs_of(plan), executor, progress, is_cancelled)
+        interrupted = is_cancelled()
+        status = RunStatus.CANCELLED if interrupted else RunStatus.FINISHED
     finally:
         executor.close()
-    interrupted = is_cancelled()
-    status = RunStatus.CANCELLED if interrupted else RunStatus.FINISHED
-    for run in plan.runs:
-        note_end(run.run_id, clock(), status, database, spool)
+        for run in plan.runs:
+            note_end(run.run_id, clock(), status, database, spool)
     return RunOutcome(measured, failed, len(spool.waiting()), interrupted)
 
 

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from threading import Condition, Event, Thread
+from typing import Any
 
 from db.engine.session import Database
 from db.records.trial import Trial
@@ -20,20 +21,21 @@ OnPhase = Callable[[str], None]
 
 
 def measure_job(
-    job: Job, *, lock_dir: Path | None, on_phase: OnPhase, is_cancelled: Callable[[], bool]
+    job: Job,
+    *,
+    lock_dir: Path | None,
+    on_phase: OnPhase,
+    is_cancelled: Callable[[], bool],
+    wait_s: float | None = None,
 ) -> list[Trial]:
     """Measure one job in fresh processes: its records, none for canaries that were cancelled.
 
-    Raises DeviceBusyError when cancelled before it began, or where no lock can be had.
+    Raises DeviceBusyError when cancelled before it began, after `wait_s` for the device, or where no lock can
+    be had.
     """
-    interpreter = str(job.specs[0].interpreter or sys.executable)
-    if job.is_canaries:
-        return run_canaries(job.specs, interpreter=interpreter, lock_dir=lock_dir, is_cancelled=is_cancelled)
-    (spec,) = job.specs
-    trial = run_trial(
-        spec, interpreter=interpreter, lock_dir=lock_dir, on_phase=on_phase, is_cancelled=is_cancelled
-    )
-    return [trial]
+    ways: dict[str, Any] = {"lock_dir": lock_dir, "on_phase": on_phase, "is_cancelled": is_cancelled}
+    ways |= {"interpreter": str(job.specs[0].interpreter or sys.executable), "wait_s": wait_s}
+    return run_canaries(job.specs, **ways) if job.is_canaries else [run_trial(job.specs[0], **ways)]
 
 
 class LocalExecutor:
@@ -47,12 +49,14 @@ class LocalExecutor:
         lock_dir: Path | None = None,
         on_phase: OnPhase = lambda _phase: None,
         admits: Callable[[Job], bool] = lambda _job: True,
+        wait_s: float | None = None,
     ) -> None:
         self._database = database
         self._spool = spool
         self._lock_dir = lock_dir
         self._on_phase = on_phase
         self._admits = admits
+        self._wait_s = wait_s
         self._changed = Condition()
         self._waiting: deque[Job] = deque()
         self._states: dict[str, JobState] = {}
@@ -111,12 +115,16 @@ class LocalExecutor:
             job_id = job.job_id
             try:
                 trials = measure_job(
-                    job, lock_dir=self._lock_dir, on_phase=self._on_phase, is_cancelled=should_end.is_set
+                    job,
+                    lock_dir=self._lock_dir,
+                    on_phase=self._on_phase,
+                    is_cancelled=should_end.is_set,
+                    wait_s=self._wait_s,
                 )
                 for trial in trials:
                     persist(trial, self._database, self._spool)
             except DeviceBusyError as error:
-                # Cancelled while it waited for the device, or there is no lock to be had.
+                # Cancelled while it waited for the device, waited too long, or there is no lock to be had.
                 self._end(job_id, JobState.CANCELLED, [], None if should_end.is_set() else error)
             except BaseException as error:  # noqa: BLE001 - raised again where somebody asks for the status
                 self._end(job_id, JobState.CANCELLED, [], error)

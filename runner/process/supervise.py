@@ -28,7 +28,7 @@ from runner.process.trace import trace_directory, trace_in
 from runner.worker.messages import Purpose, Record, read
 
 _LOG = logging.getLogger("compilewatch.runner")
-WAITING = "waiting_for_device"
+WAITING = "waiting for the device"
 _PRIMED = (CacheState.WARM, CacheState.PORTABLE, CacheState.PACKAGED)
 
 
@@ -51,13 +51,15 @@ def run_trial(
     on_phase: OnPhase | None = None,
     is_cancelled: Callable[[], bool] = lambda: False,
     diagnostics: Diagnostics | None = None,
+    wait_s: float | None = None,
 ) -> Trial:
     """Measure one case once in a fresh process and return its record, a failed one for any death.
 
-    Waits for the device's lock first. `on_phase` hears each phase as it begins, "waiting_for_device"
-    included. `is_cancelled` is called a few times a second; when true the trial ends as `cancelled`.
+    Waits for the device's lock first, `wait_s` at most. `on_phase` hears each phase as it begins, and every
+    few seconds of a wait `WAITING` and what for. `is_cancelled` is called a few times a second; when true the
+    trial ends as `cancelled`.
     `diagnostics` default to those of `spec` and follow a trial that succeeded. Raises TrialInterrupted on
-    Ctrl-C, and DeviceBusyError when cancelled while waiting or where no lock can be had.
+    Ctrl-C, and DeviceBusyError when it waited in vain or where no lock can be had.
     """
     report_phase = on_phase or (lambda _phase: None)
     device = device_facts(spec.device)
@@ -67,14 +69,28 @@ def run_trial(
     with device_lock(
         device.uuid or spec.device,
         lock_dir or default_lock_dir(),
+        what=spec.case,
+        wait_s=wait_s,
         should_stop=is_cancelled,
-        on_wait=lambda: report_phase(WAITING),
+        on_wait=(on_wait := _on_wait(report_phase)),
     ) as lock:
-        wait_until_idle(
-            spec.device, spec.idle_wait_s, should_stop=is_cancelled, on_wait=lambda: report_phase(WAITING)
-        )
+        wait_until_idle(spec.device, spec.idle_wait_s, should_stop=is_cancelled, on_wait=on_wait)
         attempt.begin()
         return _run(attempt, lock)
+
+
+def _on_wait(report_phase: OnPhase) -> Callable[[str], None]:
+    """Tells whoever watches each time, and the log once."""
+    said = False
+
+    def on_wait(text: str) -> None:
+        nonlocal said
+        report_phase(f"{WAITING}: {text}")
+        if not said:
+            said = True
+            _LOG.info("Waiting for the device: %s", text)
+
+    return on_wait
 
 
 def _run(attempt: Attempt, lock: int) -> Trial:
@@ -164,14 +180,19 @@ def run_canaries(
     *,
     interpreter: str | Path = sys.executable,
     lock_dir: Path | None = None,
+    on_phase: OnPhase = lambda _phase: None,
     is_cancelled: Callable[[], bool] = lambda: False,
+    wait_s: float | None = None,
 ) -> list[Trial]:
     """Measure the canaries of one run, `specs`, in one fresh process; one record each, none when cancelled.
 
     Raises as `run_trial` does.
     """
     attempt = Attempt(specs[0], str(interpreter), is_cancelled, device_facts(specs[0].device))
-    finished = _listen_apart(attempt, "canaries", [spec.workload for spec in specs], lock_dir)
+    workloads = [spec.workload for spec in specs]
+    finished = _listen_apart(
+        attempt, "canaries", workloads, lock_dir, on_wait=_on_wait(on_phase), wait_s=wait_s
+    )
     if finished.interrupted or finished.outcome.stopped == "cancelled":
         return []
     trials = []
@@ -225,14 +246,22 @@ def run_submodules(spec: TrialSpec, interpreter: str | Path) -> list[str]:
 
 
 def _listen_apart(
-    attempt: Attempt, purpose: Purpose, workloads: Sequence[WorkloadSpec], lock_dir: Path | None = None
+    attempt: Attempt,
+    purpose: Purpose,
+    workloads: Sequence[WorkloadSpec],
+    lock_dir: Path | None = None,
+    *,
+    on_wait: Callable[[str], None] = lambda _text: None,
+    wait_s: float | None = None,
 ) -> Finished:
     """One process that measures something else than a trial, from caches of its own."""
     device, locks = attempt.device.uuid or attempt.spec.device, lock_dir or default_lock_dir()
     scratch = Path(tempfile.mkdtemp(prefix="compilewatch-trial-"))
     role = Role(scratch / "measure", purpose, tuple(workloads))
     try:
-        with device_lock(device, locks, should_stop=attempt.is_cancelled) as lock:
+        with device_lock(
+            device, locks, what=purpose, wait_s=wait_s, should_stop=attempt.is_cancelled, on_wait=on_wait
+        ) as lock:
             attempt.begin()
             return listen(attempt, scratch, role, lock)
     finally:

@@ -25,6 +25,7 @@ from runner.plan.durations import Case, Durations
 from runner.plan.plan import Plan
 from runner.plan.time_budget import TimeBudget
 from runner.process.execution import RunOutcome, execute
+from runner.process.supervise import WAITING
 from runner.storage.spool import Spool, TravellingSpool
 
 
@@ -78,6 +79,19 @@ class TimeLeft:
         return duration(round(self.seconds()) * 1e9)
 
 
+def waiting_lines() -> Callable[[str], None]:
+    """Say what a command waits for: each time on a terminal, once in a log."""
+    said = False
+
+    def say(text: str) -> None:
+        nonlocal said
+        if not said or sys.stderr.isatty():
+            print(f"compilewatch: {WAITING}: {text}", file=sys.stderr, flush=True)
+        said = True
+
+    return say
+
+
 def uses_bar() -> bool:
     """A bar needs a terminal; NO_COLOR asks for plain text (https://no-color.org)."""
     return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
@@ -121,7 +135,7 @@ class LineProgress:
     """One plain line per finished trial, for logs and pipes."""
 
     def __init__(self, total: int, time_left: TimeLeft) -> None:
-        self._total, self._time_left, self._number = total, time_left, 0
+        self._total, self._time_left, self._number, self._waits = total, time_left, 0, False
         self._build: str | None = None
 
     def __enter__(self) -> Self:
@@ -135,7 +149,11 @@ class LineProgress:
         self._number, self._build = number, build
 
     def phase(self, name: str) -> None:
-        """Phases change too fast for lines."""
+        """Phases change too fast for lines; that it waits is said once."""
+        is_waiting = name.startswith(WAITING)
+        if is_waiting and not self._waits:
+            print(f"compilewatch: {name}", file=sys.stderr, flush=True)
+        self._waits = is_waiting
 
     def trial_finished(self, trial: Trial) -> None:
         seconds = _seconds(trial)
@@ -192,12 +210,18 @@ def stop_signal() -> Iterator[Event]:
 
 
 def measure(
-    plan: Plan, database: Database, settings: Settings, durations: Durations, seconds: float = math.inf
+    plan: Plan,
+    database: Database,
+    settings: Settings,
+    durations: Durations,
+    seconds: float = math.inf,
+    wait_s: float | None = None,
 ) -> tuple[RunOutcome, TimeBudget]:
     """Measure and store every trial of `plan`, as `runner.process.execution.execute` does; Ctrl-C or
     SIGTERM ends it.
 
-    Nothing is begun that is not expected to end within `seconds`; the budget says what was left out.
+    Nothing is begun that is not expected to end within `seconds`; the budget says what was left out. Raises
+    DeviceBusyError where a trial waited `wait_s` for the device.
     """
     cases = [(spec.workload.name, spec.strategy.name) for spec in plan.trials]
     directory = settings.fleet.spool_dir
@@ -206,6 +230,12 @@ def measure(
     time_left = TimeLeft(cases, durations, budget.remaining_s, canaries=plan.canaries)
     with stop_signal() as stop, run_progress(len(cases), time_left) as progress:
         outcome = execute(
-            plan, database, spool, progress=progress, is_cancelled=stop.is_set, admits=budget.admits
+            plan,
+            database,
+            spool,
+            progress=progress,
+            is_cancelled=stop.is_set,
+            admits=budget.admits,
+            wait_s=wait_s,
         )
     return outcome, budget

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import itertools
+import json
 import os
 import stat
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -75,15 +81,109 @@ def test_a_link_in_the_place_of_a_lock_is_not_followed(tmp_path: Path) -> None:
     assert not target.exists()
 
 
+WAIT = """
+import sys, time
+sys.path.insert(0, sys.argv[3])
+from pathlib import Path
+from runner.device.lock import device_lock
+with device_lock("GPU-1", Path(sys.argv[1]), what=sys.argv[2], on_wait=lambda who: print(who, flush=True)):
+    print("held", flush=True)
+    time.sleep(0.3)
+print("left", time.monotonic(), flush=True)
+"""
+
+
+def test_who_comes_first_is_served_first_and_hears_who_is_in_the_way(tmp_path: Path) -> None:
+    waiting = []
+    with device_lock("GPU-1", tmp_path, what="gpt2 / default"):
+        for number in range(4):
+            command = [sys.executable, "-c", WAIT, str(tmp_path), f"case {number}", str(ROOT)]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            waiting.append(process)
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            assert first.startswith(f"process {os.getpid()} measures gpt2 / default, since "), first
+        # One that ends before its turn is no reason to wait.
+        with waiting.pop(1) as ended:
+            ended.kill()
+    left = []
+    for process in waiting:
+        said, _ = process.communicate(timeout=60)
+        assert "held\n" in said
+        left.append(float(said.split()[-1]))
+    assert left == sorted(left)
+    assert min(b - a for a, b in itertools.pairwise(left)) >= 0.25
+    assert list((tmp_path / "GPU-1.queue").iterdir()) == []
+
+
+def test_a_run_that_wants_the_device_waits_as_long_as_it_was_told(tmp_path: Path) -> None:
+    told: list[str] = []
+    with (
+        device_lock("cpu", tmp_path, what="gpt2 / default"),
+        pytest.raises(DeviceBusyError, match=r"cpu is taken: process \d+ measures gpt2") as busy,
+        device_lock("cpu", tmp_path, wait_s=0.5, on_wait=told.append),
+    ):
+        pass
+    assert len(told) == 1
+    assert "--wait" in busy.value.next_step
+    with device_lock("cpu", tmp_path, wait_s=0):
+        pass
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b'{"pid": "x", "since_s": 1, "what": "a"}',
+        b'{"pid": 1e400, "since_s": 0, "what": ""}',
+    ],
+)
+def test_what_others_wrote_into_the_lock_is_not_believed(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "cpu.lock").write_bytes(content)
+    with _flocked(tmp_path / "cpu.lock"), pytest.raises(DeviceBusyError, match="cpu is taken: "):
+        _take(tmp_path)
+
+
+def test_what_a_process_left_behind_is_said_and_drives_no_terminal(tmp_path: Path) -> None:
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    holder = {"pid": gone.pid, "since_s": time.time() - 90, "what": "\x1b[31mgpt2\x07" + "x" * 500}
+    (tmp_path / "cpu.lock").write_text(json.dumps(holder))
+    with _flocked(tmp_path / "cpu.lock"), pytest.raises(DeviceBusyError) as busy:
+        _take(tmp_path)
+    text = str(busy.value)
+    assert f"what process {gone.pid}, which has ended, left behind" in text
+    assert "1.50 min" in text
+    assert "\x1b" not in text
+    assert len(text) < 400
+
+
+def _take(directory: Path) -> None:
+    with device_lock("cpu", directory, wait_s=0):
+        pass
+
+
+@contextlib.contextmanager
+def _flocked(path: Path) -> Iterator[None]:
+    with path.open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def test_other_processes_are_waited_for_and_then_put_up_with() -> None:
-    others, told = iter([2, 1, 0]), []
-    assert wait_until_idle("cuda:0", 60, on_wait=lambda: told.append(1), count=lambda _device: next(others))
-    assert told == [1]
-    assert not wait_until_idle("cuda:0", 0, count=lambda _device: 3)
-    assert not wait_until_idle("cuda:0", 60, should_stop=lambda: True, count=lambda _device: 3)
+    found, told = iter([{os.getpid(), 4_000_000}, {os.getpid()}, set()]), []
+    assert wait_until_idle("cuda:0", 60, on_wait=told.append, others=lambda _device: next(found))
+    (text,) = told
+    assert text.startswith(f"process {os.getpid()} (")
+    assert " since " in text
+    assert text.endswith(" and 1 more computes on cuda:0")
+    assert not wait_until_idle("cuda:0", 0, others=lambda _device: {3})
+    assert not wait_until_idle("cuda:0", 60, should_stop=lambda: True, others=lambda _device: {3})
 
 
-@pytest.mark.parametrize("count", [0, None])
-def test_where_nobody_is_or_nothing_is_told_there_is_no_wait(count: int | None) -> None:
-    assert wait_until_idle("cuda:0", 60, count=lambda _device: count)
+@pytest.mark.parametrize("pids", [set(), None])
+def test_where_nobody_is_or_nothing_is_told_there_is_no_wait(pids: set[int] | None) -> None:
+    assert wait_until_idle("cuda:0", 60, others=lambda _device: pids)
     assert wait_until_idle("cpu", 60)

@@ -44,7 +44,7 @@ def test_a_held_device_is_refused_and_another_is_free(holder, tmp_path):
 def test_waiting_is_told_and_ends_when_the_other_dies(holder, tmp_path):
     told = threading.Event()
     threading.Timer(0.5, holder.kill).start()
-    with device_lock("GPU-1", tmp_path, wait_s=20, on_wait=told.set):
+    with device_lock("GPU-1", tmp_path, wait_s=20, on_wait=lambda _who: told.set()):
         assert told.is_set()
 
 
