@@ -81,6 +81,7 @@ def import_(
             metavar="FIELD=COLUMN", help="csv: a column's meaning, such as latency_ms=time. Repeatable."
         ),
     ] = None,
+    workload: Annotated[str | None, typer.Option(help="csv, vllm-bench: the workload of all.")] = None,
     suite: Annotated[str | None, typer.Option(help="A suite name for the imported trials.")] = None,
     job: Annotated[str | None, typer.Option(help="torch-trace: the job; default: its folder.")] = None,
     label: LabelOption = None,
@@ -99,6 +100,7 @@ def import_(
         strategy=strategy,
         measured_at=past(moment) if moment else None,
         pair_key=pair_key,
+        workload=workload,
         columns=_columns(column),
         usual_columns=settings.csv_columns,
         torch=torch_version(torch) if torch is not None else None,

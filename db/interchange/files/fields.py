@@ -69,12 +69,16 @@ class Fields:
 
     def numbers(self, key: str) -> list[float]:
         """A list of finite numbers, empty where there is none; nulls in it are left out."""
+        return [value for value in self.numbers_in_place(key) if value is not None]
+
+    def numbers_in_place(self, key: str) -> list[float | None]:
+        """The same with its nulls, so that what stands at one place in several lists belongs together."""
         values = self.data.get(key)
         if values is None:
             return []
         if not isinstance(values, list):
             self.fail(key, "must be a list of numbers")
-        return [self._finite(key, value) for value in values if value is not None]
+        return [None if value is None else self._finite(key, value) for value in values]
 
     def _finite(self, key: str, value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, (int, float, str)):

@@ -51,11 +51,12 @@ def mapping_of(file: InputFile, options: ImportOptions) -> dict[str, str]:
     explicit = _over(usual, stated)
     meanings = {*explicit.values(), *options.meanings}
     mapping = _over(_own(name for name in header if name not in meanings), explicit)
-    if not _suffices(mapping):
+    if not _suffices(mapping, options):
+        wanted = "a latency" if options.workload else "workload and to a latency"
         raise UnmappedError(
-            f"{file.shown}: no column is mapped to workload and to a latency; its columns are "
-            f"{', '.join(header)[:500]}.",
-            "Name them, such as --column workload=model --column latency_ms=time.",
+            f"{file.shown}: no column is mapped to {wanted}; its columns are "
+            f"{one_line(', '.join(header), 500)}.",
+            "Name them, such as --column workload=model --column latency_ms=time; --workload names one.",
             _first_cells(file, header),
         )
     return mapping
@@ -89,7 +90,7 @@ def _usual(
     known = set(map(_quantity, otherwise))
     for field, column in options.usual_columns.items():
         _require_field(file, field)
-        if column not in header and _quantity(field) not in known and not _suffices(otherwise):
+        if column not in header and _quantity(field) not in known and not _suffices(otherwise, options):
             raise _no_column(file, header, field, column)
     return {field: column for field, column in options.usual_columns.items() if column in header}
 
@@ -106,7 +107,7 @@ def _require_field(file: InputFile, field: str) -> None:
 def _no_column(file: InputFile, header: Sequence[str], field: str, column: str) -> RecordError:
     return RecordError(
         f"{file.shown}, line 1: {column}: is no column of this file, and {field} is mapped to it.",
-        f"Its columns are {', '.join(header)[:500]}.",
+        f"Its columns are {one_line(', '.join(header), 500)}.",
     )
 
 
@@ -125,9 +126,10 @@ def _quantity(field: str) -> str:
     return _STATED_BY.get(field, field)
 
 
-def _suffices(mapping: Iterable[str]) -> bool:
+def _suffices(mapping: Iterable[str], options: ImportOptions) -> bool:
     quantities = set(map(_quantity, mapping))
-    return "workload" in quantities and not quantities.isdisjoint(("latency", "eager_latency"))
+    named = "workload" in quantities or options.workload is not None
+    return named and not quantities.isdisjoint(("latency", "eager_latency", "throughput_per_s"))
 
 
 def _first_cells(file: InputFile, header: Sequence[str]) -> dict[str, str]:

@@ -2,14 +2,18 @@
 
 Fields carry their unit: `latency_ms`, `eager_latency_us`, `compile_s`, `peak_gb`. Without a mapping the
 columns must bear these names themselves. A cell like "0.493 (0.503)" is read as its first number; "nan",
-"NA", "-" and an empty cell mean that there is no value. Without a strategy a latency is that of a compiled
-result where its file has a column for eager beside it, else it must be told whether it was compiled.
+"NA", "-" and an empty cell mean that there is no value. A unit
+behind a number, as in "12.5 ms" and "1.5x", is turned into that of the field. A throughput without a latency
+is a latency per item. Without a strategy a latency is that of a compiled result where its file has a column
+for eager beside it, else it must be told whether it was compiled.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from db.interchange.files.fields import Fields, csv_rows, moment
@@ -32,7 +36,12 @@ from db.records.trial import CompilerFacts, Memory, Strategy, Summary, Task, Tri
 
 SOURCE = "csv"
 
-_BRACKETED = re.compile(r"(\S+)\s*\([^)]*\)")
+_WITH_UNIT = re.compile(r"([-+0-9.eE]{1,40}) ?([A-Za-z\u00b5\u03bc\u00d7/]{1,12})")
+# What stands behind numbers in cells, by the fields that it can be a unit of: how many of the smallest.
+_TIMES = NS_OF_UNITS | {"sec": NS_OF_UNITS["s"], "\u00b5s": NS_OF_UNITS["us"], "\u03bcs": NS_OF_UNITS["us"]}
+_SIZES = BYTES_OF_UNITS | {"b": 1, "byte": 1}
+_TEXTS = ("workload", "strategy", "torch", "task", "failure", "measured_at")
+_RATIOS = frozenset({"x", "\u00d7"})
 
 
 def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
@@ -44,16 +53,37 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     mapping = mapping_of(file, options)
     for row in csv_rows(file):
         data = {field: _plain(field, row.data[column]) for field, column in mapping.items()}
-        yield to_trial(_result(Fields(row.place, data), dict(row.data)), SOURCE, options)
+        result = _result(Fields(row.place, data), dict(row.data), options.workload)
+        yield to_trial(result, SOURCE, options)
 
 
 def _plain(field: str, cell: str) -> str:
-    match = _BRACKETED.fullmatch(cell)
-    numeric = field not in FACTS and field not in ("workload", "strategy", "torch", "task", "failure")
-    return match[1] if match and numeric else cell
+    """`cell` as a bare number in the unit of `field`, where it has another figure in brackets or a unit."""
+    if field in FACTS or field in _TEXTS or field.startswith("package."):
+        return cell
+    head, bracket, rest = cell.partition("(")
+    if bracket and rest.endswith(")") and len(head.split()) == 1:
+        cell = head.strip()
+    match = _WITH_UNIT.fullmatch(cell)
+    return cell if match is None else _in_unit_of(field, match[1], match[2].lower()) or cell
 
 
-def _result(row: Fields, raw: Mapping[str, str]) -> Result:
+def _in_unit_of(field: str, number: str, unit: str) -> str | None:
+    """None where `unit` is none of what `field` is."""
+    name, _, own = field.rpartition("_")
+    if field == "speedup" and unit in _RATIOS:
+        return number
+    if field == "throughput_per_s" and unit.endswith(("/s", "/sec")):
+        return number
+    for units, known in ((NS_OF_UNITS, _TIMES), (BYTES_OF_UNITS, _SIZES)):
+        if name and own in units and unit in known:
+            with suppress(InvalidOperation):
+                return str(Decimal(number) * known[unit] / units[own])
+    return None
+
+
+def _result(row: Fields, raw: Mapping[str, str], workload: str | None) -> Result:
+    """`workload` is that of rows whose file has no column for it."""
     failure = row.text("failure", 1000)
     speedup = row.number("speedup")
     if speedup == 0 and failure is None:
@@ -62,8 +92,15 @@ def _result(row: Fields, raw: Mapping[str, str]) -> Result:
     latency, eager = (
         _scaled(row, name, NS_OF_UNITS, zero_too=failure is not None) for name in ("latency", "eager_latency")
     )
-    if failure is None and latency is None and eager is None:
+    rate = row.number("throughput_per_s")
+    only_rate = failure is None and latency is None and eager is None and bool(rate)
+    if only_rate and rate:
+        # What is known is how long one item took.
+        latency = row.whole("throughput_per_s", NS_OF_UNITS["s"] / rate)
+    if failure is None and not latency and eager is None:
         row.fail("latency", "is missing, and no failure is named")
+    of_all = workload if workload and "workload" not in row.data else None
+    name = row.storable("workload", of_all) if of_all else row.required_text("workload")
     strategy = _strategy(row, latency)
     only_eager = strategy == EAGER and latency is None
     if only_eager:
@@ -72,7 +109,8 @@ def _result(row: Fields, raw: Mapping[str, str]) -> Result:
         eager = row.whole("speedup", latency * speedup)
     return Result(
         place=row.place,
-        workload=row.required_text("workload"),
+        workload=name,
+        items_per_iteration=1.0 if only_rate else None,
         strategy=strategy,
         raw=dict(raw),
         stated=_facts(row),

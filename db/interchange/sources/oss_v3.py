@@ -38,7 +38,7 @@ _LONGEST_NAME = 200
 # What `oss_v3` reads into other fields, and what runners tell already.
 _READ = {
     *("device", "batch_size", "dynamic_shapes", "is_dynamic", "inductor_compile_mode", "compile_mode"),
-    *("app_type", "arch"),
+    *("torch_compile_mode", "app_type", "arch"),
 }
 _NO_SETTINGS = {
     *("id", "ids", "uuid", "job", "workflow", "attempt", "url", "link", "pid"),
@@ -138,6 +138,7 @@ SOURCE = "oss-v3"
 OWN_BENCHMARK = "compilewatch"
 DYNAMO_BENCHMARK = "TorchInductor"
 DYNAMO_BENCHMARKS = {DYNAMO_BENCHMARK, OWN_BENCHMARK}
+_MODE_KEYS = ("inductor_compile_mode", "compile_mode", "torch_compile_mode")
 _SOFTWARE = ("cuda", "driver", "triton", "python")
 _MODES = {
     "inference": Task.INFERENCE,
@@ -306,9 +307,11 @@ def _strategy(fields: Fields) -> Strategy:
     dynamic = str(info.data.get("dynamic_shapes", info.data.get("is_dynamic"))).lower()
     if dynamic in ("true", "false"):
         facts["dynamic"] = dynamic == "true"
-    mode = info.data.get("inductor_compile_mode", info.data.get("compile_mode"))
+    mode = next((info.data[key] for key in _MODE_KEYS if info.data.get(key)), None)
     if isinstance(mode, str) and mode:
         facts["mode"] = info.storable("compile_mode", mode)
+        if word == "compiled":
+            word = facts["mode"]
     compiler = _compiler(info) if benchmark.text("name") == DYNAMO_BENCHMARK else None
     strategy = dynamo_csv.strategy_of(compiler) if compiler else strategy_called(word)
     return strategy.model_copy(update=facts)
@@ -338,7 +341,7 @@ def _facts(fields: Fields, options: ImportOptions) -> dict[str, Any]:
         "dtype": benchmark.text("dtype"),
         "batch_size": info.count("batch_size") or None,
         "device": device,
-        "device_name": runner.text("cpu_info") if on_cpu else runner.text("gpu_info"),
+        "device_name": runner.text("cpu_info") if on_cpu else runner.text("gpu_info") or info.text("arch"),
         "device_count": None if on_cpu else runner.count("gpu_count"),
         "machine": runner.text("name"),
         "cpu_name": runner.text("cpu_info"),

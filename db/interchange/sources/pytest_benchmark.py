@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from db.errors import RecordError
+from db.errors import RecordError, one_line
 from db.interchange.files.fields import NS_PER_S, Fields, as_fields, json_document, moment
 from db.interchange.files.foreign_trials import (
     Result,
@@ -43,10 +43,20 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     benchmarks = document.data.get("benchmarks")
     if not isinstance(benchmarks, list):
         document.fail("benchmarks", "must be a list")
-    parsed = [
-        _benchmark(as_fields(document.place, entry, f"benchmarks.{index}"), document, options)
-        for index, entry in enumerate(benchmarks)
-    ]
+    parsed: list[tuple[_Workload, Result]] = []
+    unpaired: list[RecordError] = []
+    for index, entry in enumerate(benchmarks):
+        fields = as_fields(document.place, entry, f"benchmarks.{index}")
+        try:
+            pair = _pair_entry(fields, options)
+        except _UnpairedError as error:
+            unpaired.append(error)
+            continue
+        parsed.append(_benchmark(fields, document, options, *pair))
+    if unpaired and not parsed:
+        raise unpaired[0]
+    for each in unpaired:
+        options.note(f"{each.message.removesuffix('.')}: left out. {each.next_step}")
     controls = _controls(parsed)
     for workload, result in parsed:
         whole = result if result.strategy == EAGER else with_control(result, controls.get(workload))
@@ -66,8 +76,9 @@ def _controls(parsed: list[tuple[_Workload, Result]]) -> dict[_Workload, int | N
     return controls
 
 
-def _benchmark(fields: Fields, document: Fields, options: ImportOptions) -> tuple[_Workload, Result]:
-    key, value = _pair_entry(fields, options)
+def _benchmark(
+    fields: Fields, document: Fields, options: ImportOptions, key: str | None, value: object
+) -> tuple[_Workload, Result]:
     test = (fields.text("fullname", 1000) or fields.required_text("name")).split("[", 1)[0]
     params = fields.part("params").data
     others = tuple(sorted((name, str(param)) for name, param in params.items() if name != key))
@@ -76,7 +87,7 @@ def _benchmark(fields: Fields, document: Fields, options: ImportOptions) -> tupl
     result = Result(
         place=fields.place,
         workload=workload,
-        strategy=_strategy(fields, key, value),
+        strategy=None if key is None else _strategy(fields, key, value),
         raw={name: fields.data.get(name) for name in ("fullname", "params", "extra_info", "stats")},
         stated=_facts(fields, document, options),
         assumed={"task": Task.FUNCTION},
@@ -85,15 +96,28 @@ def _benchmark(fields: Fields, document: Fields, options: ImportOptions) -> tupl
     return (test, others), result
 
 
-def _pair_entry(fields: Fields, options: ImportOptions) -> tuple[str, Any]:
+class _UnpairedError(RecordError):
+    """Nothing names eager or compiled."""
+
+
+def _pair_entry(fields: Fields, options: ImportOptions) -> tuple[str | None, Any]:
+    """The key and its value; no key where the user tells the strategy. Raises _UnpairedError without any."""
     keys = (options.pair_key,) if options.pair_key else PAIR_KEYS
     for part in (fields.part("params"), fields.part("extra_info")):
         for key in keys:
             if key in part.data and (options.pair_key or names_strategy(_word(part.data[key]))):
                 return key, part.data[key]
-    raise RecordError(
-        f"{fields.place}: {fields.path}: nothing names eager or compiled (no {', '.join(keys)}).",
-        "Name the parameter or extra_info entry with --pair-key.",
+    if options.strategy is not None:
+        return None, None
+    here = {**fields.part("extra_info").data, **fields.part("params").data}
+    unknown = next((key for key in keys if key in here), None)
+    said = (
+        f"no {', '.join(keys)}" if unknown is None else f"{unknown} is {one_line(_word(here[unknown]), 60)}"
+    )
+    name = one_line(fields.text("name", 1000) or fields.path)
+    raise _UnpairedError(
+        f"{fields.place}: {fields.path}: {name}: nothing names eager or compiled ({said}).",
+        "Name the parameter or extra_info entry with --pair-key, or --strategy for all without one.",
     )
 
 

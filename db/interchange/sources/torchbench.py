@@ -1,7 +1,8 @@
 """TorchBench userbenchmark metrics: `metrics-YYYYmmddHHMMSS.json`.
 
 Shape: pytorch/benchmark userbenchmark/utils.py (`get_output_json`); key grammars: `config_to_str` in
-userbenchmark/test_bench/run.py and `result_to_output_metrics` in userbenchmark/torch-nightly/run.py.
+userbenchmark/test_bench/run.py and `result_to_output_metrics` in userbenchmark/torch-nightly/run.py and
+userbenchmark/cpu/run.py.
 Latencies are medians in ms, memory GB. A metric that is text is an error message.
 """
 
@@ -29,6 +30,9 @@ _TEST_BENCH = re.compile(
 _NIGHTLY = re.compile(
     r"test_(?P<test>[a-z]+)\[(?P<model>.+)-(?P<device>\w+)-eager\]_(?P<metric>latency|cmem|gmem)"
 )
+# Of userbenchmark/cpu, which executes eager alone.
+_CPU = re.compile(r"(?P<model>.{1,200})-(?P<test>eval|train)_(?P<metric>latency|cmem|gmem)")
+_LONGEST_KEY = 1_000
 _FILE_NAME = re.compile(r"metrics-(\d{14})\.json")
 _METRICS = {"latencies": "latency", "cpu_peak_mem": "cmem", "gpu_peak_mem": "gmem"}
 _TASKS = {"eval": Task.INFERENCE, "train": Task.TRAINING}
@@ -45,9 +49,9 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     metrics = document.part("metrics")
     cases: dict[_Case, dict[str, Any]] = {}
     for key, value in metrics.data.items():
-        match = _TEST_BENCH.fullmatch(key) or _NIGHTLY.fullmatch(key)
+        match = _matched(key, on_cpu=document.text("name") == "cpu")
         if match:
-            groups = match.groupdict()
+            groups = {"device": "cpu", **match.groupdict()}
             case = (
                 groups["model"],
                 groups["test"],
@@ -63,6 +67,12 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
         )
     for case, values in cases.items():
         yield to_trial(_result(document, file, case, values), SOURCE, options)
+
+
+def _matched(key: str, *, on_cpu: bool) -> re.Match[str] | None:
+    if len(key) > _LONGEST_KEY:
+        return None
+    return _TEST_BENCH.fullmatch(key) or _NIGHTLY.fullmatch(key) or (_CPU.fullmatch(key) if on_cpu else None)
 
 
 def _result(document: Fields, file: InputFile, case: _Case, values: dict[str, Any]) -> Result:

@@ -12,6 +12,7 @@ from db.interchange.files.options import ImportOptions
 from db.interchange.read.formats import Format
 from db.interchange.read.importing import import_paths
 from db.queries.cold_start import newest_job_trials
+from db.queries.trials import trial_records
 from db.records.trial import CacheState, SourceKind, StrategyKind, Task
 from tests.db.interchange.reading import MEASURED_AT, read
 from tests.db.interchange.tiny_files import vllm_startup
@@ -102,3 +103,21 @@ def test_a_second_import_adds_nothing_and_the_starts_are_in_production(
     assert (report.formats, report.new, report.error) == ((Format.VLLM_STARTUP,), 5, None), "equal starts too"
     assert import_paths(sqlite_database, [path], options=ImportOptions(**FACTS)).known == 5
     assert len(newest_job_trials(sqlite_database, 10)) == 5
+
+
+def test_a_start_without_a_time_is_left_out_and_no_other_takes_its_place(
+    sqlite_database: Database, tmp_path: Path
+) -> None:
+    path = tmp_path / "llama.json"
+    path.write_text(
+        '{"cold_startup_times": [10.0, null, 30.0], "cold_compilation_times": [null, 7.0, 9.0],'
+        ' "warm_startup_times": [5.0], "warm_compilation_times": [1.0]}'
+    )
+    report = import_paths(sqlite_database, [path], options=ImportOptions(**FACTS))
+    assert report.files[0].notes == (f"{path}: 1 cold start without a time left out.",)
+    costs = {
+        trial.cold_start.total_ns: trial.cold_start.until_steady_ns
+        for trial in trial_records(sqlite_database)
+        if trial.cold_start
+    }
+    assert costs == {10 * 10**9: None, 30 * 10**9: 9 * 10**9, 5 * 10**9: 10**9}
