@@ -16,14 +16,20 @@ from db.interchange.files.opening import MAX_DOCUMENT_BYTES, InputFile
 from db.interchange.files.options import ImportOptions
 from db.interchange.read.unread import looks_like, table_like
 from db.interchange.sources import (
+    asv,
     dynamo_csv,
     generic_csv,
+    github_action_benchmark,
+    google_benchmark,
+    hyperfine,
     optimum,
     oss_v3,
     pytest_benchmark,
     timm_csv,
     torchbench,
+    transformers_benchmark,
     transformers_ci,
+    vllm_bench,
     vllm_startup,
 )
 from db.interchange.sources.timm_csv import column_prefix
@@ -86,7 +92,13 @@ class Format(StrEnum):
     TRANSFORMERS_CI = "transformers-ci"
     TORCH_TRACE = "torch-trace"
     JOB_RECORDING = "job-recording"
+    TRANSFORMERS_BENCHMARK = "transformers-benchmark"
     VLLM_STARTUP = "vllm-startup"
+    VLLM_BENCH = "vllm-bench"
+    GITHUB_ACTION_BENCHMARK = "github-action-benchmark"
+    GOOGLE_BENCHMARK = "google-benchmark"
+    HYPERFINE = "hyperfine"
+    ASV = "asv"
     CSV = "csv"
 
 
@@ -106,7 +118,13 @@ READERS: dict[Format, Reader] = {
     Format.OPTIMUM: optimum.read,
     Format.TIMM_CSV: timm_csv.read,
     Format.TRANSFORMERS_CI: transformers_ci.read,
+    Format.TRANSFORMERS_BENCHMARK: transformers_benchmark.read,
     Format.VLLM_STARTUP: vllm_startup.read,
+    Format.VLLM_BENCH: vllm_bench.read,
+    Format.GITHUB_ACTION_BENCHMARK: github_action_benchmark.read,
+    Format.GOOGLE_BENCHMARK: google_benchmark.read,
+    Format.HYPERFINE: hyperfine.read,
+    Format.ASV: asv.read,
     Format.CSV: generic_csv.read,
 }
 
@@ -123,6 +141,14 @@ _JSON_MARKS: tuple[tuple[Format, tuple[str, ...]], ...] = (
     (Format.OPTIMUM, ("scenario", "launcher")),
     (Format.OPTIMUM, ("latency", "values", "unit")),
     (Format.OSS_V3, ("metric", "benchmark_values")),
+    (Format.TRANSFORMERS_BENCHMARK, ("model_name", "benchmark_scenarios")),
+    (Format.TRANSFORMERS_BENCHMARK, ("metadata", "hardware_info", "e2e_latency")),
+    (Format.VLLM_BENCH, ("avg_latency", "latencies")),
+    (Format.VLLM_BENCH, ("elapsed_time", "num_requests", "tokens_per_second")),
+    (Format.VLLM_BENCH, ("request_throughput", "output_throughput")),
+    (Format.GOOGLE_BENCHMARK, ("context", "benchmarks", "time_unit")),
+    (Format.HYPERFINE, ("results", "command", "mean")),
+    (Format.ASV, ("commit_hash", "params", "results")),
 )
 _CHUNK_BYTES = 2**20
 _TRANSFORMERS_MARK = b".latency.mean"
@@ -182,6 +208,8 @@ def detect(file: InputFile) -> Format:
         raise UnreadError(f"{file.shown}: is empty.", "Check that it is the file you meant.")
     if torch_trace.FIRST_LINE.match(head):
         return Format.TORCH_TRACE
+    if head.startswith(github_action_benchmark.FIRST_WORD):
+        return Format.GITHUB_ACTION_BENCHMARK
     detected = _json_format(head) if head[:1] in b"{[" else _csv_format(file, head)
     if detected is None:
         _expand(file)

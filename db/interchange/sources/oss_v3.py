@@ -20,7 +20,7 @@ from db.interchange.files.fields import BYTES_PER_GB, Fields, Place, as_fields, 
 from db.interchange.files.foreign_trials import Result, strategy_called, to_trial, torch_facts
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
-from db.interchange.sources import dynamo_csv, dynamo_metrics
+from db.interchange.sources import dynamo_csv, dynamo_metrics, vllm_bench
 from db.interchange.sources.own_oss_v3 import is_own, read_trial
 from db.records.fields import INT64_MAX
 from db.records.ids import build_identity, machine_identity, strategy_identity, workload_identity
@@ -239,6 +239,7 @@ class _Group:
         self.counts: list[int] = []
         self.texts: dict[str, str] = {}
         self.metrics: dict[str, Fields] = {}
+        self.lists: dict[str, list[float]] = {}
 
     def add(self, metric: Fields) -> None:
         """Takes one metric in; several values are averaged, as PyTorch's dashboard does."""
@@ -251,12 +252,22 @@ class _Group:
         if values:
             self.values[name] = sum(values) / len(values)
             self.counts.append(len(values))
+            self.lists[name] = values
         elif isinstance(texts, list) and texts and all(isinstance(text, str) for text in texts):
             self.texts[name] = metric.storable("extra_info.benchmark_values", texts[0])
         else:
             metric.fail("benchmark_values", f"{name} has no value")
 
+    @property
+    def of_vllm(self) -> Fields | None:
+        """The arguments of vLLM's own benchmark, if it is one."""
+        if self.fields.part("benchmark").text("name") != vllm_bench.V3_BENCHMARK:
+            return None
+        return self.fields.part("benchmark").part("extra_info").part("args")
+
     def result(self, options: ImportOptions) -> Result:
+        if (arguments := self.of_vllm) is not None:
+            return self._vllm_result(arguments, options)
         facts = _facts(self.fields, options)
         parts, failure = self._outcome(str(facts["device"] or options.device))
         return Result(
@@ -270,10 +281,28 @@ class _Group:
             parts=parts,
         )
 
+    def _vllm_result(self, arguments: Fields, options: ImportOptions) -> Result:
+        dtype = arguments.text("dtype")
+        name = f"{self._name} {vllm_bench.kind_of(self.lists)}"
+        stated = {"dtype": None if dtype == "auto" else dtype, "batch_size": arguments.count("batch_size")}
+        facts = _facts(self.fields, options)
+        return Result(
+            place=self.fields.place,
+            workload=self.fields.storable("model.name", self.settings.named(name)),
+            strategy=vllm_bench.strategy_of(arguments),
+            raw={"values": self.lists, "texts": self.texts},
+            stated=facts | {key: value or None for key, value in stated.items()},
+            named={"task": Task.INFERENCE},
+            shape=self.settings.shape,
+            parts=vllm_bench.parts(self.fields, self.lists),
+        )
+
     @cached_property
     def settings(self) -> Settings:
         """What tells its case apart from others of the model."""
         benchmark = self.fields.part("benchmark").text("name")
+        if (arguments := self.of_vllm) is not None:
+            return Settings(*vllm_bench.settings(arguments), {})
         if benchmark == OWN_BENCHMARK:
             # The sizes that our export writes, beside the workload's version.
             info = self.fields.part("model").part("extra_info").data

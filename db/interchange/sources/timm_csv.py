@@ -38,6 +38,7 @@ _GPUS = {
     "rtx4090": "NVIDIA GeForce RTX 4090",
     "5090": "NVIDIA GeForce RTX 5090",
     "rtx5090": "NVIDIA GeForce RTX 5090",
+    "pro6000maxq": "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition",
 }
 _TASKS = {"infer": Task.INFERENCE, "train": Task.TRAINING}
 _Key = tuple[str, str | None, str | None]

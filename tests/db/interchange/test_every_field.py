@@ -27,7 +27,7 @@ SAMPLED = 150
 
 def bent(text: str) -> Iterator[str]:
     """`text` with one of its values replaced."""
-    if text.startswith("V") or text.lstrip()[:1] in "[{":
+    if text.startswith(("V", "window")) or text.lstrip()[:1] in "[{":
         yield from bent_documents(text)
     else:
         yield from bent_cells(text)

@@ -1,0 +1,60 @@
+"""hyperfine `--export-json`: a result per command, times in seconds of the whole process.
+
+Shape: sharkdp/hyperfine src/export/json.rs. A parameter (`-L mode eager,default`) whose value is a mode or
+backend of torch.compile, or yes or no, tells the strategy; without one it is to be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from db.interchange.files.fields import NS_PER_S, Fields, as_fields, json_document
+from db.interchange.files.foreign_trials import (
+    Result,
+    failed,
+    names_strategy,
+    stated_strategy,
+    to_trial,
+)
+from db.interchange.files.opening import InputFile
+from db.interchange.files.options import ImportOptions
+from db.records.trial import Summary, Task, Trial
+
+SOURCE = "hyperfine"
+
+
+def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+    """One trial per command. Raises RecordError naming file and field."""
+    document = json_document(file)
+    results = document.data.get("results")
+    if not isinstance(results, list):
+        document.fail("results", "must be a list")
+    for index, entry in enumerate(results):
+        yield to_trial(_result(as_fields(document.place, entry, f"results.{index}")), SOURCE, options)
+
+
+def _result(fields: Fields) -> Result:
+    command = fields.text("command", 10_000) or ""
+    parameters = {key: str(value) for key, value in fields.part("parameters").data.items()}
+    pair = next((key for key, value in parameters.items() if names_strategy(value)), None)
+    if pair is not None and parameters[pair]:
+        command = command.replace(parameters[pair], f"{{{pair}}}")
+    latency_ns = fields.duration_ns("median", NS_PER_S) or fields.duration_ns("mean", NS_PER_S)
+    if latency_ns is None:
+        fields.fail("median", "is missing")
+    samples = [fields.whole("times", seconds * NS_PER_S) for seconds in fields.numbers("times")]
+    codes = [code for code in fields.numbers("exit_codes") if code != 0]
+    return Result(
+        place=fields.place,
+        workload=fields.storable("command", command.strip()[:200] or "(no command)"),
+        strategy=None if pair is None else stated_strategy(parameters[pair]),
+        raw={key: fields.data.get(key) for key in ("command", "median", "mean", "times")},
+        assumed={"task": Task.FUNCTION},
+        failure=failed("The command ended with an error in some of its runs.") if codes else None,
+        parts={}
+        if codes
+        else {
+            "summary": Summary(latency_ns=latency_ns, n=len(samples) or None),
+            "samples_ns": samples if all(samples) else [],
+        },
+    )

@@ -1,0 +1,174 @@
+"""Result files that people have, each with the right result; see the README beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from db.engine.session import Database
+from db.errors import RecordError
+from db.interchange.files.options import ImportOptions
+from db.interchange.read.importing import import_paths
+from db.metrics.cases import summarize_cases
+from db.queries.trials import trial_records, trials_frame
+from db.records.trial import StrategyKind, Task, Trial
+from tests.db.interchange.reading import MEASURED_AT, SHARED, read
+
+FILES = SHARED / "field" / "files"
+FACTS: dict[str, Any] = {
+    "torch": "2.9.0",
+    "device": "cuda",
+    "device_name": "NVIDIA H100",
+    "measured_at": MEASURED_AT,
+    "dtype": "bfloat16",
+    "task": "inference",
+}
+pytestmark = pytest.mark.skipif(not FILES.is_dir(), reason="the result files of other tools are not there")
+
+
+def trials(name: str, **told: Any) -> list[Trial]:
+    return read(FILES / name, **FACTS | told)
+
+
+def speedups(database: Database, *names: str, **told: Any) -> dict[tuple[str, str], float]:
+    """Speedups of compiled cases by workload with its batch, and strategy."""
+    paths = [path for name in names for path in sorted(FILES.glob(name))]
+    report = import_paths(database, paths, options=ImportOptions(**FACTS | told))
+    assert report.errors == ()
+    cases = summarize_cases(trials_frame(database))
+    compiled = cases[cases["strategy_kind"] != "eager"].dropna(subset=["speedup"])
+    names_ = compiled["workload"] + " " + compiled["batch_size"].astype(str)
+    return dict(zip(zip(names_, compiled["strategy"], strict=True), compiled["speedup"], strict=True))
+
+
+def test_another_engine_is_no_control(sqlite_database: Database) -> None:
+    found = speedups(sqlite_database, "optimum_onnxruntime/*report.json", "optimum_compiled/*report.json")
+    assert found == {}
+    found = speedups(sqlite_database, "optimum_eager/*report.json")
+    assert {strategy: round(value, 2) for (_, strategy), value in found.items()} == {
+        "default": 1.25,
+        "onnxruntime": 2.0,
+    }
+
+
+def test_another_layout_is_no_control(sqlite_database: Database) -> None:
+    nchw = speedups(sqlite_database, "timm_nchw_nhwc_rtx4090/*nchw*.csv")
+    assert speedups(sqlite_database, "timm_nchw_nhwc_rtx4090/*nhwc*.csv") == nchw
+    assert not any(name.startswith("tiny_vit_21m_512") for name, _ in nchw)
+
+
+def test_other_arguments_are_no_control(sqlite_database: Database) -> None:
+    found = speedups(sqlite_database, "torchbench_test_bench/*", dtype="float32")
+    assert {strategy: round(value, 6) for (_, strategy), value in found.items()} == {"inductor": 2.0}
+
+
+def test_vllm_is_eager_or_compiled(sqlite_database: Database) -> None:
+    found = speedups(sqlite_database, "vllm_latency_*.pytorch.json")
+    assert list(found) == [("meta-llama/Meta-Llama-3.1-8B-Instruct latency 8", "compiled")]
+    assert {trial.strategy.kind for trial in trial_records(sqlite_database)} == {
+        StrategyKind.EAGER,
+        StrategyKind.COMPILE,
+    }
+
+
+def test_no_option_relabels_what_a_file_knows() -> None:
+    told = {"device_name": "NVIDIA RTX PRO 6000 Max-Q", "device": None, "torch": None, "dtype": None}
+    *gpus, cpu = sorted((FILES / "timm_mixed_gpus").iterdir())
+    assert [read(path, **FACTS | told)[0].machine.device_name for path in gpus] == [
+        "NVIDIA GeForce RTX 5090",
+        "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition",
+        "NVIDIA GeForce RTX 4090",
+    ]
+    with pytest.raises(RecordError, match="its name says i7_12700h") as raised:
+        read(cpu, **FACTS | told)
+    assert "NVIDIA" not in raised.value.next_step
+    (trial,) = trials("inductor_torchbench_training.csv")
+    assert (trial.workload.task, trial.strategy.name) == (Task.TRAINING, "inductor")
+    (first, *_) = trials("cpu_inductor_freezing_huggingface_inference.csv", device=None, device_name="EPYC")
+    assert (first.machine.device, first.suite, first.strategy.name) == (
+        "cpu",
+        "huggingface",
+        "inductor_freezing",
+    )
+    (first, *_) = trials("benchmark-infer-amp_bf16-nchw-pt291-cu130-pro6000maxq-dynamo.csv")
+    assert (first.workload.dtype, first.build.torch) == ("amp_bf16", "2.9.1")
+
+
+def test_a_column_of_torch_says_which_build_it_was() -> None:
+    (trial,) = trials("csv_torch_with_cuda_variant.csv", torch=None)
+    (told,) = trials("csv_torch_with_cuda_variant.csv", torch="2.9.1+cu128")
+    assert trial.build == told.build
+    assert (trial.build.torch, trial.build.cuda) == ("2.9.1", "12.8")
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "notes"),
+    [
+        ("dynamo_csv_and_json_of_one_run.zip", 3, 2),
+        ("dynamo_output_folder.zip", 3, 4),
+        ("torchbench_cpu/metrics-20230420000000.json", 3, 0),
+        ("pytest_benchmark_one_test_without_compile_param.json", 4, 1),
+        ("pytest_benchmark_unknown_mode_word.json", 2, 1),
+        ("torchao_microbenchmark_results.json", 2, 0),
+        ("utf16_performance.csv", 2, 0),
+    ],
+)
+def test_results_come_in_once(sqlite_database: Database, name: str, count: int, notes: int) -> None:
+    told = FACTS | {"device": None, "device_name": "AMD EPYC", "torch": None}
+    strategy = "default" if "utf16" in name else None
+    needed = {"device": "cpu"} if "pytest" in name else {}
+    torch = None if "unknown_mode" in name else "2.9.0"
+    options = ImportOptions(**told | needed | {"strategy": strategy, "torch": torch})
+    report = import_paths(sqlite_database, [FILES / name], options=options)
+    assert report.errors == ()
+    assert report.new == count
+    left_out = [note for note in report.files[0].notes if "is not used for it" not in note]
+    assert len(left_out) == notes
+
+
+@pytest.mark.parametrize(
+    "name", ["android_v2.json", "add_loop_inductor_gpu.json", "xpu_inductor_timm_models_inference.csv"]
+)
+def test_what_is_not_read_is_said_so(name: str) -> None:
+    with pytest.raises(RecordError, match=r"looks like .* not read\.") as raised:
+        trials(name)
+    assert "--format" not in raised.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "first_ns"),
+    [
+        ("vllm_bench_latency.json", 1, 1_216_000_000),
+        ("vllm_bench_throughput.json", 1, 150_002),
+        ("vllm_bench_serve.json", 1, 502_513),
+        ("github_action_benchmark_data.js", 1, 17_205),
+        ("asv_05d283b9-py2.7-Cython-numpy1.8.json", 11, 65_947),
+        ("gbench_test1_run1.json", 14, 10),
+        ("hyperfine.json", 2, 3_200_000_000),
+        ("benchmark_v2_README_shape.json", 1, 2_430_000_000),
+    ],
+)
+def test_formats_of_benchmarks_at_large(name: str, count: int, first_ns: int) -> None:
+    found = trials(name, strategy="eager")
+    assert len(found) == count
+    assert found[0].summary is not None
+    assert found[0].summary.latency_ns == first_ns
+
+
+def test_one_workload_for_a_table_without_such_a_column() -> None:
+    told = {"workload": "mine", "columns": {"strategy": "mode"}}
+    found = trials("no_model.csv", **told)
+    assert {(trial.workload.name, trial.workload.batch_size) for trial in found} == {("mine", 1), ("mine", 8)}
+
+
+def test_a_start_cut_off_in_its_first_compilation_has_no_cost() -> None:
+    (path,) = (FILES / "torch_trace_cut_in_first_compile").iterdir()
+    with pytest.raises(RecordError, match="ends before anything was compiled to its end"):
+        read(path, **FACTS)
+
+
+def test_two_tables_in_one_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="line 4"):
+        trials("two_tables.csv", columns={"workload": "model"})
