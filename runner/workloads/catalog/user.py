@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import itertools
@@ -64,9 +65,11 @@ def user_target(target: str, settings: Settings) -> WorkloadDefinition:
 def _with_task(definition: WorkloadDefinition, task: Task | None) -> WorkloadDefinition:
     """Of `task`, else as the source of the builder shows it, and else open until it is called."""
     if task is None and is_target(definition.target):
-        shown = returned_task(
-            definition.target, locate_module(split_target(definition.target)[0], definition.path)
-        )
+        shown = None
+        # A file that is missing or cannot be read is named where its workload is measured.
+        with contextlib.suppress(ConfigError):
+            file = locate_module(split_target(definition.target)[0], definition.path)
+            shown = returned_task(definition.target, file)
         return dataclasses.replace(definition, task=shown or definition.task, task_is_open=True)
     return dataclasses.replace(definition, task=task or definition.task)
 
