@@ -384,7 +384,7 @@ class Session:
         if not self._spec.device_state or not self._deadline.leaves(2 * energy.WINDOW_NS + side.latency_ns()):
             return
         self._enter("energy")
-        with grad_context(self._subject.built.task), side.around():
+        with grad_context(self._subject.built), side.around():
             energy.run_window(
                 side.step,
                 partial(torch.cuda.synchronize, self._device),
