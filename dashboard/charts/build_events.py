@@ -10,6 +10,7 @@ import pandas as pd
 from packaging.version import InvalidVersion, Version
 
 from dashboard.read import shaping
+from db.judge.compare.sides import CODE
 from db.metrics.groups import row_dicts
 
 MOST_EVENTS = 30
@@ -29,13 +30,14 @@ class _Step(NamedTuple):
 
 
 def events(points: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """Where the build changed from one point to the next: `at`, `label`, `detail`, `cause`.
+    """Where the build or one's own code changed from one point to the next: `at`, `label`, `detail`, `cause`.
 
     `points` in the order of `trend_rows.in_order`, `rows` what `trend_rows.frame` draws of them. `cause` is
     `confounded` where several components changed at once that could each be the reason. Of more than
-    `MOST_EVENTS` those from one nightly build to the next of a release are left out, then the oldest.
+    `MOST_EVENTS` those from one commit of one's own to the next, and from one nightly build to the next of a
+    release, are left out, then the oldest.
     """
-    names = [name for name in shaping.BUILD_COMPONENTS if name in points]
+    names = [name for name in (*shaping.BUILD_COMPONENTS, CODE) if name in points]
     first = points.loc[~points.duplicated(["run_id", "build_id"]), ["build_id", "last_started_at", *names]]
     moments = first["last_started_at"].dt.tz_localize(None)
     builds = row_dicts(first.assign(last_started_at=moments))
@@ -43,11 +45,16 @@ def events(points: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     changes = [
         (after["last_started_at"], _step(before, after))
         for before, after in pairwise(builds)
-        if before["build_id"] != after["build_id"] and after["last_started_at"] >= begins
+        if (before["build_id"] != after["build_id"] or _code_changed(before, after))
+        and after["last_started_at"] >= begins
     ]
     if len(changes) > MOST_EVENTS:
         changes = [each for each in changes if not each[1].is_next_nightly][-MOST_EVENTS:]
     return _spaced(pd.DataFrame([(at, *step[:3]) for at, step in changes], columns=_COLUMNS), points)
+
+
+def _code_changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    return any(change.component == CODE for change in shaping.build_changes(before, after))
 
 
 def _step(before: Mapping[str, Any], after: Mapping[str, Any]) -> _Step:
@@ -63,7 +70,11 @@ def _step(before: Mapping[str, Any], after: Mapping[str, Any]) -> _Step:
 
 
 def _is_next_nightly(changes: Sequence[shaping.Change]) -> bool:
-    """Whether torch alone changed, with what it carries, and only by the day on which it was built."""
+    """Whether torch alone changed, with what it carries, and only by the day on which it was built; or one's
+    own code alone.
+    """
+    if [change.component for change in changes] == [CODE]:
+        return True
     torch = next((change for change in changes if change.component == "torch"), None)
     if torch is None or shaping.confounded(changes):
         return False

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from db import units
+from db.judge.compare.sides import CODE
 from db.metrics.groups import row_dicts
 from db.queries.cold_start import PHASES
 from db.records.marks import origin_mark
@@ -180,9 +181,11 @@ def _short(name: str) -> str:
 
 
 def build_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
-    """What differs between two rows with the columns of a build; a column that one lacks is no change."""
+    """What differs between two rows with the columns of a build, and in one's own code; a column that one
+    lacks is no change.
+    """
     changes = []
-    for part in BUILD_COMPONENTS:
+    for part in (*BUILD_COMPONENTS, CODE):
         if part not in before or part not in after:
             continue
         old, new = _words(before[part]), _words(after[part])

@@ -34,7 +34,7 @@ from db import units
 from db.columns import column as columns
 from db.columns.metrics import HISTORY_METRICS, METRICS
 from db.judge.compare.noise_floor import NoiseFloor
-from db.judge.compare.sides import VerdictError
+from db.judge.compare.sides import CODE, VerdictError
 from db.judge.results import Comparison
 from db.metrics.case_modes import with_strategies
 from db.metrics.groups import row_dicts
@@ -93,6 +93,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
                 *_CASE,
                 *ASIDE_COLUMNS,
                 *BUILD_COMPONENTS,
+                CODE,
                 "break_even",
                 "bound",
                 *trend_rows.needed(link.metric),

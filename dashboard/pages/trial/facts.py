@@ -12,6 +12,7 @@ from db.cause.compiler_change import autotuned_texts, generated_text
 from db.cause.numerics import numerics_sentence
 from db.cause.trials import measurements
 from db.metrics.summary import SampleSummary, summarize_samples
+from db.records.identity import code_name
 from db.records.strategies import names_code
 from db.records.trial import (
     CacheCounters,
@@ -203,6 +204,12 @@ def environment_pairs(trial: Trial) -> dict[str, str | None]:
         "Memory": units.size(machine.ram_bytes),
     }
     pairs |= {name.replace("_", " "): getattr(build, name) for name in BUILD_COMPONENTS}
+    if trial.code is not None:
+        pairs |= {
+            "Code": code_name(trial.code.commit, trial.code.dirty, trial.code.source_hash),
+            "Commit": trial.code.commit,
+            "Hash of imported sources": trial.code.source_hash,
+        }
     pairs |= {f"package {name}": version for name, version in sorted(build.packages.items())}
     pairs |= {f"setting {name}": str(value) for name, value in sorted(flat(build.settings).items())}
     pairs |= {
