@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dashboard.read.shaping import flat
 from db import units
 from db.columns.metrics import COUNTED_METRICS, METRICS
 from db.judge.compare.whole import overall_verdict
@@ -133,18 +132,12 @@ def environment_diff(
 ) -> list[dict[str, str]]:
     """One row per part that differs between two builds: `part`, `base`, `head`.
 
-    `changed` names components; packages, settings and the environment among these are set against each other
-    name by name.
+    `changed` names components; packages are set against each other name by name.
     """
     rows = [_part(units.words(name), base.get(name), head.get(name)) for name in changed]
-    for kind in ("packages", "settings"):
-        before, after = (flat(_mapping(side.get(kind))) for side in (base, head))
-        rows += [
-            _part(name, before.get(name), after.get(name))
-            for name in sorted({*before, *after})
-            if before.get(name) != after.get(name)
-        ]
-    return rows
+    before, after = (_mapping(side.get("packages")) for side in (base, head))
+    changed_packages = (name for name in sorted({*before, *after}) if before.get(name) != after.get(name))
+    return rows + [_part(name, before.get(name), after.get(name)) for name in changed_packages]
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -238,6 +238,11 @@ def read_machines(snapshot: Snapshot) -> pd.DataFrame:
 
 
 @cached
+def read_former_builds(snapshot: Snapshot) -> list[tuple[str, str]]:
+    """As `db.queries.facets.former_build_names` returns them."""
+    return facets.former_build_names(opened(snapshot.url))
+
+
 def read_former_names(snapshot: Snapshot) -> list[tuple[str, str]]:
     """As `db.queries.facets.former_machine_names` returns them."""
     return facets.former_machine_names(opened(snapshot.url))

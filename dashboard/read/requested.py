@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dashboard.links.links import PAGES, Link
 from dashboard.links.resolution import settle, the_one
 from dashboard.read.choices import Choices
-from dashboard.read.data import read_builds, read_former_names
+from dashboard.read.data import read_builds, read_former_builds, read_former_names
 from dashboard.read.snapshots import Snapshot
 from db.queries.filters import Filters
+
+_BUILDS = ("build", "base", "head")
 
 
 def resolved_link(link: Link, snapshot: Snapshot, choices: Choices) -> tuple[Link, tuple[str, ...]]:
@@ -26,5 +28,7 @@ def resolved_link(link: Link, snapshot: Snapshot, choices: Choices) -> tuple[Lin
     called = choices.called
     if link.machine and the_one(link.machine, choices.machines, called["machine"]) is None:
         called = {**called, "machine": [*called["machine"], *read_former_names(snapshot)]}
-    likely = dict.fromkeys(("build", "base", "head"), here)
+    if former := read_former_builds(snapshot):
+        called = {key: [*names, *former] if key in _BUILDS else names for key, names in called.items()}
+    likely = dict.fromkeys(_BUILDS, here)
     return settle(link, choices.known, called, likely)

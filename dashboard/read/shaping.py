@@ -48,8 +48,6 @@ _NAMING_ORDER = (
     "compiler",
     "torch_git",
 )
-_WHOSE = ("pytorch", "torch", "torchinductor", "")
-_LONGEST_SETTING = 20
 _WORKLOAD_PARTS = ("batch_size", "dtype", "shape", "task")
 _OF_WORKLOAD = ["workload_id", "workload", "workload_version", *_WORKLOAD_PARTS, "source_kind", "source_name"]
 
@@ -138,7 +136,7 @@ def build_names(builds: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _telling_values(builds: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
-    """Per component that differs among `builds`, and then per setting and package: build id -> its words.
+    """Per component that differs among `builds`, and then per package: build id -> its words.
 
     What a build does not state is left out: the names differ by it all the same.
     """
@@ -147,13 +145,11 @@ def _telling_values(builds: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, s
         if len(set(values.values())) > 1:
             prefix = "" if part == "torch_variant" else f"{units.words(part)} "
             yield {key: f"{prefix}{value}" if value else "" for key, value in values.items()}
-    for part, sign in (("settings", "="), ("packages", " ")):
-        stored = {row["build_id"]: flat(row[part] or {}) for row in builds}
-        for name in sorted({name for mapping in stored.values() for name in mapping}):
-            values = {key: _stated(mapping.get(name)) for key, mapping in stored.items()}
-            if len(set(values.values())) > 1:
-                short = _short(name) if part == "settings" else name
-                yield {key: f"{short}{sign}{value}" if value else "" for key, value in values.items()}
+    stored = {row["build_id"]: row["packages"] or {} for row in builds}
+    for name in sorted({name for mapping in stored.values() for name in mapping}):
+        values = {key: _stated(mapping.get(name)) for key, mapping in stored.items()}
+        if len(set(values.values())) > 1:
+            yield {key: f"{name} {value}" if value else "" for key, value in values.items()}
 
 
 def flat(mapping: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,19 +161,9 @@ def flat(mapping: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _stated(value: object) -> str:
-    """The value of a setting or package, cut short; empty where it is not stated."""
+    """The version of a package, cut short; empty where it is not stated."""
     text = "" if value is None else str(value)
     return text if len(text) <= 24 else f"{text[:23]}…"
-
-
-def _short(name: str) -> str:
-    """Its first words, but for whose it is: PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK is "skip_cudnn"."""
-    first, *others = [word for word in name.lower().split("_") if word not in _WHOSE] or [name]
-    for word in others:
-        if len(first) + 1 + len(word) > _LONGEST_SETTING:
-            break
-        first = f"{first}_{word}"
-    return first
 
 
 def build_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:

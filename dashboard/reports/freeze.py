@@ -239,7 +239,7 @@ def environment(machine: Mapping[str, Any] | None, builds: Mapping[str, Mapping[
         value = (machine or {}).get(part)
         text = units.size(value) if part.endswith("_bytes") else cell(value)
         rows.append((part.replace("_", " "), *([text] * max(1, len(builds)))))
-    names = (*BUILD_COMPONENTS, "packages", "settings")
+    names = (*BUILD_COMPONENTS, "packages")
     rows += [
         (part.replace("_", " "), *(cell(build.get(part)) for build in builds.values())) for part in names
     ]

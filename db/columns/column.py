@@ -25,6 +25,7 @@ class Holder(StrEnum):
     SERIES = "series"
     MACHINE = "machine"
     BUILD = "build"
+    CONDITIONS = "conditions"
     WORKLOAD = "workload"
     STRATEGY = "strategy"
     NONE = "none"

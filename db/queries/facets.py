@@ -19,7 +19,7 @@ from db.records.strategies import sort_key
 from db.records.trial import SourceKind
 from db.records.versions import stack_order
 from db.tables.run_parts import RUN_PART
-from db.tables.trials import BUILD, MACHINE, RUN, SERIES, STRATEGY, TRIAL, WORKLOAD
+from db.tables.trials import BUILD, BUILD_ALIAS, MACHINE, RUN, SERIES, STRATEGY, TRIAL, WORKLOAD
 
 # Which runs and builds were measured here, and which came from other tools.
 
@@ -192,9 +192,18 @@ def former_machine_names(db: Database) -> list[tuple[str, str]]:
 
 
 def build_names(db: Database) -> list[tuple[str, str]]:
-    """The version of torch, alone and behind the word, and the id of every build."""
+    """The version of torch, alone and behind the word, and the id of every build; and what releases that took
+    its settings for a part of it called a build.
+    """
     rows = db.rows(select(BUILD.c.build_id, BUILD.c.torch).order_by(BUILD.c.build_id))
-    return [(text, key) for key, torch in rows for text in (f"torch {torch}", torch)]
+    names = [(text, key) for key, torch in rows for text in (f"torch {torch}", torch)]
+    return names + former_build_names(db)
+
+
+def former_build_names(db: Database) -> list[tuple[str, str]]:
+    """What earlier releases called builds, and what these are called now."""
+    statement = select(BUILD_ALIAS.c.former_id, BUILD_ALIAS.c.build_id).order_by(BUILD_ALIAS.c.former_id)
+    return [(row.former_id, row.build_id) for row in db.rows(statement)]
 
 
 def _of_series(column: Column[Any]) -> ColumnElement[Any]:

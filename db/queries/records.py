@@ -17,7 +17,17 @@ from db.queries.selection import matching, oldest_first, read_records
 from db.records.samples import Blob, decode_samples
 from db.records.trial import SCHEMAS, Build, Machine, Source, Strategy, Trial, Workload
 from db.records.validation import first_problem
-from db.tables.trials import BUILD, MACHINE, SERIES, STRATEGY, TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES, WORKLOAD
+from db.tables.trials import (
+    BUILD,
+    CONDITIONS,
+    MACHINE,
+    SERIES,
+    STRATEGY,
+    TRIAL,
+    TRIAL_DETAIL,
+    TRIAL_SAMPLES,
+    WORKLOAD,
+)
 
 _BATCH = 500
 _DETAIL_COLUMNS = [column for column in TRIAL_DETAIL.c if column.name != "trial_id"]
@@ -30,6 +40,7 @@ TRIAL_COLUMNS = [
         "source_name",
         "series_id",
         "build_id",
+        "conditions_id",
         "machine_name",
         "device_uuid",
         "build_label",
@@ -45,6 +56,7 @@ class StackKey(NamedTuple):
 
     series_id: str
     build_id: str
+    conditions_id: str | None
     machine_name: str
     device_uuid: str | None
     build_label: str | None
@@ -130,6 +142,7 @@ class Stacks:
         self._connection = connection
         self._cases: dict[str, dict[str, Any]] = {}
         self._builds: dict[str, dict[str, Any]] = {}
+        self._settings: dict[str | None, dict[str, Any]] = {None: {}}
         self._known: dict[StackKey, Stack] = {}
 
     def load(self, keys: Iterable[StackKey]) -> None:
@@ -137,13 +150,18 @@ class Stacks:
         new = set(keys) - self._known.keys()
         _load_cases(self._connection, {key.series_id for key in new} - self._cases.keys(), self._cases)
         _load_builds(self._connection, {key.build_id for key in new} - self._builds.keys(), self._builds)
+        if wanted := {key.conditions_id for key in new} - self._settings.keys():
+            statement = select(CONDITIONS).where(CONDITIONS.c.conditions_id.in_(wanted))
+            rows = self._connection.execute(statement)
+            self._settings |= {row.conditions_id: row.settings for row in rows}
 
     def of(self, key: StackKey) -> Stack:
         """What the trials with a loaded key share."""
         stack = self._known.get(key)
         if stack is None:
             case, build = self._cases[key.series_id], self._builds[key.build_id]
-            stack = self._known[key] = _stack(key, case, build)
+            settings = self._settings[key.conditions_id]
+            stack = self._known[key] = _stack(key, case, {**build, "settings": settings})
         return stack
 
 
@@ -220,8 +238,8 @@ def _assemble(row: RowMapping, stack: Stack, samples: dict[str, list[int]]) -> T
 
 
 def recorded_builds(db: Database, build_ids: Collection[str]) -> list[Build]:
-    """The builds with these ids, the one measured last first."""
-    columns = [BUILD.c[name] for name in Build.model_fields]
+    """The builds with these ids, the one measured last first; settings are of single trials."""
+    columns = [BUILD.c[name] for name in Build.model_fields if name in BUILD.c]
     statement = (
         select(*columns)
         .where(BUILD.c.build_id.in_(list(build_ids)))

@@ -79,7 +79,9 @@ def regressions_frame(db: Database, *, revised: bool = False) -> pd.DataFrame:
     """
     with db.read() as connection:
         documents = connection.scalars(
-            select(_DOCUMENT).order_by(REGRESSION.c.recorded_at.desc(), REGRESSION.c.regression_id)
+            select(_DOCUMENT)
+            .where(REGRESSION.c.merged_into.is_(None))
+            .order_by(REGRESSION.c.recorded_at.desc(), REGRESSION.c.regression_id)
         )
         states = _with_states(connection, [*map(_regression, documents)])
     shown = [
@@ -112,20 +114,27 @@ def _cells(state: RegressionState, sentences: Sequence[str]) -> tuple[object, ..
 
 
 def find_regression(connection: Connection, regression_id: str) -> Regression:
-    """The verdict with this id, or the only one whose id starts so. Raises NotFoundError."""
+    """The verdict with this id, or the only one whose id starts so; of one that was merged into another, that
+    one. Raises NotFoundError.
+    """
     column = REGRESSION.c.regression_id
-    documents = connection.scalars(
-        select(_DOCUMENT).where(column.startswith(regression_id, autoescape=True)).order_by(column).limit(2)
+    rows = connection.execute(
+        select(column, REGRESSION.c.merged_into, _DOCUMENT.label("document"))
+        .where(column.startswith(regression_id, autoescape=True))
+        .order_by(column)
+        .limit(2)
     ).all()
-    if not regression_id or not documents:
+    if not regression_id or not rows:
         raise NotFoundError(
             f"There is no regression {regression_id!r}.", "See `compilewatch list regressions`."
         )
-    if len(documents) > 1 and _regression(documents[0]).regression_id != regression_id:
+    if len(rows) > 1 and rows[0].regression_id != regression_id:
         raise NotFoundError(
             f"Several regressions start with {regression_id!r}.", "Give more characters of the id."
         )
-    return _regression(documents[0])
+    if rows[0].merged_into is not None:
+        return find_regression(connection, rows[0].merged_into)
+    return _regression(rows[0].document)
 
 
 def newest_revisions(connection: Connection, condition: ColumnElement[bool]) -> tuple[Regression, ...]:
@@ -133,7 +142,7 @@ def newest_revisions(connection: Connection, condition: ColumnElement[bool]) -> 
     replaced = select(REGRESSION.c.revises).where(REGRESSION.c.revises.is_not(None))
     documents = connection.scalars(
         select(_DOCUMENT)
-        .where(condition, REGRESSION.c.regression_id.not_in(replaced))
+        .where(condition, REGRESSION.c.regression_id.not_in(replaced), REGRESSION.c.merged_into.is_(None))
         .order_by(REGRESSION.c.recorded_at, REGRESSION.c.regression_id)
     )
     return tuple(map(_regression, documents))

@@ -23,7 +23,17 @@ from db.queries.selection import CASES, any_of, dtypes, matching, matching_serie
 from db.records.identity import code_name
 from db.records.trial import TimingMethod
 from db.tables.run_parts import RUN_PART
-from db.tables.trials import BUILD, LATEST, MACHINE, SERIES, STRATEGY, TRIAL, TRIAL_DETAIL, WORKLOAD
+from db.tables.trials import (
+    BUILD,
+    CONDITIONS,
+    LATEST,
+    MACHINE,
+    SERIES,
+    STRATEGY,
+    TRIAL,
+    TRIAL_DETAIL,
+    WORKLOAD,
+)
 
 __all__ = [
     "COLUMNS",
@@ -53,6 +63,7 @@ _SERIES = select(
     *_held(Holder.STRATEGY, STRATEGY),
 ).select_from(CASES)
 _BUILDS = select(*selected(BUILD, "build_id"), *_held(Holder.BUILD, BUILD))
+_CONDITIONS = select(*selected(CONDITIONS, "conditions_id"), *_held(Holder.CONDITIONS, CONDITIONS))
 
 _MOST_NAMED = 500
 
@@ -153,7 +164,8 @@ def _frame(connection: Connection, statement: Select[Any], filters: Filters) -> 
     series_ids, build_ids = ([getattr(row, name) for row in rows] for name in ("series_id", "build_id"))
     series = matched(_series(connection, filters, series_ids), "series_id", series_ids)
     builds = matched(_builds(connection, build_ids), "build_id", build_ids)
-    values = {**trials, **series, **builds, "machine": trials["machine_name"]}
+    conditions = _conditions(connection, [row.conditions_id for row in rows])
+    values = {**trials, **series, **builds, **conditions, "machine": trials["machine_name"]}
     parts = (pd.Series(values[name]) for name in ("until_steady_ns", "calls_until_steady", "latency_ns"))
     values["trial_compile_cost_ns"] = compile_cost_ns(*parts).array
     codes = [code_name(row.code_commit, row.code_dirty, row.code_hash) for row in rows]
@@ -166,6 +178,16 @@ def _series(connection: Connection, filters: Filters, series_ids: Iterable[str])
     wanted = list(dict.fromkeys(series_ids))
     these = [SERIES.c.series_id.in_(wanted)] if len(wanted) <= _MOST_NAMED else matching_series(filters)
     return arrays_of(connection.execute(_SERIES.where(*these)).all(), dtypes(_SERIES))
+
+
+def _conditions(connection: Connection, conditions_ids: Sequence[str | None]) -> dict[str, Any]:
+    """The settings of each trial, one object for all that share them."""
+    wanted = list(dict.fromkeys(each for each in conditions_ids if each is not None))
+    these = [CONDITIONS.c.conditions_id.in_(wanted)] if len(wanted) <= _MOST_NAMED else []
+    settings: dict[str | None, dict[str, Any]] = dict(connection.execute(_CONDITIONS.where(*these)).all())
+    nothing: dict[str, Any] = {}
+    of_trials = [settings.get(each, nothing) for each in conditions_ids]
+    return {"settings": pd.Series(of_trials, dtype="object").array}
 
 
 def _builds(connection: Connection, build_ids: Iterable[str]) -> dict[str, Any]:

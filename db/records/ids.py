@@ -22,8 +22,20 @@ def machine_identity(machine: Machine) -> str:
 
 
 def build_identity(build: Build) -> str:
-    """All fields but the label that people gave it."""
+    """The software stack: all fields but the label that people gave it, and the settings, which a suite or a
+    strategy chose.
+    """
+    return _part_identity(build, without={"label", "settings"})
+
+
+def recorded_build_identity(build: Build) -> str:
+    """With the settings, as releases before 2 named builds: what they stored and imported is known by it."""
     return _part_identity(build, without={"label"})
+
+
+def conditions_identity(build: Build) -> str:
+    """The settings that a trial was measured under."""
+    return _part_identity(build, without=set(Build.model_fields) - {"settings"})
 
 
 def workload_identity(workload: Workload) -> str:

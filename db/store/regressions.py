@@ -11,16 +11,19 @@ from sqlalchemy import Connection, func, insert, select
 from db.engine.session import Database
 from db.errors import ConflictError, NotFoundError
 from db.judge.compare.regressions import (
+    EventSubject,
     FollowUp,
     Regression,
     TriageEvent,
     confirmation_of,
+    events_of_rows,
     follow_up,
     freeze,
+    is_same_step,
     needs_no_confirmation,
-    row_subject,
     side_keys,
 )
+from db.judge.compare.whole import counts_as_regression
 from db.judge.results import Comparison, Row
 from db.queries.regressions import find_regression, newest_revisions, states_of
 from db.records.triage import BY_THE_JUDGE, NotificationState, TriageState
@@ -65,13 +68,33 @@ def record_comparison(
         )
         standing = {each.subject: each for each in newest if each.machine_id == comparison.machine_id}
         writer = _Writer(connection, comparison, at, channels, fresh=fresh)
-        for row in comparison.rows:
-            known = standing.get(row_subject(row))
-            writer.apply(follow_up(row, comparison, known), row, known)
+        elsewhere = _of_other_bases(connection, comparison, (base_key, head_key))
+        for subject, rows in events_of_rows(comparison.rows).items():
+            known = standing.get(subject)
+            if known is None and any(is_same_step(rows[0], each.row) for each in elsewhere.get(subject, ())):
+                continue
+            row = rows[0]
+            if known is not None and not counts_as_regression(row):
+                row = next((each for each in rows if each.metric is known.row.metric), row)
+            also = tuple(each for each in rows if each is not row and counts_as_regression(each))
+            writer.apply(follow_up(row, comparison, known), row, known, also)
         recorded = writer.recorded
         if recorded:
             bump_data_version(connection)
     return recorded
+
+
+def _of_other_bases(
+    connection: Connection, comparison: Comparison, keys: tuple[str, str]
+) -> dict[EventSubject, list[Regression]]:
+    """What is recorded of the same head against another base: perhaps the same step, seen from further
+    away."""
+    found: dict[EventSubject, list[Regression]] = {}
+    condition = (REGRESSION.c.head_key == keys[1]) & (REGRESSION.c.base_key != keys[0])
+    for each in newest_revisions(connection, condition & (REGRESSION.c.verdict == Verdict.REGRESSED)):
+        if each.machine_id == comparison.machine_id:
+            found.setdefault(each.subject, []).append(each)
+    return found
 
 
 def record_confirmation(
@@ -87,13 +110,15 @@ def record_confirmation(
     Regressions that were revised in the meantime are passed over.
     """
     ids = {each.regression_id for each in regressions}
-    rows = {row_subject(row): row for row in comparison.rows}
+    events = events_of_rows(comparison.rows)
     with db.write() as connection:
         lock_data_version(connection)
         newest = newest_revisions(connection, REGRESSION.c.regression_id.in_(ids)) if ids else ()
         writer = _Writer(connection, comparison, at, channels, fresh=False)
         for known in newest:
-            row = rows.get(known.subject)
+            rows = events.get(known.subject, [])
+            same = (row for row in rows if row.metric is known.row.metric or counts_as_regression(row))
+            row = next(same, None)
             outcome = None if row is None else confirmation_of(row, comparison.policy)
             if outcome is not None:
                 writer.apply(*outcome, known)
@@ -111,13 +136,13 @@ def triage(db: Database, regression_id: str, event: TriageEvent) -> bool:
     with db.write() as connection:
         lock_data_version(connection)
         regression = find_regression(connection, regression_id)
-        newest = newest_revisions(
+        standing = newest_revisions(
             connection,
             (REGRESSION.c.series_id == regression.series_id)
             & (REGRESSION.c.base_key == regression.base_key)
-            & (REGRESSION.c.head_key == regression.head_key)
-            & (REGRESSION.c.metric == regression.row.metric),
-        )[0]
+            & (REGRESSION.c.head_key == regression.head_key),
+        )
+        newest = next(each for each in standing if each.subject == regression.subject)
         if newest.regression_id != regression.regression_id:
             raise ConflictError(
                 f"The verdict {regression.regression_id} was revised.",
@@ -159,7 +184,9 @@ class _Writer:
     def recorded(self) -> Recorded:
         return Recorded(tuple(self.new), tuple(self.revised), tuple(self.confirmed))
 
-    def apply(self, what: FollowUp | None, row: Row, known: Regression | None) -> None:
+    def apply(
+        self, what: FollowUp | None, row: Row, known: Regression | None, also: tuple[Row, ...] = ()
+    ) -> None:
         """Write what the verdict `row` means for what is `known` about its case."""
         if what is FollowUp.CONFIRM and known is not None:
             if not states_of(self.connection, [known.regression_id]):
@@ -167,7 +194,7 @@ class _Writer:
                 self._confirm(known, f"Found again on fresh trials of {runs}.")
         elif what in (FollowUp.RECORD, FollowUp.REVISE):
             series = known.series_id if known else self._series_id(row)
-            fresh = freeze(self.comparison, row, series, self.at, revised=known)
+            fresh = freeze(self.comparison, row, series, self.at, revised=known, also=also)
             self._insert(fresh)
             (self.revised if known else self.new).append(fresh)
             if row.verdict is Verdict.REGRESSED and needs_no_confirmation(row):

@@ -17,7 +17,9 @@ from db.columns.trial import STORED
 from db.records.fields import INT64_MAX, Record
 from db.records.ids import (
     build_identity,
+    conditions_identity,
     machine_identity,
+    recorded_build_identity,
     series_identity,
     strategy_identity,
     workload_identity,
@@ -35,6 +37,7 @@ from db.records.trial import (
 )
 from db.tables.trials import (
     BUILD,
+    CONDITIONS,
     DETAIL_PARTS,
     MACHINE,
     RUN,
@@ -65,6 +68,8 @@ class CaseIds(NamedTuple):
     workload: str
     strategy: str
     series: str
+    conditions: str
+    recorded_build: str
 
 
 @dataclass
@@ -87,7 +92,9 @@ class Identifier:
         if ids is None:
             machine, workload = machine_identity(trial.machine), workload_identity(trial.workload)
             strategy, series = strategy_identity(trial.strategy), series_identity(trial)
-            ids = CaseIds(machine, build_identity(trial.build), workload, strategy, series)
+            build, recorded = build_identity(trial.build), recorded_build_identity(trial.build)
+            conditions = conditions_identity(trial.build)
+            ids = CaseIds(machine, build, workload, strategy, series, conditions, recorded)
             self._known[key] = ids
         if len(self._recent) >= _RECENT:
             self._recent.clear()
@@ -146,6 +153,7 @@ _hashed_facts_of = attrgetter(
     *("schema_", "trial_id", "run_id", "started_at", "ended_at", "suite", "label"),
     *("source.kind", "source.name", "status"),
 )
+_hashed_ids_of = attrgetter("machine", "recorded_build", "workload", "strategy")
 _named_of = attrgetter("machine.name", "machine.device_uuid", "build.label")
 
 
@@ -161,7 +169,7 @@ def _content_hash(
     What has its default is left out, so that a later release with more optional fields still recognises what
     this one stored.
     """
-    content = (*_hashed_facts_of(trial), *ids[:4], *_named_of(trial), sizes_bytes)
+    content = (*_hashed_facts_of(trial), *_hashed_ids_of(ids), *_named_of(trial), sizes_bytes)
     # JSON holds no line break, so that lines cannot be mistaken for others.
     lines: list[str] = []
     for name, part in zip(DETAIL_PARTS, details, strict=True):
@@ -194,6 +202,7 @@ def trial_columns(new: Sequence[TrialRows]) -> dict[str, Sequence[Any]]:
     columns["content_hash"] = [entry.content for entry in new]
     columns["series_id"] = [entry.ids.series for entry in new]
     columns["build_id"] = [entry.ids.build for entry in new]
+    columns["conditions_id"] = [entry.ids.conditions for entry in new]
     facts = [trial.compiler for trial in trials]
     columns["graph_breaks"] = [None if each is None else _total(each.graph_breaks) for each in facts]
     columns["recompiles"] = [None if each is None else _total(each.recompiles) for each in facts]
@@ -270,6 +279,11 @@ def dimension_row(name: str, trial: Trial, ids: CaseIds) -> dict[str, Any]:
                 f"{part}_id": getattr(ids, part) for part in ("series", "machine", "workload", "strategy")
             }
             return known | tallies
+        case "conditions":
+            return {"conditions_id": ids.conditions, "settings": trial.build.settings}
+        case "build":
+            own = trial.build.model_dump(exclude={"settings"})
+            return {"build_id": ids.build, **own, **tallies}
     part: Record = getattr(trial, name)
     return {f"{name}_id": getattr(ids, name), **part.model_dump(exclude={"device_uuid"}), **tallies}
 
@@ -388,7 +402,8 @@ class BatchMaker:
     def _add_dimensions(
         self, case: Case, entry: TrialRows, dimensions: dict[str, list[dict[str, Any]]]
     ) -> None:
-        for name, key in zip(DIMENSIONS, case.keys, strict=True):
+        keys = {**dict(zip(DIMENSIONS, case.keys, strict=True)), CONDITIONS.name: case.ids.conditions}
+        for name, key in keys.items():
             if (name, key) not in self._written:
                 self._written.add((name, key))
                 dimensions[name].append(dimension_row(name, entry.trial, entry.ids))

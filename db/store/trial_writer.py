@@ -29,7 +29,15 @@ from db.records.trial import FailureKind, SourceKind, Status, Trial
 from db.store.insert import insert_columns
 from db.store.trial_rows import DIMENSIONS, Batch
 from db.tables.run_parts import RUN_PART
-from db.tables.trials import DATA_VERSION, DETAIL_PARTS, LATEST, TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
+from db.tables.trials import (
+    CONDITIONS,
+    DATA_VERSION,
+    DETAIL_PARTS,
+    LATEST,
+    TRIAL,
+    TRIAL_DETAIL,
+    TRIAL_SAMPLES,
+)
 
 # What to say of a trial whose id is stored with other content.
 
@@ -216,7 +224,7 @@ class TrialWriter:
 
     def _insert(self, batch: Batch) -> None:
         # Rows of dimensions that a known trial told are stored since it is.
-        for name, table in DIMENSIONS.items():
+        for name, table in {**DIMENSIONS, CONDITIONS.name: CONDITIONS}.items():
             if rows := batch.dimensions.get(name):
                 statement = upsert(self._connection, table).on_conflict_do_nothing(
                     index_elements=[f"{name}_id"]

@@ -83,7 +83,20 @@ class BuildRow(Row, Tallied, table=True):
     os: str | None
     compiler: str | None
     packages: dict[str, str] = Field(sa_type=JSON)
+
+
+class ConditionsRow(Row, table=True):
+    """The settings that trials were measured under, by identity: no part of the build."""
+
+    conditions_id: str = Field(primary_key=True)
     settings: dict[str, Any] = Field(sa_type=JSON)
+
+
+class BuildAliasRow(Row, table=True):
+    """What a build was called by releases that took its settings for a part of it: links lead on by it."""
+
+    former_id: str = Field(primary_key=True)
+    build_id: str = Field(foreign_key="build.build_id")
 
 
 class WorkloadRow(Row, Tallied, table=True):
@@ -251,6 +264,8 @@ DETAIL_PARTS = (
 
 MACHINE: Table = METADATA.tables["machine"]
 BUILD: Table = METADATA.tables["build"]
+BUILD_ALIAS: Table = METADATA.tables["build_alias"]
+CONDITIONS: Table = METADATA.tables["conditions"]
 WORKLOAD: Table = METADATA.tables["workload"]
 STRATEGY: Table = METADATA.tables["strategy"]
 SERIES: Table = METADATA.tables["series"]

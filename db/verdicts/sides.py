@@ -36,8 +36,9 @@ def resolve_side(name: str, database: Database) -> Selection:
     component, equals, version = name.partition("=")
     if equals:
         return _by_component(name, component, version, builds, database)
-    if name in set(builds["build_id"]):
-        return Selection(name=name, build_ids=(name,))
+    build = dict(facets.former_build_names(database)).get(name, name)
+    if build in set(builds["build_id"]):
+        return Selection(name=name, build_ids=(build,))
     runs = facets.runs(database)
     if name in set(runs["run_id"]):
         return Selection(name=name, run_ids=(name,))

@@ -34,6 +34,7 @@ from runner.cli.judging import (
     print_logged,
     print_undecided,
     recorded_states,
+    state_of,
 )
 from runner.cli.options import (
     ConfigOption,
@@ -187,7 +188,7 @@ def _record(database: Database, report: ComparisonReport, settings: Settings) ->
 
 
 def _is_accepted(row: Row, states: States) -> bool:
-    recorded = states.get(row_subject(row))
+    recorded = state_of(row, states)
     return recorded is not None and recorded.state in ACCEPTED
 
 
@@ -197,7 +198,7 @@ def _counted(report: ComparisonReport) -> list[Row]:
 
 def _print(report: ComparisonReport) -> None:
     for row in worst_first(_counted(report)):
-        known = report.states.get(row_subject(row))
+        known = state_of(row, report.states)
         recorded = f" [{known.regression.regression_id}, {known.state.value}]" if known else ""
         accepted = _is_accepted(row, report.states)
         prefix = "Accepted: " if accepted else ""
@@ -212,7 +213,8 @@ def _print(report: ComparisonReport) -> None:
 
 def _more(report: ComparisonReport, decided: Decided) -> dict[str, object]:
     """What the document has beside the comparison: recorded regressions, and what a second look found."""
-    known = [report.states[row_subject(row)] for row in _counted(report) if row_subject(row) in report.states]
+    shown = (state_of(row, report.states) for row in _counted(report))
+    known = {each.regression.regression_id: each for each in shown if each is not None}.values()
     regressions = [
         {
             "regression_id": each.regression.regression_id,

@@ -13,7 +13,14 @@ import typer
 from db.engine.session import Database
 from db.errors import NotFoundError, printable
 from db.judge.compare.confirmation import Confirmation
-from db.judge.compare.regressions import side_keys
+from db.judge.compare.regressions import (
+    EventSubject,
+    Moved,
+    event_subject,
+    events_of_rows,
+    is_same_step,
+    side_keys,
+)
 from db.judge.compare.sides import Selection
 from db.judge.compare.whole import TIMED
 from db.judge.policy import Policy
@@ -26,7 +33,7 @@ from db.queries.run_parts import newest_run, newest_two
 from db.queries.trials import count_trials, trials_frame
 from db.records.strategies import names_code
 from db.records.trial import SourceKind
-from db.records.vocabulary import CauseClass, Verdict
+from db.records.vocabulary import CauseClass, Metric, Verdict
 from db.units import count, plural
 from db.verdicts import gateway
 from runner.cli.front import EXIT_CANNOT
@@ -49,7 +56,7 @@ if TYPE_CHECKING:
 SCHEMA = "compilewatch.compare/1"
 
 
-States = dict[tuple[str, str, str], RegressionState]
+States = dict[EventSubject, RegressionState]
 _EXPLAINED_CASES = 5
 IMPORT_AGAIN = "Import another result of the same build, then run the gate again."
 
@@ -64,7 +71,7 @@ class NewestRuns(NamedTuple):
 
 @dataclass(frozen=True)
 class ComparisonReport:
-    """A comparison, the head's targets, what is recorded about the comparison's cases, by case and metric,
+    """A comparison, the head's targets, what is recorded about the comparison's cases, by event,
     whether both sides are imported, which nothing here can measure again, why cases changed, what a
     confirmation `decided`, and what is `said` of the choice of the sides.
     """
@@ -137,13 +144,31 @@ def _filters_of(side: Selection, filters: Filters, machine_id: str | None) -> Fi
 
 
 def recorded_states(database: Database, comparison: Comparison) -> States:
-    """The regressions that are recorded between the sides of this comparison, by case and metric."""
-    keys = side_keys(comparison)
-    return {
-        state.regression.subject: state
+    """The regressions that are recorded of what this comparison shows, by event: of these sides, and else of
+    the same step seen from another base.
+    """
+    base, head = side_keys(comparison)
+    standing = [
+        state
         for state in standing_regressions(database, machine_id=comparison.machine_id)
-        if (state.regression.base_key, state.regression.head_key) == keys
-    }
+        if state.regression.head_key == head
+    ]
+    events = events_of_rows(comparison.rows)
+    states: States = {}
+    for state in sorted(standing, key=lambda each: each.regression.base_key == base):
+        known = state.regression
+        rows = events.get(known.subject)
+        if known.base_key == base or (rows and is_same_step(rows[0], known.row)):
+            states[known.subject] = state
+    return states
+
+
+def state_of(row: Row, states: States) -> RegressionState | None:
+    """What is recorded of the event that `row` shows."""
+    state = states.get(event_subject(row))
+    if state is None and row.metric is Metric.BREAK_EVEN:
+        state = states.get((*row.case.ids, Moved.COMPILE))
+    return state
 
 
 def newest_runs(database: Database, *, only_newest: bool = False) -> NewestRuns:

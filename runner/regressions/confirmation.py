@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from db.engine.session import Database
 from db.judge.compare.confirmation import ConfirmationPlan, plan_confirmation
-from db.judge.compare.regressions import Regression, row_subject, side_keys
+from db.judge.compare.regressions import Regression, events_of_rows, side_keys
 from db.judge.compare.sides import CODE, SEVERAL, Selection, VerdictError
 from db.judge.policy import Policy
 from db.judge.results import BuildSide, Comparison, Row
@@ -153,13 +153,14 @@ def fresh_comparisons(
 def _undecided(database: Database, comparison: Comparison) -> tuple[Row, ...]:
     """The rows about which neither a second look nor a person has said anything yet."""
     keys = side_keys(comparison)
+    events = {id(row): subject for subject, rows in events_of_rows(comparison.rows).items() for row in rows}
     decided = {
         state.regression.subject
         for state in standing_regressions(database, machine_id=comparison.machine_id)
         if (state.regression.base_key, state.regression.head_key) == keys
         and state.state is not TriageState.NEW
     }
-    return tuple(row for row in comparison.rows if row_subject(row) not in decided)
+    return tuple(row for row in comparison.rows if events[id(row)] not in decided)
 
 
 def _confirmation_of(regression: Regression, builds: Mapping[str, _Measured]) -> _Confirmation | None:

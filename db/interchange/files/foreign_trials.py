@@ -12,7 +12,13 @@ from pydantic import ValidationError
 from db.errors import RecordError, one_line
 from db.interchange.files.fields import Place
 from db.interchange.files.options import ImportOptions
-from db.records.ids import build_identity, identity, machine_identity, strategy_identity, workload_identity
+from db.records.ids import (
+    identity,
+    machine_identity,
+    recorded_build_identity,
+    strategy_identity,
+    workload_identity,
+)
 from db.records.strategies import EAGER
 from db.records.trial import (
     Build,
@@ -201,7 +207,7 @@ def to_trial(result: Result, source: str, options: ImportOptions) -> Trial:
             {
                 "source": source,
                 "machine": machine_identity(machine),
-                "build": build_identity(build),
+                "build": recorded_build_identity(build),
                 "measured_at": facts["measured_at"].isoformat(),
                 "suite": facts.get("suite"),
             }

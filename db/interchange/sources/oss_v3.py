@@ -23,7 +23,7 @@ from db.interchange.files.options import ImportOptions
 from db.interchange.sources import dynamo_csv, dynamo_metrics, vllm_bench
 from db.interchange.sources.own_oss_v3 import is_own, read_trial
 from db.records.fields import INT64_MAX
-from db.records.ids import build_identity, machine_identity, strategy_identity, workload_identity
+from db.records.ids import machine_identity, recorded_build_identity, strategy_identity, workload_identity
 from db.records.strategies import EAGER
 from db.records.trial import Strategy, Summary, Task, Trial
 
@@ -202,7 +202,7 @@ def _case(trial: Trial) -> tuple[str, ...]:
         workload_identity(trial.workload),
         strategy_identity(trial.strategy),
         machine_identity(trial.machine),
-        build_identity(trial.build),
+        recorded_build_identity(trial.build),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -17,7 +19,7 @@ from db.judge.words.sentences import not_reproduced
 from db.records.fields import Name, Text, UtcDatetime
 from db.records.ids import identity
 from db.records.triage import TriageState
-from db.records.vocabulary import CauseClass, Verdict
+from db.records.vocabulary import CauseClass, Metric, Verdict
 from db.units import plural, words
 
 
@@ -31,8 +33,37 @@ class TriageEvent(Result):
     url: Annotated[str, Field(max_length=2000, pattern=r"^https?://[^\s\x00-\x1f]+$")] | None = None
 
 
+class Moved(StrEnum):
+    """What an event is about: metrics that move together show one event, not several."""
+
+    TIME = "time"
+    COMPILE = "compile"
+    MEMORY = "memory"
+    GRAPHS = "graphs"
+    NUMERICS = "numerics"
+
+
+_MOVED = {
+    **dict.fromkeys((Metric.COMPILE_COST, Metric.TIME_TO_FIRST_RESULT, Metric.COLD_START_CPU), Moved.COMPILE),
+    **dict.fromkeys((Metric.COMPILE_CPU, Metric.COMPILE_INSTRUCTIONS), Moved.COMPILE),
+    Metric.PEAK_MEMORY: Moved.MEMORY,
+    Metric.GRAPH_BREAKS: Moved.GRAPHS,
+    Metric.RECOMPILES: Moved.GRAPHS,
+    Metric.NUMERICS: Moved.NUMERICS,
+}
+# Which of an event's metrics speaks for it: what people pay first.
+_SPEAKS = (
+    *(Metric.LATENCY, Metric.DEVICE_TIME, Metric.SPEEDUP, Metric.COMPILE_COST, Metric.NUMERICS),
+    Metric.GRAPH_BREAKS,
+)
+
+EventSubject = tuple[str, str, Moved]
+"""Workload id, strategy id and what moved."""
+
+
 class Regression(Result):
-    """One recorded verdict on one metric of one series, as it was then.
+    """One recorded event of one series, as it was then: `row` speaks for it, `also` are other metrics that
+    showed it.
 
     `base_key` and `head_key` come from `side_keys`. A verdict that replaces another counts up `revision` and
     names the old one in `revises`; its verdict may be that nothing changed.
@@ -48,14 +79,15 @@ class Regression(Result):
     head: BuildSide
     changed_components: tuple[str, ...]
     row: Row
+    also: tuple[Row, ...] = ()
     revision: int
     revises: str | None
     recorded_at: UtcDatetime
 
     @property
-    def subject(self) -> tuple[str, str, str]:
-        """The case and metric it speaks of."""
-        return row_subject(self.row)
+    def subject(self) -> EventSubject:
+        """The case and what moved."""
+        return event_subject(self.row)
 
 
 class FollowUp(StrEnum):
@@ -69,6 +101,37 @@ class FollowUp(StrEnum):
 def row_subject(row: Row) -> tuple[str, str, str]:
     """Which case and metric a row is about: workload id, strategy id, metric."""
     return *row.case.ids, row.metric.value
+
+
+def moved(metric: Metric) -> Moved:
+    """What a change of this metric is about; a break-even follows from the time of a step first."""
+    return _MOVED.get(metric, Moved.TIME)
+
+
+def event_subject(row: Row) -> EventSubject:
+    """Which case and event a row is about."""
+    return *row.case.ids, moved(row.metric)
+
+
+def events_of_rows(rows: Iterable[Row]) -> dict[EventSubject, list[Row]]:
+    """`rows` by event, in each the row first that speaks for it: a regression before what is none, then by
+    what people pay. A break-even that fell with the cost of compiling alone is of that event.
+    """
+    found: dict[EventSubject, list[Row]] = {}
+    for row in rows:
+        found.setdefault(event_subject(row), []).append(row)
+    for subject in [each for each in found if each[2] is Moved.TIME]:
+        compiling = found.get((*subject[:2], Moved.COMPILE))
+        regressed = [row.metric for row in found[subject] if counts_as_regression(row)]
+        if regressed == [Metric.BREAK_EVEN] and compiling and any(map(counts_as_regression, compiling)):
+            compiling += [row for row in found[subject] if row.metric is Metric.BREAK_EVEN]
+            found[subject] = [row for row in found[subject] if row.metric is not Metric.BREAK_EVEN]
+    return {subject: sorted(each, key=_speaks) for subject, each in found.items() if each}
+
+
+def _speaks(row: Row) -> tuple[bool, int]:
+    place = _SPEAKS.index(row.metric) if row.metric in _SPEAKS else len(_SPEAKS)
+    return not counts_as_regression(row), place
 
 
 def side_keys(comparison: Comparison) -> tuple[str, str]:
@@ -94,6 +157,7 @@ def freeze(
     recorded_at: datetime,
     *,
     revised: Regression | None = None,
+    also: tuple[Row, ...] = (),
 ) -> Regression:
     """The verdict of `row` as it is recorded, as the successor of `revised` where one is given."""
     base_key, head_key = (revised.base_key, revised.head_key) if revised else side_keys(comparison)
@@ -116,6 +180,7 @@ def freeze(
         head=comparison.head,
         changed_components=comparison.changed_components,
         row=row,
+        also=also,
         revision=revision,
         revises=revised.regression_id if revised else None,
         recorded_at=recorded_at,
@@ -141,6 +206,23 @@ def follow_up(row: Row, comparison: Comparison, standing: Regression | None) -> 
     decided = row.verdict in (Verdict.UNCHANGED, Verdict.IMPROVED)
     open_again = row.verdict is Verdict.INCONCLUSIVE and _rests_on_more(row, standing.row)
     return FollowUp.REVISE if decided or open_again else None
+
+
+_SAME_STEP_WITHIN = 0.5
+"""Of the log change: a step seen from another base may differ by so much and be the same one."""
+
+
+def is_same_step(row: Row, known: Row) -> bool:
+    """Whether `row`, against another base, shows no more than what is recorded of the same head as `known`.
+
+    What is half as large again is another step besides.
+    """
+    if not counts_as_regression(row):
+        return False
+    if row.change is None or known.change is None or row.metric is not known.metric:
+        return True
+    new, old = (abs(math.log1p(max(each, -0.999))) for each in (row.change, known.change))
+    return new <= old * (1.0 + _SAME_STEP_WITHIN)
 
 
 def confirmation_of(row: Row, policy: Policy) -> tuple[FollowUp, Row] | None:

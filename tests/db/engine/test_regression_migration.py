@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, create_engine, insert, inspect, make_url, select
+from sqlalchemy import Connection, MetaData, Table, create_engine, insert, inspect, make_url, select
 
 from db.engine.migrations import HEAD, VERSION_TABLE
 from db.engine.session import Database, open_database
@@ -44,6 +44,9 @@ TRIALS = [
     make_trial(failure="out_of_memory"),
     make_imported(),
 ]
+
+
+_SETTINGS = {build_identity(trial.build): {"settings": trial.build.settings} for trial in TRIALS}
 
 
 def _rows(connection: Connection) -> dict[str, list[dict[str, Any]]]:
@@ -83,9 +86,11 @@ def old_database(empty_database_url: str, sqlite_database: Database) -> dict[str
         assert set(inspect(connection).get_table_names()) == OLD_NAMES | {VERSION_TABLE}
         for table in OLD_TABLES:
             connection.execute(table.delete())
-            had = {column["name"] for column in inspect(connection).get_columns(table.name)}
+            old = Table(table.name, MetaData(), autoload_with=connection)
+            # What later releases keep elsewhere.
+            stored = [{**row, **_SETTINGS.get(row.get("build_id"), {})} for row in rows[table.name]]
             connection.execute(
-                insert(table), [{name: row[name] for name in row if name in had} for row in rows[table.name]]
+                insert(old), [{name: row[name] for name in row if name in old.c} for row in stored]
             )
     engine.dispose()
     return rows

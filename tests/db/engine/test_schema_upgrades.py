@@ -56,8 +56,16 @@ def test_an_upgrade_changes_no_row_and_no_number(old: Path, tmp_path: Path) -> N
     before = rows_of(file)
     with open_database(f"sqlite:///{file}", migrate=True) as database:
         expect_as_it_was(database, old)
-    after = rows_of(file, {table: columns for table, (columns, _) in before.items()})
-    assert after == before
+    columns = {
+        table: [name for name in names if name not in OF_BUILDS] for table, (names, _) in before.items()
+    }
+    kept = {table: names for table, names in columns.items() if table not in REWRITTEN}
+    assert rows_of(file, kept) == rows_of(old, kept)
+
+
+# A build is the software stack since 0017: what names one is rewritten there, which has tests of its own.
+OF_BUILDS = {"build_id", "base_build_id", "head_build_id", "settings"}
+REWRITTEN = {"build", "conditions", "build_alias", "regression", "triage_event", "notification", "run_part"}
 
 
 def test_an_old_file_goes_over_to_postgresql(old: Path, empty_postgres_url: str) -> None:

@@ -13,9 +13,9 @@ from pandas import DataFrame
 START = datetime(2026, 11, 20, 18, 0, tzinfo=UTC)
 
 _TEXT = """trial_id run_id suite label source_kind source_name machine_id machine device device_name build_id
-build_label torch torch_variant cuda driver triton cudnn python os workload_id workload workload_version
-task dtype item strategy_id strategy strategy_kind cache scope series_id status failure_kind failure_message
-numerics_status timing_method control_timing_method code code_commit code_hash"""
+conditions_id build_label torch torch_variant cuda driver triton cudnn python os workload_id workload
+workload_version task dtype item strategy_id strategy strategy_kind cache scope series_id status failure_kind
+failure_message numerics_status timing_method control_timing_method code code_commit code_hash"""
 _WHOLE = """threads batch_size samples control_samples calls_until_steady peak_bytes peak_reserved_bytes
 peak_with_compile_bytes peak_rss_bytes control_peak_bytes graphs graph_breaks recompiles
 time_to_first_result_ns first_call_ns until_steady_ns process_tree_cpu_ns first_call_cpu_ns

@@ -10,6 +10,7 @@ from sqlalchemy import insert, select
 from sqlalchemy.exc import IntegrityError
 
 from db.engine.session import Database
+from db.records.ids import recorded_build_identity
 from db.records.trial import Trial
 from db.store.insert import insert_columns, insert_rows
 from db.store.trial_rows import Identifier, detail_columns, sample_columns, trial_columns, trial_rows
@@ -166,7 +167,8 @@ def content_of(trial: Trial) -> str:
     began, ended = (at and at.isoformat().replace("+00:00", "Z") for at in (trial.started_at, trial.ended_at))
     told = [
         *(trial.schema_, trial.trial_id, trial.run_id, began, ended, trial.suite, trial.label),
-        *(trial.source.kind, trial.source.name, trial.status, *ids[:4]),
+        *(trial.source.kind, trial.source.name, trial.status),
+        *(ids.machine, recorded_build_identity(trial.build), ids.workload, ids.strategy),
         *(trial.machine.name, trial.machine.device_uuid, trial.build.label),
         [(kind, 8 * len(values)) for kind, values in arrays],
     ]
