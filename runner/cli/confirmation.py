@@ -5,10 +5,12 @@ Apart from the gate, which imports it only when it is asked for: measuring takes
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 
 from db.columns.metrics import METRICS
 from db.engine.session import Database
@@ -29,9 +31,10 @@ from runner.plan.durations import Durations
 from runner.plan.host_stacks import HostStacks, MissingBuildError
 from runner.plan.plan import Plan
 from runner.plan.requests import plan_request
-from runner.plan.work_tree import WorkTree, with_code_of
+from runner.plan.trial_spec import TrialSpec
 from runner.regressions.confirmation import PlannedConfirmation, confirmation_plan, request_confirmation
 from runner.regressions.log import log_builds
+from runner.workloads.catalog.work_tree import WorkTree
 
 
 def queue(database: Database, comparison: Comparison, settings: Settings, budget: int | None) -> Decided:
@@ -118,7 +121,23 @@ def _base_code(database: Database, first: Comparison, settings: Settings) -> Ite
             raise ConfigError(
                 f"Git cannot check out {base[0][0]}.", "Fetch the whole history (fetch-depth: 0)."
             )
-        yield lambda plan: with_code_of(plan, plan.runs[0].run_id, tree, other)
+        yield lambda plan: _with_code_of(plan, plan.runs[0].run_id, tree, other)
+
+
+def _with_code_of(plan: Plan, run_id: str, tree: WorkTree, other: WorkTree) -> Plan:
+    """`plan` with the code of the work tree `other` in the place of `tree` in all trials of one run."""
+
+    def moved(entry: str) -> str:
+        path = Path(os.path.realpath(entry))
+        inside = path.is_relative_to(tree.root)
+        return str(other.root / path.relative_to(tree.root)) if inside else entry
+
+    def changed(spec: TrialSpec) -> TrialSpec:
+        path = tuple(map(moved, spec.workload.path))
+        return spec.model_copy(update={"workload": spec.workload.model_copy(update={"path": path})})
+
+    trials = tuple(changed(spec) if spec.run_id == run_id else spec for spec in plan.trials)
+    return plan.model_copy(update={"trials": trials})
 
 
 def _standing(decided: Sequence[Confirmation], fresh: Comparison | None) -> tuple[Row, ...]:

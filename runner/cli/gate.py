@@ -11,7 +11,7 @@ import typer
 
 from db.engine.session import Database
 from db.errors import ConfigError, DatabaseError, NotFoundError, printable
-from db.judge.compare.regressions import row_subject
+from db.judge.compare.regressions import events_of_rows, row_subject
 from db.judge.compare.whole import counts_as_regression, overall_verdict, sentences
 from db.judge.results import Row
 from db.judge.words.verdicts import worst_first
@@ -48,9 +48,9 @@ from runner.cli.options import (
 )
 from runner.cli.output.comparison_text import code_line, regression_line, target_lines
 from runner.config.settings import Settings
-from runner.plan.work_tree import WorkTree
 from runner.regressions.base_commit import NO_CODE, base_run
 from runner.regressions.log import log_run
+from runner.workloads.catalog.work_tree import WorkTree
 
 
 class Confirm(StrEnum):
@@ -197,12 +197,15 @@ def _counted(report: ComparisonReport) -> list[Row]:
 
 
 def _print(report: ComparisonReport) -> None:
-    for row in worst_first(_counted(report)):
+    events = events_of_rows(_counted(report))
+    also = {id(rows[0]): rows[1:] for rows in events.values()}
+    for row in worst_first(rows[0] for rows in events.values()):
         known = state_of(row, report.states)
         recorded = f" [{known.regression.regression_id}, {known.state.value}]" if known else ""
         accepted = _is_accepted(row, report.states)
         prefix = "Accepted: " if accepted else ""
-        line = printable(f"{prefix}{regression_line(row)}{code_line(report.comparison)}{recorded}")
+        shown = f"{regression_line(row, also[id(row)])}{code_line(report.comparison)}"
+        line = printable(f"{prefix}{shown}{recorded}")
         print(line, file=sys.stderr if accepted else sys.stdout)
     for line in target_lines(report.missed_targets):
         print(printable(line))

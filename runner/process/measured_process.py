@@ -15,12 +15,12 @@ from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.plan.environment import recorded_environment, worker_environment
 from runner.plan.host_stacks import compiler_version
 from runner.plan.trial_spec import TrialSpec, WorkloadSpec
-from runner.plan.work_tree import work_tree_of
 from runner.process.failure import oom_kills
 from runner.process.pipe import GuardedProcess, ProcessOutcome
 from runner.process.record import Listening, assemble
 from runner.worker import messages
 from runner.worker.messages import Purpose, Record, Specification, read
+from runner.workloads.catalog.work_tree import work_tree_of
 
 OnPhase = Callable[[str], None]
 WORKER = Path(__file__).parents[1] / "worker" / "main.py"
@@ -101,7 +101,7 @@ def listen(attempt: Attempt, scratch: Path, role: Role, lock: int) -> Finished:
     listening = Listening(attempt.on_phase, watch)
     # A process that leaves its log has nothing to do with what the measured one was given.
     artifacts = (role.caches if role.purpose == "trace" else scratch) / "artifacts"
-    tree = work_tree_of(spec.workload)
+    tree = work_tree_of(spec.workload.target, spec.workload.path)
     code = None if tree is None else tree.state()
     specification = worker_specification(spec, role, sample_device=watch.is_there, artifacts=artifacts)
     if tree is not None:

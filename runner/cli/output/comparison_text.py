@@ -137,12 +137,13 @@ def markdown(
     return "\n".join([*lines, "", "</details>"]) + "\n"
 
 
-def regression_line(row: Row) -> str:
-    """One regression in one line, for a log."""
+def regression_line(row: Row, also: Sequence[Row] = ()) -> str:
+    """One regression in one line, for a log; `also` are other metrics that show it."""
     workload, strategy, metric, base, head, change, _, _, who = _cells(row)
     moved = f", {who} moved" if who != MISSING else ""
     factor = "" if row.change is None else f"{ratio(1.0 + row.change)}, "
-    return f"{workload} / {strategy}: {metric.lower()} {base} -> {head} ({factor}{change}{moved})"
+    others = "".join(f", {METRICS[each.metric].word} {_change(each)}" for each in also)
+    return f"{workload} / {strategy}: {metric.lower()} {base} -> {head} ({factor}{change}{moved}){others}"
 
 
 def code_line(comparison: Comparison) -> str:

@@ -119,7 +119,8 @@ def test_a_second_look_names_both_builds_and_is_asked_for_once(suspected: Databa
     assert asked is not None
     (request,) = queue(suspected)
     assert request.kind is RequestKind.CONFIRMATION
-    assert request.spec.stacks == (make_build("2.12.0"), make_build("2.13.0"))
+    stacks = (make_build(torch).model_copy(update={"settings": {}}) for torch in ("2.12.0", "2.13.0"))
+    assert request.spec.stacks == tuple(stacks)
     assert set(request.spec.cases) == {("mlp", "default"), ("bert-base", "default")}
     assert (request.spec.trials, request.spec.budget_trials) == (7, 280)
     assert request.spec.machine == "gpu-box-3"

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from db.records.trial import Code
-from runner.plan.plan import Plan
-from runner.plan.trial_spec import TrialSpec, WorkloadSpec
 from runner.workloads.catalog.targets import is_target, source_file, split_target
 
 _TIMEOUT_S = 60.0
@@ -125,25 +123,11 @@ class WorkTree:
         return finished.stdout if finished.returncode == 0 else None
 
 
-def work_tree_of(workload: WorkloadSpec) -> WorkTree | None:
-    """The work tree of a workload of the user's own; None for what is built in or installed."""
-    if not workload.path or not is_target(workload.target):
+def work_tree_of(target: str, path: Sequence[str]) -> WorkTree | None:
+    """The work tree of a workload of the user's own, found in the directories `path`; None for what is built
+    in or installed.
+    """
+    if not path or not is_target(target):
         return None
-    file = source_file(split_target(workload.target)[0], workload.path)
+    file = source_file(split_target(target)[0], path)
     return None if file is None else WorkTree.around(file)
-
-
-def with_code_of(plan: Plan, run_id: str, tree: WorkTree, other: WorkTree) -> Plan:
-    """`plan` with the code of the work tree `other` in the place of `tree` in all trials of one run."""
-
-    def moved(entry: str) -> str:
-        path = Path(os.path.realpath(entry))
-        inside = path.is_relative_to(tree.root)
-        return str(other.root / path.relative_to(tree.root)) if inside else entry
-
-    def changed(spec: TrialSpec) -> TrialSpec:
-        path = tuple(map(moved, spec.workload.path))
-        return spec.model_copy(update={"workload": spec.workload.model_copy(update={"path": path})})
-
-    trials = tuple(changed(spec) if spec.run_id == run_id else spec for spec in plan.trials)
-    return plan.model_copy(update={"trials": trials})
