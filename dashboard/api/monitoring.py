@@ -6,8 +6,11 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.registry import Collector
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from dashboard.read.database import read_version, reader
 from dashboard.text.rows import rows_of
@@ -19,7 +22,6 @@ from db.queries.fleet import has_queue, queue_lengths
 from db.queries.schedules import host_healths, requests_by_state, schedule_watches, silent_schedules
 
 _LOG = logging.getLogger("compilewatch.dashboard")
-_EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 _EXPLAINED = {
     "info": "This release.",
     "database_reachable": "1 while the database can be read.",
@@ -54,17 +56,28 @@ def health(_: Request) -> Response:
 
 def metrics(_: Request) -> Response:
     """Always 200: that the database cannot be read is a value, not a failure to tell it."""
-    try:
-        gauges = dict(_gauges(reader(), datetime.now(UTC)))
-        reachable = 1
-    except DatabaseError:
-        gauges, reachable = {}, 0
-    about: dict[str, Samples] = {
-        "info": [({"version": __version__}, 1)],
-        "database_reachable": [({}, reachable)],
-    }
-    lines = [line for name, samples in (about | gauges).items() for line in _gauge_lines(name, samples)]
-    return PlainTextResponse("\n".join(lines) + "\n", media_type=_EXPOSITION, headers=_HEADERS)
+    body = generate_latest(_Gauges())
+    return Response(body, media_type=CONTENT_TYPE_PLAIN_0_0_4, headers=_HEADERS)
+
+
+class _Gauges(Collector):
+    """What is so at this moment."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        try:
+            gauges = dict(_gauges(reader(), datetime.now(UTC)))
+            reachable = 1
+        except DatabaseError:
+            gauges, reachable = {}, 0
+        about: dict[str, Samples] = {
+            "info": [({"version": __version__}, 1)],
+            "database_reachable": [({}, reachable)],
+        }
+        for name, samples in (about | gauges).items():
+            gauge = GaugeMetricFamily(f"compilewatch_{name}", _EXPLAINED[name])
+            for labels, value in samples:
+                gauge.add_sample(gauge.name, dict(labels), value)
+            yield gauge
 
 
 def _gauges(database: Database, now: datetime) -> Iterator[tuple[str, Samples]]:
@@ -96,16 +109,3 @@ def _gauges(database: Database, now: datetime) -> Iterator[tuple[str, Samples]]:
         yield name, [({"host": each.host}, getattr(each, name)) for each in healths]
     ages = [({"host": each.host}, (now - each.seen_at).total_seconds()) for each in healths]
     yield "host_age_seconds", ages
-
-
-def _gauge_lines(name: str, samples: Samples) -> Iterator[str]:
-    """One gauge in Prometheus's text format 0.0.4."""
-    yield f"# HELP compilewatch_{name} {_EXPLAINED[name]}"
-    yield f"# TYPE compilewatch_{name} gauge"
-    for labels, value in samples:
-        pairs = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
-        yield f"compilewatch_{name}{{{pairs}}} {value}" if pairs else f"compilewatch_{name} {value}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

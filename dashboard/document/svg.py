@@ -40,15 +40,6 @@ _ATTRIBUTES = frozenset(
         "clip-path",
     }
 )
-# What a group hands on to its marks, so that it need not stand at each of them.
-_INHERITED = (
-    *("fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-dasharray"),
-    *("stroke-linecap", "stroke-linejoin", "stroke-miterlimit", "font-family", "font-size", "font-weight"),
-    *("font-style", "text-anchor"),
-)
-_PLACES = frozenset({"d", "transform", "x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "width", "height"})
-# A hundredth of a pixel is finer than any screen or printer.
-_LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?")
 _REFERENCE = re.compile(r"^url\(#[A-Za-z0-9_-]+\)$")
 _INK = "#3A4654"
 
@@ -160,7 +151,7 @@ def _records(frame: pd.DataFrame) -> list[dict[str, object]]:
 
 
 def let_through(svg: str, *, number: int) -> str:
-    """`svg` with only what is on the lists, in few bytes; its ids get `number`, so that charts on one page do
+    """`svg` with only what is on the lists; its ids get `number`, so that charts on one page do
     not mix.
 
     Raises ReportError where it is no SVG.
@@ -191,27 +182,8 @@ def _clean(element: ET.Element, prefix: str) -> None:
                 del element.attrib[name]
         elif name not in _ATTRIBUTES:
             del element.attrib[name]
-        elif name in _PLACES:
-            element.set(name, _LONG_NUMBER.sub(_rounded, value))
     for child in list(element):
         if child.tag in _ELEMENTS:
             _clean(child, prefix)
         else:
             element.remove(child)
-    if element.tag == f"{{{_SVG}}}g":
-        _hand_on(element)
-
-
-def _rounded(number: re.Match[str]) -> str:
-    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
-
-
-def _hand_on(group: ET.Element) -> None:
-    """Say once, at `group`, what all in it say alike."""
-    children = list(group)
-    for name in _INHERITED:
-        values = {child.get(name) for child in children}
-        if len(values) == 1 and None not in values:
-            group.set(name, str(values.pop()))
-            for child in children:
-                del child.attrib[name]

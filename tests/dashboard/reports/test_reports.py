@@ -341,20 +341,6 @@ def test_a_stored_chart_cannot_run_or_load_anything(inside: str, gone: str) -> N
     assert gone not in shown
 
 
-def test_a_chart_takes_no_more_bytes_than_its_look_needs() -> None:
-    path = (
-        '<path aria-label="mark" role="graphics-symbol" fill="#B9C3CE" d="M299.95599999999996,1.125e-15h5Z"/>'
-    )
-    text = '<text fill="#111111" transform="translate(0.30000000000000004,7)">12.34567 ms</text>'
-    shown = let_through(SVG.format(f"<g>{path * 3}</g><g>{text}<text>no fill</text></g>"), number=0)
-    assert "aria" not in shown
-    assert "role" not in shown
-    assert 'd="M299.96,0h5Z"' in shown
-    assert 'transform="translate(0.3,7)">12.34567 ms<' in shown
-    assert shown.count('<g fill="#B9C3CE">') == shown.count("#B9C3CE") == 1
-    assert '<text fill="#111111"' in shown, "its neighbour has none"
-
-
 def test_charts_of_one_page_do_not_share_ids() -> None:
     chart = SVG.format('<defs><clipPath id="c1"/></defs><g clip-path="url(#c1)"/>')
     assert 'id="chart2-c1"' in let_through(chart, number=2)
