@@ -39,8 +39,10 @@ _OF_THE_WORKLOAD = {
     "loading.py": ("import_builder", "build_workload"),
     "compiler/compiling.py": ("apply",),
 }
-# A guard that failed names what it is about as Python would reach it: L['self'].calls, L['x'].size()[0].
-_GUARDED = re.compile(r"L\['(\w+)'\]((?:\.\w+\b(?!\()|\['\w+'\]|\[\d+\])*)")
+# A guard that failed names what it is about as the user wrote it, self.calls == 3, or as Python reaches it:
+# L['self'].calls, L['x'].size()[0].
+_REACHED = re.compile(r"L\['(\w+)'\]((?:\.\w+\b(?!\()|\['\w+'\]|\[\d+\])*)")
+_WRITTEN = re.compile(r"([a-zA-Z_][\w.]*(?:\[[^\]]*\])*) (?:==|!=|<=|>=|<|>|is|in) ")
 _NO_META_TEXT = ("no fake impl", "FakeTensor kernel", "DynamicOutputShapeException")
 
 
@@ -85,10 +87,10 @@ def is_ours(error: BaseException) -> bool:
 
 def recompiled_on(guard: str) -> str:
     """What a guard that failed is about: "`self.calls`" of "L['self'].calls == 3"."""
-    found = _GUARDED.search(guard)
-    if found is None:
-        return guard
-    return f"`{found[1]}{found[2]}`"
+    if (found := _REACHED.search(guard)) is not None:
+        return f"`{found[1]}{found[2]}`"
+    written = _WRITTEN.match(guard)
+    return guard if written is None else f"`{written[1]}`"
 
 
 def kind_of(error: BaseException, phase: str, *, ours: bool = False) -> str:

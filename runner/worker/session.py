@@ -154,12 +154,16 @@ class Session:
         self._tunings: list[internals.Tuning] | None = None
         self._log_context = contextlib.ExitStack()
         self._graph_launches: int | None = None
+        self._entered: set[str] = set()
 
     def _enter(self, phase: str) -> None:
         """Say that `phase` begins now, and what is known before it."""
         self._channel.keep(self._record)
         self._channel.enter(phase)
-        if phase in ("warmup", "sampling", "memory", "numerics"):
+        # What was put back once and compiled for anew is left alone: else that would never end.
+        is_repeated = phase in ("warmup", "sampling") and phase in self._entered
+        self._entered.add(phase)
+        if phase in ("warmup", "sampling", "memory", "numerics") and not is_repeated:
             for state in self._states:
                 state.restore()
 

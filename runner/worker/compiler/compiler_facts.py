@@ -31,6 +31,8 @@ _EXPLANATION = re.compile(r"^ *Explanation: *(.+)$", re.MULTILINE)
 # torch/_dynamo/guards.py: "Recompiling function f in FILE:LINE" and then one failed guard per line.
 _RECOMPILE_AT = re.compile(r"Recompiling function (\S+) in (\S+:\d+)")
 _GUARD_LINE = re.compile(r"^\s*- \S*: (.+)$", re.MULTILINE)
+# After the guard, the line of the user's code with its path, and a hint that is the same for all.
+_GUARDED_AT = re.compile(r"\s+# ")
 _LIMIT = re.compile(r"hit (?:config\.\w+|\S*recompile_limit|\S*cache_size_limit)", re.IGNORECASE)
 _CUDAGRAPH_SKIP = re.compile(r"skipping cudagraphs? (?:due to|because)?:?\s*(.+)", re.IGNORECASE)
 
@@ -73,7 +75,7 @@ def recompiles(messages: list[tuple[str, str]]) -> list[dict[str, Any]]:
         if artifact != "recompiles" or at is None:
             continue
         guards = _GUARD_LINE.findall(text)
-        reason = guards[0].strip() if guards else text.strip().splitlines()[-1].strip()
+        reason = _GUARDED_AT.split(guards[0])[0].strip() if guards else text.strip().splitlines()[-1].strip()
         counts[(reason, short_location(at.group(2)))] += 1
     return _events(counts)
 

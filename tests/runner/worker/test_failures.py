@@ -149,6 +149,8 @@ def test_a_failed_import_names_its_cause():
     ("guard", "subject"),
     [
         ("L['self'].calls == 3", "`self.calls`"),
+        ("self.calls == 3", "`self.calls`"),
+        ("len(seen) == 1", "len(seen) == 1"),
         ("0/7: ___dict_contains('a', L['options']['modes'])", "`options['modes']`"),
         ("tensor 'x' size mismatch at index 0. expected 4, actual 5", "tensor 'x' size mismatch at index 0"),
         ("L['x'].size()[0] == 4  # forward", "`x`"),
