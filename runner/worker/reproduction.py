@@ -22,8 +22,10 @@ from runner.worker.compiler.compiling import (
     optimizer_compiler,
     uses_cudagraphs,
 )
+from runner.worker.internals import force_eager, is_compiled
 from runner.worker.loading import build_workload
 from runner.worker.messages import Strategy, Workload, read
+from runner.worker.state import functions_of
 from runner.worker.steps import Step, grad_context, make_variant, own_copy, tensors_of
 from runner.workloads.built import Built
 
@@ -37,7 +39,7 @@ def reproduce(spec: dict[str, Any], builder: Callable[..., Any]) -> None:
     device, strategy = torch.device(spec["device"]), read(Strategy, spec["strategy"])
     built = build_workload(builder, read(Workload, spec["workload"]), device)
     target = own_copy(built) if needs_own_model(built, strategy) else built
-    steps: dict[str, Step] = {"eager": make_variant(built).step}
+    steps: dict[str, Step] = {"eager": as_written(built, make_variant(built).step)}
     with grad_context(built):
         eager_output = steps["eager"]()
         if strategy.kind != "eager":
@@ -52,6 +54,18 @@ def reproduce(spec: dict[str, Any], builder: Callable[..., Any]) -> None:
             steps["compiled"] = compiled
         samples = alternate(device, steps, spec["samples"])
     show(samples, spec["stored"])
+
+
+def as_written(built: Built, step: Step) -> Step:
+    """`step` without what the workload compiles itself, where it does."""
+    if not any(is_compiled(each) for _, each in functions_of(built)):
+        return step
+
+    def run() -> Any:
+        with force_eager():
+            return step()
+
+    return run
 
 
 def compiled_step(target: Built, strategy: Strategy, device: torch.device, artifacts: Path) -> Step:
