@@ -211,7 +211,7 @@ def _samples(connection: Connection) -> Iterator[Damage]:
     for trial_id, arrays in groupby(streamed, key=attrgetter("trial_id")):
         for row in arrays:
             try:
-                ordered = sorted(decode_samples([Blob(row.data, row.codec, row.n)])[0])
+                ordered = sorted(decode_samples(Blob(row.data, row.codec, row.n)))
             except DatabaseError:
                 unreadable.append((trial_id, row.kind))
             else:
@@ -237,7 +237,7 @@ def trials_of_impossible_samples(db: Database) -> list[str]:
         for row in connection.execution_options(yield_per=500).execute(statement):
             # An array that cannot be read is damage of its own.
             with contextlib.suppress(DatabaseError):
-                if min(decode_samples([Blob(row.data, row.codec, row.n)])[0], default=1) < 1:
+                if min(decode_samples(Blob(row.data, row.codec, row.n)), default=1) < 1:
                     trials.add(row.trial_id)
     return sorted(trials)
 

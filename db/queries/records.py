@@ -169,9 +169,8 @@ def load_samples(connection: Connection, trial_ids: list[str]) -> dict[str, dict
     """Trial id -> kind of array -> its values."""
     samples: dict[str, dict[str, list[int]]] = defaultdict(dict)
     statement = select(TRIAL_SAMPLES).where(TRIAL_SAMPLES.c.trial_id.in_(trial_ids))
-    rows = connection.execute(statement).all()
-    for row, values in zip(rows, decode_samples([Blob(r.data, r.codec, r.n) for r in rows]), strict=True):
-        samples[row.trial_id][row.kind] = values
+    for row in connection.execute(statement):
+        samples[row.trial_id][row.kind] = decode_samples(Blob(row.data, row.codec, row.n))
     return samples
 
 

@@ -11,22 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic_core import to_json
 from sqlalchemy import Connection, Enum, RowMapping, Text, cast, select
 
 from db.engine.session import Database
 from db.queries.filters import Filters
-from db.queries.records import TRIAL_COLUMNS, Stack, StackKey, Stacks, whole_rows
+from db.queries.records import TRIAL_COLUMNS, Stack, StackKey, Stacks, load_samples, whole_rows
 from db.queries.selection import matching, oldest_first, plain
-from db.records.samples import CODEC, Blob, decode_together
 from db.records.trial import SCHEMAS, Summary
-from db.tables.trials import DETAIL_PARTS, SAMPLE_KINDS, TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
+from db.tables.trials import DETAIL_PARTS, SAMPLE_KINDS, TRIAL, TRIAL_DETAIL
 
 _BATCH = 1000
 _COLUMNS = {column.name: plain(column) if isinstance(column.type, Enum) else column for column in TRIAL.c}
-_NOTHING = Blob(b"", CODEC, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,18 +37,12 @@ class TrialBatch:
     summaries: Sequence[Summary | None]
     _connection: Connection
 
-    def arrays(self) -> dict[str, tuple[NDArray[np.int64], list[int]]]:
-        """Of every kind of array, those of all trials one after the other, and where each begins; the last
-        entry is where all end. In ns.
-        """
+    def arrays(self) -> dict[str, list[list[int]]]:
+        """Of every kind of array that of each trial, in ns; empty where it has none."""
         trial_ids = self.columns["trial_id"]
-        blobs: dict[str, dict[str, Blob]] = {kind: {} for kind in SAMPLE_KINDS}
-        statement = select(*TRIAL_SAMPLES.c).where(TRIAL_SAMPLES.c.trial_id.in_(trial_ids))
-        for trial_id, kind, n, codec, data in self._connection.execute(statement).all():
-            blobs[kind][trial_id] = Blob(data, codec, n)
+        samples = load_samples(self._connection, list(trial_ids))
         return {
-            kind: decode_together([of_kind.get(trial_id, _NOTHING) for trial_id in trial_ids])
-            for kind, of_kind in blobs.items()
+            kind: [samples.get(trial_id, {}).get(kind, []) for trial_id in trial_ids] for kind in SAMPLE_KINDS
         }
 
 

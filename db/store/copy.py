@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Table, func, select, update
+from sqlalchemy import Connection, Table, func, insert, select, update
 
 from db.engine.session import Database, open_database, sqlite_file
 from db.engine.sqlite import remove_file
 from db.errors import DatabaseError
-from db.store.insert import insert_rows
 from db.tables.trials import DATA_VERSION, METADATA, REGRESSION
 
 _BATCH = 500
@@ -64,7 +63,7 @@ def copy_into_empty(source: Database, target: Database) -> dict[str, int]:
                 writing.execute(update(table).values(version=reading.scalar(select(table.c.version))))
                 continue
             for rows in _batches(reading, table):
-                insert_rows(writing, table, rows)
+                writing.execute(insert(table), rows)
             copied[table.name] = writing.scalar(select(func.count()).select_from(table)) or 0
     return copied
 

@@ -12,7 +12,7 @@ from db.judge.compare.regressions import Regression
 from db.queries.regressions import newest_revisions, states_of
 from db.records.triage import NotificationState, TriageState
 from db.records.vocabulary import Verdict
-from db.store.trial_writer import bump_data_version, lock_data_version
+from db.store.writing import bump_data_version, lock_data_version
 from db.tables.trials import NOTIFICATION, REGRESSION
 
 MOST_DELIVERIES = 5

@@ -28,7 +28,7 @@ from db.judge.results import Comparison, Row
 from db.queries.regressions import find_regression, newest_revisions, states_of
 from db.records.triage import BY_THE_JUDGE, NotificationState, TriageState
 from db.records.vocabulary import Verdict
-from db.store.trial_writer import bump_data_version, lock_data_version, upsert
+from db.store.writing import bump_data_version, lock_data_version, upsert
 from db.tables.metadata import JsonText
 from db.tables.trials import NOTIFICATION, REGRESSION, SERIES, TRIAGE_EVENT
 from db.units import plural

@@ -10,7 +10,7 @@ from sqlalchemy import Column, Connection, Select, Table, case, delete, func, in
 from db.engine.session import Database
 from db.errors import NotFoundError, one_line
 from db.records.trial import FailureKind, Status
-from db.store.trial_writer import bump_data_version, lock_data_version
+from db.store.writing import bump_data_version, lock_data_version
 from db.tables.run_parts import RUN_PART
 from db.tables.trials import (
     BUILD,

@@ -10,7 +10,7 @@ from db.engine.session import Database
 from db.errors import CompilewatchError, ConflictError, NotFoundError
 from db.queries.reports import find_report, stored_link
 from db.records.reports import BY_RETENTION, LONGEST_LINK, Report, SignOff, view_id_of
-from db.store.trial_writer import upsert
+from db.store.writing import upsert
 from db.tables.trials import REPORT, SIGN_OFF, STORED_VIEW
 
 

@@ -24,8 +24,8 @@ from db.records.requests import (
     RunStatus,
 )
 from db.store.fleet import cancel_jobs_of_runs
-from db.store.trial_writer import upsert
 from db.store.trials import end_runs
+from db.store.writing import upsert
 from db.tables.trials import RUN_REQUEST
 
 _READ_AT_ONCE = 50

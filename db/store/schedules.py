@@ -14,7 +14,7 @@ from db.queries.schedules import unfinished_request_of
 from db.records.requests import RunRequest
 from db.records.schedules import Firing, FiringOutcome, HostHealth, HostState, ScheduleSpec
 from db.store.requests import insert_request
-from db.store.trial_writer import upsert
+from db.store.writing import upsert
 from db.tables.service import HOST_HEALTH, SCHEDULE_WATCH
 from db.tables.trials import FIRING, HOST, SCHEDULE
 

@@ -14,8 +14,8 @@ from db.engine.session import Database
 from db.errors import ConflictError, NotFoundError, RecordError
 from db.records.requests import RUN_TRANSITIONS, RunStatus
 from db.records.trial import Trial
-from db.store.trial_rows import TRIALS_OF_A_BATCH, Batch, BatchMaker
-from db.store.trial_writer import TrialWriter, bump_data_version, lock_data_version
+from db.store.trial_writer import TRIALS_OF_A_BATCH, TrialWriter
+from db.store.writing import bump_data_version, lock_data_version
 from db.tables.trials import RUN
 
 
@@ -99,15 +99,10 @@ def save_trials(db: Database, trials: Iterable[Trial], batch: int = TRIALS_OF_A_
     Memory is bounded by `batch` trials, whatever the number of trials. Whatever `trials` raises while it is
     read, and ConflictError for an id stored with different content, leave the database as it was.
     """
-    return save_batches(db, BatchMaker().batches(trials, batch))
-
-
-def save_batches(db: Database, batches: Iterable[Batch]) -> tuple[int, int]:
-    """As `save_trials`, of trials that are ready for the driver."""
     with db.write() as connection:
         lock_data_version(connection)
         writer = TrialWriter(connection)
-        new, known = writer.save_all(batches)
+        new, known = writer.save_all(trials, batch)
         if new:
             writer.finish()
     return new, known
@@ -121,8 +116,8 @@ class _UndoError(Exception):
 
 
 @contextmanager
-def dry_run_session(db: Database) -> Iterator[Callable[[Iterable[Batch]], tuple[int, int]]]:
-    """A `save_batches` whose every call sees what those before it would have stored; the end undoes them all.
+def dry_run_session(db: Database) -> Iterator[Callable[[Iterable[Trial]], tuple[int, int]]]:
+    """A `save_trials` whose every call sees what those before it would have stored; the end undoes them all.
 
     A call that raises leaves nothing for the next one. Writers wait until the block ends.
     """
@@ -131,6 +126,6 @@ def dry_run_session(db: Database) -> Iterator[Callable[[Iterable[Batch]], tuple[
         raise _UndoError
 
 
-def _save_nested(connection: Connection, batches: Iterable[Batch]) -> tuple[int, int]:
+def _save_nested(connection: Connection, trials: Iterable[Trial]) -> tuple[int, int]:
     with connection.begin_nested():
-        return TrialWriter(connection).save_all(batches)
+        return TrialWriter(connection).save_all(trials)

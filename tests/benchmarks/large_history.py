@@ -27,10 +27,9 @@ from db.queries.filters import Filters
 from db.queries.trials import trials_frame
 from db.records.ids import build_identity
 from db.records.trial import Build, Failure, FailureKind, Machine, Status, Task, Workload
-from db.store.insert import insert_columns, insert_rows
 from db.store.regressions import record_comparison
-from db.store.trial_rows import DIMENSIONS, Identifier, dimension_row, trial_columns, trial_rows
-from db.tables.trials import DATA_VERSION, DETAIL_PARTS, LATEST, RUN_PART, TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
+from db.store.trial_rows import COUNTED, DIMENSIONS, dimension_row, trial_rows
+from db.tables.trials import DATA_VERSION, LATEST, RUN_PART, TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
 from db.verdicts.sides import resolve_side
 from tests.builders import MS, make_build, make_failure, make_machine, make_trial, make_workload
 
@@ -120,14 +119,14 @@ def _workloads() -> list[Workload]:
     ]
 
 
-Values = tuple[Any, ...]
+Values = dict[str, Any]
 
 
 def _stored(strategy: str, seed: int) -> tuple[Values, list[Values]]:
     """What is stored of some trial beside its row, without its id: its details, its arrays of samples."""
     trial = make_trial(strategy=strategy, latency_ns=(5 + seed) * MS, seed=seed, samples=20)
-    (new,) = trial_rows([trial.model_copy(update={"warmup_ns": [], "control_warmup_ns": []})], Identifier())
-    return tuple(new.details), [tuple(array) for array in new.arrays]
+    new = trial_rows(trial.model_copy(update={"warmup_ns": [], "control_warmup_ns": []}))
+    return new.details, new.arrays
 
 
 @dataclass
@@ -170,15 +169,15 @@ class _History:
             )
             for machine, workload, strategy in cases
         ]
-        for case, new in zip(cases, trial_rows(trials, Identifier()), strict=True):
-            self.templates[case] = {name: value for name, (value,) in trial_columns([new]).items()}
+        for case, new in zip(cases, map(trial_rows, trials), strict=True):
+            self.templates[case] = new.row
             for name in DIMENSIONS:
-                row = dimension_row(name, new.trial, new.ids)
+                row = dimension_row(name, new.trial, new.keys)
                 self.dimensions[name].setdefault(row[f"{name}_id"], row)
         self.series_parts = {key: dict(row) for key, row in self.dimensions["series"].items()}
         build_row = next(iter(self.dimensions["build"].values()))
         self.dimensions["build"] = {
-            key: build_row | {"build_id": key} | build.model_dump()
+            key: build_row | {"build_id": key} | build.model_dump(exclude={"settings"})
             for key, build in zip(self.build_ids, self.builds, strict=True)
         }
         run_row = next(iter(self.dimensions["run"].values()))
@@ -189,8 +188,7 @@ class _History:
         self.share[:, 0] = 1
         self.pools = [[_stored(name, seed) for seed in range(POOL)] for name in SHARES]
         failure: Failure = make_failure(FailureKind.OUT_OF_MEMORY)
-        (failed,) = trial_rows([make_trial(failure=failure)], Identifier())
-        self.failed = tuple(failed.details)
+        self.failed = trial_rows(make_trial(failure=failure)).details
         self.failed_row = {
             "status": Status.FAILED,
             "failure_kind": failure.kind,
@@ -233,27 +231,23 @@ class _History:
                 if strategy:
                     row["control_latency_ns"] = eager_ns * float(noise[1])
                 detail, arrays = self.pools[strategy][pick]
-                samples += [(trial_id, *array) for array in arrays]
-            details.append((trial_id, *(self.failed if failed else detail)))
+                samples += [array | {"trial_id": trial_id} for array in arrays]
+            details.append((self.failed if failed else detail) | {"trial_id": trial_id})
             trials.append(row)
             self._count(night, row, failed=failed)
-        insert_rows(connection, TRIAL, trials)
-        for table, names, rows in (
-            (TRIAL_DETAIL, ("trial_id", *DETAIL_PARTS), details),
-            (TRIAL_SAMPLES, ("trial_id", "kind", "data", "codec", "n"), samples),
-        ):
-            columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-            insert_columns(connection, table, columns, as_stored=DETAIL_PARTS)
+        for table, rows in ((TRIAL, trials), (TRIAL_DETAIL, details), (TRIAL_SAMPLES, samples)):
+            connection.execute(insert(table), rows)
 
     def _count(self, night: Night, row: dict[str, Any], *, failed: bool) -> None:
         parts = self.series_parts[row["series_id"]]
         keys = {**parts, "build_id": row["build_id"], "run_id": row["run_id"]}
-        for name in DIMENSIONS:
+        for name in COUNTED:
             self.tallies[name, keys[f"{name}_id"]].add(night, failed=failed)
 
     def finish(self, connection: Connection) -> None:
         """Tallies, and of every series its newest run."""
-        for name, table in DIMENSIONS.items():
+        for name in COUNTED:
+            table = DIMENSIONS[name]
             key = table.c[f"{name}_id"]
             for value in self.dimensions[name]:
                 connection.execute(

@@ -5,7 +5,6 @@ import statistics
 import subprocess
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,12 +13,9 @@ from typing import Any
 import pytest
 
 from db.engine.session import Database, open_database
-from db.interchange.files.opening import input_files
 from db.interchange.read.importing import import_paths
 from db.interchange.write.exporting import export
 from db.queries.filters import Filters
-from db.records.trial import parse_trial
-from db.store.trial_rows import Identifier, detail_columns, sample_columns, trial_columns, trial_rows
 from db.tables.trials import METADATA
 from tests.builders import make_history
 
@@ -153,34 +149,6 @@ def bare_insert(bare: sqlite3.Connection, rows: dict[str, list[tuple[Any, ...]]]
             if content:
                 marks = ", ".join("?" * len(content[0]))
                 bare.executemany(f"INSERT INTO {name} VALUES ({marks})", content)
-
-
-def test_where_the_time_of_an_import_goes(history: Path, tmp_path: Path) -> None:
-    """Each stage alone, in batches as the import takes them; the rest is the database."""
-    (file,) = input_files(history)
-    spent: dict[str, float] = defaultdict(float)
-
-    def timed(stage: str, work: Callable[[], Any]) -> Any:
-        start = time.process_time()
-        found = work()
-        spent[stage] += time.process_time() - start
-        return found
-
-    identifier = Identifier()
-    lines = timed("lines of the file", lambda: [line for _, line in file.lines()])
-    for start in range(0, TRIALS, 1000):
-        some = lines[start : start + 1000]
-        trials = timed("JSON to checked records", partial(lambda some: [*map(parse_trial, some)], some))
-        new = timed("identity, hash, blobs, quantiles", partial(trial_rows, trials, identifier))
-        for columns in (trial_columns, detail_columns, sample_columns):
-            timed("columns of rows", partial(columns, new))
-    with open_database(f"sqlite:///{tmp_path}/whole.db", migrate=True) as database:
-        whole = cpu_seconds(partial(import_paths, database, [history]))
-    spent["the database, and the rest"] = whole - sum(spent.values())
-    print()
-    for stage, seconds in (*spent.items(), ("import", whole)):
-        print(f"{stage:35s} {seconds / TRIALS * 1e6:6.1f} us a trial")
-    assert whole > 0
 
 
 def test_import_into_postgresql(history: Path, empty_postgres_url: str) -> None:

@@ -18,13 +18,12 @@ from db.interchange.read.process import Read, ReadingProcess
 from db.interchange.sources import oss_v3
 from db.queries.trials import told_otherwise
 from db.records.trial import FailureKind, Status, Trial
-from db.store.trial_rows import Batch, BatchMaker
-from db.store.trials import dry_run_session, save_batches
+from db.store.trials import dry_run_session, save_trials
 
 __all__ = ["AUTO", "FileReport", "ImportReport", "import_paths", "import_uploads"]
 
-# From batches to how many trials were new and how many known; stores nothing where it raises.
-Save = Callable[[Iterable[Batch]], tuple[int, int]]
+# From trials to how many trials were new and how many known; stores nothing where it raises.
+Save = Callable[[Iterable[Trial]], tuple[int, int]]
 
 FIRST_ROWS = 5
 _ASKED_TOGETHER = 500
@@ -135,13 +134,13 @@ def _import_all(
     with ExitStack() as stack, ReadingProcess() as process:
         rehearsals: list[Save] = []
 
-        def save(batches: Iterable[Batch]) -> tuple[int, int]:
+        def save(trials: Iterable[Trial]) -> tuple[int, int]:
             if not dry_run:
-                return save_batches(db, batches)
+                return save_trials(db, trials)
             if not rehearsals:
                 # Not before there is something to store: other writers wait for its end.
                 rehearsals.append(stack.enter_context(dry_run_session(db)))
-            return rehearsals[0](batches)
+            return rehearsals[0](trials)
 
         reports = [
             _import_one(db, save, path, partial(process.trials, path, uploads, format_), options)
@@ -162,8 +161,7 @@ def _import_one(
         trials = read_trials(replace(options, notes=[]), read)
         # The first before anything is locked: what takes long to read often has none.
         trials = chain(list(islice(trials, 1)), trials)
-        batches = BatchMaker().batches(_not_stored(db, trials, report))
-        new, known = save(_observed(batches, report))
+        new, known = save(_observed(_not_stored(db, trials, report), report))
         report.new, report.known = new, report.known + known
     except ConflictError as error:
         # The store knows the trial, not the file that it came from.
@@ -187,15 +185,15 @@ def _not_stored(db: Database, trials: Iterator[Trial], report: FileReport) -> It
                 yield trial
 
 
-def _observed(batches: Iterable[Batch], report: FileReport) -> Iterator[Batch]:
-    """Yields the batches and notes the first rows and the failures on the way."""
-    empty = True
-    for batch in batches:
-        if empty:
-            report.first = tuple(batch.records[:FIRST_ROWS])
-        empty = False
-        cancelled = batch.of_trials("failure_kind").count(FailureKind.CANCELLED)
-        report.failed_trials += batch.of_trials("status").count(Status.FAILED) - cancelled
-        yield batch
-    if empty and not report.known:
+def _observed(trials: Iterable[Trial], report: FileReport) -> Iterator[Trial]:
+    """Yields the trials and notes the first rows and the failures on the way."""
+    first: list[Trial] = []
+    for trial in trials:
+        if len(first) < FIRST_ROWS:
+            first.append(trial)
+            report.first = tuple(first)
+        cancelled = trial.failure is not None and trial.failure.kind is FailureKind.CANCELLED
+        report.failed_trials += trial.status is Status.FAILED and not cancelled
+        yield trial
+    if not first and not report.known:
         raise RecordError(f"{report.path}: holds no result.", "Check that it is the file you meant.")

@@ -54,10 +54,7 @@ def _table(columns: dict[str, Column], batch: TrialBatch) -> pa.Table:
         )
         for column, kind in zip(columns.values(), KINDS.values(), strict=True)
     ]
-    lists = [
-        pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(values))
-        for values, ends in batch.arrays().values()
-    ]
+    lists = [pa.array(values, pa.list_(pa.int64())) for values in batch.arrays().values()]
     return pa.Table.from_arrays([*filled, *lists], schema=SCHEMA)
 
 

@@ -3,26 +3,22 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from db.engine.session import Database
 from db.errors import ConflictError
-from db.interchange.read.importing import import_paths
+from db.interchange.read.importing import FIRST_ROWS, import_paths
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
 from db.records.trial import Trial
-from db.store.trial_rows import BatchMaker
 from db.store.trials import save_trials
 from tests.builders import make_history, make_imported, make_trial
-from tests.record_strategies import trials
 
 SIZE = 3
 
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(BatchMaker.batches, "__defaults__", (SIZE,))
+    monkeypatch.setattr("db.store.trials.TrialWriter.save_all.__defaults__", (SIZE,))
 
 
 def write(path: Path, some: list[Trial]) -> Path:
@@ -51,7 +47,7 @@ def test_trials_known_among_new_ones_are_counted_and_the_second_import_adds_noth
     save_trials(database, known.values())
     report = import_paths(database, [path])
     assert (report.new, report.known) == (len(some) - len(known), len(known) + 6)
-    assert report.files[0].first == tuple(some[:SIZE])
+    assert report.files[0].first == tuple(some[:FIRST_ROWS])
     assert stored(database) == {trial.trial_id: trial for trial in some}
     again = import_paths(database, [path])
     assert (again.new, again.known) == (0, len(some) + 6)
@@ -82,22 +78,3 @@ def test_the_same_content_under_another_hash_is_known(database: Database, tmp_pa
         connection.exec_driver_sql("UPDATE trial SET content_hash = 'of an earlier release'")
     report = import_paths(database, [write(tmp_path / "t.jsonl", some)])
     assert (report.new, report.known, report.errors) == (4, 1, ())
-
-
-@settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-@given(some=st.lists(trials(), min_size=1, max_size=4), data=st.data())
-def test_a_part_of_a_batch_is_the_batch_of_that_part(some: list[Trial], data: st.DataObject) -> None:
-    (made,) = BatchMaker().batches(some, len(some))
-    places = data.draw(st.sets(st.sampled_from(range(len(some))), min_size=1).map(sorted))
-    (alone,) = BatchMaker().batches([some[place] for place in places], len(some))
-    part = made.only(places)
-    assert (part.arrays, part.cases, part.records) == (alone.arrays, alone.cases, alone.records)
-    for table, columns in alone.columns.items():
-        # A table without rows may name its columns or not.
-        assert {name: [*values] for name, values in part.columns[table].items() if len(values)} == {
-            name: [*values] for name, values in columns.items() if len(values)
-        }

@@ -30,7 +30,7 @@ from db.records.trial import (
     version_of,
 )
 from db.store.retention import compact_samples
-from db.store.trial_rows import Identifier, trial_rows
+from db.store.trial_rows import trial_rows
 from db.store.trials import save_trial, save_trials
 from db.tables.trials import TRIAL
 from tests.builders import MS, START, make_imported, make_timed, make_timing, make_trial
@@ -95,8 +95,7 @@ def test_a_record_of_the_first_version_stays_one(sqlite_database: Database, file
 def test_the_content_of_the_first_version_is_the_one_that_earlier_releases_stored() -> None:
     """As the release before the second version computed it."""
     trial = make_trial(trial_id="one", run_id="run")
-    (entry,) = trial_rows([trial], Identifier())
-    assert entry.content == CONTENT_OF_THE_FIRST_VERSION
+    assert trial_rows(trial).row["content_hash"] == CONTENT_OF_THE_FIRST_VERSION
 
 
 CONTENT_OF_THE_FIRST_VERSION = "7f774b90bfacbca20caa2a6cd9d298c3"
