@@ -150,6 +150,8 @@ fuzz: dev ## bend configurations, records, links, requests, sockets, states and 
 	COMPILEWATCH_HYPOTHESIS_PROFILE=fuzz COMPILEWATCH_FUZZ_EXAMPLES=5000 $(BIN)/python -m pytest \
 	    --hypothesis-show-statistics --timeout 3600 tests/runner/process/test_fuzz.py \
 	    tests/dashboard/links/test_links.py tests/dashboard/api/test_fuzz_requests.py tests/db/store/test_states.py $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m slow --timeout 3600 tests/db/interchange/test_every_field.py \
+	    tests/db/interchange/test_reading_process.py $(PYTEST_ARGS)
 	COMPILEWATCH_HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m 'hypothesis and not gpu and not slow' \
 	    --numprocesses 2 --dist loadfile --timeout 3600 $(PYTEST_ARGS)
 

@@ -1,0 +1,207 @@
+"""Foreign files are read in a process of their own: in bounded memory and time, and linear in their size."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from db.engine.session import Database
+from db.errors import CompilewatchError
+from db.interchange.files.options import ImportOptions
+from db.interchange.read import process
+from db.interchange.read.formats import Format
+from db.interchange.read.importing import import_paths, import_uploads
+from tests.builders import make_trial
+from tests.db.interchange.reading import TOLD, read
+from tests.db.interchange.tiny_files import DYNAMO_NAME, TIMM_NAME, TINY
+from tests.db.interchange.trace_logs import artifact, event, whole_log
+
+OPTIONS = ImportOptions(**TOLD)
+
+
+def peak_bytes(pid: int) -> int:
+    """The most that a process had resident."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+class Watched(process.ReadingProcess):
+    """Notes the most memory that any process of its kind took."""
+
+    peak = 0
+
+    def _begun(self) -> process.subprocess.Popen[bytes]:
+        begun = super()._begun()
+
+        def watch() -> None:
+            while begun.poll() is None:
+                try:
+                    Watched.peak = max(Watched.peak, peak_bytes(begun.pid))
+                except (OSError, AssertionError):
+                    return
+                time.sleep(0.01)
+
+        threading.Thread(target=watch, daemon=True).start()
+        return begun
+
+
+def bombs(folder: Path) -> dict[str, Path]:
+    """The worst of every format within the limits of size, a few hundred kB packed."""
+    lists = b"[" + b"[],[[]],{}," * 2_500_000 + b"0]"
+    tabs = b"".join([artifact("dynamo_graph_break_reason", "").encode(), b"\t\n" * 8_000_000])
+    texts = {
+        "oss.json": b'[{"metric": {"name": "a", "benchmark_values": ' + lists + b"}}]",
+        "pytest.json": b'{"machine_info": {}, "commit_info": {}, "benchmarks": ' + lists + b"}",
+        "table.csv": b"workload,latency_ms\n" + b'"' + b"x" * 2**24,
+        "dynamo.csv": b"name,speedup,abs_latency\n" + b"," * 2**24,
+        "data.js": b"window.BENCHMARK_DATA = " + lists,
+        "dedicated_log_torch_trace_b.log": tabs,
+    }
+    for name, text in texts.items():
+        (folder / f"{name}.gz").write_bytes(gzip.compress(text, 1))
+    return {name: folder / f"{name}.gz" for name in texts}
+
+
+@pytest.mark.slow
+def test_no_small_file_takes_more_memory_than_is_allowed(
+    sqlite_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("db.interchange.read.importing.ReadingProcess", Watched)
+    good = tmp_path / "good.jsonl"
+    good.write_text(make_trial().to_json() + "\n")
+    report = import_paths(sqlite_database, [*bombs(tmp_path).values(), good], options=OPTIONS)
+    assert report.new == 1, "the file after them comes in"
+    assert len(report.errors) == len(report.files) - 1
+    assert any("over 512 MiB of memory" in error.message for error in report.errors)
+    assert 0 < Watched.peak <= process.MEMORY_BYTES
+    print(f"\nmost memory of a reading process: {Watched.peak / 2**20:.0f} MiB")
+
+
+def test_a_file_that_takes_too_long_is_refused_and_the_next_one_comes_in(
+    sqlite_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "CPU_S", 1)
+    slow = tmp_path / "slow.csv.gz"
+    slow.write_bytes(gzip.compress(b"workload,latency_ms\n" + b"\n" * 100_000_000, 1))
+    good = tmp_path / "good.jsonl"
+    good.write_text(make_trial().to_json() + "\n")
+    report = import_paths(sqlite_database, [slow, good], options=OPTIONS)
+    assert "processor time" in report.errors[0].message
+    assert report.new == 1
+
+
+def test_an_upload_is_read_there_too(sqlite_database: Database) -> None:
+    uploads = {name: text.encode() for name, text in TINY[Format.DYNAMO_CSV].items()}
+    report = import_uploads(sqlite_database, uploads, options=OPTIONS)
+    assert (report.errors, report.new, report.known) == ((), 3, 3)
+
+
+def test_it_is_told_no_secret(
+    sqlite_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMPILEWATCH_DATABASE_URL", "postgresql://u:secret@h/d")
+    with process.ReadingProcess() as reading:
+        begun = reading._begun()
+        environment = Path(f"/proc/{begun.pid}/environ").read_bytes()
+    assert b"secret" not in environment
+
+
+def test_a_module_beside_the_files_is_not_imported(
+    sqlite_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "csv.py").write_text("raise SystemExit(3)\n")
+    (tmp_path / "db.py").write_text("raise SystemExit(3)\n")
+    (tmp_path / "good.jsonl").write_text(make_trial().to_json() + "\n")
+    monkeypatch.chdir(tmp_path)
+    assert import_paths(sqlite_database, [Path("good.jsonl")]).new == 1
+
+
+def log(count: int) -> str:
+    breaks = artifact("dynamo_graph_break_reason", "Graph break " * count)
+    opened = "".join(event("entire_frame_compile", "B", number / 1e6) for number in range(count))
+    ended = "".join(event("x", "E", 1 + number / 1e6) for number in range(count))
+    return whole_log() + breaks + opened + ended
+
+
+def data_js(count: int) -> str:
+    benches = [{"name": "t[" + "-" * 900 + "]", "value": 1, "unit": "s"}] * (count // 10)
+    return "window.BENCHMARK_DATA = " + json.dumps({"entries": {"a": [{"date": 10**12, "benches": benches}]}})
+
+
+# Of every format a file of `count` parts of the worst kind that is known.
+GROWING: dict[Format, tuple[str, Callable[[int], str]]] = {
+    Format.TRIAL: ("a.jsonl", lambda count: (make_trial().to_json() + "\n") * (1 + count // 100)),
+    Format.DYNAMO_CSV: (
+        DYNAMO_NAME.format("performance"),
+        lambda count: "dev,name,batch_size,speedup,abs_latency\n" + "cuda,a,8,2.0,1.5\n" * (count // 8),
+    ),
+    Format.OSS_V3: ("a.json", lambda count: TINY[Format.OSS_V3]["results.json"] + "\n" * count * 20),
+    Format.TORCHBENCH: (
+        "metrics-20260801123456.json",
+        lambda count: json.dumps(
+            {"environ": {}, "metrics": {f"model={', test=a, device=b, bs=1, extra_args=[' * count}": 1.0}}
+        ),
+    ),
+    Format.TIMM_CSV: (
+        TIMM_NAME.format(""),
+        lambda count: "model,infer_step_time,infer_batch_size\n"
+        + "".join(f"m{number},2.5,8\n" for number in range(count // 8)),
+    ),
+    Format.TORCH_TRACE: ("dedicated_log_torch_trace_a.log", log),
+    Format.JOB_RECORDING: (
+        "compilewatch_job_a.jsonl",
+        lambda count: TINY[Format.JOB_RECORDING]["compilewatch_job_ranker_1.jsonl"]
+        + json.dumps({"steps_ns": [10**18 + number for number in range(count)]})
+        + "\n",
+    ),
+    Format.CSV: (
+        "a.csv",
+        lambda count: f"workload,latency_ms\na,{'(' * min(count, 120_000)}\n" + "a,1.5\n" * 2,
+    ),
+    Format.HYPERFINE: (
+        "a.json",
+        lambda count: json.dumps(
+            {"results": [{"command": "x" * 100, "mean": 1, "median": 1, "times": [1.0] * count}]}
+        ),
+    ),
+    Format.GITHUB_ACTION_BENCHMARK: ("data.js", data_js),
+}  # fmt: skip
+START = 2_000
+ENOUGH_S = 0.1
+
+
+def seconds(path: Path, text: str, format: Format) -> float:
+    path.write_text(text)
+    best = float("inf")
+    for _ in range(3):
+        begun = time.process_time()
+        with suppress(CompilewatchError):
+            read(path, format=format, **TOLD)
+        best = min(best, time.process_time() - begun)
+    return best
+
+
+# By default those in which time once grew with the square.
+_QUICK = {Format.CSV, Format.TORCHBENCH, Format.TORCH_TRACE}
+
+
+@pytest.mark.parametrize(
+    "format", [each if each in _QUICK else pytest.param(each, marks=pytest.mark.slow) for each in GROWING]
+)
+def test_twice_the_input_takes_twice_the_time(tmp_path: Path, format: Format) -> None:
+    name, made = GROWING[format]
+    count, taken = START, 0.0
+    while count < 1_000_000 and (taken := seconds(tmp_path / name, made(count), format)) < ENOUGH_S:
+        count *= 2
+    if taken < ENOUGH_S:
+        return  # a million parts of it cost nothing
+    assert seconds(tmp_path / name, made(2 * count), format) <= 2.3 * taken
