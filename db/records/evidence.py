@@ -350,6 +350,9 @@ class HostState(Record):
     there was none for them."""
     compile_pool_ended: bool | None = None
     """Whether the compiler's idle processes were ended before sampling; null on a CPU."""
+    clock_set_back_ns: Nanoseconds | None = None
+    """How far the host's clock was set back during the trial, whose moments are those of the new clock, in
+    nanoseconds; null where it was not."""
     address_layout: Name | None = None
     """`random` or `fixed`: whether the process's memory was placed anew; null on a CPU, or where unknown."""
 

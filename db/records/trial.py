@@ -133,6 +133,7 @@ _OWN_PARTS = {
         "backward_cpu",
         "compile_pool_ended",
         "address_layout",
+        "clock_set_back_ns",
     },
 }
 

@@ -27,6 +27,9 @@ WORKER = Path(__file__).parents[1] / "worker" / "main.py"
 GRACE_S = 3.0
 
 
+_NOTICED = timedelta(seconds=1)
+
+
 @dataclass
 class Attempt:
     """A trial on its way to a record."""
@@ -39,14 +42,25 @@ class Attempt:
     diagnostics: Diagnostics = NO_DIAGNOSTICS
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     _began_s: float = field(default_factory=time.monotonic)
+    clock_set_back: timedelta = timedelta()
+    """How far the host's clock was set back since."""
 
     def begin(self) -> None:
         """Its time counts from now."""
         self.started_at, self._began_s = datetime.now(UTC), time.monotonic()
 
     def now(self) -> datetime:
-        """Later than `started_at` by what really went by: a clock that is set back ends nothing early."""
-        return self.started_at + timedelta(seconds=time.monotonic() - self._began_s)
+        """Later than `started_at` by what really went by: a clock that is set back ends nothing early.
+
+        By more than `_NOTICED` it moves the start with it, for by the new clock the old one is yet to come.
+        """
+        expected = self.started_at + timedelta(seconds=time.monotonic() - self._began_s)
+        ahead = expected - datetime.now(UTC)
+        if ahead <= _NOTICED:
+            return expected
+        self.started_at -= ahead
+        self.clock_set_back += ahead
+        return expected - ahead
 
 
 @dataclass(frozen=True)
@@ -85,6 +99,7 @@ class Finished:
             device=attempt.device,
             compiler=self.compiler,
             code=self.code,
+            clock_set_back=attempt.clock_set_back,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from pydantic import ValidationError
@@ -18,6 +18,7 @@ from db.records.trial import (
     Code,
     Failure,
     FailureKind,
+    HostState,
     Machine,
     Source,
     SourceKind,
@@ -162,12 +163,16 @@ def assemble(
     device: DeviceFacts,
     compiler: str | None,
     code: Code | None = None,
+    clock_set_back: timedelta = timedelta(),
 ) -> Trial:
     """The record of one process. Whatever the worker sent, this returns a valid trial.
 
     `code` is the state of the workload's work tree before the process began.
     """
     base = _base(spec, listening, (started_at, ended_at), device, compiler)
+    if clock_set_back:
+        set_back_ns = clock_set_back // timedelta(microseconds=1) * 1_000
+        base |= {"schema": SCHEMAS[3], "host_state": HostState(clock_set_back_ns=set_back_ns)}
     if code is not None:
         base |= {"schema": SCHEMAS[3], "code": code}
     fault = _fault(outcome, listening)
@@ -235,6 +240,8 @@ def _measured(
     code: Code | None = base.get("code")
     if is_newest or code is not None:
         parts["schema"] = SCHEMAS[NEWEST_VERSION]
+    if (marked := base.get("host_state")) is not None:
+        parts["host_state"] = parts.get("host_state", {}) | marked.model_dump(exclude_defaults=True)
     if code is not None and record.source_hash is not None:
         parts["code"] = Code(commit=code.commit, dirty=code.dirty, source_hash=record.source_hash)
     if "timing" in parts:

@@ -112,6 +112,33 @@ def test_a_worker_of_a_fleet_sets_it_aside(
     assert reason.strip() in caplog.text
 
 
+def test_a_clock_that_is_set_back_meanwhile_loses_no_trial_and_marks_its_moment(
+    plan: Plan, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead = [timedelta(hours=1)]
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, _zone: object = None) -> datetime:  # type: ignore[override]
+            return datetime.now(UTC) + ahead[0]
+
+    def set_back(attempt: Attempt) -> datetime:
+        ahead[0] = timedelta()
+        return told(attempt)
+
+    told = Attempt.now
+    monkeypatch.setattr(measured_process, "datetime", Clock)
+    monkeypatch.setattr(Attempt, "now", set_back)
+    execute(plan, database, Spool(tmp_path / "spool"), progress=Heard(), is_cancelled=lambda: False)
+    (trial,) = trial_records(database, Filters())
+    assert trial.host_state is not None
+    assert trial.host_state.clock_set_back_ns == pytest.approx(
+        hour // timedelta(microseconds=1) * 1_000, rel=1e-3
+    )
+    assert trial.ended_at is not None
+    assert NOW - timedelta(minutes=1) < trial.started_at < trial.ended_at < datetime.now(UTC)
+
+
 @pytest.mark.parametrize("year", YEARS)
 def test_a_run_of_a_year_that_cannot_be_does_not_begin(
     year: int, plan: Plan, database: Database, tmp_path: Path
