@@ -88,6 +88,11 @@ def is_compiled(function: Any) -> bool:
         return False
     attributes = getattr(function, "__dict__", {})
     in_place = attributes.get("_compiled_call_impl") is not None
+    code, variables = getattr(function, "__code__", None), getattr(function, "__globals__", {})
+    if code is not None and "compile" in code.co_names:
+        # It compiles something whenever it is called.
+        torch = sys.modules.get("torch")
+        return any(variables.get(name) is torch for name in code.co_names)
     return (
         in_place
         or "_torchdynamo_orig_callable" in attributes

@@ -16,7 +16,18 @@ import torch
 from runner.worker.internals import force_eager
 from runner.worker.memory import suffices_for
 from runner.worker.sampling import Deadline
-from runner.worker.state import Leaves, State, dense, is_comparable, leaves, mapped, same, with_inputs
+from runner.worker.state import (
+    Leaves,
+    State,
+    copied,
+    copy_of,
+    dense,
+    is_comparable,
+    leaves,
+    mapped,
+    same,
+    with_inputs,
+)
 from runner.worker.steps import Variant, grad_context, input_tensors, loss_of, output_of
 from runner.worker.streams import shapes_of
 from runner.workloads.built import TRAINING, Batch, Built
@@ -251,10 +262,7 @@ def _results_of(built: Built, call: Callable[..., Any], batch: Batch) -> Leaves:
     if built.task != TRAINING:
         with grad_context(built):
             found = leaves("output", output_of(built, call, batch))
-            return {
-                name: value.clone() if isinstance(value, torch.Tensor) else value
-                for name, value in found.items()
-            }
+            return {name: copied(value) for name, value in found.items()}
     model = built.model_or_fn
     assert isinstance(model, torch.nn.Module)
     model.zero_grad(set_to_none=True)
@@ -284,7 +292,7 @@ def _float64(built: Built) -> Built:
 
 
 def _double(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.double() if tensor.is_floating_point() else tensor.clone()
+    return copy_of(tensor, torch.float64 if tensor.is_floating_point() else None)
 
 
 def _exact_results(runs: _Runs, seed: int) -> Leaves | None:

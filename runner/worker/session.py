@@ -244,7 +244,8 @@ class Session:
         changed = state.changes()
         state.restore()
         if has_own_model and any(name.startswith("input") for name in changed):
-            self._target = own_inputs(self._target)
+            with contextlib.suppress(Exception):
+                self._target = own_inputs(self._target)
         elif changed and not has_own_model and memory.suffices_for(self._control, self._device):
             with contextlib.suppress(Exception):
                 self._target = apart(built)

@@ -10,8 +10,9 @@ import functools
 import math
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
+from enum import Enum
 from typing import Any
 
 import torch
@@ -21,18 +22,23 @@ from runner.workloads.built import TRAINING, Built
 Leaves = dict[str, Any]
 """Values without parts by their path: "output 0", "buffer running_mean", "attribute calls"."""
 
-_PLAIN = (type(None), bool, int, float, complex, str, bytes)
+_PLAIN = (
+    *(type(None), bool, int, float, complex, str, bytes, Enum),
+    *(torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size),
+)
 _ATTRIBUTES_OF_TORCH = frozenset(vars(torch.nn.Module()))
 _NOT_THE_USERS = frozenset(sys.stdlib_module_names) | {"torch", "numpy"}
 _MOST_PARTS = 100_000
+_MOST_ELEMENTS = 1_000
 _BY_IDENTITY: Any = object.__eq__
 
 
 def _holds_attributes(value: Any) -> bool:
     """Whether the attributes of `value` are data of the user's: not those of a library's or a function's."""
-    if isinstance(value, (torch.nn.Module, torch.Tensor, type)) or not hasattr(value, "__dict__"):
+    closed = isinstance(value, (torch.nn.Module, torch.Tensor, type, *_PLAIN))
+    if closed or not hasattr(value, "__dict__"):
         return False
-    if is_dataclass(value) or isinstance(value, types.SimpleNamespace):
+    if is_dataclass(value) or isinstance(value, (types.SimpleNamespace, torch.distributions.Distribution)):
         return True
     return not callable(value) and type(value).__module__.partition(".")[0] not in _NOT_THE_USERS
 
@@ -46,6 +52,14 @@ def parts_of(value: Any) -> list[tuple[Any, Any]] | None:
     if isinstance(value, dict):
         return list(value.items())
     return list(vars(value).items()) if _holds_attributes(value) else None
+
+
+def copy_of(tensor: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """A tensor of its own with the same content, in `dtype` if given, that requires a gradient as `tensor`
+    does. Raises what torch raises where it has no copy of such a tensor.
+    """
+    copied = tensor.detach().clone() if dtype is None else tensor.detach().to(dtype, copy=True)
+    return copied.requires_grad_(tensor.requires_grad)
 
 
 def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
@@ -94,7 +108,8 @@ def _keep(value: Any, visited: dict[int, _Kept]) -> _Kept:
     kept = _Kept(value)
     if isinstance(value, torch.Tensor):
         # Held by the host, so that it takes no memory of the device.
-        kept.content = value.detach().clone() if value.device.type == "cpu" else value.detach().cpu()
+        with contextlib.suppress(RuntimeError, NotImplementedError, TypeError):
+            kept.content = copy_of(value) if value.device.type == "cpu" else value.detach().cpu()
     elif (inner := parts_of(value)) is not None and len(visited) < _MOST_PARTS:
         visited[id(value)] = kept
         kept.parts = [(key, _keep(each, visited)) for key, each in inner]
@@ -153,7 +168,7 @@ def _leaves(name: str, tree: _Tree) -> Leaves:
     def walk(path: str, part: _Tree) -> None:
         inner = part.parts()
         if inner is None:
-            found[path] = part.leaf
+            found[path] = _as_tensor(part.leaf)
         elif id(part.value) not in visited and len(found) < _MOST_PARTS:
             visited.add(id(part.value))
             for key, each in inner:
@@ -164,6 +179,15 @@ def _leaves(name: str, tree: _Tree) -> Leaves:
     for key, each in [(0, tree.value)] if inner is None else inner:
         walk(f"{name} {key}", _Tree(each))
     return found
+
+
+def _as_tensor(leaf: Any) -> Any:
+    """An array of numpy as a tensor that shares its memory; anything else as it is."""
+    if type(leaf).__module__ != "numpy" or not hasattr(leaf, "__array_interface__"):
+        return leaf
+    with contextlib.suppress(TypeError, ValueError, RuntimeError):
+        return torch.as_tensor(leaf)
+    return leaf
 
 
 def dense(tensor: torch.Tensor) -> torch.Tensor | None:
@@ -207,11 +231,21 @@ def _same_tensors(one: torch.Tensor, other: torch.Tensor) -> bool:
     )
 
 
+def copied(leaf: Any) -> Any:
+    """A copy of a tensor where torch has one; anything else as it is."""
+    if isinstance(leaf, torch.Tensor):
+        with contextlib.suppress(RuntimeError, NotImplementedError, TypeError):
+            return leaf.detach().clone()
+    return leaf
+
+
 def is_comparable(leaf: Any) -> bool:
     """Whether equality says anything of a leaf: not of an object that is equal to itself alone."""
-    return (
-        isinstance(leaf, (torch.Tensor, *_PLAIN)) or getattr(type(leaf), "__eq__", None) is not _BY_IDENTITY
-    )
+    if isinstance(leaf, (torch.Tensor, *_PLAIN)):
+        return True
+    with contextlib.suppress(Exception):
+        return getattr(type(leaf), "__eq__", None) is not _BY_IDENTITY and isinstance(leaf == leaf, bool)  # noqa: PLR0124
+    return False
 
 
 @dataclass
@@ -249,7 +283,7 @@ class State:
         for place in self._places:
             before, now = _leaves(place.name, _Tree(place.kept)), leaves(place.name, place.read())
             changed |= {
-                name: value.detach().clone() if isinstance(value, torch.Tensor) else value
+                name: copied(value)
                 for name, value in now.items()
                 if name not in before or not (same(before[name], value) or not is_comparable(value))
             }
@@ -274,12 +308,19 @@ def _places(built: Built) -> Iterator[_Place]:
 
 
 def _of_module(model: torch.nn.Module, *, weights: bool) -> Iterator[_Place]:
-    """Buffers, attributes and, if wanted, `weights` of every module below."""
+    """Buffers, attributes, those of its class too, and, if wanted, `weights` of every module below."""
+    kinds: set[type] = set()
     for path, module in model.named_modules():
         prefix = f"{path}." if path else ""
         for name, table in (("weight", module._parameters), ("buffer", module._buffers)):
             if table and (weights or name == "buffer"):
                 yield _Place(name, functools.partial(_prefixed, table, prefix), _writer(table, prefix))
+        kind = type(module)
+        if kind not in kinds and _is_the_users(kind):
+            kinds.add(kind)
+            yield _Place(
+                "class attribute", functools.partial(_data_of, kind), functools.partial(_set_on, kind)
+            )
         attributes = vars(module)
         yield _Place("attribute", functools.partial(_own, attributes, prefix), _writer(attributes, prefix))
 
@@ -297,19 +338,46 @@ def functions_of(built: Built) -> Iterator[tuple[str, Any]]:
         visited.add(id(value))
         yield path, value
         if isinstance(value, torch.nn.Module):
-            if _is_the_users(type(value)):
-                methods = {name: each for name, each in vars(type(value)).items() if callable(each)}
-                waiting += [(f"{type(value).__name__}.{name}", each) for name, each in methods.items()]
+            for kind in filter(_is_the_users, type(value).__mro__[:-1]):
+                waiting += [(f"{kind.__name__}.{name}", each) for name, each in _callables(vars(kind))]
+            waiting += [(f"{path}.{name}" if path else name, each) for name, each in _callables(vars(value))]
             waiting += [(f"{path}.{name}" if path else name, each) for name, each in value.named_children()]
         plain = getattr(value, "_torchdynamo_orig_callable", getattr(value, "__func__", value))
         if isinstance(plain, types.FunctionType) and _is_the_users(plain):
             cells = dict(zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True))
             named = {name: plain.__globals__.get(name) for name in plain.__code__.co_names}
-            waiting += [item for item in {**named, **_contents(cells)}.items() if callable(item[1])]
+            waiting += _callables(named | _contents(cells))
+
+
+def _callables(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What can be called among `values` and the elements of their lists, tuples and mappings."""
+    for name, value in values.items():
+        if name in _ATTRIBUTES_OF_TORCH:
+            continue
+        if isinstance(value, (list, tuple, dict)):
+            inner = value.items() if isinstance(value, dict) else enumerate(value)
+            yield from (
+                (f"{name}.{key}", each) for key, each in list(inner)[:_MOST_ELEMENTS] if callable(each)
+            )
+        elif callable(value):
+            yield name, value
 
 
 def _prefixed(table: dict[str, Any], prefix: str) -> dict[str, Any]:
     return {prefix + name: value for name, value in table.items()}
+
+
+def _data_of(kind: type) -> dict[str, Any]:
+    return {f"{kind.__name__}.{name}": each for name, each in vars(kind).items() if _is_counted(name, each)}
+
+
+def _is_counted(name: str, value: Any) -> bool:
+    return not name.startswith("__") and name not in _ATTRIBUTES_OF_TORCH and _is_data(value)
+
+
+def _set_on(kind: type, values: dict[Any, Any]) -> None:
+    for name, value in values.items():
+        setattr(kind, name.rpartition(".")[2], value)
 
 
 def _own(attributes: dict[str, Any], prefix: str) -> dict[str, Any]:

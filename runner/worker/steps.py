@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from runner.worker.loading import WorkloadError
-from runner.worker.state import with_inputs
+from runner.worker.state import copy_of, with_inputs
 from runner.workloads.built import TRAINING, Batch, Built
 
 Step = Callable[[], Any]
@@ -87,7 +87,7 @@ def input_tensors(built: Built) -> Iterator[torch.Tensor]:
 
 def own_inputs(built: Built) -> Built:
     """The same workload with copies of its inputs."""
-    return with_inputs(built, lambda tensor: tensor.detach().clone())
+    return with_inputs(built, copy_of)
 
 
 def apart(built: Built) -> Built:

@@ -4,6 +4,7 @@ import itertools
 import time
 import warnings
 from dataclasses import dataclass
+from enum import Enum
 
 import torch
 
@@ -303,3 +304,74 @@ def slow_step(seconds=1.0):
         return x
 
     return (lambda x: torch.relu(wait(x + 1) * 2)), (torch.randn(4, 8),)
+
+
+class Kind(Enum):
+    MEAN = 1
+    SUM = 2
+
+
+def wrong_enum():
+    return (lambda x: (x + 1, _when_compiled(Kind.MEAN, Kind.SUM))), (torch.randn(4, 8),)
+
+
+def wrong_dtype_name():
+    return (lambda x: (x + 1, _when_compiled(torch.float32, torch.float16))), (torch.randn(4, 8),)
+
+
+def right_array():
+    @torch.compiler.disable
+    def array(x):
+        return x.numpy() + 1
+
+    return (lambda x: {"y": x * 2, "array": array(x), "kind": Kind.SUM}), (torch.randn(4, 8),)
+
+
+def right_distribution():
+    return (lambda x: torch.distributions.Normal(x, x.abs() + 1)), (torch.randn(4, 8),)
+
+
+class CountsOnItsClass(torch.nn.Module):
+    calls = 0
+
+    def forward(self, x):
+        CountsOnItsClass.calls += _when_compiled(1, 2)
+        return x * 2
+
+
+def wrong_class_attribute():
+    return CountsOnItsClass(), (torch.randn(4, 8),)
+
+
+class CompiledAttribute(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 8)
+        self.inner = torch.compile(self._inner, backend="eager")
+
+    def _inner(self, x):
+        return torch.sin(self.linear(x))
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+def compiled_attribute():
+    return CompiledAttribute(), (torch.randn(4, 8),)
+
+
+def compiles_when_called():
+    def run(x):
+        return torch.compile(torch.sin, backend="eager")(x) * 2
+
+    return run, (torch.randn(4, 8),)
+
+
+def gradient_of_input():
+    """Called with gradients, of an input that needs one."""
+
+    def run(x):
+        (gradient,) = torch.autograd.grad(x.square().sum(), x)
+        return gradient
+
+    return run, (torch.randn(4, 8, requires_grad=True),)

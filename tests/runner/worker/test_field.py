@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 import torch
@@ -34,7 +35,13 @@ def judged(name, task="inference"):
     return check(make_variant(eager), make_variant(target, call), None, 0)
 
 
-@pytest.mark.parametrize("name", ["jagged", "sparse", "sparse_result", "quantised", "stateful"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("jagged", "sparse", "sparse_result", "quantised", "stateful"),
+        *("right_array", "right_distribution"),
+    ],
+)
 def test_what_is_right_passes_whatever_it_is_made_of(name):
     found, message = judged(name)
     assert (found["status"], message) == ("pass", None)
@@ -51,6 +58,9 @@ def test_what_is_right_passes_whatever_it_is_made_of(name):
         ("wrong_buffer", "buffer mean", ""),
         ("wrong_attribute", "attribute steps", "4 instead of 2"),
         ("wrong_variable", "variable seen.0", "6 instead of 2"),
+        ("wrong_enum", "output 1", "Kind.SUM"),
+        ("wrong_dtype_name", "output 1", "torch.float16 instead of torch.float32"),
+        ("wrong_class_attribute", "class attribute CountsOnItsClass.calls", "4 instead of 2"),
     ],
 )
 def test_a_wrong_result_is_found_wherever_it_is(name, where, how):
@@ -93,6 +103,7 @@ def test_memory_is_missing_where_a_tensor_has_no_storage(name):
         ("compiled_in_place", "1"),
         ("part_compiled", "PartCompiled.forward"),
         ("helper_compiled", "helper"),
+        ("compiled_attribute", "inner"),
     ],
 )
 def test_what_is_compiled_already_is_noticed_and_does_not_run_compiled_as_eager(name, part):
@@ -107,6 +118,24 @@ def test_what_is_compiled_already_is_noticed_and_does_not_run_compiled_as_eager(
     with torch.no_grad():
         torch.testing.assert_close(make_variant(workload).step(), expected)
     assert count() > before
+
+
+def test_a_step_that_compiles_whenever_it_is_called_is_named():
+    names = [
+        path or "the whole"
+        for path, each in functions_of(built("compiles_when_called"))
+        if internals.is_compiled(each)
+    ]
+    assert names == ["the whole"]
+
+
+def test_an_input_that_needs_a_gradient_needs_one_in_its_copies():
+    workload = replace(built("gradient_of_input"), with_gradients=True)
+    target = apart(workload)
+    assert target.inputs[0].requires_grad
+    assert target.inputs[0].is_leaf
+    found, message = check(make_variant(workload), make_variant(target), None, 0)
+    assert (found["status"], found["reference"], message) == ("pass", "float64", None)
 
 
 def test_nothing_is_said_of_a_model_that_compiles_nothing():
