@@ -27,7 +27,7 @@ from dashboard.parts.parts import (
     Table,
 )
 from dashboard.render import elements
-from dashboard.text.foreign_text import escaped, readable_spec
+from dashboard.text.foreign_text import escaped, readable_frame, readable_spec
 from db import units
 
 _COLOURS = {"good": "green", "bad": "red", "warning": "orange"}
@@ -216,7 +216,7 @@ def _chart(part: Chart, pick: Pick | None, above: Callable[[], None] | None) -> 
             if pick:
                 more = {"on_select": partial(pick.act_on_mark, part.key), "selection_mode": "pick"}
             elements.remember(part)
-            drawn = {name: elements.CHART_ROWS.of(frame) for name, frame in part.chart.frames.items()}
+            drawn = {name: readable_frame(frame) for name, frame in part.chart.frames.items()}
             spec = elements.inked(readable_spec(part.chart.spec))
             st.vega_lite_chart(None, {**spec, "datasets": drawn}, key=part.key, alt=part.alt, **more)
         elements.notes(part.chart.notes)
@@ -233,7 +233,7 @@ def _table(part: Table, pick: Pick | None, above: Callable[[], None] | None) -> 
         elements.remember(part, list(part.frame[pick.values]) if pick and pick.values else ())
         columns = part.titled
         st.dataframe(
-            elements.TABLE_ROWS.of(part.frame, tuple(columns)),
+            part.frame[list(columns)],
             column_config={name: _configured(column) for name, column in columns.items()},
             hide_index=True,
             placeholder=units.MISSING,
