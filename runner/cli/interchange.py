@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO, cast
 
 import typer
 
@@ -15,8 +15,8 @@ from db.interchange.files.opening import RUNS_FOLDER, job_files
 from db.interchange.files.options import ImportOptions, StatedDevice, StatedStrategy, past, torch_version
 from db.interchange.read.importing import AUTO, FileReport, ImportReport, import_paths
 from db.interchange.sources.csv_mapping import not_used
+from db.interchange.write.exporting import ExportFormat, format_of
 from db.interchange.write.exporting import export as export_trials
-from db.interchange.write.exporting import format_of
 from db.interchange.write.flat import latencies_ns
 from db.queries.filters import Filters
 from db.queries.named import require_stored
@@ -176,10 +176,34 @@ def export(
     with database_of(settings_of(config, db), migrate=False) as database:
         require_stored(database, filters)
         _require_some(database, filters, output)
-        written = export_trials(database, filters, format=chosen, output=output or sys.stdout.buffer)
+        notes: list[str] = []
+        place = output or _standard_output(chosen)
+        written = export_trials(database, filters, format=chosen, output=place, notes=notes)
+    for note in notes:
+        print(printable(note), file=sys.stderr)
     if output is not None:
         print(f"Wrote {plural(written, 'trial')} to {output}.", file=sys.stderr)
     return 0
+
+
+def _standard_output(format_: str) -> BinaryIO:
+    """Where an export without a file goes: to a pipe as it is, to a terminal without what would drive it."""
+    if not sys.stdout.isatty():
+        return sys.stdout.buffer
+    if format_ == ExportFormat.PARQUET:
+        raise CompilewatchError("Parquet is no text for a terminal.", "Name a file with --output.")
+    return cast(BinaryIO, _Terminal())
+
+
+class _Terminal:
+    """Takes bytes of UTF-8 and prints what a terminal does not obey."""
+
+    def write(self, data: bytes) -> int:
+        sys.stdout.write(printable(data.decode(errors="replace")))
+        return len(data)
+
+    def flush(self) -> None:
+        sys.stdout.flush()
 
 
 def schema(

@@ -15,7 +15,7 @@ from db import units
 from db.engine.session import Database
 from db.errors import CompilewatchError
 from db.interchange.files import trial_jsonl
-from db.interchange.write import flat, oss_v3_export
+from db.interchange.write import dynamo_expected, flat, oss_v3_export
 from db.interchange.write.flat import figures
 from db.interchange.write.markdown_cells import escaped_text
 from db.queries.filters import Filters
@@ -100,6 +100,7 @@ class ExportFormat(StrEnum):
     PARQUET = "parquet"
     OSS_V3 = "oss-v3"
     MARKDOWN = "markdown"
+    DYNAMO_EXPECTED = "dynamo-expected"
 
 
 def _write_parquet(batches: Iterable[TrialBatch], output: BinaryIO) -> int:
@@ -120,7 +121,7 @@ WRITERS: dict[ExportFormat, Writer] = {
 # What a name may end in; an OSS v3 file has one JSON record per line, as ours has.
 _OF_SUFFIX: dict[str, tuple[ExportFormat, ...]] = {
     ".jsonl": (ExportFormat.JSONL, ExportFormat.OSS_V3),
-    ".csv": (ExportFormat.CSV,),
+    ".csv": (ExportFormat.CSV, ExportFormat.DYNAMO_EXPECTED),
     ".parquet": (ExportFormat.PARQUET,),
     ".md": (ExportFormat.MARKDOWN,),
     ".markdown": (ExportFormat.MARKDOWN,),
@@ -143,10 +144,13 @@ def format_of(output: Path | None, name: str | None) -> str:
     return name
 
 
-def export(db: Database, filters: Filters, *, format: str, output: BinaryIO | Path) -> int:
+def export(
+    db: Database, filters: Filters, *, format: str, output: BinaryIO | Path, notes: list[str] | None = None
+) -> int:
     """Write every trial that `filters` selects, oldest first; returns how many.
 
-    Memory does not grow with their number. A path is replaced only once the whole file is written.
+    `notes` takes in sentences on what was written. Memory does not grow with their number. A path is replaced
+    only once the whole file is written.
     Raises CompilewatchError for an unknown format or a path that cannot be written.
     """
     if format not in list(ExportFormat):
@@ -157,6 +161,8 @@ def export(db: Database, filters: Filters, *, format: str, output: BinaryIO | Pa
     with opened as stream:
         if format == ExportFormat.JSONL:
             return trial_jsonl.write_lines(trial_lines(db, filters), stream)
+        if format == ExportFormat.DYNAMO_EXPECTED:
+            return dynamo_expected.write(trial_batches(db, filters), stream, [] if notes is None else notes)
         return WRITERS[ExportFormat(format)](trial_batches(db, filters), stream)
 
 

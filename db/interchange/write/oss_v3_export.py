@@ -36,6 +36,19 @@ _FAILED = {
     FailureKind.WRONG_RESULT: "fail_accuracy",
 }
 
+_FAILURE_WORDS = frozenset(
+    {
+        "fail_accuracy",
+        "fail_to_run",
+        "OOM",
+        "eager_1st_run_OOM",
+        "eager_2nd_run_OOM",
+        "timeout",
+        "infra_error",
+    }
+    | {"model_fail_to_load", "eager_fail_to_run", "eager_1st_run_fail", "eager_2nd_run_fail"}
+    | {"eager_two_runs_differ", "compile_failed"}
+)
 _OWN = ("started_at", "trial_id", "run_id", "suite", "label")
 SETTING = "compilewatch_setting"
 """Workload, strategy, machine and build of a trial, as JSON in `benchmark.extra_info`."""
@@ -172,7 +185,7 @@ def _whole_gb(size_bytes: int | None) -> int | None:
 
 def _metrics(stack: Stack, summary: Summary | None, row: _Figures) -> Iterator[str]:
     """The figures that are known; what is missing has no record, for PyTorch's dashboard averages zeros."""
-    accuracy = _accuracy(row)
+    accuracy = accuracy_of(row.failure_kind, row.numerics_status, row.failure_message)
     if accuracy is not None:
         # In a list and in extra_info: `output_json` in pytorch/pytorch benchmarks/dynamo/common.py.
         told = _texts(
@@ -205,10 +218,13 @@ def _timing(row: _Figures) -> dict[str, str]:
 _quoted = lru_cache(_REMEMBERED)(json.dumps)
 
 
-def _accuracy(row: _Figures) -> str | None:
-    if row.failure_kind is not None:
-        return _FAILED.get(FailureKind(row.failure_kind), "fail_to_run")
-    return _ACCURACY[NumericsStatus(row.numerics_status)] if row.numerics_status else None
+def accuracy_of(failure_kind: str | None, numerics_status: str | None, message: str | None) -> str | None:
+    """In the words of PyTorch's benchmarks; of an imported failure in the very word that it had there."""
+    if failure_kind is not None:
+        word = (message or "").rpartition(" ended with ")[2].removesuffix(".")
+        own = _FAILED.get(FailureKind(failure_kind), "fail_to_run")
+        return word if word in _FAILURE_WORDS else own
+    return _ACCURACY[NumericsStatus(numerics_status)] if numerics_status else None
 
 
 def _figures(stack: Stack, row: _Figures, metrics: Mapping[str, float]) -> dict[str, float | None]:

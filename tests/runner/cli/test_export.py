@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from db.engine.session import open_database
+from db.errors import CONTROLS
 from db.interchange.files import trial_jsonl
 from db.records.trial import Task
 from db.store.trials import save_trials
@@ -147,3 +153,22 @@ def test_an_export_that_ends_early_leaves_the_file_as_it_was(
 def test_one_trial_is_one_trial(url: str, tmp_path: Path) -> None:
     words = ("export", "--task", "training", "--output", "o.jsonl", "--db", url)
     assert in_this_process(*words, cwd=tmp_path).stderr == "Wrote 1 trial to o.jsonl.\n"
+
+
+def test_an_export_cannot_drive_a_terminal(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/results.db"
+    hostile = "a\u001b[31mb\u202ec\u009bd"
+    with open_database(url, migrate=True) as database:
+        save_trials(database, [make_trial(workload=make_workload(hostile))])
+    for format_ in ("jsonl", "csv", "markdown", "oss-v3"):
+        shown, other = pty.openpty()
+        command = [sys.executable, "-m", "runner", "export", "--format", format_, "--db", url]
+        with subprocess.Popen(command, stdout=other, stderr=subprocess.DEVNULL) as process:
+            os.close(other)
+            text = b""
+            with contextlib.suppress(OSError):  # how a terminal says that nobody writes any more
+                while part := os.read(shown, 65_536):
+                    text += part
+        os.close(shown)
+        assert process.returncode == 0
+        assert not CONTROLS.search(text.decode().replace("\r", ""))
