@@ -14,7 +14,7 @@ from dashboard.read.policy import policy_in_force
 from db.columns.case import CASE_COLUMNS
 from db.engine.session import Database
 from db.errors import ConfigError, NotFoundError
-from db.judge.results import Comparison, Row
+from db.judge.results import Comparison, Row, Tally
 from db.metrics.break_even_rows import break_even_rows
 from db.metrics.case_modes import with_strategies
 from db.metrics.cases import summarize_cases
@@ -94,13 +94,15 @@ def compare_schema(_: Database) -> JsonSchema:
     properties["schema"] = {"const": COMPARE_SCHEMA}
     for counts in ("counts", "case_counts"):
         properties[counts] = {"type": "object", "additionalProperties": {"type": "integer"}}
+    schema["$defs"]["Tally"] = Tally.model_json_schema(mode="serialization")
+    properties["tally"] = {"$ref": "#/$defs/Tally"}
     properties["policy"] = {"type": "object", "description": "Every threshold in force."}
     properties["causes"] = {
         "type": "array",
         "items": {"type": "object"},
         "description": "Why cases changed, as far as profiles show it, and what the compiler did.",
     }
-    schema["required"] = sorted({*schema["required"], "schema", "counts", "case_counts", "causes"})
+    schema["required"] = sorted({*schema["required"], "schema", "counts", "case_counts", "tally", "causes"})
     return schema
 
 

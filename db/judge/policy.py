@@ -221,6 +221,11 @@ class Policy(PolicyPart):
         description="in a class that scatters more, a change over few trials is suspected until confirmed "
         "(measured)",
     )
+    obvious_size: Positive = Field(
+        default=10.0,
+        description="a change of this many deviations of a trial of its class is obvious and needs no "
+        "confirmation (measured)",
+    )
     rank_trials: int = Field(
         default=10,
         ge=5,
@@ -279,6 +284,34 @@ class Policy(PolicyPart):
         ge=0,
         description="smallest between-run CV where the sides come from different runs (measured)",
     )
+    run_cv: Positive = Field(
+        default=0.025,
+        description="between-run CV of a machine whose runs nobody knows: scale of a Student t with "
+        "run_cv_df that covers the night-to-night changes of public series (measured)",
+    )
+    run_cv_alone: Positive = Field(
+        default=0.05,
+        description="the same where nothing shows the noise between runs: no canary, no past, no other case "
+        "(measured)",
+    )
+    run_cv_df: Positive = Field(
+        default=3.0, description="degrees of freedom of run_cv: how heavy its tails are (measured)"
+    )
+    run_ratio_share: Share = Field(
+        default=1 / 3,
+        description="part of the noise between runs that is left in a speedup, both of whose times are of "
+        "one process (measured)",
+    )
+    run_surprise: Positive = Field(
+        default=6.0,
+        description="times run_cv that other cases of the same runs can show as noise between runs: "
+        "beyond it they have changed (measured)",
+    )
+    run_neighbours: int = Field(
+        default=8,
+        ge=3,
+        description="cases from which what two runs have in common is told from what one has (measured)",
+    )
     suspect_z: Positive = Field(
         default=3.0,
         description="|z| on the series' own history from which a single trial is suspected (measured)",
@@ -298,6 +331,15 @@ class Policy(PolicyPart):
     )
     canary_workloads: str = Field(
         default="canary*", description="pattern of the workloads that measure the machine, not the software"
+    )
+    run_visible: Effect = Field(
+        default=0.50,
+        description="between separate runs, which show no case unchanged, it is enough that a change of this "
+        "size would be seen",
+    )
+    open_change: Effect = Field(
+        default=0.10,
+        description="a change for the worse that nobody could decide leaves the whole open from this size on",
     )
     decided_share: Share = Field(
         default=0.5,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -72,7 +73,8 @@ class Row(Result):
     speedup those of device time. `bound` says what the case waits for; `device_change` and `issue_change` are
     what each clock says of it; `cycles_change` is that of device time in cycles, where the SM clock moved.
     All of them are None where a GPU's clocks were not taken apart. `unseen` are the trials a side that a
-    change of `Policy.advice_effect` would take, where those are too many.
+    change of `Policy.advice_effect` would take, where those are too many. `visible_change` is the smallest
+    relative one that would have been decided had this case alone changed.
     """
 
     case: CaseKey
@@ -98,6 +100,7 @@ class Row(Result):
     more_trials: int | None = None
     unseen: int | None = None
     significance_threshold: float | None = None
+    visible_change: float | None = None
     design: Design
     reason: str
 
@@ -108,6 +111,50 @@ class Row(Result):
     @property
     def strategy(self) -> str:
         return self.case.strategy
+
+    @property
+    def log_change(self) -> float:
+        """log(head / base), 0 where there is no number."""
+        return 0.0 if self.change is None else math.log1p(self.change)
+
+    @property
+    def moved(self) -> str | None:
+        """ "slower" or "faster" where the build did that; None of what the machine explains, and of a speedup
+        that fell only because eager got faster: nobody waits longer.
+        """
+        if self.cause is CauseClass.MACHINE:
+            return None
+        if self.verdict is Verdict.REGRESSED:
+            harmless = self.metric in RATIOS and self.who_moved is WhoMoved.EAGER
+            return None if harmless else "slower"
+        return "faster" if self.verdict is Verdict.IMPROVED else None
+
+    @property
+    def fails(self) -> bool:
+        """Whether this is about a pass set that fails on the head side, in some trials at least."""
+        is_pass_set = self.metric is Metric.NUMERICS and isinstance(self.head, str)
+        return is_pass_set and self.head not in PASSING
+
+
+RATIOS = (Metric.SPEEDUP, Metric.DEVICE_SPEEDUP, Metric.BREAK_EVEN)
+"""Metrics that eager alone can move."""
+
+PASSING = ("pass", "ran, numbers not checked")
+"""How a case ended that did not fail, as its pass set says it."""
+
+
+def _group(rows: Sequence[Row]) -> str:
+    """The group of one case in a tally, by all its rows."""
+    moved = {row.moved for row in rows}
+    if any(row.fails for row in rows):
+        return "failing"
+    for group in ("slower", "faster"):
+        if group in moved:
+            return group
+    if any(row.cause is CauseClass.MACHINE for row in rows):
+        return "set_aside"
+    is_open = any(row.verdict is Verdict.INCONCLUSIVE for row in rows)
+    return "undecided" if is_open else "unchanged"
 
 
 class LeftOut(Result):
@@ -188,6 +235,31 @@ class Advice(Result):
     sentences: tuple[str, ...]
 
 
+class Tally(Result):
+    """What became of the cases of a comparison, each in one group only, the first that fits: `failing` on the
+    head side, `slower`, `faster`, `set_aside` (what moved is the machine's), `undecided`, `unchanged`; and
+    those `missing` on the head side, which were not compared.
+
+    A case got slower or faster where any of its metrics did; `slower_by` and `faster_by` count the cases by
+    metric, and one case may be in several of those.
+    """
+
+    slower: int = 0
+    faster: int = 0
+    unchanged: int = 0
+    undecided: int = 0
+    set_aside: int = 0
+    failing: int = 0
+    missing: int = 0
+    slower_by: dict[Metric, int] = {}
+    faster_by: dict[Metric, int] = {}
+
+    @property
+    def compared(self) -> int:
+        """All but the missing ones."""
+        return self.slower + self.faster + self.unchanged + self.undecided + self.set_aside + self.failing
+
+
 class Comparison(Result):
     """The upgrade verdict between two builds on one machine.
 
@@ -221,14 +293,31 @@ class Comparison(Result):
         return {verdict: verdicts[verdict] for verdict in Verdict}
 
     @property
+    def tally(self) -> Tally:
+        """What became of the cases; every door that counts cases prints this."""
+        rows: dict[tuple[str, str], list[Row]] = {}
+        for row in self.rows:
+            rows.setdefault(row.case.ids, []).append(row)
+        groups = Counter(_group(each) for each in rows.values())
+        groups["missing"] = sum(case.verdict is Verdict.MISSING for case in self.left_out)
+        moved = {"slower": Counter[Metric](), "faster": Counter[Metric]()}
+        for each in rows.values():
+            group = _group(each)
+            moved.get(group, Counter()).update(row.metric for row in each if row.moved == group)
+        by_metric = {f"{group}_by": dict(sorted(counts.items())) for group, counts in moved.items()}
+        return Tally.model_validate({**groups, **by_metric})
+
+    @property
     def case_verdicts(self) -> dict[tuple[str, str], Verdict]:
-        """What became of each case, by workload and strategy id. A case that moved in any metric has moved,
-        for the worse where any did; only where none moved it counts what is open.
+        """The worst verdict of each case, by workload and strategy id. A case that moved in any metric has
+        moved, for the worse where any did; only where none moved it counts what is open.
         """
-        verdicts: dict[tuple[str, str], Verdict] = {}
+        worst: dict[tuple[str, str], Verdict] = {}
+        words = {"slower": Verdict.REGRESSED, "faster": Verdict.IMPROVED}
+        kinds = [(row.case.ids, words.get(row.moved or "", row.verdict)) for row in self.rows]
         for verdict in (Verdict.UNCHANGED, Verdict.INCONCLUSIVE, Verdict.IMPROVED, Verdict.REGRESSED):
-            verdicts |= {row.case.ids: verdict for row in self.rows if row.verdict is verdict}
-        return verdicts
+            worst |= {case: verdict for case, each in kinds if each is verdict}
+        return worst
 
     def to_json(self) -> dict[str, Any]:
         """The document `compare --json` prints, without its `schema` key."""
@@ -240,6 +329,7 @@ class Comparison(Result):
         document["counts"] = {verdict.value: count for verdict, count in self.counts.items()}
         cases = Counter(self.case_verdicts.values())
         document["case_counts"] = {verdict.value: cases[verdict] for verdict in Verdict}
+        document["tally"] = self.tally.model_dump(mode="json")
         document["policy"] = self.policy.to_json()
         return document
 

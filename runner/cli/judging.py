@@ -22,7 +22,7 @@ from db.judge.compare.regressions import (
     side_keys,
 )
 from db.judge.compare.sides import Selection
-from db.judge.compare.whole import TIMED
+from db.judge.compare.whole import TIMED, is_set_aside
 from db.judge.policy import Policy
 from db.judge.results import Comparison, Row
 from db.judge.targets import TargetCheck, check_targets
@@ -33,7 +33,7 @@ from db.queries.run_parts import newest_run, newest_two
 from db.queries.trials import count_trials, trials_frame
 from db.records.strategies import names_code
 from db.records.trial import SourceKind
-from db.records.vocabulary import CauseClass, Metric, Verdict
+from db.records.vocabulary import Metric, Verdict
 from db.units import count, plural
 from db.verdicts import gateway
 from runner.cli.front import EXIT_CANNOT
@@ -222,12 +222,17 @@ def print_undecided(verdict: Verdict, report: ComparisonReport) -> None:
     advice = comparison.advice
     for sentence in advice.sentences if advice else ():
         print(f"  {sentence}", file=sys.stderr)
+    if not report.imported and any(row.suspected for row in undecided):
+        print(
+            "  In a pull request: `compilewatch gate --confirm run`, or more trials of this job.",
+            file=sys.stderr,
+        )
     how = "Import more results, or measure both builds" if report.imported else "Measure"
     print(f"  {how} interleaved: `compilewatch run --build A --build B`.", file=sys.stderr)
 
 
 def _what_is_open(rows: Sequence[Row], undecided: Sequence[Row]) -> str:
-    if any(row.cause is CauseClass.MACHINE for row in rows):
+    if any(is_set_aside(row) for row in undecided):
         return "the machine explains the change"
     timed, open_timed = (sum(row.metric in TIMED for row in some) for some in (rows, undecided))
     return (

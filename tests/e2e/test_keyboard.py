@@ -27,7 +27,7 @@ def regressed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two builds, the second slower, its regressions recorded."""
     path = tmp_path_factory.mktemp("regressed") / "results.db"
     with open_database(f"sqlite:///{path}", migrate=True) as database:
-        save_trials(database, stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
+        save_trials(database, stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0")))
         record_comparison(database, judged(database, RUN_0, RUN_1), at=START)
     return path
 

@@ -51,7 +51,7 @@ from db.cause.numerics import numerics_sentence
 from db.cause.trials import step_times, why
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import VerdictError
-from db.judge.results import Comparison
+from db.judge.results import Comparison, Tally
 from db.metrics.groups import floats, row_dicts
 from db.queries.regressions import RegressionState
 from db.records.strategies import EAGER
@@ -124,9 +124,9 @@ def _page(snapshot: Snapshot, link: Link) -> PageContent:
     shown = asides(overview.now)
     covered = headline.coverage(overview.now, overview.before)
     failing = sum(1 for aside in shown if "failed" in aside.reason)
-    counts = verdict.case_counts(overview.comparison)
+    tally = overview.comparison.tally if overview.comparison else Tally()
     sentence = verdict.headline(
-        counts,
+        tally,
         failing=failing,
         regressions=len(overview.regressions),
         build=overview.build,
@@ -141,7 +141,7 @@ def _page(snapshot: Snapshot, link: Link) -> PageContent:
     return of_cases(
         (
             sentence,
-            _figures(overview, means, counts, covered, failing),
+            _figures(overview, means, tally, covered, failing),
             *parts.listed(
                 units.plural(len(overview.regressions), "open regression"),
                 inbox.first_names(overview.regressions, inbox.line),
@@ -231,7 +231,7 @@ def _basis(snapshot: Snapshot, link: Link, now: datetime) -> Lines | None:
 def _figures(
     overview: _Overview,
     means: Sequence[headline.Headline],
-    counts: verdict.CaseCounts,
+    tally: Tally,
     covered: headline.Coverage,
     failing: int,
 ) -> Figures:
@@ -239,12 +239,12 @@ def _figures(
         (
             Figure(
                 "Cases slower",
-                f"{units.count(counts.slower)} of {units.count(counts.compared)}"
-                if counts.compared
+                f"{units.count(tally.slower)} of {units.count(tally.compared)}"
+                if tally.compared
                 else units.MISSING,
-                "In latency, against the build named above. Upgrade has each of them.",
-                f"{units.count(counts.undecided)} undecided" if counts.compared else "not compared",
-                "bad" if counts.slower else "",
+                "In any metric, against the build named above. Upgrade has each of them.",
+                f"{units.count(tally.undecided)} undecided" if tally.compared else "not compared",
+                "bad" if tally.slower else "",
             ),
             Figure(
                 "Failing cases",

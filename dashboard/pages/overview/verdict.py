@@ -2,85 +2,42 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from dashboard.parts.parts import Headline, Tone
 from db import units
-from db.judge.compare.whole import counts_as_regression
-from db.judge.results import Comparison
-from db.records.vocabulary import Metric, Verdict
+from db.judge.results import Tally
+from db.judge.words.sentences import tallied
 
 STALE_AFTER = timedelta(days=7)
 """A newest result that is older says nothing of today."""
 
 
-@dataclass(frozen=True)
-class CaseCounts:
-    """How many cases of a build got slower, faster or neither in latency, and of how many nobody knows."""
+def headline(tally: Tally, *, failing: int, regressions: int, build: str, since: str | None) -> Headline:
+    """ "Not well since torch 2.12.0: 2 slower (latency 2), 1 faster (latency 1), 5 unchanged, 0 undecided."
 
-    slower: int = 0
-    faster: int = 0
-    unchanged: int = 0
-    undecided: int = 0
-
-    @property
-    def compared(self) -> int:
-        """The sum of all."""
-        return self.slower + self.faster + self.unchanged + self.undecided
-
-
-def case_counts(comparison: Comparison | None) -> CaseCounts:
-    """Of the rows of latency, one a case. What the machine explains is undecided."""
-    if comparison is None:
-        return CaseCounts()
-    counts: Counter[str] = Counter()
-    for row in comparison.rows:
-        if row.metric is not Metric.LATENCY:
-            continue
-        if row.verdict is Verdict.REGRESSED and counts_as_regression(row):
-            counts["slower"] += 1
-        elif row.verdict is Verdict.IMPROVED:
-            counts["faster"] += 1
-        elif row.verdict is Verdict.UNCHANGED:
-            counts["unchanged"] += 1
-        else:
-            counts["undecided"] += 1
-    return CaseCounts(**counts)
-
-
-def headline(
-    counts: CaseCounts, *, failing: int, regressions: int, build: str, since: str | None
-) -> Headline:
-    """ "Not well since torch 2.12.0: 2 of 8 cases slower, 1 faster, 1 failing, 3 undecided."
-
-    `since` names the build that `build` was compared with, None where nothing can be; `regressions` are open.
+    `since` names the build that `build` was compared with, None where nothing can be; `failing` are cases of
+    this build, compared or not; `regressions` are open.
     """
-    sentences = [
-        f"{units.count(failing)} failing",
+    more = failing - tally.failing if since is not None and tally.compared else failing
+    besides = [
+        *([f"{units.plural(more, 'more case' if tally.failing else 'case')} failing"] if more > 0 else []),
         *([units.plural(regressions, "open regression")] if regressions else []),
     ]
-    if since is None or not counts.compared:
+    if since is None or not tally.compared:
         bad = bool(failing or regressions)
-        text = f"No build to compare {build} with: {', '.join(sentences)}."
+        text = f"No build to compare {build} with: {', '.join(besides) or 'nothing fails'}."
         return Headline(text, "bad" if bad else "warning", key="well")
-    of_all = f"{units.count(counts.slower)} of {units.plural(counts.compared, 'case')} slower"
-    sentences = [
-        of_all,
-        f"{units.count(counts.faster)} faster",
-        f"{units.count(counts.undecided)} undecided",
-        *sentences,
-    ]
-    opening, tone = _opening(counts, failing=failing, regressions=regressions)
-    return Headline(f"{opening} since {since}: {', '.join(sentences)}.", tone, key="well")
+    opening, tone = _opening(tally, failing=failing, regressions=regressions)
+    return Headline(f"{opening} since {since}: {', '.join((tallied(tally), *besides))}.", tone, key="well")
 
 
-def _opening(counts: CaseCounts, *, failing: int, regressions: int) -> tuple[str, Tone]:
-    if counts.slower or failing or regressions:
+def _opening(tally: Tally, *, failing: int, regressions: int) -> tuple[str, Tone]:
+    if tally.slower or failing or regressions:
         return "Not well", "bad"
-    if counts.undecided > counts.compared - counts.undecided:
+    open_cases = tally.undecided + tally.set_aside
+    if open_cases > tally.compared - open_cases:
         return "Not known whether all is well", "warning"
     return "All is well", "good"
 

@@ -18,7 +18,6 @@ from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import VerdictError
 from db.judge.results import Comparison
 from db.records.trial import SourceKind
-from db.records.vocabulary import Verdict
 
 _MOST_CANDIDATES = 5
 _NO_TRIAL = Empty("No trial fits these filters.", "Widen them in the sidebar.")
@@ -99,7 +98,7 @@ def _verdicts_now(
     rows = [
         inbox.finding_row(row, floors)
         for row in comparison.rows
-        if row.verdict is Verdict.REGRESSED and (not wanted or row.strategy in wanted)
+        if row.moved == "slower" and (not wanted or row.strategy in wanted)
     ]
     notes = parts.notes(comparison.sentences)
     if not rows:

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 from pandas import DataFrame
 
+from db.judge.compare.contrast import Contrasts
 from db.judge.policy import Policy
 from db.metrics.device_times import loop_device_ns
 from db.metrics.eligibility import positive
@@ -24,6 +25,7 @@ ONE_CLASS = 0
 
 _NUMBERS = {Bound.HOST: 1, Bound.DEVICE: 2}
 _ON_DEVICE = (Metric.DEVICE_TIME, Metric.DEVICE_SPEEDUP)
+_ON_CLOCK = dict.fromkeys(_ON_DEVICE, Metric.DEVICE_TIME)
 
 
 def case_bounds(trials: DataFrame, case: Ints, cases: int, policy: Policy) -> tuple[Bound | None, ...]:
@@ -97,6 +99,20 @@ class Canaries:
     def shown_host(self) -> float | None:
         """The change of the launch canary on a GPU; None on a CPU, where one number stands for all."""
         return self.host[Metric.LATENCY] if self.gpu else None
+
+
+def run_changes(clocks: dict[Metric, Contrasts], metric: Metric, canary: Bools) -> Floats:
+    """Log changes of these canaries between separate runs, as of one run against one; on the clock of
+    `metric` where a canary was timed on it, else in latency.
+    """
+    own = clocks.get(_ON_CLOCK.get(metric, metric), clocks[Metric.LATENCY])
+    latency = clocks[Metric.LATENCY]
+    timed = np.isfinite(own.difference)
+    change = np.where(timed, own.difference, latency.difference)
+    scale = np.where(timed, own.run_scale, latency.run_scale)
+    known = canary & np.isfinite(change) & (scale > 0)
+    changes: Floats = change[known] / np.sqrt(scale[known] / 2.0)
+    return changes
 
 
 def canary_changes(

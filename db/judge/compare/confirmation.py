@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from db.columns.metrics import higher_is_better
 from db.judge.compare.sides import CODE
-from db.judge.compare.whole import counts_as_regression
+from db.judge.compare.whole import counts_as_regression, is_worse
 from db.judge.policy import Policy
 from db.judge.results import CaseKey, Comparison, Result, Row
 from db.judge.words.sentences import not_reproduced
@@ -70,7 +69,7 @@ def suspicions(comparison: Comparison) -> tuple[Suspicion, ...]:
     """
     by_case: dict[tuple[str, str], list[Row]] = {}
     for row in comparison.rows:
-        if _is_suspicious(row) and _is_worse(row):
+        if _is_suspicious(row) and is_worse(row):
             by_case.setdefault(row.case.ids, []).append(row)
     suspected = []
     for rows in by_case.values():
@@ -84,12 +83,6 @@ def _is_suspicious(row: Row) -> bool:
     if row.verdict is Verdict.REGRESSED:
         return counts_as_regression(row) and row.p_value is not None
     return row.suspected and row.verdict is Verdict.INCONCLUSIVE
-
-
-def _is_worse(row: Row) -> bool:
-    if row.change is None:
-        return True
-    return (row.change > 0) != higher_is_better(row.metric)
 
 
 def plan_confirmation(comparison: Comparison, policy: Policy | None = None) -> ConfirmationPlan | None:

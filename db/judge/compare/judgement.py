@@ -14,7 +14,19 @@ from scipy import special
 
 from db.judge.compare.case_classes import ONE_CLASS
 from db.judge.compare.contrast import Contrasts, Observations, contrast
-from db.judge.compare.noise import Past, RunNoise, SeriesNoise, run_noise, series_noise
+from db.judge.compare.noise import (
+    FEWEST_NEIGHBOURS,
+    Neighbours,
+    Past,
+    RunNoise,
+    SeriesNoise,
+    Shown,
+    repeated_runs,
+    run_noise,
+    series_noise,
+    together,
+    with_neighbours,
+)
 from db.judge.compare.ranks import rank_tests, with_run_noise
 from db.judge.compare.significance import (
     Moderated,
@@ -38,7 +50,8 @@ class Tested:
 
     `scatter` is the variance of one trial that a case's class is known for, NaN where nothing is known.
     `rate` is the false discovery rate that a case is held to. `ranked` flags the cases that ranks
-    decide, `identical` those with several trials a side, all of them with one value.
+    decide, `identical` those with several trials a side, all of them with one value. `within` is the test
+    of each case by its trials alone, as if runs did not differ.
     """
 
     contrasts: Contrasts
@@ -50,6 +63,7 @@ class Tested:
     rate: Floats
     ranked: Bools
     identical: Bools
+    within: TTest
 
     @property
     def fewest_trials(self) -> Ints:
@@ -63,7 +77,8 @@ class MetricDecisions:
     """Per case: verdict flags (`grew`, `shrank` and `same` exclude each other), FDR-adjusted p, suspicion,
     and trials a side that would decide it (0 where decided or unknown). `unseen` are the trials a side that
     a change of `policy.advice_effect` would take where those are too many, else 0. `held_back` are changes
-    that too few trials of a noisy class show.
+    that too few trials of a noisy class show, `by_runs` those that trials show and the noise between runs may
+    have made; `visible` is the log change that would have been announced had it alone changed.
     """
 
     q_value: Floats
@@ -75,26 +90,42 @@ class MetricDecisions:
     more_trials: Ints
     unseen: Ints
     held_back: Bools
+    by_runs: Bools
+    visible: Floats
 
 
 def examine_cases(
-    observed: Observations, past: Past, cases: int, policy: Policy, classes: Ints | None = None
+    observed: Observations,
+    past: Past,
+    cases: int,
+    policy: Policy,
+    classes: Ints | None = None,
+    *,
+    canary: Bools | None = None,
+    shown: Callable[[int], Shown] = lambda _class: Shown(),
 ) -> Tested:
     """Contrast, moderated variance (own, history, prior) and test of every case of one metric.
+
+    `canary` flags the cases that measure the machine, None for none; `shown` says what is known of the noise
+    between runs in a class.
 
     `classes` numbers the class of each case (`db.judge.compare.case_classes`): each has its own pairing,
     prior and
     noise of runs. None: all are of one class.
     """
     numbers = np.unique(np.zeros(1, dtype=np.int64) if classes is None else classes)
+    counted = np.ones(cases, dtype=np.bool_) if canary is None else ~canary
     if classes is None or len(numbers) < 2:
-        return _examine_class(observed, past, cases, policy, of_gpu=(numbers != ONE_CLASS).any())
+        number = int(numbers[0]) if len(numbers) else ONE_CLASS
+        of_gpu = number != ONE_CLASS
+        return _examine_class(observed, past, counted, policy, shown(number), of_gpu=of_gpu)
     by_class = {
         number: _examine_class(
             observed.where(classes[observed.case] == number),
             past.where(classes[past.series] == number),
-            cases,
+            counted,
             policy,
+            shown(number),
             of_gpu=number != ONE_CLASS,
         )
         for number in numbers.tolist()
@@ -102,7 +133,10 @@ def examine_cases(
     return _merged(classes, by_class)
 
 
-def _examine_class(observed: Observations, past: Past, cases: int, policy: Policy, *, of_gpu: bool) -> Tested:
+def _examine_class(
+    observed: Observations, past: Past, counted: Bools, policy: Policy, shown: Shown, *, of_gpu: bool
+) -> Tested:
+    cases = len(counted)
     contrasts = contrast(observed, cases, policy)
     history = series_noise(past, cases, policy)
     # A trial's own spread, which the history knows, says nothing of the difference between two neighbours.
@@ -120,7 +154,11 @@ def _examine_class(observed: Observations, past: Past, cases: int, policy: Polic
         few = contrasts.trials.min(axis=1) < policy.rank_trials
         least = np.where(few & (moderated.df > 0), moderated.prior.variance, 0.0)
         moderated = replace(moderated, variance=np.fmax(moderated.variance, least))
-    runs = run_noise(past, (contrasts.variance, contrasts.df), policy)
+    again = past.beside(observed.where(contrasts.run_scale[observed.case] > 0))
+    neighbours = Neighbours.of(contrasts, contrasts.scale * moderated.variance, counted)
+    runs = _run_noise(
+        neighbours, repeated_runs(again, (contrasts.variance, contrasts.df), policy), shown, policy
+    )
     test = t_test(
         contrasts.difference,
         contrasts.scale,
@@ -128,9 +166,17 @@ def _examine_class(observed: Observations, past: Past, cases: int, policy: Polic
         extra_variance=contrasts.run_scale * runs.variance,
         extra_df=runs.df,
     )
+    within = t_test(
+        contrasts.difference,
+        contrasts.scale,
+        moderated,
+        extra_variance=contrasts.run_scale * policy.between_run_floor**2,
+    )
+    test = _beside_others(test, neighbours, moderated, policy)
+    between = contrasts.run_scale * runs.variance
     ranked = np.zeros(cases, dtype=np.bool_)
     for case, by_rank in rank_tests(observed, contrasts, policy).items():
-        noisy = with_run_noise(by_rank, float(contrasts.run_scale[case] * np.max(runs.variance)))
+        noisy = with_run_noise(by_rank, float(between[case]))
         ranked[case] = True
         for column, value in (
             (test.difference, noisy.shift),
@@ -151,6 +197,39 @@ def _examine_class(observed: Observations, past: Past, cases: int, policy: Polic
         _rates(contrasts, policy, of_gpu=of_gpu),
         ranked,
         _identical(observed, contrasts),
+        within,
+    )
+
+
+def _run_noise(neighbours: Neighbours, repeated: RunNoise, shown: Shown, policy: Policy) -> RunNoise:
+    """Between the runs of the sides, by all that is known of it."""
+    if not np.any(neighbours.run_scale > 0):
+        return RunNoise(policy.between_run_floor**2, np.inf)
+    is_known = repeated.df or len(shown.canaries) or np.count_nonzero(neighbours.used) >= FEWEST_NEIGHBOURS
+    runs = run_noise(repeated, shown, policy, alone=not is_known)
+    return runs if shown.share == 0.0 else with_neighbours(runs, neighbours, policy)
+
+
+def _beside_others(test: TTest, neighbours: Neighbours, moderated: Moderated, policy: Policy) -> TTest:
+    """`test`, or where it is surer that of what sets a case apart from the others of its runs.
+
+    What all cases share may be the machine's: a case is only tested for what it has beyond, and its interval
+    is wider by that.
+    """
+    shared, used = together(neighbours, policy), neighbours.used
+    if not shared.df:
+        return test
+    sign = np.sign(test.difference)
+    apart = sign * np.maximum(np.abs(test.difference) - np.maximum(sign * shared.change, 0.0), 0.0)
+    scale = neighbours.within / moderated.variance
+    others = t_test(apart, scale, moderated, extra_variance=shared.variance, extra_df=shared.df)
+    error = np.hypot(others.standard_error, shared.change)
+    surer = used & (error < test.standard_error)
+    return replace(
+        test,
+        standard_error=np.where(surer, error, test.standard_error),
+        df=np.where(surer, others.df, test.df),
+        p_value=np.where(used, np.fmin(test.p_value, others.p_value), test.p_value),
     )
 
 
@@ -222,7 +301,7 @@ def judge_cases(
     751-754) stays above the level shared out over the metrics: so a comparison of identical builds raises
     anything at all at most as often as the level says, however many metrics it has.
 
-    Where a class of cases is noisy, few trials a side are never announced: they are suspected.
+    Where a class of cases is noisy, what few trials a side show is suspected, unless it is obvious.
     """
     test = tested.test
     enough = enough_trials(tested, policy)
@@ -233,8 +312,9 @@ def judge_cases(
     size = np.abs(np.nan_to_num(test.difference))
     large = size >= np.log1p(minimum_effect)
     significant = enough & something & large & (q_value <= tested.rate)
-    noisy = np.nan_to_num(tested.scatter) > policy.noisy_class_cv**2
-    real = significant & ~(noisy & (tested.fewest_trials < policy.few_trials))
+    scatter = np.nan_to_num(tested.scatter)
+    hidden = (scatter > policy.noisy_class_cv**2) & (size < policy.obvious_size * np.sqrt(scatter))
+    real = significant & ~(hidden & (tested.fewest_trials < policy.few_trials))
     identical = tested.identical & (counted if counted is not None else True)
     same = (enough & ~large & (equivalence_p(test, margin) <= policy.equivalence_level)) | identical
     more, unseen = _more_trials(tested, policy, floor_cv, planned=planned)
@@ -249,7 +329,26 @@ def judge_cases(
         more_trials=np.where(decided, 0, more),
         unseen=np.where(decided, 0, unseen),
         held_back=significant & ~real & ~same,
+        by_runs=_by_runs(tested, enough & large) & ~significant & ~same,
+        visible=_visible(
+            test, tested.rate / (families * max(1, int(np.count_nonzero(enough)))), minimum_effect
+        ),
     )
+
+
+def _visible(test: TTest, p_value: Floats, minimum_effect: Floats) -> Floats:
+    """The log change of this p, no less than the smallest that counts; NaN where nothing can be tested."""
+    known = test.df > 0
+    quantile = special.stdtrit(np.where(known, test.df, 1.0), 1.0 - p_value / 2.0)
+    visible: Floats = np.maximum(quantile * test.standard_error, np.log1p(minimum_effect))
+    return np.where(known, visible, np.nan)
+
+
+def _by_runs(tested: Tested, tried: Bools) -> Bools:
+    """Of those tried the ones from separate runs whose own trials show a change."""
+    q_value = false_discovery_q(np.where(tried, tested.within.p_value, np.nan))
+    shown: Bools = tried & (tested.contrasts.run_scale > 0) & (q_value <= tested.rate)
+    return shown
 
 
 def enough_trials(tested: Tested, policy: Policy) -> Bools:

@@ -123,6 +123,10 @@ PAST_COLUMNS = (
 """Of a trials frame, those that `past_layout` looks at."""
 
 
+CODE_COLUMN = "code_hash"
+"""What tells runs of one build with other code of one's own apart; a frame may lack it."""
+
+
 def past_layout(
     past: DataFrame, cases: dict[tuple[str, str], int], timing: Sequence[str] = ()
 ) -> tuple[Past, LogValues]:
@@ -145,4 +149,7 @@ def past_layout(
     mine = past if known.all() else past[known]
     # Numbers in order of first appearance.
     run, build = (mine[name].astype("str").factorize()[0].astype(np.int64) for name in ("run_id", "build_id"))
+    if CODE_COLUMN in mine:
+        code, codes = mine[CODE_COLUMN].array.factorize(use_na_sentinel=False)
+        build = build * len(codes) + code.astype(np.int64)
     return Past(series[known], run, build, np.full(len(mine), np.nan)), log_values(mine)

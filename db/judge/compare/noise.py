@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
 
 from db.judge.change_points import spread_within
+from db.judge.compare.contrast import Contrasts, Observations
 from db.judge.policy import HistoryPolicy, Policy
 from db.metrics.groups import Bools, Floats, Ints, numbered
 
@@ -45,6 +47,16 @@ class Past:
     def where(self, mask: Bools) -> Past:
         """Those that the flags of `mask`, one per trial, choose."""
         return Past(self.series[mask], self.run[mask], self.build[mask], self.x[mask])
+
+    def beside(self, observed: Observations) -> Past:
+        """With the compared trials themselves: of a side that holds several runs, these are repeated."""
+        runs, builds = (int(each.max(initial=-1)) + 1 for each in (self.run, self.build))
+        return Past(
+            np.concatenate((self.series, observed.case)),
+            np.concatenate((self.run, observed.run + runs)),
+            np.concatenate((self.build, observed.side + builds)),
+            np.concatenate((self.x, observed.x)),
+        )
 
     @classmethod
     def empty(cls) -> Past:
@@ -151,17 +163,53 @@ def _known_spreads(policy: HistoryPolicy) -> _KnownSpreads:
     return _KnownSpreads(policy)
 
 
-def run_noise(past: Past, own: tuple[Floats, Floats], policy: Policy) -> RunNoise:
-    """Variance between repeated runs of one build, over all series of the machine together.
+@dataclass(frozen=True)
+class Shown:
+    """What is known of the noise between runs beside the past of the compared cases.
 
-    One-way analysis of variance: (mean square between runs - mean square within) / trials a run. `own`, the
-    variances and df of the compared trials, stands in for the within part where past runs hold one trial
-    each. Runs shift all series together, so the df is that of the best-known series, not their sum. Never
-    below `policy.between_run_floor`, which counts as known for certain.
+    `canaries` are the log changes of the machine's canaries, each as of one run against one: over the root
+    of half its `Contrasts.run_scale`. `share` is the part of a run's noise that reaches the metric, `floor`
+    asks for the CV that the machine's noise floor shows, None where there is none.
     """
-    floor = RunNoise(policy.between_run_floor**2, np.inf)
+
+    canaries: Floats = field(default_factory=lambda: np.zeros(0))
+    share: float = 1.0
+    floor: Callable[[], float | None] = lambda: None
+
+
+def run_noise(repeated: RunNoise, shown: Shown, policy: Policy, *, alone: bool) -> RunNoise:
+    """Variance between runs, pooled by degrees of freedom from repeated runs of the past, the canaries of the
+    compared runs and, with `policy.run_cv_df`, what such machines are known for: `policy.run_cv`. Where
+    nothing else is known (`alone`: no past, no canary, no other case) it is the higher `policy.run_cv_alone`,
+    or the machine's noise floor where that is higher still.
+
+    So two degrees of freedom of a default make the tails of a machine that nobody knows as heavy as those of
+    the public series are, and every observation of this machine's makes them lighter. Never below
+    `policy.between_run_floor`. What the noise of runs does not reach (`shown.share` 0) has its past alone.
+    """
+    least = policy.between_run_floor**2
+    if shown.share == 0.0:
+        is_known = repeated.df > 0 and repeated.variance > least
+        return repeated if is_known else RunNoise(least, np.inf)
+    canaries = np.square(shown.canaries) / 2.0
+    default = max(policy.run_cv_alone, shown.floor() or 0.0) if alone else policy.run_cv
+    part = shown.share**2
+    variances = np.array([default**2 * part, float(np.sum(canaries)) * part, float(repeated.variance)])
+    weights = np.array([policy.run_cv_df, 1.0, float(repeated.df)])
+    df = policy.run_cv_df + len(canaries) + float(repeated.df)
+    return RunNoise(max(float(np.sum(weights * variances)) / df, least), df)
+
+
+def repeated_runs(past: Past, own: tuple[Floats, Floats], policy: Policy) -> RunNoise:
+    """Variance between repeated runs of one build, over all series of the machine together; df 0 without any.
+
+    One-way analysis of variance: (mean square between runs - mean square within) / trials a run, at least 0.
+    `own`, the variances and df of the compared trials, stands in for the within part where past runs hold one
+    trial each. Runs shift all series together, so the df is that of the best-known series, not their sum.
+    """
+    nothing = RunNoise(0.0, 0.0)
     if not len(past.x):
-        return floor
+        return nothing
     cells = past.cells
     width = int(cells.build.max()) + 1
     keys, group = numbered(cells.series * width + cells.build)
@@ -170,13 +218,13 @@ def run_noise(past: Past, own: tuple[Floats, Floats], policy: Policy) -> RunNois
     between = np.bincount(group, cells.n * np.square(cells.mean - level[group]))
     repeated = runs >= 2
     if not repeated.any():
-        return floor
+        return nothing
     freedom = runs[repeated] - 1
     mean_square = float(between[repeated].sum() / freedom.sum())
     trials = float(cells.n[repeated[group]].mean())
     estimate = (mean_square - _within_variance(cells, own)) / trials
     df = float(min(np.bincount(keys[repeated] // width, freedom).max(), policy.history_df_limit))
-    return RunNoise(estimate, df) if estimate > policy.between_run_floor**2 else floor
+    return RunNoise(max(estimate, 0.0), df)
 
 
 def _within_variance(cells: Cells, own: tuple[Floats, Floats]) -> float:
@@ -186,3 +234,97 @@ def _within_variance(cells: Cells, own: tuple[Floats, Floats]) -> float:
     variance, own_df = own
     known = np.isfinite(variance) & (own_df > 0)
     return float(np.average(variance[known], weights=own_df[known])) if known.any() else 0.0
+
+
+# What the other cases of the same two runs say of the runs.
+
+FEWEST_NEIGHBOURS = 3
+"""Cases of two runs from which they say something of the runs: a case, and two beside it."""
+
+NORMAL_MAD = 1.4826
+"""Standard deviation of a normal variable over its median absolute deviation."""
+_MEDIAN_EFFICIENCY = 0.37
+"""Of the median absolute deviation at a normal variable (Hampel 1974, J. Am. Statist. Assoc. 69, 383-393)."""
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The cases of two runs: `difference` and `run_scale` as in `Contrasts`, `within` the variance that
+    trials alone give a difference; `used` flags those that say something of the runs.
+    """
+
+    difference: Floats
+    run_scale: Floats
+    within: Floats
+    used: Bools
+
+    @classmethod
+    def of(cls, contrasts: Contrasts, within: Floats, counted: Bools) -> Neighbours:
+        """Of the cases in `counted`, those that were not interleaved. Where the noise of their trials is not
+        known, it counts as noise of their runs.
+        """
+        known = np.isfinite(contrasts.difference) & (contrasts.run_scale > 0)
+        return cls(contrasts.difference, contrasts.run_scale, np.nan_to_num(within), counted & known)
+
+
+def with_neighbours(known: RunNoise, cases: Neighbours, policy: Policy) -> RunNoise:
+    """`known`, and what the other cases of the same runs differ by, per case.
+
+    Where canaries or a past show what runs have in common (`known.df` beyond the
+    default's), it is how far the cases scatter around each other; else how far the others moved. Some may
+    have changed by themselves: so medians count, up to `policy.run_surprise` of the default's deviations.
+    """
+    variance, df = (np.full(len(cases.used), float(each)) for each in (known.variance, known.df))
+    chosen = np.flatnonzero(cases.used)
+    if len(chosen) < FEWEST_NEIGHBOURS:
+        return RunNoise(variance, df)
+    x = cases.difference[chosen] / np.sqrt(cases.run_scale[chosen])
+    if known.df > policy.run_cv_df:
+        middle = np.full(len(x), np.median(np.abs(x - np.median(x))))
+    else:
+        middle = _median_of_others(np.abs(x))
+    own = float(np.median(cases.within[chosen] / cases.run_scale[chosen]))
+    most = policy.run_surprise * policy.run_cv
+    others = np.clip(np.square(NORMAL_MAD * middle) - own, 0.0, most**2)
+    freedom = _MEDIAN_EFFICIENCY * (len(chosen) - 1)
+    pooled = (df[chosen] * variance[chosen] + freedom * others) / (df[chosen] + freedom)
+    variance[chosen] = np.maximum(pooled, policy.between_run_floor**2)
+    df[chosen] += freedom
+    return RunNoise(variance, df)
+
+
+def _median_of_others(sizes: Floats) -> Floats:
+    """Of each value the median of all but itself."""
+    n = len(sizes) - 1
+    order = np.argsort(sizes)
+    ascending, rank = sizes[order], np.empty(n + 1, dtype=np.int64)
+    rank[order] = np.arange(n + 1)
+    low, high = (ascending[place + (rank <= place)] for place in ((n - 1) // 2, n // 2))
+    middle: Floats = (low + high) / 2.0
+    return middle
+
+
+@dataclass(frozen=True)
+class Together:
+    """What all cases of two runs have in common: a log change, and the variance that a case has around it
+    beside that of its trials, with its degrees of freedom.
+    """
+
+    change: float
+    variance: float
+    df: float
+
+
+def together(cases: Neighbours, policy: Policy) -> Together:
+    """By median and median absolute deviation, as some cases may have changed. Fewer than
+    `policy.run_neighbours` cases say nothing: df 0.
+    """
+    n = int(np.count_nonzero(cases.used))
+    if n < policy.run_neighbours:
+        return Together(0.0, 0.0, 0.0)
+    x, within, scale = (each[cases.used] for each in (cases.difference, cases.within, cases.run_scale))
+    change = float(np.median(x))
+    spread = (NORMAL_MAD * float(np.median(np.abs(x - change)))) ** 2 - float(np.median(within))
+    least = float(np.median(scale)) * policy.between_run_floor**2
+    df = min(_MEDIAN_EFFICIENCY * (n - 1), float(policy.history_df_limit))
+    return Together(change, max(spread, least), df)

@@ -144,6 +144,12 @@ def floor_of(floors: Iterable[NoiseFloor], metric: str, bound: Bound | None = No
     return max(mine, key=lambda floor: floor.cv, default=None)
 
 
+def known_cv(floors: Iterable[NoiseFloor], metric: str) -> float | None:
+    """The highest CV of `metric` that the machine is known for; None where it is not."""
+    floor = floor_of(floors, metric)
+    return None if floor is None else floor.cv
+
+
 def floor_variations(floors: Iterable[NoiseFloor], metric: str, bounds: Sequence[Bound | None]) -> Floats:
     """Per case of the class in `bounds` the CV of its floor, NaN where there is none."""
     known = tuple(floors)

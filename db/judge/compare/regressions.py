@@ -192,8 +192,8 @@ def follow_up(row: Row, comparison: Comparison, standing: Regression | None) -> 
 
     What the machine explains, or an eager that got faster, is no regression of the build and is not recorded.
     A verdict is revised only by another that is decided, or by one that cannot tell although it rests on more
-    trials: a quick comparison never revises a thorough one. It is confirmed by head trials of
-    other runs than those it was found in.
+    trials or would have shown the recorded change: a quick comparison never revises a thorough one. It is
+    confirmed by head trials of other runs than those it was found in.
     """
     regressed = counts_as_regression(row)
     if standing is None:
@@ -204,7 +204,9 @@ def follow_up(row: Row, comparison: Comparison, standing: Regression | None) -> 
         fresh = set(comparison.head.run_ids).isdisjoint(standing.head.run_ids)
         return FollowUp.CONFIRM if fresh else None
     decided = row.verdict in (Verdict.UNCHANGED, Verdict.IMPROVED)
-    open_again = row.verdict is Verdict.INCONCLUSIVE and _rests_on_more(row, standing.row)
+    open_again = row.verdict is Verdict.INCONCLUSIVE and (
+        _rests_on_more(row, standing.row) or _would_show(row, standing.row)
+    )
     return FollowUp.REVISE if decided or open_again else None
 
 
@@ -237,6 +239,12 @@ def confirmation_of(row: Row, policy: Policy) -> tuple[FollowUp, Row] | None:
         return None
     reason = not_reproduced(row.trials, row.reason)
     return FollowUp.REVISE, row.model_copy(update={"cause": CauseClass.NOISE, "reason": reason})
+
+
+def _would_show(row: Row, recorded: Row) -> bool:
+    """Whether a change like the recorded one would have been seen, and less than half of it is there."""
+    visible = row.visible_change is not None and math.log1p(row.visible_change) <= abs(recorded.log_change)
+    return visible and abs(row.log_change) < abs(recorded.log_change) / 2.0
 
 
 def _rests_on_more(row: Row, than: Row) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from pandas import DataFrame
 
 from db.columns.metrics import MEASURED_METRICS, METRIC_UNITS, SUMMARY_COLUMNS, higher_is_better
@@ -14,7 +15,7 @@ from db.judge.compare.case_classes import Canaries
 from db.judge.compare.counts import Counted
 from db.judge.compare.judgement import MetricDecisions, Tested
 from db.judge.compare.significance import interval, smallest_visible_change
-from db.judge.compare.who_moved import Parts, cause_of, machine_explains, moved_on, relative
+from db.judge.compare.who_moved import TIMES, Parts, cause_of, machine_explains, moved_on, relative
 from db.judge.policy import Policy
 from db.judge.results import CaseKey, Clock, Row
 from db.judge.words import sentences
@@ -121,7 +122,8 @@ class Findings:
     several times as much.
 
     `difference` is log(head / base); `change`, the ends of `interval` and `threshold`, the smallest change
-    that these trials could show, are relative and None where the noise is unknown. `level` is the log value
+    that these trials could show, are relative and None where the noise is unknown. `reach` is the log change
+    that they could show if runs did not differ. `level` is the log value
     of each side, `more_trials` those a side that would decide it, None where it is decided or nobody can say.
     """
 
@@ -143,6 +145,9 @@ class Findings:
     identical: list[bool]
     ranked: list[bool]
     held_back: list[bool]
+    by_runs: list[bool]
+    reach: list[float]
+    visible: list[float | None]
     design: list[Design]
 
     @classmethod
@@ -176,6 +181,9 @@ class Findings:
             identical=tested.identical.tolist(),
             ranked=tested.ranked.tolist(),
             held_back=decisions.held_back.tolist(),
+            by_runs=decisions.by_runs.tolist(),
+            reach=np.log1p(np.nan_to_num(smallest_visible_change(tested.within, confidence))).tolist(),
+            visible=_finite(np.expm1(decisions.visible)),
             design=[designs[each] for each in contrasts.interleaved.tolist()],
         )
 
@@ -226,7 +234,7 @@ def measured_row(context: Context, case: int, findings: Findings, speedup: Findi
         return None
     if NEVER in (base, head):
         return _never_row(context, case, speedup, (base, head))
-    verdict = findings.verdict[case]
+    verdict, cause = _judged(context, case, findings, findings.verdict[case])
     moved = verdict in _MOVED
     base, head = findings.levels(case, base, head)
     return Row(
@@ -240,17 +248,18 @@ def measured_row(context: Context, case: int, findings: Findings, speedup: Findi
         p_value=findings.p_value[case],
         q_value=findings.q_value[case],
         verdict=verdict,
-        suspected=findings.suspected[case],
+        suspected=findings.suspected[case] and cause is not CauseClass.MACHINE,
         who_moved=context.who(metric, case) if moved else None,
-        cause=_cause(context, case, findings) if moved else None,
+        cause=cause,
         **context.parts_of(metric, case),
         **context.clocks_of(case),
         trials=findings.trials[case],
         more_trials=findings.more_trials[case],
         unseen=findings.unseen[case],
         significance_threshold=findings.threshold[case],
+        visible_change=findings.visible[case],
         design=findings.design[case],
-        reason=_reason(context, case, findings),
+        reason=_reason(context, case, findings, cause),
     )
 
 
@@ -278,15 +287,16 @@ def _never_row(
     direction = Verdict.REGRESSED if values[1] == NEVER else Verdict.IMPROVED
     if not both and speedup.verdict[case] is direction:
         verdict = direction
+    verdict, cause = _judged(context, case, speedup, verdict)
     moved = verdict in _MOVED
     return Row(
         **context.shared(Metric.BREAK_EVEN, case),
         base=values[0],
         head=values[1],
         verdict=verdict,
-        suspected=not both and speedup.suspected[case],
+        suspected=not both and speedup.suspected[case] and cause is not CauseClass.MACHINE,
         who_moved=context.parts.who[case] if moved else None,
-        cause=_cause(context, case, speedup) if moved else None,
+        cause=cause,
         **context.parts_of(Metric.BREAK_EVEN, case),
         trials=speedup.trials[case],
         more_trials=speedup.more_trials[case] if verdict is Verdict.INCONCLUSIVE else None,
@@ -315,6 +325,18 @@ def counted_row(context: Context, counted: Counted) -> Row:
 
 def _finite(values: Floats) -> list[float | None]:
     return [each if math.isfinite(each) else None for each in values.tolist()]
+
+
+def _judged(
+    context: Context, case: int, findings: Findings, verdict: Verdict
+) -> tuple[Verdict, CauseClass | None]:
+    """A verdict with its cause. What the machine explains is set aside: it says nothing of the build."""
+    if verdict in _MOVED:
+        cause = _cause(context, case, findings)
+        return (Verdict.INCONCLUSIVE if cause is CauseClass.MACHINE else verdict), cause
+    blamed = verdict is Verdict.INCONCLUSIVE and findings.by_runs[case] and findings.metric in TIMES
+    is_machine = blamed and _machine_explains(context, case, findings)
+    return verdict, CauseClass.MACHINE if is_machine else None
 
 
 def _cause(context: Context, case: int, findings: Findings) -> CauseClass | None:
@@ -358,11 +380,10 @@ def _canary(context: Context, case: int, findings: Findings) -> float | None:
 
 
 def _beside(context: Context, case: int, findings: Findings, canary: float) -> tuple[float, float, float]:
-    """The slowdown of a case, the canary's, and the size below which the change is not known."""
-    key, reach = context.keys[case], findings.interval[case]
-    half = 0.0 if reach is None else math.log1p(reach[1]) - findings.difference[case]
+    """The slowdown of a case, the canary's, and the size below which its trials tell no change."""
+    key = context.keys[case]
     effect = context.policy.for_case(key.workload, key.strategy, findings.metric).minimum_effect
-    return _slowdown(findings, case), canary, max(half, math.log1p(effect))
+    return _slowdown(findings, case), canary, max(findings.reach[case], math.log1p(effect))
 
 
 def _slowdown(findings: Findings, case: int) -> float:
@@ -376,9 +397,18 @@ def _same_in_cycles(context: Context, case: int) -> bool:
     return math.isfinite(cycles) and abs(cycles) < (1.0 - context.policy.canary_share) * abs(seconds)
 
 
-def _reason(context: Context, case: int, findings: Findings) -> str:  # noqa: PLR0911
+def _reason(context: Context, case: int, findings: Findings, cause: CauseClass | None) -> str:  # noqa: PLR0911
     verdict, reach, trials = findings.verdict[case], findings.interval[case], findings.trials[case]
     metric = findings.metric
+    if cause is CauseClass.MACHINE:
+        canary = _canary(context, case, findings)
+        aside = sentences.set_aside(
+            metric,
+            math.expm1(findings.difference[case]),
+            None if canary is None else math.expm1(canary),
+            interleaved=findings.design[case] is Design.INTERLEAVED,
+        )
+        return " ".join((aside, *_clocks(context, case, metric)))
     if verdict in _MOVED:
         parts = context.parts_of(metric, case)
         sentence = sentences.moved(
@@ -405,6 +435,8 @@ def _reason(context: Context, case: int, findings: Findings) -> str:  # noqa: PL
         return sentences.too_few(trials, needed, suspected=findings.suspected[case])
     if findings.held_back[case]:
         return sentences.few_and_noisy(trials, context.policy.few_trials)
+    if findings.by_runs[case]:
+        return sentences.between_runs(findings.visible[case])
     return sentences.inconclusive(
         reach, findings.more_trials[case], findings.unseen[case], context.policy.advice_effect
     )

@@ -11,14 +11,16 @@ import numpy as np
 from pandas import DataFrame, array
 from scipy import special
 
-from db.columns.metrics import MEASURED_METRICS
+from db.columns.metrics import MEASURED_METRICS, SPEEDUPS
 from db.judge.compare.advice import advice, trial_seconds
-from db.judge.compare.case_classes import canary_changes, case_bounds, class_numbers
+from db.judge.compare.case_classes import canary_changes, case_bounds, class_numbers, run_changes
 from db.judge.compare.code import same_code, with_hashes
 from db.judge.compare.comparable import GPU_METHODS, MatchedCases, comparable_timing, match_cases
+from db.judge.compare.contrast import contrast
 from db.judge.compare.counts import Counted, count_rows
 from db.judge.compare.judgement import MetricDecisions, Tested, enough_trials, examine_cases, judge_cases
 from db.judge.compare.measured import (
+    CODE_COLUMN,
     GPU_COLUMNS,
     PAST_COLUMNS,
     LogValues,
@@ -27,8 +29,8 @@ from db.judge.compare.measured import (
     past_layout,
     timed_apart,
 )
-from db.judge.compare.noise import Past
-from db.judge.compare.noise_floor import NoiseFloor, floor_variations
+from db.judge.compare.noise import Past, Shown
+from db.judge.compare.noise_floor import NoiseFloor, floor_variations, known_cv
 from db.judge.compare.rows import Context, Findings, counted_row, incomparable_row, measured_row, side_values
 from db.judge.compare.sides import (
     Selection,
@@ -120,6 +122,7 @@ SIDES = ("base", "head")
 CLOCK_MOVED = 0.01
 """From this relative change of the SM clock on, device time is given in cycles too."""
 
+_CLOCKS = (Metric.LATENCY, Metric.DEVICE_TIME, Metric.ISSUE_TIME)
 _PLANNED = (Metric.LATENCY, Metric.SPEEDUP)
 
 
@@ -208,11 +211,29 @@ def _judge_measured(
     compared, values = layout(matched.trials, matched.case), log_values(matched.trials)
     earlier = None if past is None else past[1]
 
-    def test(x: Floats, before: Floats | None) -> Tested:
-        history = Past.empty() if past is None or before is None else past[0].with_values(before)
-        return examine_cases(compared.with_values(x), history, cases, policy, classes)
+    canary = np.array(matched.canary, dtype=np.bool_)
+    clocks = {
+        metric: contrast(compared.with_values(values.metrics[metric]), cases, policy) for metric in _CLOCKS
+    }
 
-    is_measured = ~np.array(matched.canary, dtype=np.bool_)
+    def shown(metric: Metric, number: int) -> Shown:
+        return Shown(
+            canaries=run_changes(clocks, metric, canary & (classes == number)),
+            share=policy.run_ratio_share if metric in SPEEDUPS else float(metric is not Metric.PEAK_MEMORY),
+            floor=lambda: known_cv(floors(), metric),
+        )
+
+    def test(x: Floats, before: Floats | None, metric: Metric) -> Tested:
+        history = Past.empty() if past is None or before is None else past[0].with_values(before)
+        return examine_cases(
+            compared.with_values(x),
+            history,
+            cases,
+            policy,
+            classes,
+            canary=canary,
+            shown=partial(shown, metric),
+        )
 
     def judge(tested: Tested, metric: Metric, families: int) -> _Metric:
         effect, margin = _thresholds(matched, metric, policy)
@@ -222,32 +243,32 @@ def _judge_measured(
             minimum_effect=effect,
             margin=margin,
             families=families,
-            counted=is_measured,
+            counted=~canary,
             planned=metric in _PLANNED,
             floor_cv=lambda: floor_variations(floors(), metric, bounds),
         )
         return _Metric(tested, decisions, margin)
 
     tested = {
-        metric: test(values.metrics[metric], None if earlier is None else earlier.metrics[metric])
+        metric: test(values.metrics[metric], None if earlier is None else earlier.metrics[metric], metric)
         for metric in MEASURED_METRICS
     }
     families = max(1, sum(bool(enough_trials(t, policy).any()) for t in tested.values()))
 
-    def parts(eager: str, compiled: str) -> Parts:
+    def parts(eager: str, compiled: str, metric: Metric) -> Parts:
         both = []
         for name in (eager, compiled):
-            part = test(getattr(values, name), None if earlier is None else getattr(earlier, name))
+            part = test(getattr(values, name), None if earlier is None else getattr(earlier, name), metric)
             both.append((part, judge(part, Metric.LATENCY, 1).decisions))
         return Parts.of(*both)
 
     decided = {metric: judge(each, metric, families) for metric, each in tested.items()}
     return _Measured(
         decided,
-        parts=parts("eager", "compiled"),
-        device_parts=parts("eager_device", "compiled_device"),
+        parts=parts("eager", "compiled", Metric.LATENCY),
+        device_parts=parts("eager_device", "compiled_device", Metric.DEVICE_TIME),
         bounds=bounds,
-        cycles=_cycles(test(values.cycles, None), tested[Metric.DEVICE_TIME]),
+        cycles=_cycles(test(values.cycles, None, Metric.DEVICE_TIME), tested[Metric.DEVICE_TIME]),
     )
 
 
@@ -291,10 +312,7 @@ def _context(
         device_parts=measured.device_parts,
         bounds=measured.bounds,
         canaries=canary_changes(
-            {
-                metric: metrics[metric].tested.test.difference
-                for metric in (Metric.LATENCY, Metric.DEVICE_TIME, Metric.ISSUE_TIME)
-            },
+            {metric: metrics[metric].tested.test.difference for metric in _CLOCKS},
             canaries,
             [key.workload for key in matched.keys],
             policy,
@@ -338,7 +356,7 @@ def _past(
         history = history(matched)
     earlier = equal_to(history["machine_id"], str(matched.machine_id)) & ~_compared(history, sides)
     # A history has sixty columns, of which the copy needs a fourth.
-    mine = history[[name for name in (*PAST_COLUMNS, *GPU_COLUMNS) if name in history]]
+    mine = history[[name for name in (*PAST_COLUMNS, *GPU_COLUMNS, CODE_COLUMN) if name in history]]
     numbers = {key.ids: i for i, key in enumerate(matched.keys)}
     return past_layout(in_time_order(mine if earlier.all() else mine[earlier]), numbers, _timing(matched))
 

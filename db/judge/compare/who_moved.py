@@ -91,13 +91,18 @@ def moved_on(change: float, device: Clock, issue: Clock, bound: Bound | None) ->
     return None
 
 
+_AS_MUCH = 1.25
+"""A case may feel what happens to a machine by a quarter more than its canaries do."""
+
+
 def machine_explains(slowdown: float, canary: float, reach: float) -> bool:
-    """Whether the machine did all of a change: the canary moved the same way, and what it leaves is no more
-    than `reach`, within which the change is not known.
+    """Whether the machine did all of a change: the canary moved the same way and as much, but for `reach`,
+    within which the change is not known, or half of it.
 
     `slowdown`, `canary`: log changes, positive for worse.
     """
-    return canary * slowdown > 0 and abs(slowdown) - abs(canary) <= reach
+    left = abs(slowdown) - _AS_MUCH * abs(canary)
+    return canary * slowdown > 0 and left <= min(reach, abs(slowdown) / 2)
 
 
 def cause_of(

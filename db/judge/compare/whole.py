@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from statistics import median
 
+from db.columns.metrics import higher_is_better
 from db.judge.policy import Policy
 from db.judge.results import Comparison, Row
 from db.judge.words import sentences as words
 from db.records.trial import StrategyKind
-from db.records.vocabulary import CauseClass, Metric, Verdict, WhoMoved
+from db.records.vocabulary import CauseClass, Design, Metric, Verdict
 
 TIMED = (Metric.LATENCY, Metric.SPEEDUP)
-_RATIOS = (Metric.SPEEDUP, Metric.DEVICE_SPEEDUP, Metric.BREAK_EVEN)
 
 
 def counts_as_regression(row: Row) -> bool:
-    """A regression of the head build: not one that the canary explains, nor a speedup that fell only because
-    eager got faster (nobody waits longer).
-    """
-    if row.verdict is not Verdict.REGRESSED or row.cause is CauseClass.MACHINE:
-        return False
-    return not (row.metric in _RATIOS and row.who_moved is WhoMoved.EAGER)
+    """A regression of the head build (`Row.moved`)."""
+    return row.moved == "slower"
+
+
+def is_worse(row: Row) -> bool:
+    """Whether the number moved the wrong way; None of a change counts as that."""
+    if row.change is None:
+        return True
+    return (row.change > 0) != higher_is_better(row.metric)
+
+
+def is_set_aside(row: Row) -> bool:
+    """Whether the machine explains what moved."""
+    return row.cause is CauseClass.MACHINE
 
 
 def overall_verdict(rows: Sequence[Row], policy: Policy) -> Verdict:
-    """The worst that counts: regressed if any row counts as a regression; inconclusive where the machine
-    moved, or where fewer than `policy.decided_share` of the rows, or of those of latency and speedup, are
-    decided; else improved, else unchanged.
+    """The worst that counts: regressed if any row counts as a regression; inconclusive where something that
+    got worse is open (`_is_open`), or where fewer than `policy.decided_share` of the rows, or of those of
+    latency and speedup, say anything; else improved, else unchanged: no slowdown shown.
     """
     if not rows:
         return Verdict.NOT_COMPARABLE
@@ -35,18 +45,38 @@ def overall_verdict(rows: Sequence[Row], policy: Policy) -> Verdict:
         return Verdict.REGRESSED
     # Counts are always decided: of themselves they must not speak for timings that nobody could judge.
     timed = [row for row in rows if row.metric in TIMED]
-    blamed = any(row.cause is CauseClass.MACHINE for row in rows)
-    if blamed or not (_decided(rows, policy) and _decided(timed, policy)):
+    if any(_is_open(row, policy) for row in timed) or not (
+        _decided(rows, policy) and _decided(timed, policy)
+    ):
         return Verdict.INCONCLUSIVE
     improved = any(row.verdict is Verdict.IMPROVED for row in rows)
     return Verdict.IMPROVED if improved else Verdict.UNCHANGED
 
 
+def _is_open(row: Row, policy: Policy) -> bool:
+    """Whether it looks worse by so much, or so surely, that nobody should pass over it."""
+    if row.verdict is not Verdict.INCONCLUSIVE or row.change is None or not is_worse(row):
+        return False
+    sure = row.q_value is not None and row.q_value <= policy.confirm.suspect_p_value
+    least = policy.for_case(row.workload, row.strategy, row.metric).minimum_effect
+    return sure or abs(row.log_change) >= math.log1p(max(policy.open_change, least))
+
+
 def _decided(rows: Sequence[Row], policy: Policy) -> bool:
-    """Whether enough of the rows have a verdict; of none nothing is open, nor where none can be compared."""
+    """Whether enough of the rows say something; of none nothing is open, nor where none can be compared.
+
+    Between separate runs nobody can show that a case is unchanged: there it is enough that a change of
+    `policy.run_visible` would have been seen.
+    """
     rows = [row for row in rows if row.verdict is not Verdict.NOT_COMPARABLE]
-    decided = sum(row.verdict is not Verdict.INCONCLUSIVE for row in rows)
+    decided = sum(_says_something(row, policy) for row in rows)
     return decided >= policy.decided_share * len(rows)
+
+
+def _says_something(row: Row, policy: Policy) -> bool:
+    if row.verdict is not Verdict.INCONCLUSIVE:
+        return True
+    return _is_open_between_runs(row, policy) and (row.visible_change or 0.0) <= policy.run_visible
 
 
 def sentences(
@@ -57,25 +87,50 @@ def sentences(
     `confirmed`: the cases, by workload and strategy id, recorded as confirmed to be slower; None where the
     records were not asked.
     """
-    cases = Counter(comparison.case_verdicts.values())
-    lines = [
-        words.overall(comparison.verdict, matched=comparison.matched, total=comparison.total, cases=cases)
-    ]
+    tally = comparison.tally
+    lines = [words.overall(comparison.verdict, tally, matched=comparison.matched, total=comparison.total)]
+    lines += _largest(comparison)
     lines += _latency(comparison, confirmed)
     mean = comparison.geomean
     if mean.base is not None and mean.head is not None:
         lines.append(words.geometric_mean(mean.base, mean.head, mean.cases))
     lines += _weighted(comparison)
-    if any(row.cause is CauseClass.MACHINE for row in comparison.rows):
-        lines.append(words.machine_moved(_blamed(comparison)))
+    if tally.set_aside:
+        lines.append(words.machine_moved(_blamed(comparison), tally.set_aside))
     if any(method != "gated" for method in comparison.timing):
         lines.append(words.timed_by(comparison.timing))
-    missing = sum(case.verdict is Verdict.MISSING for case in comparison.left_out)
-    if missing:
-        lines.append(words.missing(missing))
+    if tally.missing:
+        lines.append(words.missing(tally.missing))
     if len(comparison.changed_components) > 1:
         lines.append(words.confounded(comparison.changed_components))
     return tuple(lines)
+
+
+_MOST_NAMED = 5
+"""So many of the largest changes are named in a sentence; the table has all of them, largest first."""
+
+
+def _largest(comparison: Comparison) -> Iterator[str]:
+    """The largest changes of latency and speedup from `Policy.open_change` on, decided or not; then what one
+    run a side could have told.
+    """
+    policy = comparison.policy
+    timed = [row for row in comparison.rows if row.metric in TIMED and row.change is not None]
+    large = [row for row in timed if abs(row.log_change) >= math.log1p(policy.open_change)]
+    large.sort(key=lambda row: -abs(row.log_change))
+    by_case = {row.case.ids: row for row in reversed(large)}
+    first = sorted(by_case.values(), key=lambda row: -abs(row.log_change))
+    if first:
+        yield words.largest(first[:_MOST_NAMED], len(first), policy.open_change)
+    open_rows = [row for row in timed if row.metric is Metric.LATENCY and _is_open_between_runs(row, policy)]
+    visible = [row.visible_change or 0.0 for row in [row for row in open_rows if row in first] or open_rows]
+    if visible:
+        yield words.from_one_run(median(visible))
+
+
+def _is_open_between_runs(row: Row, policy: Policy) -> bool:
+    is_apart = row.design is Design.SEPARATE_RUNS and min(row.trials) >= policy.minimum_trials
+    return is_apart and row.verdict is Verdict.INCONCLUSIVE and row.visible_change is not None
 
 
 def _latency(comparison: Comparison, confirmed: Collection[tuple[str, str]] | None) -> Iterator[str]:
@@ -86,7 +141,7 @@ def _latency(comparison: Comparison, confirmed: Collection[tuple[str, str]] | No
     kinds: dict[bool, list[Row]] = {True: [], False: []}
     for row in timed:
         kinds[row.case.strategy_kind == StrategyKind.EAGER.value].append(row)
-    slower = [row.case for row in timed if row.verdict is Verdict.REGRESSED]
+    slower = [row.case for row in timed if row.moved == "slower"]
     known = None if confirmed is None else sum(case.ids in confirmed for case in slower)
     yield words.latency_moved(_moved(kinds[False]), _moved(kinds[True]), known)
     device, issue = (
@@ -120,5 +175,5 @@ def _blamed(comparison: Comparison) -> float | None:
 
 
 def _moved(rows: Sequence[Row]) -> words.Moved:
-    verdicts = Counter(row.verdict for row in rows)
-    return words.Moved(len(rows), slower=verdicts[Verdict.REGRESSED], faster=verdicts[Verdict.IMPROVED])
+    ways = Counter(row.moved for row in rows)
+    return words.Moved(len(rows), slower=ways["slower"], faster=ways["faster"])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from db import units
-from db.columns.metrics import METRIC_NAMES, SPEEDUPS
-from db.judge.results import Clock
-from db.records.vocabulary import Metric, Verdict, WhoMoved
+from db.columns.metrics import METRIC_NAMES, METRICS, SPEEDUPS
+from db.judge.results import Clock, Row, Tally
+from db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
 
 _LATENCIES = (Metric.LATENCY, Metric.DEVICE_TIME)
 
@@ -147,21 +147,63 @@ def confounded(components: tuple[str, ...]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]} changed at once, so their effects cannot be told apart."
 
 
-def overall(verdict: Verdict, *, matched: int, total: int, cases: Mapping[Verdict, int]) -> str:
-    """What became of the cases, each counted once; `cases` by their worst verdict."""
+def overall(verdict: Verdict, tally: Tally, *, matched: int, total: int) -> str:
+    """What became of the cases, each counted once."""
     coverage = f"Compared {units.count(matched)} of {units.plural(total, 'case')}"
     if verdict is Verdict.NOT_COMPARABLE:
         return f"{coverage}: nothing can be compared."
-    counts = [
-        f"{units.count(cases[each])} {word}"
-        for each, word in (
-            (Verdict.REGRESSED, "regressed"),
-            (Verdict.IMPROVED, "improved"),
-            (Verdict.UNCHANGED, "unchanged"),
-            (Verdict.INCONCLUSIVE, "not decided"),
-        )
+    return f"{coverage}: {tallied(tally)}."
+
+
+def tallied(tally: Tally) -> str:
+    """ "2 slower (latency 2, speedup 1), 1 faster (latency 1), 4 unchanged, 1 undecided": the same words
+    wherever cases are counted.
+    """
+    groups = [
+        f"{units.count(tally.slower)} slower{_by(tally.slower_by)}",
+        f"{units.count(tally.faster)} faster{_by(tally.faster_by)}",
+        f"{units.count(tally.unchanged)} unchanged",
+        f"{units.count(tally.undecided)} undecided",
     ]
-    return f"{coverage}: {', '.join(counts)}."
+    rare = ((tally.set_aside, "set aside, machine"), (tally.failing, "failing"), (tally.missing, "missing"))
+    return ", ".join(groups + [f"{units.count(number)} {word}" for number, word in rare if number])
+
+
+def _by(metrics: Mapping[Metric, int]) -> str:
+    counts = ", ".join(f"{METRICS[metric].word} {units.count(number)}" for metric, number in metrics.items())
+    return f" ({counts})" if counts else ""
+
+
+def largest(rows: Sequence[Row], cases: int, effect: float) -> str:
+    """The largest changes by name, of `cases` cases that changed by `effect` or more."""
+    named = [
+        f"{row.workload} / {row.strategy} {METRICS[row.metric].word} {change_text(row.change or 0.0)}"
+        f"{_standing(row)}"
+        for row in rows
+    ]
+    rest = cases - len(rows)
+    more = f"; and {units.plural(rest, 'more case')} by {whole_percent(effect)} or more" if rest else ""
+    return f"Largest: {'; '.join(named)}{more}."
+
+
+def _standing(row: Row) -> str:
+    """How sure a change is, after a comma; nothing where it is decided."""
+    if row.cause is CauseClass.MACHINE:
+        return ", set aside, machine"
+    if row.verdict is not Verdict.INCONCLUSIVE:
+        return ""
+    fewest = min(row.trials)
+    if row.design is Design.SEPARATE_RUNS:
+        return f", not decided: separate runs, {units.plural(fewest, 'trial')} a side"
+    return f", not decided: {units.plural(fewest, 'trial')} a side"
+
+
+def from_one_run(visible: float) -> str:
+    """What separate runs cannot tell. `visible`: the smallest relative change that they can."""
+    return (
+        f"Cannot tell from separate runs: a change below {units.percent(visible)} may be the machine. "
+        "Pull request: `compilewatch gate --confirm run`, or more trials. Bench: both sides in one run."
+    )
 
 
 @dataclass(frozen=True)
@@ -271,14 +313,30 @@ def never(base: bool, head: bool, *, sure: bool) -> str:
     return f"{sentence}." if sure else f"{sentence}, but the change of speedup behind it is not sure."
 
 
-def machine_moved(canary_change: float | None) -> str:
-    """Why a change is put down to the machine. `canary_change`: the relative one of its canary's latency;
-    None where only the clock of the GPU tells.
+def machine_moved(canary_change: float | None, cases: int) -> str:
+    """What is put down to the machine. `canary_change`: the relative one of its canary's latency; None where
+    there is no canary.
     """
-    if canary_change is None:
-        return "The machine moved: the clock of its GPU changed. Measure again before blaming a build."
-    moved_by = f"its canary's latency changed by {change_text(canary_change)}"
-    return f"The machine moved: {moved_by}. Measure again before blaming a build."
+    canary = "" if canary_change is None else f" (its canary {change_text(canary_change)})"
+    aside = f"{units.plural(cases, 'case')} set aside, machine{canary}"
+    return f"{aside}. Measure again before blaming a build."
+
+
+def set_aside(metric: Metric, change: float, canary: float | None, *, interleaved: bool) -> str:
+    """Why a change is the machine's. `canary`: the relative change of its canary that explains it; None where
+    something else does.
+    """
+    name, verb = METRIC_NAMES[metric], "rose" if change > 0 else "fell"
+    sentence = f"{name} {verb} by {_size(change)}"
+    if canary is not None and not interleaved:
+        return f"{sentence}, and the machine's canary moved too ({change_text(canary)}): set aside."
+    return f"{sentence}; build and code are the same on both sides, or only a clock moved: set aside."
+
+
+def between_runs(visible: float | None) -> str:
+    """Why a change that its trials show is open. `visible`: the smallest relative change that can be told."""
+    below = "a change" if visible is None else f"a change below {units.percent(visible)}"
+    return f"Cannot tell from one run a side: {below} may be the machine."
 
 
 def falls_short(canary_change: float) -> str:

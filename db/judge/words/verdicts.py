@@ -41,12 +41,13 @@ def row_verdict(row: Row) -> str:
 
 
 def worst_first(rows: Iterable[Row]) -> list[Row]:
-    """By verdict, then by the size of the change."""
+    """What regressed without a number, then by the size of the change, decided or not, then by verdict."""
     return sorted(
         rows,
         key=lambda row: (
+            not (row.change is None and row.verdict is Verdict.REGRESSED),
+            -abs(row.log_change),
             WORST_FIRST.index(row.verdict),
-            -abs(row.change or 0.0),
             row.workload,
             row.strategy,
             row.metric,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
@@ -111,8 +112,8 @@ def comparison_table(rows: Sequence[Row], policy: Policy) -> Table:
 def markdown(
     comparison: Comparison, targets: Sequence[TargetCheck] = (), sentences: Sequence[str] | None = None
 ) -> str:
-    """For a pull request: sentences (those given, else of the comparison), a table of what changed, the rest
-    folded, the policy in force.
+    """For a pull request: sentences (those given, else of the comparison), a table of what changed or looks
+    like it, the rest folded, the policy in force.
     """
     sides = f"{escaped_text(comparison.base.name)} → {escaped_text(comparison.head.name)}"
     lines = [f"### compilewatch: {sides}: {comparison.verdict.value}", ""]
@@ -120,8 +121,11 @@ def markdown(
         f"- {escaped_text(line)}"
         for line in (*(sentences or summary_lines(comparison)), *target_lines(targets))
     ]
+    shown = math.log1p(comparison.policy.open_change)
     changed = [
-        row for row in worst_first(comparison.rows) if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
+        row
+        for row in worst_first(comparison.rows)
+        if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED) or abs(row.log_change) >= shown
     ]
     others = [row for row in worst_first(comparison.rows) if row not in changed]
     if changed:

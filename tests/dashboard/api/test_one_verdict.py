@@ -103,7 +103,7 @@ def plain(document: Document) -> Document:
     """What is said, without how the sides were named when it was asked and what only some doors add."""
     said = {name: value for name, value in document.items() if name in Comparison.model_fields}
     sides = {side: {**said[side], "name": None} for side in ("base", "head")}
-    return {**said, **sides, "case_counts": document["case_counts"], "counts": document["counts"]}
+    return {**said, **sides, **{name: document[name] for name in ("case_counts", "counts", "tally")}}
 
 
 def typed(asked: Question, *arguments: str) -> Document:

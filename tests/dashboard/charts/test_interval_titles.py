@@ -24,7 +24,7 @@ from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 def url(store: Store, monkeypatch: pytest.MonkeyPatch) -> str:
     """Two runs of two builds, judged at 90 %."""
     monkeypatch.setenv(VARIABLE, Policy(confidence=0.9).model_dump_json())
-    return store(stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
+    return store(stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0")))
 
 
 def titles(test: AppTest) -> set[str]:

@@ -113,7 +113,7 @@ def test_the_environment_of_builds_is_set_against_each_other_variable_by_variabl
 
 def test_upgrade_and_regressions_name_the_same_changed_package(store: Store) -> None:
     before, after = (make_build(packages={"transformers": version}) for version in ("5.23.0", "5.24.0"))
-    with open_database(store(stepping_history(1.0, 1.2, builds=(before, after)))) as database:
+    with open_database(store(stepping_history(1.0, 1.4, builds=(before, after)))) as database:
         record_comparison(database, judged(database, RUN_0, RUN_1), at=START)
         chosen = standing_regressions(database)[0].regression
     (base,), (head,) = chosen.base.build_ids, chosen.head.build_ids

@@ -11,12 +11,13 @@ import pytest
 
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import content, verdict
-from dashboard.pages.overview.verdict import CaseCounts
 from dashboard.parts.parts import Chart, Figures, Headline, PageContent, Table, named
 from dashboard.read.snapshots import Snapshot
 from db.engine.session import open_database
+from db.judge.results import Tally
 from db.queries.facets import builds, machines
 from db.records.trial import Trial
+from db.records.vocabulary import Metric
 from tests.builders import MS, START, make_build, make_history, make_numerics, make_trial
 from tests.dashboard.conftest import Store, opened
 from tests.explained_parts import make_profile
@@ -100,27 +101,27 @@ def test_the_sentence_counts_cases(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("counts", "more", "tone", "text"),
+    ("tally", "more", "tone", "text"),
     [
-        (CaseCounts(2, 1, 4, 1), {}, "bad", "Not well since b: 2 of 8 cases slower, 1 faster, 1 undecided"),
         (
-            CaseCounts(0, 1, 4, 3),
+            Tally(slower=2, faster=1, unchanged=4, undecided=1, slower_by={Metric.LATENCY: 2}),
             {},
-            "good",
-            "All is well since b: 0 of 8 cases slower, 1 faster, 3 undecided",
+            "bad",
+            "Not well since b: 2 slower (latency 2), 1 faster, 4 unchanged, 1 undecided.",
         ),
-        (CaseCounts(0, 0, 1, 3), {}, "warning", "Not known whether all is well since b: 0 of 4 cases slower"),
-        (CaseCounts(0, 0, 4, 0), {"failing": 1}, "bad", "Not well since b: 0 of 4 cases slower"),
-        (CaseCounts(0, 0, 4, 0), {"regressions": 2}, "bad", "0 failing, 2 open regressions."),
-        (CaseCounts(), {"failing": 2}, "bad", "No build to compare a with: 2 failing."),
-        (CaseCounts(), {}, "warning", "No build to compare a with: 0 failing."),
+        (Tally(faster=1, unchanged=4, undecided=3), {}, "good", "All is well since b: 0 slower, 1 faster"),
+        (Tally(unchanged=1, undecided=3), {}, "warning", "Not known whether all is well since b: 0 slower"),
+        (Tally(unchanged=1, set_aside=3), {}, "warning", "0 undecided, 3 set aside, machine."),
+        (Tally(unchanged=3, failing=1), {"failing": 1}, "bad", "0 undecided, 1 failing."),
+        (Tally(unchanged=3, failing=1), {"failing": 2}, "bad", "1 failing, 1 more case failing."),
+        (Tally(unchanged=4), {"regressions": 2}, "bad", "0 undecided, 2 open regressions."),
+        (Tally(), {"failing": 2}, "bad", "No build to compare a with: 2 cases failing."),
+        (Tally(), {}, "warning", "No build to compare a with: nothing fails."),
     ],
 )
-def test_the_colour_is_that_of_the_sentence(
-    counts: CaseCounts, more: dict[str, int], tone: str, text: str
-) -> None:
+def test_the_colour_is_that_of_the_sentence(tally: Tally, more: dict[str, int], tone: str, text: str) -> None:
     given = {"failing": 0, "regressions": 0, "build": "a", "since": "b"} | more
-    said = verdict.headline(counts, **given)
+    said = verdict.headline(tally, **given)
     assert said.tone == tone
     assert text in said.text
 

@@ -34,7 +34,7 @@ Recorded = Callable[[], tuple[RegressionState, ...]]
 
 @pytest.fixture(scope="module")
 def recorded_once(store_once: Store) -> Path:
-    url = store_once(stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
+    url = store_once(stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0")))
     with open_database(url) as database:
         record_comparison(database, judged(database, RUN_0, RUN_1), at=START)
     return Path(url.removeprefix("sqlite:///"))
@@ -243,7 +243,7 @@ def test_an_upgrade_says_how_many_of_its_slower_cases_are_confirmed_and_leads_to
 
 @pytest.fixture
 def slower_and_unrecorded(store: Store) -> None:
-    store(stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
+    store(stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0")))
 
 
 @pytest.mark.usefixtures("slower_and_unrecorded")

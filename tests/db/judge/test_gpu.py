@@ -172,20 +172,20 @@ def test_the_launch_canary_speaks_for_the_host_and_two_others_do_not_outvote_it(
     assert comparison.canary_change == pytest.approx(0.0, abs=0.01)
     assert row_of(comparison, Metric.LATENCY).cause is CauseClass.MACHINE
     assert row_of(comparison, Metric.ISSUE_TIME).cause is CauseClass.MACHINE
-    assert any("canary's latency changed by +1" in sentence for sentence in comparison.sentences)
+    assert any("set aside, machine (its canary +1" in sentence for sentence in comparison.sentences)
 
 
 def test_a_host_canary_explains_nothing_on_the_device():
-    rows = gpu_case(device=1.06, runs=APART) + calm_cases(runs=APART) + canaries(launch=1.2)
+    rows = gpu_case(device=1.6, runs=APART) + calm_cases(runs=APART) + canaries(launch=1.2)
     assert row_of(judge(rows), Metric.DEVICE_TIME).cause is CauseClass.COMPILER
-    slow = gpu_case(device=1.06, runs=APART) + calm_cases(runs=APART) + canaries(gemm=1.05)
+    slow = gpu_case(device=1.6, runs=APART) + calm_cases(runs=APART) + canaries(gemm=1.55)
     assert row_of(judge(slow), Metric.DEVICE_TIME).cause is CauseClass.MACHINE
 
 
 def test_device_time_that_only_the_clock_stretched_is_the_machines_and_told_in_cycles():
     rows = gpu_case(device=1.05, clock=1 / 1.05) + calm_cases(clock=1.0)
     row = row_of(judge(rows), Metric.DEVICE_TIME)
-    assert (row.verdict, row.cause) == (Verdict.REGRESSED, CauseClass.MACHINE)
+    assert (row.verdict, row.cause) == (Verdict.INCONCLUSIVE, CauseClass.MACHINE)
     assert row.cycles_change == pytest.approx(0.0, abs=0.01)
     assert "In cycles " in row.reason
     assert "the SM clock changed by -4." in row.reason

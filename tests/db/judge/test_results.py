@@ -9,6 +9,7 @@ import pytest
 
 from db.judge.compare.upgrade import compare_builds
 from db.judge.results import ChangeEvent, Comparison
+from db.judge.words.sentences import tallied
 from db.records.vocabulary import Metric, Verdict
 from tests.db.judge.frames import sides
 from tests.db.metrics.frames import trials_frame
@@ -32,6 +33,32 @@ def test_a_case_counts_once_by_what_moved_for_the_worse_else_for_the_better():
         ("w-calm", "s-default"): Verdict.UNCHANGED,
         ("w-open", "s-default"): Verdict.INCONCLUSIVE,
     }
+
+
+def test_each_case_is_in_one_group_of_the_tally_and_metrics_are_named():
+    comparison = compared()
+    tally = comparison.tally
+    assert (tally.slower, tally.faster, tally.unchanged, tally.undecided) == (1, 1, 1, 1)
+    assert tally.compared == comparison.matched
+    assert Metric.LATENCY in tally.slower_by
+    assert tally.faster_by == {Metric.GRAPH_BREAKS: 1}
+    assert comparison.to_json()["tally"] == tally.model_dump(mode="json")
+    assert tallied(tally) in comparison.sentences[0]
+
+
+def test_what_the_machine_explains_and_what_fails_have_groups_of_their_own():
+    apart = {"runs": ("R1", "R2")}
+    calm, slow = [10.0, 10.1, 9.9, 10.0, 10.0], [15.0, 15.1, 14.9, 15.0, 15.0]
+    rows = sides(calm, slow, workload="moved", strategy="eager", **apart)  # type: ignore[arg-type]
+    for name in ("gemm", "copy", "launch"):
+        rows += sides(calm, slow, workload=f"canary-{name}", strategy="eager", **apart)  # type: ignore[arg-type]
+    broken = {"status": "failed", "failure_kind": "crash", "latency_ns": None}
+    rows += sides(calm, calm, workload="broken", head_fields=broken, **apart)  # type: ignore[arg-type]
+    rows += sides(calm, [], workload="gone")
+    tally = compare_builds(trials_frame(rows), "old", "new").tally
+    assert (tally.set_aside, tally.failing, tally.missing) == (1, 1, 1)
+    assert (tally.slower, tally.slower_by) == (0, {})
+    assert tallied(tally).endswith("1 set aside, machine, 1 failing, 1 missing")
 
 
 def test_rows_are_counted_by_verdict_and_the_document_says_so():

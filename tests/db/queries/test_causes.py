@@ -174,7 +174,7 @@ def test_the_command_says_it_in_text_markdown_and_json(sqlite_url: str, capsys) 
 
 
 def test_what_the_compiler_did_differently_is_listed(database: Database) -> None:
-    trials = stepping_history(1.0, 1.3, builds=("2.12.0", "2.13.0"))
+    trials = stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0"))
     for number, trial in enumerate(trials):
         if trial.run_id == RUN_1 and trial.workload.name == "mlp" and trial.compiler is not None:
             more = trial.compiler.model_copy(update={"graphs": (trial.compiler.graphs or 0) + 2})
@@ -190,7 +190,7 @@ def test_what_the_compiler_did_differently_is_listed(database: Database) -> None
 
 def traced_history(**sources: str):
     """The history with a trace on every trial of mlp / default; run -> generated code."""
-    trials = stepping_history(1.0, 1.3, builds=("2.12.0", "2.13.0"))
+    trials = stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0"))
     for number, trial in enumerate(trials):
         if (trial.workload.name, trial.strategy.name) == ("mlp", "default") and trial.run_id in sources:
             code = [GeneratedSource(hash="ab", source=sources[trial.run_id])]

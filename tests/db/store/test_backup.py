@@ -58,7 +58,7 @@ def test_a_restored_database_holds_what_was_backed_up(
     database: Database, empty_database_url: str, tmp_path: Path
 ) -> None:
     odd = [make_trial(failure="out_of_memory"), make_imported()]
-    save_trials(database, [*stepping_history(1.0, 1.1, builds=("2.12.0", "2.13.0")), *odd])
+    save_trials(database, [*stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0")), *odd])
     assert record_comparison(database, judged(database, RUN_0, RUN_1), at=START)
     file = tmp_path / "kept.db"
     back_up(_url(database), file)

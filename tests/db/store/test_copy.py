@@ -44,7 +44,7 @@ def fill(database: Database) -> None:
             make_imported(ended_at=None, started_at=START - timedelta(days=900)),
         ],
     )
-    save_trials(database, stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
+    save_trials(database, stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0")))
     record_comparison(database, judged(database, RUN_0, RUN_1), at=START)
     chosen = standing_regressions(database)[0].regression.regression_id
     triage(database, chosen, TriageEvent(state=TriageState.ACKNOWLEDGED, author=HOSTILE, at=START))

@@ -111,7 +111,7 @@ def test_a_regression_is_commented_and_fails_the_job(
     tmp_path: Path, sqlite_url: str, comments: Comments
 ) -> None:
     with open_database(sqlite_url) as database:
-        save_trials(database, stepping_history(1.0, 1.2, builds=("2.12.0", "2.13.0")))
+        save_trials(database, stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0")))
     summary = tmp_path / "summary.md"
     done = gate(
         tmp_path,

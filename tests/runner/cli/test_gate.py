@@ -55,13 +55,13 @@ def states(url: str) -> dict[tuple[str, str], TriageState]:
 def test_one_line_per_regression_on_standard_output(
     sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    measured(sqlite_url, 1.0, 1.1)
+    measured(sqlite_url, 1.0, 1.4)
     assert gate(sqlite_url) == 1
     captured = capsys.readouterr()
     lines = captured.out.splitlines()
     assert len(lines) == len(states(sqlite_url))
     latency = next(line for line in lines if line.startswith("mlp (ungated) / default: latency "))
-    assert "-> 8.8" in latency
+    assert "-> 11.2" in latency
     assert ", new]" in latency
     assert "Measure again to confirm: compilewatch run -w bert-base -w mlp" in captured.err
 
@@ -72,7 +72,7 @@ def _of_code(trial: Trial) -> Trial:
 
 def test_the_next_step_names_no_code_of_a_record(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     """`-w os:system` would import what a record names."""
-    history = stepping_history(1.0, 1.1, builds=("2.11.0", "2.12.0"))
+    history = stepping_history(1.0, 1.4, builds=("2.11.0", "2.12.0"))
     with open_database(sqlite_url) as database:
         save_trials(
             database, [_of_code(trial) if trial.workload.name == "mlp" else trial for trial in history]
@@ -95,7 +95,7 @@ def test_nothing_moved_exits_0_and_records_nothing(
 def test_a_second_gate_of_the_same_run_adds_nothing(
     sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    measured(sqlite_url, 1.0, 1.1)
+    measured(sqlite_url, 1.0, 1.4)
     codes, outputs, frames = [], [], []
     for _ in range(2):
         codes.append(gate(sqlite_url))
@@ -108,9 +108,9 @@ def test_a_second_gate_of_the_same_run_adds_nothing(
 
 
 def test_the_next_run_of_the_same_build_confirms(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    measured(sqlite_url, 1.0, 1.1)
+    measured(sqlite_url, 1.0, 1.4)
     gate(sqlite_url)
-    measured(sqlite_url, 1.0, 1.1, 1.1)
+    measured(sqlite_url, 1.0, 1.4, 1.4)
     capsys.readouterr()
     assert gate(sqlite_url) == 0, "against the run before nothing moved"
     assert "Confirmed: " in capsys.readouterr().err
@@ -120,9 +120,9 @@ def test_the_next_run_of_the_same_build_confirms(sqlite_url: str, capsys: pytest
 def test_the_next_run_that_does_not_show_it_takes_it_back(
     sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    measured(sqlite_url, 1.0, 1.1)
+    measured(sqlite_url, 1.0, 1.4)
     gate(sqlite_url)
-    measured(sqlite_url, 1.0, 1.1, 1.0)
+    measured(sqlite_url, 1.0, 1.4, 1.0)
     capsys.readouterr()
     gate(sqlite_url)
     err = capsys.readouterr().err
@@ -134,7 +134,7 @@ def test_the_next_run_that_does_not_show_it_takes_it_back(
 
 
 def test_since_and_against_choose_the_base(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    measured(sqlite_url, 1.0, 1.1, 1.1)
+    measured(sqlite_url, 1.0, 1.4, 1.4)
     assert gate(sqlite_url, "--since", RUN_1) == 0
     assert gate(sqlite_url, "--since", RUN_0) == 1
     assert gate(sqlite_url, "--against", "torch=2.12.0") == 1
@@ -146,7 +146,7 @@ def test_since_and_against_choose_the_base(sqlite_url: str, capsys: pytest.Captu
 
 
 def test_the_document_names_what_is_recorded(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    measured(sqlite_url, 1.0, 1.1)
+    measured(sqlite_url, 1.0, 1.4)
     assert gate(sqlite_url, "--json") == 1
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "compilewatch.compare/1"
@@ -158,7 +158,7 @@ def test_the_document_names_what_is_recorded(sqlite_url: str, capsys: pytest.Cap
 
 
 def test_an_accepted_regression_fails_no_gate(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    measured(sqlite_url, 1.0, 1.1)
+    measured(sqlite_url, 1.0, 1.4)
     gate(sqlite_url)
     with open_database(sqlite_url) as database:
         ids = [str(each) for each in regressions_frame(database)["regression_id"]]
@@ -215,7 +215,7 @@ def together(url: str, *order: tuple[str, float]) -> None:
 def test_of_builds_that_took_turns_the_newest_release_is_judged_whichever_came_first(
     sqlite_url: str, capsys: pytest.CaptureFixture[str], order: tuple[str, str]
 ) -> None:
-    together(sqlite_url, *((torch, 1.1 if torch == "2.13.0" else 1.0) for torch in order))
+    together(sqlite_url, *((torch, 1.4 if torch == "2.13.0" else 1.0) for torch in order))
     assert gate(sqlite_url, "--json") == 1
     document = json.loads(capsys.readouterr().out)
     assert (document["base"]["components"]["torch"], document["head"]["components"]["torch"]) == (
@@ -228,7 +228,7 @@ def test_of_builds_that_took_turns_the_newest_release_is_judged_whichever_came_f
 def test_a_confirmation_that_nobody_here_can_run_says_so_once(
     sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    measured(sqlite_url, 1.0, 1.1)
+    measured(sqlite_url, 1.0, 1.4)
     assert gate(sqlite_url, "--confirm", "run") == 1
     assert "torch 2.12.0 (cu130) cannot be measured again on this host" in capsys.readouterr().err
     assert set(states(sqlite_url).values()) == {TriageState.NEW}
@@ -279,7 +279,7 @@ def _of_look(trial: Trial, look: str) -> Trial:
 def test_a_queued_confirmation_names_both_builds_within_the_budget(
     sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    measured(sqlite_url, 1.0, 1.1)
+    measured(sqlite_url, 1.0, 1.4)
     assert gate(sqlite_url, "--confirm", "queue", "--budget", "14") == 1
     assert "Confirmation of 1 case queued as confirm-" in capsys.readouterr().err
     with open_database(sqlite_url) as database:

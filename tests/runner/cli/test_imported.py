@@ -41,7 +41,7 @@ def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def measured(sqlite_url: str) -> str:
     with open_database(sqlite_url) as database:
-        save_trials(database, stepping_history(1.0, 1.1, builds=BUILDS))
+        save_trials(database, stepping_history(1.0, 1.4, builds=BUILDS))
     return sqlite_url
 
 
@@ -121,7 +121,7 @@ def test_where_nothing_was_measured_the_newest_are_imported(
     sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with open_database(sqlite_url) as database:
-        save_trials(database, as_imported(stepping_history(1.0, 1.1, builds=BUILDS)))
+        save_trials(database, as_imported(stepping_history(1.0, 1.4, builds=BUILDS)))
     code, document = judged(capsys, sqlite_url, "gate")
     assert (code, document["base"]["name"], document["head"]["name"]) == (1, f"imp-{RUN_0}", f"imp-{RUN_1}")
     code, document = judged(capsys, sqlite_url, "compare", "previous", "latest")
@@ -169,7 +169,7 @@ def test_imports_that_cannot_tell_ask_for_more_results(
 
 def test_an_import_that_is_named_is_compared(measured: str, capsys: pytest.CaptureFixture[str]) -> None:
     with open_database(measured) as database:
-        save_trials(database, as_imported(stepping_history(1.0, 1.2, builds=BUILDS)))
+        save_trials(database, as_imported(stepping_history(1.0, 1.4, builds=BUILDS)))
     code, document = judged(capsys, measured, "compare", f"imp-{RUN_0}", f"imp-{RUN_1}")
     assert code == 1
     assert len(document["rows"]) > 0
@@ -182,7 +182,7 @@ def test_what_is_judged_and_weighed_says_that_it_was_imported(
     sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with open_database(sqlite_url) as database:
-        save_trials(database, as_imported(stepping_history(1.0, 1.1, builds=BUILDS)))
+        save_trials(database, as_imported(stepping_history(1.0, 1.4, builds=BUILDS)))
     case = ("-w", "mlp", "-s", "default")
     for words in (
         ("gate",),
@@ -275,7 +275,7 @@ def test_a_case_that_was_left_out_says_that_it_was_imported(
     sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with open_database(sqlite_url) as database:
-        save_trials(database, stepping_history(1.0, 1.1, builds=BUILDS))
+        save_trials(database, stepping_history(1.0, 1.4, builds=BUILDS))
     bring(sqlite_url, 8, BUILDS[0], "2026-11-01", TABLE.replace("mlp", "ranker"))
     words = ("compare", *(f"torch={torch}" for torch in BUILDS))
     left_out = judged(capsys, sqlite_url, *words)[1]["left_out"]

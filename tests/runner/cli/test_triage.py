@@ -28,7 +28,7 @@ def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def once_gated(_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = Path(shutil.copy(_sqlite_template, tmp_path_factory.mktemp("gated") / "gated.db"))
     with open_database(f"sqlite:///{path}") as database:
-        save_trials(database, stepping_history(1.0, 1.1, builds=("2.12.0", "2.13.0")))
+        save_trials(database, stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0")))
     assert exit_code_of(app, ["gate", "--db", f"sqlite:///{path}"]) == 1
     return path
 
@@ -55,7 +55,7 @@ def test_regressions_are_listed_with_their_numbers_and_state(
 ) -> None:
     rows = listed(gated, capsys)
     latency = next(row for row in rows if (row["workload"], row["metric"]) == ("mlp", "latency"))
-    assert latency["change"] == pytest.approx(0.1, abs=0.01)
+    assert latency["change"] == pytest.approx(0.4, abs=0.01)
     assert latency["change_low"] < latency["change"] < latency["change_high"]
     assert (latency["base"], latency["head"]) == ("torch 2.12.0", "torch 2.13.0")
     assert (latency["state"], latency["author"], latency["cause"]) == ("new", None, "compiler")

@@ -24,7 +24,7 @@ def url(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str
     """Two runs of two builds in a suite, from an empty working directory."""
     monkeypatch.chdir(tmp_path)
     with open_database(sqlite_url) as database:
-        save_trials(database, stepping_history(1.0, 1.1, builds=("2.12.0", "2.13.0")))
+        save_trials(database, stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0")))
     return sqlite_url
 
 
@@ -80,7 +80,7 @@ def test_a_stored_name_on_one_side_only_is_not_called_unknown(
     url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with open_database(url) as database:
-        later = stepping_history(1.0, 1.1, 1.1, builds=("2.12.0", "2.13.0", "2.14.0"))
+        later = stepping_history(1.0, 1.4, 1.4, builds=("2.12.0", "2.13.0", "2.14.0"))
         alone = [trial for trial in later if trial.workload.name == "mlp" or trial.build.torch != "2.14.0"]
         save_trials(database, alone)
     assert exit_code_of(app, ["compare", RUN_0, "torch=2.14.0", "-w", "bert-base", "--db", url]) == 2

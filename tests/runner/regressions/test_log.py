@@ -48,15 +48,15 @@ def gate(url: str) -> int:
 def test_a_regression_is_told_when_the_next_run_confirms_it_and_only_then(
     sqlite_url: str, inbox: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    measured(sqlite_url, 1.0, 1.1)
+    measured(sqlite_url, 1.0, 1.4)
     gate(sqlite_url)
     assert inbox == []
-    measured(sqlite_url, 1.0, 1.1, 1.1)
+    measured(sqlite_url, 1.0, 1.4, 1.4)
     gate(sqlite_url)
     (message,) = inbox
     assert message["title"] == "2 cases regressed: torch 2.12.0 to torch 2.13.0 on gpu-box-3"
     assert message["link"].startswith("https://watch.example.com/upgrade?base=")
-    measured(sqlite_url, 1.0, 1.1, 1.1, 1.1)
+    measured(sqlite_url, 1.0, 1.4, 1.4, 1.4)
     gate(sqlite_url)
     gate(sqlite_url)
     assert len(inbox) == 1
@@ -68,10 +68,10 @@ def test_a_regression_is_told_when_the_next_run_confirms_it_and_only_then(
 def test_a_run_of_other_cases_leaves_a_suspicion_waiting(
     sqlite_url: str, inbox: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    measured(sqlite_url, 1.0, 1.1)
+    measured(sqlite_url, 1.0, 1.4)
     gate(sqlite_url)
     other = make_history(workloads=("elementwise",), builds=("2.13.0",), seed=7)
-    later = stepping_history(1.0, 1.1, 1.1, builds=BUILDS[:3])
+    later = stepping_history(1.0, 1.4, 1.4, builds=BUILDS[:3])
     start = next(trial.started_at for trial in later if trial.run_id == RUN_2)
     with open_database(sqlite_url) as database:
         save_trials(
@@ -109,7 +109,7 @@ def test_a_gate_that_may_only_read_still_judges(
     inbox: list[dict[str, Any]],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    measured(empty_postgres_url, 1.0, 1.1)
+    measured(empty_postgres_url, 1.0, 1.4)
     assert gate(reading_url) == 1
     captured = capsys.readouterr()
     assert "mlp (ungated) / default: latency" in captured.out

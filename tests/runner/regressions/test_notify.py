@@ -115,7 +115,7 @@ class Pauses:
 def _confirm(database: Database) -> Database:
     """Both workloads regressed with 2.13.0, confirmed by a second run, queued for two channels."""
     builds = ("2.12.0", "2.13.0", "2.13.0", "2.13.0")
-    save_trials(database, stepping_history(1.0, 1.1, 1.1, 1.0, builds=builds))
+    save_trials(database, stepping_history(1.0, 1.4, 1.4, 1.0, builds=builds))
     for run in (RUN_1, RUN_2):
         record_comparison(database, judged(database, RUN_0, run), at=NOW, channels=("team", "other"))
     assert {found.state for found in standing_regressions(database)} == {TriageState.CONFIRMED}
@@ -169,7 +169,7 @@ def test_one_message_per_event_with_numbers_cause_and_link(confirmed: Database, 
         ("bert-base", "latency"),
     }
     latency = next(each for each in message["regressions"] if each["metric"] == "latency")
-    assert latency["change"] == pytest.approx(0.1, abs=0.01)
+    assert latency["change"] == pytest.approx(0.4, abs=0.01)
     frame = regressions_frame(confirmed)
     assert {each["regression_id"] for each in message["regressions"]} == set(frame["regression_id"])
     builds = standing_regressions(confirmed)[0].regression

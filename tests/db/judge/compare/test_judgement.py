@@ -58,6 +58,7 @@ def examined(
         ),
         ranked=flags,
         identical=flags,
+        within=TTest(x, np.full(cases, error), np.full(cases, 20.0), np.array(p_value)),
     )
 
 
@@ -221,7 +222,8 @@ def test_a_variance_between_runs_that_was_estimated_counts_with_its_own_degrees_
     side = np.repeat([0, 1], 3)
     observed = Observations(none[:6], side, side, np.arange(6), generator.normal(0, 0.01, 6))
     found = judgement.examine_cases(observed, past, 1, POLICY)
-    assert found.runs.df == 11.0
+    df = 11 + POLICY.run_cv_df
+    assert found.runs.df[0] == df
     within, between = found.contrasts.scale * found.moderated.variance, 2 * found.runs.variance
-    expected = (within + between) ** 2 / (within**2 / found.moderated.df + between**2 / 11)
+    expected = (within + between) ** 2 / (within**2 / found.moderated.df + between**2 / df)
     assert found.test.df == pytest.approx(expected)

@@ -53,7 +53,7 @@ def test_what_two_runs_shift_in_all_cases_at_once_does_not_average_out():
     assert two is not None
     assert one.interval == (0.0, 0.0)
     assert two.interval is not None
-    assert two.interval[1] == pytest.approx(math.expm1(1.96 * math.sqrt(2) * 0.005), rel=0.01)
+    assert two.interval[1] == pytest.approx(math.expm1(1.99 * math.sqrt(2) * 0.005), rel=0.01)
 
 
 def test_compiled_and_eager_cases_have_each_their_own():

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 from pandas import DataFrame
 
-from db.judge.compare.noise import Past, run_noise, series_noise
+from db.judge.compare.noise import (
+    Neighbours,
+    Past,
+    RunNoise,
+    Shown,
+    repeated_runs,
+    run_noise,
+    series_noise,
+    together,
+    with_neighbours,
+)
 from db.judge.policy import Policy
 
 POLICY = Policy()
@@ -50,7 +60,7 @@ def test_variance_between_runs_is_that_of_the_analysis_of_variance():
     generator = np.random.default_rng(1)
     level = generator.normal(0, 0.03, 12)
     rows = [(0, r, 0, level[r] + generator.normal(0, 0.01)) for r in range(12) for _ in range(4)]
-    found = run_noise(past(rows), NOTHING, POLICY)
+    found = repeated_runs(past(rows), NOTHING, POLICY)
     table = anova_lm(ols("x ~ C(run)", DataFrame(rows, columns=["s", "run", "b", "x"])).fit())
     expected = (table["mean_sq"].iloc[0] - table["mean_sq"].iloc[1]) / 4
     assert (found.variance, found.df) == (pytest.approx(expected), 11.0)
@@ -58,15 +68,15 @@ def test_variance_between_runs_is_that_of_the_analysis_of_variance():
 
 def test_different_builds_are_no_repeated_runs():
     rows = [(0, r, r, 0.1 * r) for r in range(10) for _ in range(2)]
-    found = run_noise(past(rows), NOTHING, POLICY)
-    assert (found.variance, found.df) == (POLICY.between_run_floor**2, np.inf)
+    found = repeated_runs(past(rows), NOTHING, POLICY)
+    assert (found.variance, found.df) == (0.0, 0.0)
 
 
 def test_runs_of_one_trial_need_the_present_trials_to_tell_both_variances_apart():
     generator = np.random.default_rng(2)
     rows = [(0, r, 0, generator.normal(0, 0.05)) for r in range(200)]
     own = (np.array([0.03**2]), np.array([8.0]))
-    found = run_noise(past(rows), own, POLICY)
+    found = repeated_runs(past(rows), own, POLICY)
     assert np.sqrt(found.variance) == pytest.approx(0.04, rel=0.2)
     assert found.df == POLICY.history_df_limit
 
@@ -77,7 +87,7 @@ def test_many_series_that_move_together_count_as_one():
     rows = [
         (s, r, 0, level[r] + generator.normal(0, 0.001)) for s in range(50) for r in range(3) for _ in "ab"
     ]
-    assert run_noise(past(rows), NOTHING, POLICY).df == 2.0
+    assert repeated_runs(past(rows), NOTHING, POLICY).df == 2.0
 
 
 def test_a_calm_series_is_taken_as_one_level():
@@ -129,13 +139,14 @@ def test_the_noise_of_a_series_is_the_same_alone_and_among_others():
     assert found.variance[1] == pytest.approx(1e-4, rel=0.5)  # the step is no noise
 
 
-def test_nothing_past_is_the_floor_that_is_known_for_certain():
+def test_nothing_repeated_tells_nothing():
     for found in (
-        run_noise(Past.empty(), NOTHING, POLICY),
-        run_noise(past([(0, 0, 0, 1.0)]), NOTHING, POLICY),
-        run_noise(past([(0, r, 0, x) for r in (0, 1) for x in (1.0, 2.0)]), NOTHING, POLICY),
+        repeated_runs(Past.empty(), NOTHING, POLICY),
+        repeated_runs(past([(0, 0, 0, 1.0)]), NOTHING, POLICY),
     ):
-        assert (found.variance, found.df) == (POLICY.between_run_floor**2, np.inf)
+        assert found == RunNoise(0.0, 0.0)
+    same = past([(0, r, 0, x) for r in (0, 1) for x in (1.0, 2.0)])
+    assert repeated_runs(same, NOTHING, POLICY) == RunNoise(0.0, 1.0)
     lent = series_noise(Past.empty(), 2, POLICY)
     assert np.isnan(lent.variance).all()
     assert (lent.df.tolist(), lent.runs.tolist()) == ([0.0, 0.0], [0, 0])
@@ -148,13 +159,86 @@ def test_runs_of_unequal_size_and_two_builds_by_hand():
     0.0002 of build 1's, with two; a run holds 1.5 trials on average.
     """
     rows = [(0, 0, 0, 0.08), (0, 0, 0, 0.12), (0, 1, 0, 0.4), (0, 2, 1, 0.49), (0, 2, 1, 0.51)]
-    found = run_noise(past(rows), NOTHING, POLICY)
+    found = repeated_runs(past(rows), NOTHING, POLICY)
     assert (found.variance, found.df) == (pytest.approx((0.06 - (0.0008 + 0.0002) / 2) / 1.5), 1.0)
 
 
 def test_the_present_trials_lend_their_mean_variance_by_degrees_of_freedom():
     rows = [(0, r, 0, x) for r, x in enumerate((0.0, 0.1, 0.2))]
     own = (np.array([0.001, 0.004, np.nan, 0.5]), np.array([3.0, 1.0, 7.0, 0.0]))
-    found = run_noise(past(rows), own, POLICY)
+    found = repeated_runs(past(rows), own, POLICY)
     assert found.variance == pytest.approx(0.01 - (3 * 0.001 + 0.004) / 4)
-    assert run_noise(past(rows), NOTHING, POLICY).variance == pytest.approx(0.01)
+    assert repeated_runs(past(rows), NOTHING, POLICY).variance == pytest.approx(0.01)
+
+
+# What else is known of the noise between runs.
+
+UNKNOWN = RunNoise(0.0, 0.0)
+
+
+def test_a_machine_that_nobody_knows_has_the_cautious_default():
+    alone = run_noise(UNKNOWN, Shown(), POLICY, alone=True)
+    assert alone == RunNoise(pytest.approx(POLICY.run_cv_alone**2), POLICY.run_cv_df)
+    noisy = run_noise(UNKNOWN, Shown(floor=lambda: 0.2), POLICY, alone=True)
+    assert noisy.variance == pytest.approx(0.04)
+    calm = run_noise(UNKNOWN, Shown(floor=lambda: 0.001), POLICY, alone=True)
+    assert calm.variance == alone.variance
+
+
+def test_canaries_and_repeated_runs_pull_the_default_by_their_degrees_of_freedom():
+    canaries = Shown(canaries=np.array([0.1, -0.1, 0.2]))
+    found = run_noise(RunNoise(0.01, 5.0), canaries, POLICY, alone=False)
+    squares = POLICY.run_cv_df * POLICY.run_cv**2 + (0.01 + 0.01 + 0.04) / 2 + 5 * 0.01
+    df = POLICY.run_cv_df + 3 + 5
+    assert found == RunNoise(pytest.approx(squares / df), df)
+
+
+def test_a_third_of_the_noise_of_runs_is_left_in_a_ratio_and_none_in_memory():
+    canaries = np.array([0.3])
+    whole, third = (
+        run_noise(UNKNOWN, Shown(canaries=canaries, share=share), POLICY, alone=False) for share in (1, 1 / 3)
+    )
+    assert third.variance == pytest.approx(whole.variance / 9)
+    memory = run_noise(UNKNOWN, Shown(canaries=canaries, share=0.0), POLICY, alone=False)
+    assert memory == RunNoise(POLICY.between_run_floor**2, np.inf)
+
+
+def neighbours(*differences: float) -> Neighbours:
+    x = np.array(differences)
+    return Neighbours(x, np.full(len(x), 2.0), np.zeros(len(x)), np.ones(len(x), dtype=np.bool_))
+
+
+def test_without_a_canary_the_other_cases_show_the_noise_of_their_runs():
+    known = run_noise(UNKNOWN, Shown(), POLICY, alone=False)
+    calm, moved, two = (
+        with_neighbours(known, neighbours(*rest), POLICY)
+        for rest in ((0.3, 0.0, 0.0, 0.0), (0.0, 0.1, 0.1, 0.1), (0.3, 0.3))
+    )
+    variance, df = np.array(calm.variance), np.array(calm.df)
+    assert variance[0] < known.variance < np.array(moved.variance)[0]
+    assert (df > POLICY.run_cv_df).all()
+    assert (np.array(two.variance) == known.variance).all()
+
+
+def test_cases_that_all_changed_are_not_taken_for_noise_without_end():
+    known = run_noise(UNKNOWN, Shown(), POLICY, alone=False)
+    most = (POLICY.run_surprise * POLICY.run_cv) ** 2
+    assert (np.array(with_neighbours(known, neighbours(*[0.9] * 5), POLICY).variance) <= most).all()
+
+
+def test_beside_canaries_cases_that_moved_alike_are_no_noise():
+    known = run_noise(UNKNOWN, Shown(canaries=np.array([0.01, 0.0, -0.01])), POLICY, alone=False)
+    alike, apart = (
+        np.array(with_neighbours(known, neighbours(*rest), POLICY).variance)
+        for rest in ((0.3, 0.31, 0.3, 0.29), (0.3, -0.2, 0.0, 0.1))
+    )
+    assert (alike < known.variance).all()
+    assert (apart > known.variance).all()
+
+
+def test_what_two_runs_have_in_common_takes_several_cases():
+    few = together(neighbours(*[0.1] * (POLICY.run_neighbours - 1)), POLICY)
+    assert (few.change, few.df) == (0.0, 0.0)
+    many = together(neighbours(0.5, *[0.1] * POLICY.run_neighbours), POLICY)
+    assert many.change == pytest.approx(0.1)
+    assert many.variance == pytest.approx(2 * POLICY.between_run_floor**2)

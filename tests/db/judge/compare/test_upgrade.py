@@ -132,18 +132,18 @@ def test_parts_add_up_to_the_change_of_speedup_exactly():
 
 
 def test_the_machine_is_blamed_when_the_canary_moved_as_well():
-    canary = sides(CALM, [x * 1.05 for x in CALM], workload="canary-gemm", strategy="eager", runs=APART)
-    comparison = judge(case(1.06, eager=1.06, runs=APART) + background(runs=APART) + canary)
+    canary = sides(CALM, [x * 1.55 for x in CALM], workload="canary-gemm", strategy="eager", runs=APART)
+    comparison = judge(case(1.6, eager=1.6, runs=APART) + background(runs=APART) + canary)
     assert row_of(comparison, Metric.LATENCY).cause is CauseClass.MACHINE
-    assert comparison.canary_change == pytest.approx(0.05)
+    assert comparison.canary_change == pytest.approx(0.55)
     assert comparison.verdict is Verdict.INCONCLUSIVE
-    assert any("machine moved" in sentence for sentence in comparison.sentences)
+    assert any("set aside, machine" in sentence for sentence in comparison.sentences)
 
 
-@pytest.mark.parametrize("canary", [1.0, 1.02, 1.035, 0.95])
+@pytest.mark.parametrize("canary", [1.0, 1.02, 1.1, 0.95])
 def test_a_canary_that_moved_less_or_the_other_way_blames_nobody(canary: float):
     rows = sides(CALM, [x * canary for x in CALM], workload="canary-gemm", strategy="eager", runs=APART)
-    rows += case(1.06, runs=APART) + background(runs=APART)
+    rows += case(1.6, runs=APART) + background(runs=APART)
     assert row_of(judge(rows), Metric.LATENCY).cause is CauseClass.COMPILER
 
 
@@ -165,12 +165,12 @@ def test_a_canary_that_differs_between_sides_that_took_turns_is_not_the_machine(
     assert comparison.verdict is Verdict.REGRESSED
 
 
-@pytest.mark.parametrize("canary", [None, 1.0, 1.06])
+@pytest.mark.parametrize("canary", [None, 1.0, 1.6])
 def test_the_same_build_on_both_sides_is_judged_and_only_a_canary_can_blame_the_machine(
     canary: float | None,
 ):
     """The code under review is no part of the build."""
-    rows = case(1.06, build_id="old", runs=APART) + background(build_id="old", runs=APART)
+    rows = case(1.6, build_id="old", runs=APART) + background(build_id="old", runs=APART)
     if canary is not None:
         moved = [x * canary for x in CALM]
         canaries = sides(CALM, moved, workload="canary-gemm", strategy="eager", runs=APART)
@@ -178,8 +178,8 @@ def test_the_same_build_on_both_sides_is_judged_and_only_a_canary_can_blame_the_
     base, head = (Selection(name=run, run_ids=(run,)) for run in APART)
     comparison = compare_builds(trials_frame(rows), base, head)
     latency = row_of(comparison, Metric.LATENCY)
-    is_machine = canary == 1.06
-    assert latency.verdict is Verdict.REGRESSED
+    is_machine = canary == 1.6
+    assert latency.verdict is (Verdict.INCONCLUSIVE if is_machine else Verdict.REGRESSED)
     assert latency.cause is (CauseClass.MACHINE if is_machine else None)
     assert comparison.verdict is (Verdict.INCONCLUSIVE if is_machine else Verdict.REGRESSED)
 

@@ -78,11 +78,12 @@ def test_the_cause_follows_from_who_moved(metric: Metric, who: WhoMoved | None, 
 
 
 def test_a_canary_explains_a_change_as_far_as_it_moved_itself():
-    canaries = (0.07, 0.085, 0.1, 0.2, -0.2, 0.0)
+    canaries = (0.06, 0.065, 0.1, 0.2, -0.2, 0.0)
     explains = [machine_explains(0.1, canary, 0.02) for canary in canaries]
     assert explains == [False, True, True, True, False, False]
     assert machine_explains(-0.1, -0.09, 0.02)
     assert not machine_explains(0.0, 0.05, 0.02)
+    assert not machine_explains(0.1, 0.03, 0.5), "however little is known of the change"
     assert not machine_explains(math.log(2.51), math.log(1.22), math.log(1.05)), "+22 % explains no +151 %"
 
 

@@ -23,10 +23,8 @@ def row(verdict: Verdict, metric: Metric = Metric.LATENCY, **fields: Any) -> Row
         base=1.0,
         head=1.0,
         verdict=verdict,
-        trials=(3, 3),
-        design=Design.INTERLEAVED,
         reason="",
-        **fields,
+        **({"design": Design.INTERLEAVED, "trials": (3, 3)} | fields),
     )
 
 
@@ -37,7 +35,10 @@ OPEN = row(Verdict.INCONCLUSIVE)
 OPEN_SPEEDUP = row(Verdict.INCONCLUSIVE, Metric.SPEEDUP)
 COUNTED = row(Verdict.UNCHANGED, Metric.GRAPH_BREAKS)
 SAME_NUMERICS = row(Verdict.UNCHANGED, Metric.NUMERICS)
-BLAMED = row(Verdict.REGRESSED, cause=CauseClass.MACHINE)
+BLAMED = row(Verdict.INCONCLUSIVE, cause=CauseClass.MACHINE, change=0.5)
+BARELY = row(Verdict.INCONCLUSIVE, cause=CauseClass.MACHINE, change=0.03)
+APART: dict[str, Any] = {"design": Design.SEPARATE_RUNS, "visible_change": 0.2, "change": 0.02}
+NO_SIGN = row(Verdict.INCONCLUSIVE, **APART)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,15 @@ BLAMED = row(Verdict.REGRESSED, cause=CauseClass.MACHINE)
         ([], Verdict.NOT_COMPARABLE),
         ([SAME, BETTER, OPEN, WORSE], Verdict.REGRESSED),
         ([BLAMED, SAME, SAME], Verdict.INCONCLUSIVE),
-        ([row(Verdict.IMPROVED, cause=CauseClass.MACHINE), SAME, SAME], Verdict.INCONCLUSIVE),
+        ([BARELY, SAME, SAME], Verdict.UNCHANGED),
+        # Separate runs show nobody to be unchanged; what would have been seen was not.
+        ([NO_SIGN, NO_SIGN], Verdict.UNCHANGED),
+        ([BETTER, NO_SIGN, NO_SIGN], Verdict.IMPROVED),
+        ([row(Verdict.INCONCLUSIVE, **APART | {"change": 0.1}), NO_SIGN, SAME], Verdict.INCONCLUSIVE),
+        ([row(Verdict.INCONCLUSIVE, **APART | {"change": -0.1}), NO_SIGN, SAME], Verdict.UNCHANGED),
+        ([row(Verdict.INCONCLUSIVE, **APART | {"q_value": 0.1}), NO_SIGN, SAME], Verdict.INCONCLUSIVE),
+        ([row(Verdict.INCONCLUSIVE, **APART | {"visible_change": 0.6})], Verdict.INCONCLUSIVE),
+        ([row(Verdict.INCONCLUSIVE, **APART | {"trials": (2, 3)})], Verdict.INCONCLUSIVE),
         ([SAME, OPEN, OPEN], Verdict.INCONCLUSIVE),
         ([BETTER, OPEN, OPEN], Verdict.INCONCLUSIVE),
         ([SAME, OPEN], Verdict.UNCHANGED),
