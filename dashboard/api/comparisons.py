@@ -26,7 +26,7 @@ from db.queries.run_parts import of_newest_builds
 from db.queries.trials import trials_frame
 from db.units import NEVER
 from db.verdicts import gateway
-from db.verdicts.sides import resolve_side
+from db.verdicts.sides import resolve_sides
 
 COMPARE_SCHEMA = "compilewatch.compare/1"
 BREAK_EVEN_SCHEMA = "compilewatch.break-even/1"
@@ -58,9 +58,9 @@ _BREAK_EVEN_ROW: dict[str, JsonSchema] = {
 
 
 def _comparison(database: Database, values: Values) -> Comparison:
-    """The verdict on `head` against `base`; raises what `resolve_side` and the judge raise."""
+    """The verdict on `head` against `base`; raises what `resolve_sides` and the judge raise."""
     try:
-        base, head = (resolve_side(values[side], database) for side in ("base", "head"))
+        base, head, _ = resolve_sides(values["base"], values["head"], database)
     except ConfigError as error:
         # A name with "=" in it whose first half is no component: there is no such side.
         raise NotFoundError(error.message, error.next_step) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
@@ -55,10 +56,20 @@ def the_one(item: str, options: Collection[str], names: Names, likely: Collectio
     """`item` itself, or the only one of `options` that is called so, of several the only `likely` one."""
     if item in options:
         return item
-    matches = _called(item, names)
+    matches = _called(item, names) or _begin_with(item, options)
     if len(matches) > 1:
         matches = [value for value in matches if value in likely]
     return matches[0] if len(matches) == 1 else None
+
+
+_BEGINNING, _ID = re.compile(r"[0-9a-f]{4,15}"), re.compile(r"[0-9a-f]{16}")
+
+
+def _begin_with(item: str, options: Collection[str]) -> list[str]:
+    """Of options that are ids those that `item` is the beginning of."""
+    if not _BEGINNING.fullmatch(item):
+        return []
+    return [each for each in options if each.startswith(item) and _ID.fullmatch(each)]
 
 
 def _called(item: str, names: Names) -> list[str]:

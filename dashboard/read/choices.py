@@ -15,7 +15,7 @@ from dashboard.read.shaping import build_names
 from dashboard.text import theme
 from db import units
 from db.metrics.groups import row_dicts
-from db.queries.facets import version_order
+from db.queries.facets import spoken_names, version_order
 from db.queries.offered import Offered, OfferedRun, newest_machine
 
 # What builds are called: read and named once, and again only where a build comes or changes.
@@ -121,8 +121,11 @@ class Choices:
         """What people call the values of selectors that are ids, whole names before short ones."""
         machines = [*self.machines.items(), *self.machine_names.items()]
         whole = [(name, build) for build, name in self.builds.items()]
-        torches = [(str(row["torch"]), build) for build, row in self.build_rows.items()]
-        short = [(name, build) for torch, build in torches for name in (f"torch {torch}", torch)]
+        short = [
+            (name, build)
+            for build, row in self.build_rows.items()
+            for name in spoken_names(str(row["torch"]), row["build_label"] or None)
+        ]
         # What is the whole name of one build means that one.
         names_in_use = set(self.builds.values())
         builds = [*whole, *((name, build) for name, build in short if name not in names_in_use)]

@@ -12,6 +12,7 @@ from dashboard.read.snapshots import Snapshot
 from db.queries.filters import Filters
 
 _BUILDS = ("build", "base", "head")
+_BY_RECENCY = ("latest", "previous")
 
 
 def resolved_link(link: Link, snapshot: Snapshot, choices: Choices) -> tuple[Link, tuple[str, ...]]:
@@ -30,5 +31,8 @@ def resolved_link(link: Link, snapshot: Snapshot, choices: Choices) -> tuple[Lin
         called = {**called, "machine": [*called["machine"], *read_former_names(snapshot)]}
     if former := read_former_builds(snapshot):
         called = {key: [*names, *former] if key in _BUILDS else names for key, names in called.items()}
+    if any(word in str(getattr(link, key)) for key in _BUILDS for word in _BY_RECENCY):
+        recent = list(zip(_BY_RECENCY, here(link), strict=False))
+        called = {key: [*names, *recent] if key in _BUILDS else names for key, names in called.items()}
     likely = dict.fromkeys(_BUILDS, here)
     return settle(link, choices.known, called, likely)

@@ -56,7 +56,7 @@ from db.records.reports import Report, new_report_id
 from db.records.vocabulary import Metric
 from db.store.reports import save_report
 from db.verdicts.gateway import compare
-from db.verdicts.sides import resolve_side
+from db.verdicts.sides import resolve_sides
 
 LARGEST_BYTES = 200_000
 """A report is sent around and opened on phones."""
@@ -96,7 +96,7 @@ def freeze_comparison(base: str, head: str, *, title: str | None, by: str, at: d
     """The verdict on `head` against `base`, named as for `compilewatch compare`."""
     snapshot = Snapshot.now()
     choices = read_choices(snapshot)
-    sides = tuple(resolve_side(side, reader()) for side in (base, head))
+    sides = resolve_sides(base, head, reader())[:2]
     shown = _compared(
         snapshot, choices, sides, Filters(), Metric.LATENCY, made_from=f"compilewatch compare {base} {head}"
     )

@@ -107,13 +107,25 @@ def summarize_cases(trials: DataFrame, *, seed: int = 0, resamples: int = RESAMP
     `trials` has one row per trial with the columns of `db.queries.trials.trials_frame`, in any order. Labels
     are those of the case's newest trial. An unknown number is missing, never 0 or NaN. The result depends on
     the trials, `seed` and `resamples` alone. Raises KeyError where a column is absent from a frame with rows.
+
+    A case that was measured under several conditions (settings of a suite) has the figures of the newest.
     """
-    trials = without_cancelled(trials)
+    trials = _of_newest_conditions(without_cancelled(trials))
     if trials.empty:
         return empty_frame(CASE_COLUMNS)
     groups = Groups.by(trials, CASE_KEYS)
     times = trial_times(trials, groups)
     return typed_frame(summary_columns(trials, groups, times, seed=seed, resamples=resamples), CASE_COLUMNS)
+
+
+def _of_newest_conditions(trials: DataFrame) -> DataFrame:
+    """Of each case the trials under the conditions of its newest one: others are not to be averaged with."""
+    if trials.empty or trials["conditions_id"].nunique() <= 1:
+        return trials
+    conditions = trials["conditions_id"]
+    ordered = trials.sort_values(["started_at", "trial_id"], kind="stable")
+    newest = ordered.groupby(CASE_KEYS)["conditions_id"].transform("last").reindex(trials.index)
+    return trials[(conditions == newest) | (conditions.isna() & newest.isna())]
 
 
 VALUE_COLUMNS = (

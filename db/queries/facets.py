@@ -192,12 +192,17 @@ def former_machine_names(db: Database) -> list[tuple[str, str]]:
 
 
 def build_names(db: Database) -> list[tuple[str, str]]:
-    """The version of torch, alone and behind the word, and the id of every build; and what releases that took
+    """What people call every build (`spoken_names`), and its id; and what releases that took
     its settings for a part of it called a build.
     """
-    rows = db.rows(select(BUILD.c.build_id, BUILD.c.torch).order_by(BUILD.c.build_id))
-    names = [(text, key) for key, torch in rows for text in (f"torch {torch}", torch)]
+    rows = db.rows(select(BUILD.c.build_id, BUILD.c.torch, BUILD.c.label).order_by(BUILD.c.build_id))
+    names = [(text, key) for key, torch, label in rows for text in spoken_names(torch, label)]
     return names + former_build_names(db)
+
+
+def spoken_names(torch: str, label: str | None) -> tuple[str, ...]:
+    """What people call a build, as `db.verdicts.sides` reads it too; the best name first."""
+    return (f"torch {torch}", torch, f"torch={torch}", f"torch-{torch}", *([label] if label else []))
 
 
 def former_build_names(db: Database) -> list[tuple[str, str]]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from itertools import chain, groupby, islice
-from operator import attrgetter
 from typing import NamedTuple
 
 import pandas as pd
@@ -19,7 +17,7 @@ from db.queries.facets import is_imported, is_measured
 from db.queries.filters import Filters
 from db.queries.selection import any_of, matching, matching_series, plain, read_frame
 from db.records.trial import SourceKind
-from db.records.versions import version_key
+from db.records.versions import stack_order, version_key
 from db.tables.run_parts import RUN_PART
 from db.tables.trials import BUILD, LATEST, RUN, SERIES, TRIAL, WORKLOAD
 
@@ -64,7 +62,7 @@ def run_parts(db: Database, run_ids: Iterable[str]) -> pd.DataFrame:
 
 def stored_builds(db: Database, filters: Filters) -> list[str]:
     """The builds of the trials that `filters` let through, the one with the newest trial first; of several
-    with trials of one moment, as imports of one command are, that of the newest torch.
+    that were measured by turns, or have trials of one moment, as imports of one command, the newest release.
     """
     return _builds(db, filters, only_measured=False)
 
@@ -95,14 +93,46 @@ def _builds(db: Database, filters: Filters, *, only_measured: bool, newest: int 
     statement = select(build, last).where(*conditions, *([measured] if only_measured else []))
     statement = statement.group_by(build).order_by(last.desc(), build)
     with db.read() as connection:
-        groups = groupby(connection.execute(statement), attrgetter("last"))
-        alike = [[row.build_id for row in group] for _, group in islice(groups, newest)]
-        torch = _torch_of(connection, chain.from_iterable(builds for builds in alike if len(builds) > 1))
+        # With some more: builds that were measured by turns end close together.
+        limited = statement if newest is None else statement.limit(newest + MOST_BY_TURNS)
+        last_of = {row.build_id: row.last for row in connection.execute(limited)}
+        turns = list(_by_turns(last_of, _began(connection, last_of)))
+        together = [build_id for builds in turns if len(builds) > 1 for build_id in builds]
+        rows = connection.execute(select(BUILD).where(BUILD.c.build_id.in_(together))).mappings()
+        order = {row["build_id"]: stack_order(dict(row)) for row in rows}
     return [
         build_id
-        for builds in alike
-        for build_id in sorted(builds, key=lambda each: version_key(torch.get(each)), reverse=True)
+        for builds in turns
+        for build_id in (sorted(builds, key=order.__getitem__, reverse=True) if len(builds) > 1 else builds)
     ]
+
+
+MOST_BY_TURNS = 16
+
+
+def _began(connection: Connection, builds: Collection[str]) -> dict[str, datetime]:
+    """When the newest run of each build began."""
+    columns = (RUN_PART.c.build_id, RUN_PART.c.first_seen_at, RUN_PART.c.last_seen_at)
+    of_builds = RUN_PART.c.build_id.in_(list(builds))
+    last = func.max(RUN_PART.c.last_seen_at).label("last")
+    newest = select(RUN_PART.c.build_id, last).where(of_builds).group_by(RUN_PART.c.build_id).subquery()
+    is_newest = (newest.c.build_id == RUN_PART.c.build_id) & (newest.c.last == RUN_PART.c.last_seen_at)
+    rows = connection.execute(select(*columns).join(newest, is_newest))
+    return {row.build_id: row.first_seen_at for row in rows}
+
+
+def _by_turns(last_of: Mapping[str, datetime], began: Mapping[str, datetime]) -> Iterator[list[str]]:
+    """The builds of `last_of`, newest first, together those whose newest runs overlap in time: which of them
+    had the last turn says nothing about which is the newer one.
+    """
+    together: list[str] = []
+    for build_id, last in last_of.items():
+        if together and last < min(began.get(each, last_of[each]) for each in together):
+            yield together
+            together = []
+        together.append(build_id)
+    if together:
+        yield together
 
 
 def build_totals(db: Database, filters: Filters) -> pd.DataFrame:

@@ -1,69 +1,193 @@
-"""Names of the two sides of a comparison -> which trials they are."""
+"""Names of builds, runs and commits -> which trials they are: the one resolver of commands, pages and API."""
 
 from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from typing import NamedTuple
 
 from pandas import DataFrame
+from sqlalchemy import ColumnElement, Connection, select
 
 from db.engine.session import Database
 from db.errors import ConfigError, NotFoundError, one_line
 from db.judge.compare.sides import CODE, STACK, Selection
+from db.metrics.eligibility import is_canary
 from db.queries import facets
 from db.queries.codes import commits_like, runs_of_commit
 from db.queries.facets import measured_runs
-from db.queries.run_parts import measured_builds
+from db.queries.run_parts import measured_builds, run_parts
+from db.tables.trials import SERIES, TRIAL, WORKLOAD
 from db.units import plural
 
 _COMMIT = re.compile(r"[0-9a-f]{4,64}(?:-dirty)?")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_SHORTEST_PREFIX = 4
+_MOST_CHOICES = 12
 LATEST, PREVIOUS = "latest", "previous"
-_HOW = "Name torch=2.13.0, driver=580.95, commit=abc1234, a label, a build id, a run id, latest or previous."
+_HOW = "Name torch=2.13.0, commit=abc1234, a label, a day, the id of a build or run, latest or previous."
+
+
+class Sides(NamedTuple):
+    """The two sides of a comparison, and what is said where a name stood for several."""
+
+    base: Selection
+    head: Selection
+    said: tuple[str, ...] = ()
 
 
 def resolve_side(name: str, database: Database) -> Selection:
-    """The builds or the run that `name` stands for.
+    """The builds or the run that `name` stands for; several builds together where it stands for several.
 
-    `name` is component=version, a stack label, a build id, a run id, or `latest`/`previous` (the build
+    `name` is component=version, `torch-VERSION` as `builds create` calls it, commit=HASH, a stack label, a
+    build id, a run id, the beginning of one, a day (its newest run), or `latest`/`previous` (the build
     measured last, and the one before it, without what was imported; where nothing was measured, the imported
     ones). Raises NotFoundError with the nearest names, ConfigError for a component that is none.
     """
+    found = _candidates(name, database)
+    return found[0] if len(found) == 1 else _together(name, found)
+
+
+def resolve_sides(base: str | Selection, head: str | Selection, database: Database) -> Sides:
+    """Both sides of a comparison. Where a name stands for several builds, that pair of them is taken which
+    has most cases in common, and `said` names the others. Raises as `resolve_side`.
+    """
+    choices = [
+        [side] if isinstance(side, Selection) else _candidates(side, database)[:_MOST_CHOICES]
+        for side in (base, head)
+    ]
+    if all(len(each) == 1 for each in choices):
+        return Sides(choices[0][0], choices[1][0])
+    with database.read() as connection:
+        cases = [[_cases(connection, side) for side in of_side] for of_side in choices]
+        builds = [[_builds(connection, side) for side in of_side] for of_side in choices]
+    pairs = [(i, j) for i in range(len(choices[0])) for j in range(len(choices[1]))]
+    # One build cannot be both sides; then most cases, then where no more than the named part differs.
+    first, second = max(
+        pairs,
+        key=lambda pair: (
+            not _same(choices[0][pair[0]], choices[1][pair[1]]),
+            len(cases[0][pair[0]] & cases[1][pair[1]]),
+            builds[0][pair[0]] == builds[1][pair[1]],
+            -pair[0] - pair[1],
+        ),
+    )
+    common = len(cases[0][first] & cases[1][second])
+    known = facets.builds(database)
+    torch = dict(zip(known["build_id"], known["torch"], strict=True))
+    said = tuple(
+        _several(of_side, place, common, torch)
+        for of_side, place in zip(choices, (first, second), strict=True)
+        if len(of_side) > 1
+    )
+    return Sides(choices[0][first], choices[1][second], said)
+
+
+def builds_named(names: Iterable[str], database: Database) -> tuple[str, ...]:
+    """The ids of the builds that `names` stand for, all of those that a name stands for. Raises as
+    `resolve_side`.
+    """
+    found: list[str] = []
+    for name in names:
+        side = resolve_side(name, database)
+        found += side.build_ids or run_parts(database, side.run_ids)["build_id"].astype(str).tolist()
+    return tuple(dict.fromkeys(found))
+
+
+def _candidates(name: str, database: Database) -> list[Selection]:
+    """All that `name` stands for, each alone, the newest first."""
     if name in (LATEST, PREVIOUS):
-        return _by_recency(name, database)
+        return [_by_recency(name, database)]
     builds = facets.builds(database)
     if builds.empty:
-        raise _no_build()
+        raise NotFoundError("There is no build in this database.", "Measure with `compilewatch run`.")
     component, equals, version = name.partition("=")
     if equals:
         return _by_component(name, component, version, builds, database)
-    build = dict(facets.former_build_names(database)).get(name, name)
-    if build in set(builds["build_id"]):
-        return Selection(name=name, build_ids=(build,))
+    former = dict(facets.former_build_names(database))
     runs = facets.runs(database)
-    if name in set(runs["run_id"]):
-        return Selection(name=name, run_ids=(name,))
-    labelled = builds.loc[builds["build_label"] == name, "build_id"]
-    if not labelled.empty:
-        return Selection(name=name, build_ids=tuple(labelled))
-    labelled_runs = runs.loc[runs["label"] == name, "run_id"]
-    if not labelled_runs.empty:
-        return Selection(name=name, run_ids=tuple(labelled_runs))
+    for found in _readings(former.get(name, name), builds, runs):
+        if found:
+            return [side.model_copy(update={"name": name}) for side in found]
     raise _unknown(name, builds, runs)
+
+
+def _readings(name: str, builds: DataFrame, runs: DataFrame) -> Iterator[list[Selection]]:
+    """What `name` may be, the surest first."""
+    build_ids, run_ids = ([str(each) for each in column] for column in (builds["build_id"], runs["run_id"]))
+    yield _of_builds([name] if name in build_ids else [])
+    yield _of_runs([name] if name in run_ids else [])
+    yield _of_builds(builds.loc[builds["build_label"] == name, "build_id"])
+    labelled = [str(each) for each in runs.loc[runs["label"] == name, "run_id"]]
+    yield [Selection(name=name, run_ids=tuple(labelled))] if labelled else []
+    release = name.removeprefix("torch-").removeprefix("torch ")
+    yield _of_builds(builds.loc[builds["torch"] == release, "build_id"])
+    if _DAY.fullmatch(name):
+        yield _of_runs(_of_day(name, runs))
+    if len(name) >= _SHORTEST_PREFIX:
+        yield _of_builds(each for each in build_ids if each.startswith(name))
+        yield _of_runs(each for each in run_ids if each.startswith(name))
+
+
+def _of_day(name: str, runs: DataFrame) -> list[str]:
+    """The newest run with trials that began on that day, in UTC."""
+    try:
+        day = date.fromisoformat(name)
+    except ValueError:
+        return []
+    mine = runs[(runs["started_at"].dt.date == day) & (runs["trials"] > 0)]
+    return [str(each) for each in mine["run_id"].head(1)]
+
+
+def _of_builds(build_ids: Iterable[object]) -> list[Selection]:
+    # Of frames in the order of their versions.
+    return [Selection(name=str(each), build_ids=(str(each),)) for each in build_ids][::-1]
+
+
+def _of_runs(run_ids: Iterable[str]) -> list[Selection]:
+    return [Selection(name=each, run_ids=(each,)) for each in run_ids]
+
+
+def _together(name: str, found: Sequence[Selection]) -> Selection:
+    builds = {each for side in found for each in side.build_ids}
+    runs = {each for side in found for each in side.run_ids}
+    return Selection(name=name, build_ids=tuple(sorted(builds)), run_ids=tuple(sorted(runs)))
+
+
+def _same(one: Selection, other: Selection) -> bool:
+    return (one.build_ids, one.run_ids) == (other.build_ids, other.run_ids)
 
 
 def _by_recency(name: str, database: Database) -> Selection:
     place = 0 if name == LATEST else 1
     order = measured_builds(database, newest=place + 1)
     if not order:
-        raise _no_build()
+        raise NotFoundError("There is no build in this database.", "Measure with `compilewatch run`.")
     if len(order) <= place:
         raise NotFoundError("Only one build was measured.", "Measure the other one, then compare.")
     build = order[place]
     return Selection(name=name, build_ids=(build,), run_ids=measured_runs(database, build))
 
 
-def _by_commit(name: str, text: str, database: Database) -> Selection:
-    """The runs of a commit: of the clean ones, and where there is none, of those with changes."""
+def _by_component(
+    name: str, component: str, version: str, builds: DataFrame, database: Database
+) -> list[Selection]:
+    if component in ("commit", CODE):
+        return _by_commit(name, version, database)
+    if component not in STACK:
+        known = ", ".join((*STACK, "commit"))
+        raise ConfigError(f"A build has no component {component!r}.", f"Name one of {known}.")
+    matching = builds.loc[builds[component] == version, "build_id"]
+    if matching.empty:
+        measured = ", ".join(sorted(set(builds[component].dropna()))) or "none"
+        raise NotFoundError(f"No build with {name} was measured.", f"Measured {component}: {measured}.")
+    return [side.model_copy(update={"name": name}) for side in _of_builds(matching)]
+
+
+def _by_commit(name: str, text: str, database: Database) -> list[Selection]:
+    """The runs of a commit by build: of the clean ones, and where there is none, of those with changes."""
     if not _COMMIT.fullmatch(text):
         raise ConfigError(f"{one_line(name)} names no commit.", "Write its first digits: commit=abc1234.")
     digits, with_changes = text.removesuffix("-dirty"), text.endswith("-dirty")
@@ -80,26 +204,51 @@ def _by_commit(name: str, text: str, database: Database) -> Selection:
         found = next((r for dirty in kinds if (r := runs_of_commit(connection, commits[0], dirty=dirty))), [])
     if not found:
         raise NotFoundError(f"{digits} was measured without changes only.", f"Name commit={digits}.")
-    return Selection(name=name, run_ids=tuple(found))
+    runs_of: dict[str, list[str]] = {}
+    for row in run_parts(database, found).to_dict("records"):
+        runs_of.setdefault(str(row["build_id"]), []).append(str(row["run_id"]))
+    order = [str(each) for each in facets.builds(database)["build_id"] if each in runs_of][::-1]
+    return [Selection(name=name, build_ids=(each,), run_ids=tuple(runs_of[each])) for each in order]
 
 
-def _by_component(
-    name: str, component: str, version: str, builds: DataFrame, database: Database
-) -> Selection:
-    if component in ("commit", CODE):
-        return _by_commit(name, version, database)
-    if component not in STACK:
-        known = ", ".join((*STACK, "commit"))
-        raise ConfigError(f"A build has no component {component!r}.", f"Name one of {known}.")
-    matching = builds.loc[builds[component] == version, "build_id"]
-    if matching.empty:
-        measured = ", ".join(sorted(set(builds[component].dropna()))) or "none"
-        raise NotFoundError(f"No build with {name} was measured.", f"Measured {component}: {measured}.")
-    return Selection(name=name, build_ids=tuple(matching))
+def _chosen(side: Selection) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if side.build_ids:
+        conditions.append(TRIAL.c.build_id.in_(side.build_ids))
+    if side.run_ids:
+        conditions.append(TRIAL.c.run_id.in_(side.run_ids))
+    return conditions
 
 
-def _no_build() -> NotFoundError:
-    return NotFoundError("There is no build in this database.", "Measure with `compilewatch run`.")
+def _cases(connection: Connection, side: Selection) -> set[str]:
+    """The series of a side, without the machine's control series."""
+    statement = select(SERIES.c.series_id, WORKLOAD.c.name).join(
+        WORKLOAD, WORKLOAD.c.workload_id == SERIES.c.workload_id
+    )
+    mine = select(TRIAL.c.series_id).where(*_chosen(side))
+    rows = connection.execute(statement.where(SERIES.c.series_id.in_(mine)))
+    return {row.series_id for row in rows if not is_canary(row.name)}
+
+
+def _builds(connection: Connection, side: Selection) -> frozenset[str]:
+    if side.build_ids:
+        return frozenset(side.build_ids)
+    return frozenset(connection.scalars(select(TRIAL.c.build_id).where(*_chosen(side)).distinct()))
+
+
+def _several(choices: Sequence[Selection], place: int, common: int, torch: Mapping[str, str]) -> str:
+    """That a name stands for several builds or runs, and which of them was taken."""
+
+    def called(side: Selection) -> str:
+        key = (side.build_ids or side.run_ids)[0]
+        return f"{key[:8]} (torch {torch[key]})" if key in torch else key
+
+    others = ", ".join(called(each) for number, each in enumerate(choices) if number != place)
+    noun = "build" if choices[0].build_ids else "run"
+    return (
+        f"{choices[0].name} is {plural(len(choices), noun)}: {called(choices[place])} is taken, which has "
+        f"{plural(common, 'case')} of the other side; not {others}."
+    )
 
 
 def _unknown(name: str, builds: DataFrame, runs: DataFrame) -> NotFoundError:

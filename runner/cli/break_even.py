@@ -23,6 +23,7 @@ from db.queries.run_parts import of_newest_builds
 from db.queries.trials import trials_frame
 from db.records.marks import origin_mark_of
 from db.units import MISSING, count, duration, money, steps
+from db.verdicts.sides import builds_named
 from runner.cli.options import (
     BuildsOption,
     ConfigOption,
@@ -67,7 +68,7 @@ def break_even_command(
     Example: compilewatch break-even --steps 100000
     """
     with database_of(settings_of(config, db), migrate=False) as database:
-        filters = Filters(workloads=tuple(workload or ()), builds=tuple(build or ()))
+        filters = Filters(workloads=tuple(workload or ()), builds=builds_named(build or (), database))
         require_stored(database, replace(filters, strategies=tuple(strategy or ())))
         frames = [trials_frame(database, each) for each in of_newest_builds(database, filters)]
     cases = [summarize_cases(without_canaries(frame)) for frame in frames]

@@ -20,7 +20,7 @@ from db.queries.named import require_stored
 from db.queries.run_parts import of_newest_builds
 from db.queries.trials import trials_frame
 from db.units import MISSING, count, ratio
-from db.verdicts.sides import resolve_side
+from db.verdicts.sides import builds_named, resolve_sides
 from runner.cli import completion
 from runner.cli.judging import exit_code, judge, print_comparison, print_undecided
 from runner.cli.options import (
@@ -74,9 +74,12 @@ def compare(
     policy = settings.policy if margin is None else _with_margin(settings.policy, margin)
     filters = Filters(workloads=tuple(workload or ()), strategies=tuple(strategy or ()))
     with database_of(settings, migrate=False) as database:
-        sides = resolve_side(base, database), resolve_side(head, database)
+        sides = resolve_sides(base, head, database)
         require_stored(database, replace(filters, machines=only(machine)))
-        report = judge(database, *sides, settings, policy=policy, filters=filters, machine=machine)
+        report = judge(
+            database, sides.base, sides.head, settings, policy=policy, filters=filters, machine=machine
+        )
+        report = replace(report, said=sides.said)
     print_comparison(report, as_json=json_, as_markdown=markdown_)
     print_undecided(report.comparison.verdict, report)
     return exit_code(report.comparison.verdict)
@@ -109,7 +112,7 @@ def geomean_command(
     Example: compilewatch geomean
     """
     with database_of(settings_of(config, db), migrate=False) as database:
-        filters = Filters(workloads=tuple(workload or ()), builds=tuple(build or ()))
+        filters = Filters(workloads=tuple(workload or ()), builds=builds_named(build or (), database))
         require_stored(database, filters)
         frames = [trials_frame(database, each) for each in of_newest_builds(database, filters)]
     rows = [row for frame in frames for row in geomean_rows(summarize_cases(without_canaries(frame)))]

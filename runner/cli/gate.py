@@ -20,7 +20,7 @@ from db.queries.filters import Filters
 from db.queries.named import require_stored
 from db.records.triage import ACCEPTED
 from db.records.vocabulary import Verdict
-from db.verdicts.sides import resolve_side
+from db.verdicts.sides import resolve_sides
 from runner.cli.front import EXIT_INTERRUPTED
 from runner.cli.judging import (
     IMPORT_AGAIN,
@@ -128,13 +128,14 @@ def _judge_newest(
     if not named and not imported:
         tree = WorkTree.around(settings.project_root)
         of_code = base_run(database, tree, newest.run_ids[0], commit)
-    base = resolve_side(named, database) if named else of_code.run or before
+    sides = resolve_sides(named, newest, database) if named else None
+    base = sides.base if sides else of_code.run or before
     if base is None:
         again = "Import an earlier result too" if imported else "Run the suite again"
         raise NotFoundError("There is no run before the newest one.", f"{again}, or name --against.")
     require_stored(database, Filters(machines=only(machine)))
     report = judge(database, base, of_code.head or newest, settings, machine=machine)
-    return replace(report, said=of_code.said)
+    return replace(report, said=sides.said if sides else of_code.said)
 
 
 def _confirmation(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, BinaryIO, cast
 
@@ -23,6 +24,7 @@ from db.queries.named import require_stored
 from db.queries.trials import any_trial
 from db.records.trial import NEWEST_VERSION, SCHEMAS, SourceKind, Status, Task, trial_schema
 from db.units import count, duration, plural, ratio, words
+from db.verdicts.sides import builds_named
 from runner.cli.front import EXIT_CANNOT
 from runner.cli.options import (
     BuildsOption,
@@ -163,7 +165,6 @@ def export(
         workloads=tuple(workload or ()),
         strategies=tuple(strategy or ()),
         machines=tuple(machine or ()),
-        builds=tuple(build or ()),
         suites=tuple(suite or ()),
         runs=tuple(run or ()),
         tasks=tuple(task or ()),
@@ -174,6 +175,7 @@ def export(
     )
     chosen = format_of(output, format_)
     with database_of(settings_of(config, db), migrate=False) as database:
+        filters = replace(filters, builds=builds_named(build or (), database))
         require_stored(database, filters)
         _require_some(database, filters, output)
         notes: list[str] = []

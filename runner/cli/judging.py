@@ -257,8 +257,8 @@ def print_comparison(
     else:
         print_lines([*report.sentences, *target_lines(report.targets)])
         changed = [row for row in comparison.rows if row.verdict is not Verdict.UNCHANGED]
-        if changed:
-            console().print(comparison_table(changed, comparison.policy))
+        if changed or any(case.fields for case in comparison.left_out):
+            console().print(comparison_table(changed, comparison.policy, comparison.left_out))
         typer.echo(f"{plural(len(comparison.rows) - len(changed), 'row')} unchanged; --json has them all.")
 
 

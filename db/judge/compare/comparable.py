@@ -196,12 +196,17 @@ def _missing(case: _Case, same_name_matched: bool) -> LeftOut:
     return _entry(case, Verdict.MISSING, f"ran on the base side{where}, is missing on the head side")
 
 
+def condition_name(field: str) -> str:
+    """What people call a condition; a setting or variable is named as whoever sets it spells it."""
+    if not field.startswith(_SETTING):
+        return words(field)
+    return field.removeprefix(_SETTING).removeprefix("environment.")
+
+
 def _differing(case: _Case, others: list[_Case]) -> LeftOut:
     """Names what keeps `case` from its nearest partner: the one with fewest differing fields."""
     nearest = min((_differences(case, other) for other in others), key=len)
-    # A setting is named as whoever sets it spells it.
-    called = {name: name if name.startswith(_SETTING) else words(name) for name in nearest}
-    named = [f"{called[name]} ({old} against {new})" for name, (old, new) in nearest.items()]
+    named = [f"{condition_name(name)} ({old} against {new})" for name, (old, new) in nearest.items()]
     return _entry(case, Verdict.NOT_COMPARABLE, "differs in " + ", ".join(named), tuple(nearest))
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from db.columns.metrics import BY_COLUMN, METRICS
 from db.interchange.write.markdown_cells import escaped_text
+from db.judge.compare.comparable import condition_name
 from db.judge.compare.sides import CODE
 from db.judge.policy import Policy, policy_entries
 from db.judge.results import Comparison, LeftOut, Row
@@ -44,6 +45,7 @@ def limit_text(check: TargetCheck) -> str:
 
 _STYLES = {Verdict.REGRESSED: "red", Verdict.IMPROVED: "green", Verdict.UNCHANGED: "dim"}
 _NAMED_CASES, _NAMED_REASONS = 3, 6
+_OTHERWISE_ROWS = 20
 _NUMBERS = ("base", "head", "change", "q")
 
 
@@ -100,13 +102,25 @@ def _left_out_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
         yield f"Left out for other reasons: {plural(rest, 'case')}; --json names each."
 
 
-def comparison_table(rows: Sequence[Row], policy: Policy) -> Table:
-    """One row per case and metric, the worst verdicts first."""
+def comparison_table(rows: Sequence[Row], policy: Policy, left_out: Sequence[LeftOut] = ()) -> Table:
+    """One row per case and metric, the worst verdicts first, then one per case whose conditions differ."""
     headings = _headings(policy)
     table = plain_table(headings, right=[each for each in headings if each.startswith(_NUMBERS)])
     for row in worst_first(rows):
         table.add_row(*(Text(cell) for cell in _cells(row)), style=_STYLES.get(row.verdict, ""))
+    for cells in _otherwise_measured(left_out):
+        table.add_row(*map(Text, cells))
     return table
+
+
+def _otherwise_measured(left_out: Sequence[LeftOut]) -> Iterator[tuple[str, ...]]:
+    """A row for each of the first cases that were measured under other conditions, and which."""
+    otherwise = [case for case in left_out if case.fields]
+    for case in otherwise[:_OTHERWISE_ROWS]:
+        conditions = ", ".join(map(condition_name, case.fields))
+        verb = "differs" if len(case.fields) == 1 else "differ"
+        verdict = f"{case.verdict.value}: {conditions} {verb}"
+        yield marked(case), case.strategy, *([MISSING] * 5), verdict, MISSING
 
 
 def markdown(
@@ -130,9 +144,12 @@ def markdown(
     others = [row for row in worst_first(comparison.rows) if row not in changed]
     if changed:
         lines += ["", *_markdown_table(changed, comparison.policy)]
-    if others:
-        lines += ["", f"<details><summary>{len(others)} more rows</summary>", ""]
-        lines += [*_markdown_table(others, comparison.policy), "", "</details>"]
+    otherwise = [*_otherwise_measured(comparison.left_out)]
+    if others or otherwise:
+        lines += ["", f"<details><summary>{len(others) + len(otherwise)} more rows</summary>", ""]
+        lines += _markdown_table(others, comparison.policy)
+        lines += [f"| {' | '.join(map(escaped_text, cells))} |" for cells in otherwise]
+        lines += ["", "</details>"]
     lines += ["", "<details><summary>Policy in force</summary>", ""]
     lines += [
         f"- {escaped_text(entry.name)}: {escaped_text(entry.value)}"

@@ -329,3 +329,12 @@ def test_the_seed_chooses_the_resamples_and_the_same_seed_repeats_them() -> None
     assert_frame_equal(first, again)
     others = [summarize_cases(frame, seed=seed, resamples=15)["speedup_low"][0] for seed in range(20)]
     assert len(set(others)) > 1
+
+
+def test_trials_under_other_settings_are_not_averaged_with_the_newest_ones():
+    rows = [trial(latency_ns=100.0, conditions_id="suite") for _ in range(3)]
+    rows += [trial(latency_ns=200.0, conditions_id="other") for _ in range(2)]
+    rows += [trial("cnn", latency_ns=50.0, conditions_id="suite")]
+    cases = summarize_cases(trials_frame(rows)).set_index("workload")
+    assert cases.loc["bert", ["latency_ns", "trials"]].tolist() == [200.0, 2]
+    assert cases.loc["cnn", ["latency_ns", "trials"]].tolist() == [50.0, 1]

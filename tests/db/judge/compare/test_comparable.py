@@ -74,7 +74,8 @@ def settings(**head: Any) -> DataFrame:
 def test_each_differing_setting_is_named(changed: dict[str, Any], field: str):
     (left_out,) = compare_builds(settings(**changed), "old", "new").left_out
     assert left_out.fields == (field,)
-    assert left_out.reason.startswith(f"differs in {field} (")
+    name = field.removeprefix("settings.").removeprefix("environment.")
+    assert left_out.reason.startswith(f"differs in {name} (")
 
 
 def test_what_torch_finds_out_by_itself_is_no_setting():
