@@ -171,6 +171,9 @@ class Memory(Record):
     """Most memory that the host process had resident, in bytes; null where the system does not tell."""
     control_peak_bytes: Bytes | None = None
     """Of one warm eager step in the same process, in bytes; null for eager itself."""
+    growth_bytes_per_call: Finite | None = None
+    """From version 2: by how much memory grows with each warm call, garbage collected, in bytes; that of the
+    process, on a GPU what the allocator has given out; null where it does not grow steadily."""
 
 
 class CompilerEvent(Record):
@@ -260,9 +263,13 @@ class CompilerFacts(Record):
     none."""
     autotuned: list[AutotunedOperation] | None = None
     """From version 2: what was autotuned in this process; null where nothing was, or torch does not tell."""
+    warnings: list[Text] | None = None
+    """From version 2: what the compiler warned of, each once; null where it warned of nothing."""
+    cache_bypasses: list[Text] | None = None
+    """From version 2: why caches cannot hold graphs, each once; null where none was refused."""
     already_compiled: list[Text] | None = None
-    """From version 2: parts of the workload that it compiles itself; eager ran them as they are written. Null
-    where there are none."""
+    """From version 2: parts of the workload that it compiles itself, and that eager ran as they are written;
+    null where there are none."""
 
 
 class Numerics(Record):

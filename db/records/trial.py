@@ -125,7 +125,8 @@ _OWN_FIELDS: tuple[tuple[int, int, tuple[str, ...]], ...] = (
 _OWN_PARTS = {
     "numerics": {"rms_exact", "dtype", "not_compared"},
     "cold_start": {"first_call_cpu_ns", "first_call_instructions"},
-    "compiler": {"generated", "autotuned", "already_compiled"},
+    "compiler": {"generated", "autotuned", "already_compiled", "warnings", "cache_bypasses"},
+    "memory": {"growth_bytes_per_call"},
     "trace": {"sources"},
     "host_state": {
         "launching_cpu",

@@ -14,6 +14,7 @@ from pandas import DataFrame
 from rich.table import Table
 
 from db.cause.compiler_change import autotuned_texts, generated_text
+from db.cause.notes import cache_texts, trial_notes
 from db.cause.numerics import numerics_sentence
 from db.cause.roofline import roofline
 from db.cause.sentences import cause_of_compiling, explained, family_rows
@@ -301,6 +302,7 @@ def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
     if trial.failure is not None:
         facts += [("failure", f"{words(trial.failure.kind.value)}: {trial.failure.message}")]
         facts += [("log", trial.failure.log_tail)] if trial.failure.log_tail else []
+    facts += [("note", text) for text in trial_notes(trial)]
     if trial.latency_samples_ns:
         samples = trial.latency_samples_ns
         facts += [("latency", f"{duration(median(samples))} over {plural(len(samples), 'sample')}")]
@@ -320,7 +322,8 @@ def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
         ]
     facts += memory_texts(memory) if memory is not None else []
     if compiler is not None:
-        facts += [("graphs", count(compiler.graphs))]
+        facts += [("graphs", count(compiler.graphs)), ("captured operations", count(compiler.ops_captured))]
+        facts += cache_texts(compiler)
         if compiler.already_compiled:
             compiled = ", ".join(compiler.already_compiled)
             facts += [("already compiled", f"{compiled}; eager runs it as it is written")]
@@ -328,6 +331,8 @@ def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
         facts += [("autotuned", text) for text in autotuned_texts(compiler)]
         events = [("graph break", event) for event in compiler.graph_breaks or ()]
         events += [("recompile", event) for event in compiler.recompiles or ()]
+        facts += [("skipped frame", text) for text in compiler.skipped_frames or ()]
+        facts += [("warning", text) for text in compiler.warnings or ()]
         facts += [
             (name, f"{event.count} x {event.location or MISSING}: {event.reason}") for name, event in events
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +28,7 @@ from db.judge.results import Comparison, Row
 from db.judge.targets import TargetCheck, check_targets
 from db.queries.causes import Case, Explanation, explanation_documents, explanation_lines, explanations
 from db.queries.filters import Filters
+from db.queries.notes import BuildCase, notes_of_cases
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.run_parts import newest_run, newest_two
 from db.queries.trials import count_trials, trials_frame
@@ -58,6 +59,7 @@ SCHEMA = "compilewatch.compare/1"
 
 States = dict[EventSubject, RegressionState]
 _EXPLAINED_CASES = 5
+_NOTED_CASES = 5
 IMPORT_AGAIN = "Import another result of the same build, then run the gate again."
 
 
@@ -73,7 +75,7 @@ class NewestRuns(NamedTuple):
 class ComparisonReport:
     """A comparison, the head's targets, what is recorded about the comparison's cases, by event,
     whether both sides are imported, which nothing here can measure again, why cases changed, what a
-    confirmation `decided`, and what is `said` of the choice of the sides.
+    confirmation `decided`, what is `said` of the choice of the sides, and `noted` of the head's cases.
     """
 
     comparison: Comparison
@@ -83,6 +85,7 @@ class ComparisonReport:
     explanations: Mapping[Case, Explanation]
     decided: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
+    noted: tuple[str, ...] = ()
 
     @property
     def sentences(self) -> list[str]:
@@ -90,7 +93,7 @@ class ComparisonReport:
         first, *others = summary_lines(self.comparison)
         recorded = recorded_lines(self.states.values())
         why = explanation_lines(self.comparison, self.explanations, most=_EXPLAINED_CASES, rest_in="--json")
-        return [first, *self.said, *recorded, *self.decided, *why, *others]
+        return [first, *self.said, *recorded, *self.decided, *why, *others, *self.noted]
 
     @property
     def missed_targets(self) -> tuple[TargetCheck, ...]:
@@ -135,8 +138,24 @@ def judge(
     imported = not any(
         count_trials(database, replace(each, sources=(SourceKind.MEASURED,))) for each in of_sides
     )
-    states = recorded_states(database, comparison)
-    return ComparisonReport(comparison, targets, states, imported, explanations(database, comparison))
+    return ComparisonReport(
+        comparison,
+        targets,
+        recorded_states(database, comparison),
+        imported,
+        explanations(database, comparison),
+        noted=tuple(_noted(comparison, notes_of_cases(database, of_sides[1]))),
+    )
+
+
+def _noted(comparison: Comparison, notes: Mapping[BuildCase, list[str]]) -> Iterator[str]:
+    """The most important note of each of the head's cases, a few of them."""
+    cases = {row.case.ids: f"{row.case.workload} / {row.case.strategy}" for row in comparison.rows}
+    lines = [f"{cases[case[1:]]}: {texts[0]}." for case, texts in notes.items() if case[1:] in cases]
+    yield from lines[:_NOTED_CASES]
+    if len(lines) > _NOTED_CASES:
+        more = plural(len(lines) - _NOTED_CASES, "more case")
+        yield f"{more} with notes; `compilewatch show` has all of a trial."
 
 
 def _filters_of(side: Selection, filters: Filters, machine_id: str | None) -> Filters:

@@ -6,7 +6,7 @@ import logging
 import math
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,6 +21,7 @@ from db.log_lines import OneLine
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import without_canaries
 from db.queries.filters import Filters
+from db.queries.notes import BuildCase, notes_of_cases
 from db.queries.trials import trial_records, trials_frame
 from db.records.trial import StrategyKind, Task
 from db.records.vocabulary import Verdict
@@ -144,8 +145,9 @@ def run(
         outcome, budget = measure(plan, database, settings, durations, seconds, wait_s)
         frame = trials_frame(database, Filters(runs=_run_ids(plan)))
         report = _judge(plan, frame, database, settings)
+        notes = notes_of_cases(database, Filters(runs=_run_ids(plan)))
         rows = submodule_rows(trial_records(database, Filters(runs=_run_ids(plan)))) if submodules else None
-    _print(plan, frame, report, settings, json_, rows)
+    _print(plan, frame, report, settings, json_, rows, notes)
     if settings.fleet.spool_dir:
         where = settings.fleet.spool_dir
         print(f"compilewatch: The trials are in {where}; no database has them yet.", file=sys.stderr)
@@ -240,6 +242,7 @@ def _print(
     settings: Settings,
     as_json: bool,
     submodules: list[dict[str, Any]] | None,
+    notes: Mapping[BuildCase, list[str]],
 ) -> None:
     cases = summarize_cases(without_canaries(frame))
     verdicts = worst_verdicts(report.comparison) if report else {}
@@ -256,7 +259,9 @@ def _print(
         return
     out = console()
     rows = cases.to_dict("records")
-    out.print(result_table(rows, plan.not_applicable, verdicts, builds=_build_names(plan, frame)))
+    out.print(
+        result_table(rows, plan.not_applicable, verdicts, builds=_build_names(plan, frame), notes=notes)
+    )
     if submodules is not None:
         out.print(submodule_table(submodules))
     print_lines([*reasons(plan.not_applicable), *target_lines(targets)])

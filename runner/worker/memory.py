@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
+import statistics
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -172,15 +175,42 @@ class CompilePeak:
         return max(0, peak - self._before) + held
 
 
+_LEAST_GROWTH = 1 << 20
+"""Over all calls; below it an allocator fills its pages."""
+
+
+def growth_per_call(readings: Sequence[tuple[int, int]]) -> float | None:
+    """Bytes by which memory grows with each call, from (calls so far, bytes) between blocks of samples; None
+    where it does not grow in the middle third over the first and in the last over the middle one alike.
+    """
+    third = len(readings) // 3
+    if third < 2:
+        return None
+    parts = readings[:third], readings[third : 2 * third], readings[2 * third : 3 * third]
+    calls, held = ([statistics.median(each[column] for each in part) for part in parts] for column in (0, 1))
+    steps = [(held[n + 1] - held[n]) / max(1, calls[n + 1] - calls[n]) for n in range(2)]
+    if held[2] - held[0] < _LEAST_GROWTH or min(steps) <= 0 or max(steps) > 2 * min(steps):
+        return None
+    return (held[2] - held[0]) / (calls[2] - calls[0])
+
+
+def held_bytes(device: torch.device) -> int | None:
+    """What the process has resident; on a GPU what its allocator has given out. Garbage is collected."""
+    gc.collect()
+    return rss_bytes() if device.type == "cpu" else torch.cuda.memory_allocated(device)
+
+
 def memory_record(
     own: dict[str, int | None],
     control: dict[str, int | None] | None,
     *,
     with_compile: int | None,
     peak_rss: int | None,
+    growth: float | None,
 ) -> dict[str, Any]:
     """`Memory` of the record."""
     return {
+        "growth_bytes_per_call": growth,
         "peak_bytes": own["bytes"],
         "peak_reserved_bytes": own["reserved"],
         "peak_with_compile_bytes": with_compile,

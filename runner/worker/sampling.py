@@ -244,6 +244,8 @@ class Evidence:
     rejected: int = 0
     ended_by: str = ""
     reached_interval: float | None = None
+    held: list[tuple[int, int]] = field(default_factory=list)
+    """Calls so far and what memory held, after each round."""
 
 
 def _never(_side: str) -> bool:
@@ -266,8 +268,10 @@ class Sampler:
         watch: BlockWatch | None = None,
         canary: Callable[[], int] = canary_ns,
         deadline: Deadline | None = None,
+        held_bytes: Callable[[], int | None] = lambda: None,
     ) -> None:
         self._plan = plan
+        self._held_bytes = held_bytes
         self._deadline = deadline or Deadline()
         self._cpu_bound = cpu_bound
         self._between = between_blocks
@@ -313,6 +317,7 @@ class Sampler:
             if sum(len(side.compiling_blocks_ns) for side in sides) != noted:
                 evidence.ended_by = "compiler"
                 return evidence
+            self._note_held(sides, sizes, evidence)
             evidence.rejected += 0 if calm else len(sides)
             (undisturbed if calm else disturbed).append(blocks)
             evidence.ended_by = self._end(undisturbed, disturbed, sizes, started)
@@ -322,6 +327,14 @@ class Sampler:
                 side.add(block.times)
         evidence.reached_interval = _widest(primary_samples(side.times) for side in sides)
         return evidence
+
+    def _note_held(self, sides: list[Side], sizes: list[int], evidence: Evidence) -> None:
+        held = self._held_bytes()
+        calls = sum(
+            size + self.settling_calls(side.latency_ns()) for side, size in zip(sides, sizes, strict=True)
+        )
+        if held is not None:
+            evidence.held.append((len(evidence.held) * calls, held))
 
     def _end(self, undisturbed: list[Round], disturbed: list[Round], sizes: list[int], started: int) -> str:
         """What ends the sampling now, empty when nothing does."""

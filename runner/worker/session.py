@@ -348,12 +348,19 @@ class Session:
         while True:
             self._enter("sampling")
             self._pool_ended = None if on_cpu else internals.end_compile_pool()
-            sampler = Sampler(self._plan, cpu_bound=on_cpu, between_blocks=between, deadline=self._deadline)
+            sampler = Sampler(
+                self._plan,
+                cpu_bound=on_cpu,
+                between_blocks=between,
+                deadline=self._deadline,
+                held_bytes=partial(memory.held_bytes, self._device),
+            )
             with grad_context(self._subject.built):
                 evidence = sampler.take(self._sides)
             if evidence.ended_by != "compiler":
                 break
             self._settle_sides()
+        self._growth = memory.growth_per_call(evidence.held)
         first = self._cold["eager_first_ns" if self._is_eager else "first_call_ns"]
         calls, spent = until_steady(first, self._side)
         self._cold |= {"calls_until_steady": calls, "until_steady_ns": spent}
@@ -467,13 +474,19 @@ class Session:
         own = self._peak(self._subject, self._side, [] if self._is_eager else [self._control])
         if self._is_eager:
             peak_rss = memory.peak_rss_bytes()
-            self._record.memory = memory.memory_record(own, None, with_compile=None, peak_rss=peak_rss)
+            self._record.memory = memory.memory_record(
+                own, None, with_compile=None, peak_rss=peak_rss, growth=self._growth
+            )
             return
         control = self._peak(self._control, self._control_side, [self._subject])
         peaks = [peak for peak in (self._rss_before, memory.peak_rss_bytes()) if peak is not None]
         self._record.compiler = facts
         self._record.memory = memory.memory_record(
-            own, control, with_compile=self._peak_with_compile, peak_rss=max(peaks, default=None)
+            own,
+            control,
+            with_compile=self._peak_with_compile,
+            peak_rss=max(peaks, default=None),
+            growth=self._growth,
         )
         self._enter("numerics")
         self._record.numerics, wrong = numerics.check(

@@ -9,13 +9,13 @@ from dashboard.parts.parts import Figure
 from dashboard.read.shaping import BUILD_COMPONENTS, flat
 from db import units
 from db.cause.compiler_change import autotuned_texts, generated_text
+from db.cause.notes import cache_texts
 from db.cause.numerics import numerics_sentence
 from db.cause.trials import measurements
 from db.metrics.summary import SampleSummary, summarize_samples
 from db.records.identity import code_name
 from db.records.strategies import names_code
 from db.records.trial import (
-    CacheCounters,
     ColdStart,
     CompilerFacts,
     Memory,
@@ -101,7 +101,6 @@ def until_steady(start: ColdStart) -> str:
 
 def compiler_pairs(facts: CompilerFacts) -> dict[str, str | None]:
     """Graphs, and what the caches of the compiler answered."""
-    cache = facts.cache or CacheCounters()
     return {
         "Graphs": units.count(facts.graphs),
         "Ops captured": units.count(facts.ops_captured),
@@ -110,23 +109,8 @@ def compiler_pairs(facts: CompilerFacts) -> dict[str, str | None]:
         "Already compiled": ", ".join(facts.already_compiled or ()) or units.MISSING,
         "Autotuned": "; ".join(autotuned_texts(facts)) or units.MISSING,
         "Recompile limit hit": _yes(facts.recompile_limit_hit),
-        "FX graph cache": _answers(cache.fx_graph_hits, cache.fx_graph_misses, cache.fx_graph_bypasses),
-        "AOTAutograd cache": _answers(
-            cache.aot_autograd_hits, cache.aot_autograd_misses, cache.aot_autograd_bypasses
-        ),
+        **dict(cache_texts(facts)),
     }
-
-
-def _answers(hits: int | None, misses: int | None, bypasses: int | None) -> str:
-    """What a cache answered; graphs that it cannot hold are named where there are any."""
-    if hits is None and misses is None:
-        return units.MISSING
-    refused = f", {units.count(bypasses)} it cannot hold" if bypasses else ""
-    return f"{_plural(hits, 'hit')}, {_plural(misses, 'miss')}{refused}"
-
-
-def _plural(number: int | None, noun: str) -> str:
-    return units.plural(number, noun) if number is not None else f"{units.MISSING} {noun}"
 
 
 def memory_pairs(memory: Memory) -> dict[str, str | None]:

@@ -14,6 +14,7 @@ from dashboard.parts import parts
 from dashboard.parts.parts import Chart, Column, Group, Lines, Pairs, Part, Table, notes, titled
 from dashboard.text import theme
 from db import units
+from db.cause.notes import trial_notes
 from db.cause.sentences import explained
 from db.cause.trials import (
     device_times,
@@ -78,6 +79,7 @@ def trial_parts(trial: Trial) -> tuple[Part, ...]:
         ),
     )
     return (
+        *parts.listed("Good to know", trial_notes(trial)),
         *_times(trial),
         *_samples(trial),
         *_stream(trial),
@@ -326,6 +328,7 @@ def _compiler(trial: Trial) -> Part:
         *_events("Graph breaks", compiler.graph_breaks, "trial-breaks"),
         *_events("Recompiles", compiler.recompiles, "trial-recompiles"),
         *parts.listed("Skipped frames", compiler.skipped_frames or ()),
+        *parts.listed("Warnings", compiler.warnings or ()),
         *parts.listed("CUDA graphs skipped", compiler.cudagraph_skips or ()),
     )
 

@@ -95,9 +95,11 @@ def result_table(
     verdicts: Mapping[tuple[str, str], str],
     *,
     builds: Mapping[str, str],
+    notes: Mapping[tuple[str, str, str], Sequence[str]],
 ) -> Table:
     """One row per case. `cases` are rows of a frame of cases; `verdicts` by workload and strategy. `builds`
-    has the names of several builds by id; they stand where torch does not tell them apart.
+    has the names of several builds by id; they stand where torch does not tell them apart. Of `notes`
+    (`db.queries.notes`) the first is said.
 
     Column eager is what speedup is taken against: the median of eager in the compiled case's own processes.
     """
@@ -114,7 +116,7 @@ def result_table(
         sides = {"build": builds.get(row["build_id"], MISSING), "torch": str(row["torch"])}
         verdict_cells = [verdicts.get((row["workload"], row["strategy"]), MISSING)] if verdicts else []
         names = (row["workload"], row["strategy"], *(sides[heading] for heading in of_build))
-        table.add_row(*map(Text, (*names, *_figures(row), *verdict_cells, _notes(row, apart))))
+        table.add_row(*map(Text, (*names, *_figures(row), *verdict_cells, _notes(row, apart, notes))))
     for case in not_applicable:
         blanks = [MISSING] * (len(of_build) + len(_FIGURES) + len(against))
         table.add_row(Text(case.workload), Text(case.strategy), *blanks, Text("not applicable"), style="dim")
@@ -135,17 +137,20 @@ def note(row: Mapping[Any, Any]) -> str:
     notes = [timing] if timing else []
     if row["failed_trials"]:
         notes.append(f"{row['failed_trials']} of {row['trials']} failed: {words(row['failure_kind'])}")
-    if row["nothing_compiled"]:
-        notes.append("nothing compiled")
     if row["suspect_trials"]:
         notes.append(f"{row['suspect_trials']} suspect")
     return "; ".join(notes)
 
 
-def _notes(row: Mapping[Any, Any], apart: Mapping[Any, Mapping[Any, Any]]) -> str:
+def _notes(
+    row: Mapping[Any, Any],
+    apart: Mapping[Any, Mapping[Any, Any]],
+    notes: Mapping[tuple[str, str, str], Sequence[str]],
+) -> str:
     eager = apart.get((row["build_id"], row["workload_id"]))
     apart_note = None if eager is None or eager is row else eager_apart(row, eager)
-    return "; ".join(filter(None, (note(row), apart_note)))
+    of_trials = notes.get((row["build_id"], row["workload_id"], row["strategy_id"]), ())
+    return "; ".join(filter(None, (note(row), *of_trials[:1], apart_note)))
 
 
 def eager_apart(row: Mapping[Any, Any], eager: Mapping[Any, Any]) -> str | None:

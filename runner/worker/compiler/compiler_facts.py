@@ -34,6 +34,8 @@ _GUARD_LINE = re.compile(r"^\s*- \S*: (.+)$", re.MULTILINE)
 # After the guard, the line of the user's code with its path, and a hint that is the same for all.
 _GUARDED_AT = re.compile(r"\s+# ")
 _LIMIT = re.compile(r"hit (?:config\.\w+|\S*recompile_limit|\S*cache_size_limit)", re.IGNORECASE)
+# torch/_inductor/codecache.py and torch/_functorch/_aot_autograd/autograd_cache.py.
+_BYPASS = re.compile(r"Bypassing (.+? cache) (?:because|due to:?) '?(.+?)'?$", re.IGNORECASE | re.DOTALL)
 _CUDAGRAPH_SKIP = re.compile(r"skipping cudagraphs? (?:due to|because)?:?\s*(.+)", re.IGNORECASE)
 
 
@@ -127,6 +129,23 @@ def recompile_limit_hit(messages: list[tuple[str, str]], metrics: list[Any] | No
         or "recompile limit" in str(getattr(entry, "fail_reason", None)).lower()
         for entry in metrics or ()
     )
+
+
+def warnings_of(messages: list[tuple[str, str]]) -> list[str] | None:
+    """What the compiler warned of, each once; the recompile limit and skipped CUDA graphs have own fields."""
+    found = [
+        text.strip()[:_TEXT_LIMIT]
+        for artifact, text in messages
+        if artifact == "warning" and not _LIMIT.search(text) and not _CUDAGRAPH_SKIP.search(text)
+    ]
+    return list(dict.fromkeys(found))[:_LIST_LIMIT] or None
+
+
+def cache_bypasses(messages: list[tuple[str, str]]) -> list[str] | None:
+    """Why caches refused graphs, each once: "autograd cache: Unsupported autograd function"."""
+    found = (_BYPASS.match(text) for artifact, text in messages if artifact == "cache_bypass")
+    reasons = (f"{match[1]}: {match[2].strip()}"[:_TEXT_LIMIT] for match in found if match)
+    return list(dict.fromkeys(reasons))[:_LIST_LIMIT] or None
 
 
 def cudagraph_skips(messages: list[tuple[str, str]], counters: dict[str, dict[str, int]]) -> list[str] | None:
@@ -265,6 +284,8 @@ def facts(
         "recompile_limit_hit": recompile_limit_hit(messages, metrics),
         "cudagraph_skips": cudagraph_skips(messages, counted) if cudagraphs_requested else None,
         "cache": cache_counters(counted),
+        "warnings": warnings_of(messages),
+        "cache_bypasses": cache_bypasses(messages),
         "generated": _of_graphs(generated_graph, _LIST_LIMIT),
         "autotuned": autotuned(tunings),
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -168,6 +170,34 @@ def test_a_cache_that_was_not_asked_is_unknown_and_not_zero():
     assert compiler_facts.cache_counters({})["fx_graph_hits"] is None
     found = compiler_facts.cache_counters({"inductor": {"fxgraph_cache_miss": 1}})
     assert (found["fx_graph_hits"], found["fx_graph_misses"], found["aot_autograd_hits"]) == (0, 1, None)
+
+
+def test_what_the_compiler_warns_of_and_why_a_cache_refuses_is_kept_once(capfd):
+    """As torch says it: a warning of Python from its files, a line of its log at a level that nobody sees."""
+    lowering = str(Path(torch.__file__).parent / "_inductor" / "lowering.py")
+    refusing = logging.getLogger("torch._functorch._aot_autograd.autograd_cache")
+    level = refusing.level
+    with warnings.catch_warnings(record=True), internals.collect_log() as log:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            warnings.warn_explicit("no code generation for complex operators", UserWarning, lowering, 1)
+            refusing.info("Bypassing autograd cache due to: %s", "Unsupported autograd function")
+        warnings.warn_explicit("of the model", UserWarning, "/home/me/model.py", 1)
+        logging.getLogger("torch._inductor.utils").warning("Not enough SMs to use max_autotune_gemm mode")
+        logging.getLogger("torch._inductor.codecache").info("Bypassing FX Graph Cache because '%s'", "a hook")
+        logging.getLogger("torch._inductor.codecache").info("FX codegen and compilation took 2 s")
+    found = compiler_facts.facts(log, cudagraphs_requested=False)
+    assert found["warnings"] == [
+        "no code generation for complex operators",
+        "Not enough SMs to use max_autotune_gemm mode",
+    ]
+    assert found["cache_bypasses"] == [
+        "autograd cache: Unsupported autograd function",
+        "FX Graph Cache: a hook",
+    ]
+    assert refusing.level == level
+    assert "Bypassing" not in capfd.readouterr().err
+    assert facts_of(workloads.relu_function())["warnings"] is None
 
 
 def test_a_graph_that_a_cache_refuses_is_counted_apart():

@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 
+import pytest
 import torch
 
 from runner.worker import memory
@@ -93,3 +94,13 @@ def test_a_reset_forgets_an_old_peak():
     if not memory.reset_peak_rss():
         return
     assert memory.peak_rss_bytes() < before - 100 * MIB
+
+
+def test_what_grows_with_each_call_has_its_slope_and_what_only_settles_has_none():
+    grows = [(100 * n, 500_000_000 + 100 * n * 16_384) for n in range(12)]
+    assert memory.growth_per_call(grows) == pytest.approx(16_384)
+    settles = [(100 * n, 500_000_000 + min(n, 3) * 4_000_000) for n in range(12)]
+    pages = [(100 * n, 500_000_000 + n * 4096) for n in range(12)]
+    once = [(100 * n, 500_000_000 + (50_000_000 if n > 8 else 0)) for n in range(12)]
+    for calm in (settles, pages, once, grows[:5], []):
+        assert memory.growth_per_call(calm) is None

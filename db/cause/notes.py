@@ -1,0 +1,168 @@
+"""What a reader must know of a trial before using its figures, the most important first.
+
+One order for every door: the run's table says the first, `show` and the page Trial say all, the comment of a
+comparison those of its cases.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from db.errors import one_line
+from db.records.evidence import CacheCounters, CompilerFacts, Memory, Numerics, NumericsStatus
+from db.records.sampling import SamplingFacts
+from db.records.trial import Trial
+from db.units import count, percent, plural, size, words
+
+MANY_OPERATIONS = 1000
+"""Captured operations from which on capturing and compiling them is most of what a start costs."""
+WELL_KNOWN = 0.10
+"""Half the width of the interval over the median, above which a median says little."""
+_LONGEST_REASON = 120
+_FROM_CACHE = ("warm", "portable", "packaged")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What of a trial the notes are made of; None for what it does not have."""
+
+    cache: str
+    compiler: CompilerFacts | None = None
+    numerics: Numerics | None = None
+    sampling: SamplingFacts | None = None
+    memory: Memory | None = None
+
+
+def trial_notes(trial: Trial) -> list[str]:
+    """All notes of one trial."""
+    return list(notes_of(parts_of(trial)).values())
+
+
+def parts_of(trial: Trial) -> Parts:
+    cache = trial.strategy.cache.value
+    return Parts(cache, trial.compiler, trial.numerics, trial.sampling, trial.memory)
+
+
+def case_notes(trials: Sequence[Parts]) -> list[str]:
+    """Those of a case: each once, as its first trial has it, with how many of several trials have it."""
+    found = [notes_of(each) for each in trials]
+    kinds = Counter(kind for notes in found for kind in notes)
+    texts: dict[str, str] = {}
+    for notes in found:
+        texts = notes | texts
+    of = f" of {count(len(trials))} trials)"
+    return [
+        texts[kind] + ("" if kinds[kind] == len(trials) else f" ({count(kinds[kind])}{of}")
+        for kind in _RANKED
+        if kind in texts
+    ]
+
+
+def notes_of(parts: Parts) -> dict[str, str]:
+    """By their kinds, in the order of `_RANKED`."""
+    compiler, found = parts.compiler, dict[str, str]()
+    if compiler is not None:
+        found |= _of_compiler(compiler) | _of_cache(compiler, parts.cache)
+    if parts.numerics is not None:
+        found |= _of_numerics(parts.numerics)
+    growth = None if parts.memory is None else parts.memory.growth_bytes_per_call
+    if growth:
+        found["growth"] = f"the process grows by {size(growth)} a call"
+    reached = None if parts.sampling is None else parts.sampling.reached_interval
+    if reached is not None and reached > WELL_KNOWN:
+        found["imprecise"] = f"median known to ±{percent(reached)} only"
+    return {kind: found[kind] for kind in _RANKED if kind in found}
+
+
+_RANKED = (
+    *("limit", "nothing", "recompiles", "numerics", "not_compared", "growth", "imprecise"),
+    *("skipped", "warnings", "missed", "bypassed", "operations", "hit"),
+)
+
+
+def _of_compiler(facts: CompilerFacts) -> dict[str, str]:
+    found = {}
+    events = sorted(facts.recompiles or (), key=lambda event: -event.count)
+    total = sum(event.count for event in events)
+    times = plural(total, "recompile") + (f", most on {_short(events[0].reason)}" if events else "")
+    if facts.recompile_limit_hit:
+        found["limit"] = f"recompile limit hit after {times}: eager since"
+    elif total:
+        found["recompiles"] = times
+    if facts.graphs == 0:
+        found["nothing"] = "nothing compiled"
+    if facts.skipped_frames:
+        first = _short(facts.skipped_frames[0])
+        found["skipped"] = f"{plural(len(facts.skipped_frames), 'skipped frame')}: {first}"
+    if facts.warnings:
+        found["warnings"] = f"torch warns: {_listed(facts.warnings)}"
+    if (facts.ops_captured or 0) >= MANY_OPERATIONS:
+        found["operations"] = f"{count(facts.ops_captured)} captured operations"
+    return found
+
+
+def _of_cache(facts: CompilerFacts, state: str) -> dict[str, str]:
+    cache, found = facts.cache or CacheCounters(), {}
+    hits = {"FX graph": cache.fx_graph_hits, "AOTAutograd": cache.aot_autograd_hits}
+    misses = {"FX graph": cache.fx_graph_misses, "AOTAutograd": cache.aot_autograd_misses}
+    refused = {"FX graph": cache.fx_graph_bypasses, "AOTAutograd": cache.aot_autograd_bypasses}
+    if state in _FROM_CACHE and any(misses.values()):
+        found["missed"] = f"the {state} start missed: {_answers(misses, 'miss')}, {_answers(hits, 'hit')}"
+    if state not in _FROM_CACHE and any(hits.values()):
+        found["hit"] = f"the {state} start found {_answers(hits, 'hit')}"
+    if any(refused.values()):
+        why = f" ({_listed(facts.cache_bypasses)})" if facts.cache_bypasses else ""
+        graphs = sum(filter(None, refused.values()))
+        caches = " and ".join(name for name, number in refused.items() if number)
+        found["bypassed"] = f"{plural(graphs, 'graph')} that the {caches} cache cannot hold{why}"
+    return found
+
+
+def _answers(answers: dict[str, int | None], noun: str) -> str:
+    known = ((name, number) for name, number in answers.items() if number is not None)
+    return ", ".join(f"{name} cache {plural(number, noun)}" for name, number in known)
+
+
+_NUMERICS = {
+    NumericsStatus.NOT_CHECKED: "numerics not checked",
+    NumericsStatus.DEGENERATE: "numerics not known: the output is near zero everywhere",
+    NumericsStatus.EAGER_TWO_RUNS_DIFFER: "numerics not known: two eager runs differ",
+    NumericsStatus.FAIL: "wrong result",
+}
+
+
+def _of_numerics(numerics: Numerics) -> dict[str, str]:
+    found = {"numerics": text} if (text := _NUMERICS.get(numerics.status)) else {}
+    if numerics.not_compared:
+        found["not_compared"] = f"not compared: {_listed(numerics.not_compared)}"
+    return found
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = f" and {count(len(texts) - 1)} more" if len(texts) > 1 else ""
+    return _short(texts[0]) + more
+
+
+def _short(text: str) -> str:
+    return one_line(text.partition("\n")[0].strip(), _LONGEST_REASON)
+
+
+def cache_texts(facts: CompilerFacts) -> Iterable[tuple[str, str]]:
+    """What each cache answered, and why it refused graphs: "FX graph cache", "2 hits, 0 misses"."""
+    cache = facts.cache or CacheCounters()
+    for name, hits, misses, refused in (
+        ("FX graph cache", cache.fx_graph_hits, cache.fx_graph_misses, cache.fx_graph_bypasses),
+        (
+            *("AOTAutograd cache", cache.aot_autograd_hits),
+            *(cache.aot_autograd_misses, cache.aot_autograd_bypasses),
+        ),
+    ):
+        if (hits, misses, refused) == (None, None, None):
+            continue
+        text = f"{plural(hits or 0, 'hit')}, {plural(misses or 0, 'miss')}"
+        text += f", {count(refused)} it cannot hold" if refused else ""
+        yield name, text
+    for reason in facts.cache_bypasses or ():
+        yield "cache bypassed", words(_short(reason))
