@@ -69,7 +69,7 @@ def import_(
     batch_size: Annotated[int | None, typer.Option(min=1, help=f"Batch size, {_UNSAID}")] = None,
     task: Annotated[Task | None, typer.Option(help=f"Task, {_UNSAID}")] = None,
     strategy: Annotated[
-        StatedStrategy | None, typer.Option(help=f"csv, timm-csv, dynamo-csv: the strategy, {_UNSAID}")
+        StatedStrategy | None, typer.Option(help=f"Eager, or a mode of torch.compile, {_UNSAID}")
     ] = None,
     measured_at: Annotated[
         str | None, typer.Option(metavar="TIME", help=f"Moment of the measurement, {_UNSAID}")

@@ -41,8 +41,8 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
             left_out += 1
             continue
         entry = _entry(results, name, columns)
-        for values, number in _timed(entry):
-            yield to_trial(_result(entry, name, values, number, facts), SOURCE, options)
+        for values, seconds in _timed(entry):
+            yield to_trial(_result(entry, name, values, seconds, facts), SOURCE, options)
     if left_out:
         options.note(f"{file.shown}: {plural(left_out, 'benchmark')} of something else than time left out.")
 
@@ -57,8 +57,8 @@ def _entry(results: Fields, name: str, columns: Any) -> Fields:
     return Fields(results.place, value, results.name_of(results.storable(name[:200], name)))
 
 
-def _timed(entry: Fields) -> Iterator[tuple[list[str], int]]:
-    """Each combination of parameters with a figure: their values, and its place among the results."""
+def _timed(entry: Fields) -> Iterator[tuple[list[str], float]]:
+    """Each combination of parameters with a figure: their values, and that."""
     given = entry.data.get("params") or []
     if not isinstance(given, list) or not all(isinstance(each, list) for each in given):
         entry.fail("params", "must be a list of lists")
@@ -66,15 +66,13 @@ def _timed(entry: Fields) -> Iterator[tuple[list[str], int]]:
     for place, values in enumerate(product(*given)):
         if place >= min(len(numbers), _MOST_COMBINATIONS):
             return
-        if numbers[place] is not None:
-            yield [str(value).strip("'\"") for value in values], place
+        if (seconds := numbers[place]) is not None:
+            yield [str(value).strip("'\"") for value in values], seconds
 
 
-def _result(entry: Fields, name: str, values: list[str], place: int, facts: dict[str, Any]) -> Result:
+def _result(entry: Fields, name: str, values: list[str], seconds: float, facts: dict[str, Any]) -> Result:
     mode = next((value for value in values if names_strategy(value)), None)
     others = [value for value in values if value is not mode]
-    seconds = entry.numbers_in_place("result")[place]
-    assert seconds is not None
     latency_ns = entry.whole("result", seconds * NS_PER_S)
     described = f"{name}({', '.join(others)})" if others else name
     return Result(

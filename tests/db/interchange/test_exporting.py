@@ -180,7 +180,7 @@ def test_nothing_is_a_valid_file(sqlite_database: Database, format: str) -> None
     if format == "parquet":
         assert pd.read_parquet(io.BytesIO(data)).empty
     else:
-        assert len(data.splitlines()) == {"csv": 1, "markdown": 2}.get(format, 0)
+        assert len(data.splitlines()) == {"csv": 1, "markdown": 2, "dynamo-expected": 4}.get(format, 0)
 
 
 def test_a_path_is_replaced_only_by_a_whole_file(

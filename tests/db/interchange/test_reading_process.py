@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from db.interchange.read.formats import Format
 from db.interchange.read.importing import import_paths, import_uploads
 from tests.builders import make_trial
 from tests.db.interchange.reading import TOLD, read
-from tests.db.interchange.tiny_files import DYNAMO_NAME, TIMM_NAME, TINY
+from tests.db.interchange.tiny_files import DYNAMO_NAME, TIMM_NAME, TINY, vllm_startup
 from tests.db.interchange.trace_logs import artifact, event, whole_log
 
 OPTIONS = ImportOptions(**TOLD)
@@ -137,6 +138,44 @@ def data_js(count: int) -> str:
     return "window.BENCHMARK_DATA = " + json.dumps({"entries": {"a": [{"date": 10**12, "benches": benches}]}})
 
 
+def repeated(format: Format, key: str, count: int, unique: str | None = None) -> str:
+    """A tiny file whose list under `key` has its first entry `count` times."""
+    (text,) = TINY[format].values()
+    document = json.loads(text)
+    first = document[key][0]
+    entries = [
+        first | ({unique: f"{first[unique]}{number}"} if unique else {}) for number in range(count + 1)
+    ]
+    return json.dumps(document | {key: entries})
+
+
+def summary() -> dict[str, Any]:
+    (text,) = TINY[Format.TRANSFORMERS_CI].values()
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def long_lists(key: str, count: int) -> str:
+    (text,) = TINY[Format.TRANSFORMERS_BENCHMARK].values()
+    document = json.loads(text)
+    for entry in document.values():
+        entry["measures"][key] = [2.5] * count
+    return json.dumps(document)
+
+
+def asv(count: int) -> str:
+    (text,) = TINY[Format.ASV].values()
+    document = json.loads(text)
+    document["results"]["suite.time_add"] = [[0.5] * count, [list(map(str, range(count)))], 1, 10**12]
+    return json.dumps(document)
+
+
+def long_report(count: int) -> str:
+    document = json.loads(TINY[Format.OPTIMUM]["benchmark_report.json"])
+    document["forward"]["latency"]["values"] = [0.5] * count
+    return json.dumps(document)
+
+
 # Of every format a file of `count` parts of the worst kind that is known.
 GROWING: dict[Format, tuple[str, Callable[[int], str]]] = {
     Format.TRIAL: ("a.jsonl", lambda count: (make_trial().to_json() + "\n") * (1 + count // 100)),
@@ -174,12 +213,41 @@ GROWING: dict[Format, tuple[str, Callable[[int], str]]] = {
         ),
     ),
     Format.GITHUB_ACTION_BENCHMARK: ("data.js", data_js),
+    Format.PYTEST_BENCHMARK: (
+        "a.json",
+        lambda count: repeated(Format.PYTEST_BENCHMARK, "benchmarks", count // 100, unique="fullname"),
+    ),
+    Format.GOOGLE_BENCHMARK: (
+        "a.json",
+        lambda count: repeated(Format.GOOGLE_BENCHMARK, "benchmarks", count // 10),
+    ),
+    Format.TRANSFORMERS_CI: (
+        "summary_2024-09-04.json",
+        lambda count: json.dumps(
+            {f"m{number}": model for number in range(count // 20) for model in summary().values()}
+        ),
+    ),
+    Format.TRANSFORMERS_BENCHMARK: ("llama_benchmark_1.json", lambda count: long_lists("e2e_latency", count)),
+    Format.ASV: ("a.json", lambda count: asv(count // 4)),
+    Format.OPTIMUM: ("benchmark_report.json", lambda count: long_report(count)),
+    Format.VLLM_BENCH: (
+        "a.json",
+        lambda count: json.dumps({"avg_latency": 1.0, "latencies": [1.0] * count, "percentiles": {}}),
+    ),
+    Format.VLLM_STARTUP: (
+        "a.json",
+        lambda count: vllm_startup(
+            cold_startup=[30.0] * (count // 20), cold_compilation=[10.0] * (count // 20)
+        ),
+    ),
 }  # fmt: skip
 START = 2_000
 ENOUGH_S = 0.1
 
 
 def seconds(path: Path, text: str, format: Format) -> float:
+    for other, content in TINY[format].items():
+        (path.parent / other).write_text(content)
     path.write_text(text)
     best = float("inf")
     for _ in range(3):
