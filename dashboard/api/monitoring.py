@@ -19,7 +19,8 @@ from db.engine.session import Database
 from db.errors import DatabaseError
 from db.queries import facets
 from db.queries.fleet import has_queue, queue_lengths
-from db.queries.schedules import host_healths, requests_by_state, schedule_watches, silent_schedules
+from db.queries.schedule_watch import host_healths, schedule_watches, silent_schedules
+from db.queries.schedules import requests_by_state
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 _EXPLAINED = {

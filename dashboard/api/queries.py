@@ -16,8 +16,8 @@ from dashboard.links.resolution import the_one, why_unknown
 from dashboard.links.values import Decimal, Moment, One, Several, Text, Whole, Word, quoted
 from db.engine.session import Database
 from db.errors import NotFoundError
-from db.queries.facets import build_names, former_machine_names, machine_names
 from db.queries.filters import Filters
+from db.queries.names import build_names, former_machine_names, machine_names
 from db.records.triage import TriageState
 from db.records.trial import SourceKind, Status, Task
 

@@ -16,8 +16,8 @@ from db.errors import NotFoundError, one_line
 from db.metrics.frames import empty_frame
 from db.metrics.trend import POINT_COLUMNS, series_points
 from db.queries import facets
-from db.queries.facets import series_frame
 from db.queries.filters import Filters
+from db.queries.measured import series_frame
 from db.queries.trials import trial_record, trials_frame, trials_page
 from db.records.strategies import EAGER
 from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, Trial

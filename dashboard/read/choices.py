@@ -15,7 +15,8 @@ from dashboard.read.shaping import build_names
 from dashboard.text import theme
 from db import units
 from db.metrics.groups import row_dicts
-from db.queries.facets import spoken_names, version_order
+from db.queries.facets import version_order
+from db.queries.names import spoken_names
 from db.queries.offered import Offered, OfferedRun, newest_machine
 
 # What builds are called: read and named once, and again only where a build comes or changes.

@@ -26,17 +26,18 @@ from db.judge.sequence import builds_interleaved
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import passed_mask, without_canaries
 from db.metrics.trend import series_points
-from db.queries import facets, records
+from db.queries import facets, measured, names, records
 from db.queries import run_parts as parts
 from db.queries.causes import explained_case, explanation_lines, explanations
 from db.queries.cold_start import cold_starts, newest_job_trials
 from db.queries.data_version import data_version
-from db.queries.facets import measured_workloads
 from db.queries.filters import Filters
+from db.queries.measured import measured_workloads
+from db.queries.newest_trials import count_trials, newest_trials_frame, ungated_shown
 from db.queries.offered import offered
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.roofs import rooflines
-from db.queries.trials import count_trials, newest_profiled, newest_trials_frame, ungated_shown
+from db.queries.trials import newest_profiled
 from db.records.trial import SourceKind, Status, Task, Trial
 from db.verdicts import noise_floors
 from db.verdicts.gateway import compare
@@ -171,7 +172,7 @@ def read_workloads(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
 @cached
 def read_strategies(snapshot: Snapshot, filters: Filters) -> list[str]:
     """The strategies of those trials, in the order in which strategies are always shown."""
-    return theme.ordered(facets.measured_strategies(opened(snapshot.url), filters))
+    return theme.ordered(measured.measured_strategies(opened(snapshot.url), filters))
 
 
 def of_workload(snapshot: Snapshot, filters: Filters, label: str) -> Filters:
@@ -239,13 +240,13 @@ def read_machines(snapshot: Snapshot) -> pd.DataFrame:
 
 @cached
 def read_former_builds(snapshot: Snapshot) -> list[tuple[str, str]]:
-    """As `db.queries.facets.former_build_names` returns them."""
-    return facets.former_build_names(opened(snapshot.url))
+    """As `db.queries.names.former_build_names` returns them."""
+    return names.former_build_names(opened(snapshot.url))
 
 
 def read_former_names(snapshot: Snapshot) -> list[tuple[str, str]]:
-    """As `db.queries.facets.former_machine_names` returns them."""
-    return facets.former_machine_names(opened(snapshot.url))
+    """As `db.queries.names.former_machine_names` returns them."""
+    return names.former_machine_names(opened(snapshot.url))
 
 
 @cached
@@ -305,7 +306,7 @@ def read_trial(snapshot: Snapshot, trial_id: str) -> Trial:
 
 @cached
 def read_ungated(snapshot: Snapshot, filters: Filters) -> bool:
-    """Whether what these filters show has ungated times: see `db.queries.trials.ungated_shown`."""
+    """Whether what these filters show has ungated times: see `db.queries.newest_trials.ungated_shown`."""
     return ungated_shown(opened(snapshot.url), filters)
 
 

@@ -50,7 +50,7 @@ from db.metrics.groups import row_dicts
 from db.queries import facets
 from db.queries.causes import traced_changes
 from db.queries.filters import Filters
-from db.queries.reports import sign_offs
+from db.queries.sign_offs import sign_offs
 from db.records.marks import UNGATED_MEANS
 from db.records.reports import Report, new_report_id
 from db.records.vocabulary import Metric

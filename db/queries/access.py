@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, select
 from db.engine.session import Database
 from db.queries.selection import read_records
 from db.records.access import Token, secret_hash
-from db.tables.people import API_TOKEN
+from db.tables.api_tokens import API_TOKEN
 
 
 def tokens(db: Database) -> list[Token]:

@@ -7,19 +7,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Column, ColumnElement, Select, Table, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, Select, Table, and_, func, or_, select
 
 from db.engine.session import Database
 from db.metrics.eligibility import is_canary
 from db.metrics.groups import row_dicts
-from db.queries.filters import Filters
-from db.queries.selection import CASES, matching_series, matching_trials, plain, read_frame, selected
+from db.queries.selection import read_frame, selected
 from db.records.requests import INTERRUPTED, INTERRUPTED_AFTER, RunStatus
 from db.records.strategies import sort_key
 from db.records.trial import SourceKind
 from db.records.versions import stack_order
 from db.tables.run_parts import RUN_PART
-from db.tables.trials import BUILD, BUILD_ALIAS, MACHINE, RUN, SERIES, STRATEGY, TRIAL, WORKLOAD
+from db.tables.trials import BUILD, MACHINE, RUN, SERIES, STRATEGY, TRIAL, WORKLOAD
 
 # Which runs and builds were measured here, and which came from other tools.
 
@@ -165,105 +164,3 @@ def version_order(row: Mapping[str, Any]) -> tuple[object, ...]:
 def _sorted(frame: pd.DataFrame, key: Callable[[dict[str, Any]], tuple[object, ...]]) -> pd.DataFrame:
     keys = [key(record) for record in row_dicts(frame)]
     return frame.take(sorted(range(len(frame)), key=keys.__getitem__)).reset_index(drop=True)
-
-
-# What machines and builds are called, beside their ids.
-
-
-def machine_names(db: Database) -> list[tuple[str, str]]:
-    """Name and id of every machine, and its name with that of its device, as pages write it."""
-    columns = (MACHINE.c.machine_id, MACHINE.c.name, MACHINE.c.device_name)
-    rows = db.rows(select(*columns).order_by(MACHINE.c.machine_id))
-    return [(text, key) for key, name, device in rows for text in (f"{name} ({device})", name)]
-
-
-def former_machine_names(db: Database) -> list[tuple[str, str]]:
-    """Name and id of every machine for each name that it was measured under and that none has now."""
-    called = (
-        select(TRIAL.c.machine_name)
-        .join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
-        .where(TRIAL.c.run_id == RUN_PART.c.run_id, SERIES.c.machine_id == RUN_PART.c.machine_id)
-        .limit(1)
-        .scalar_subquery()
-    )
-    rows = db.rows(select(RUN_PART.c.machine_id, called.label("name")).distinct())
-    now = {name for name, _ in machine_names(db)}
-    return sorted((row.name, row.machine_id) for row in rows if row.name and row.name not in now)
-
-
-def build_names(db: Database) -> list[tuple[str, str]]:
-    """What people call every build (`spoken_names`), and its id; and what releases that took
-    its settings for a part of it called a build.
-    """
-    rows = db.rows(select(BUILD.c.build_id, BUILD.c.torch, BUILD.c.label).order_by(BUILD.c.build_id))
-    names = [(text, key) for key, torch, label in rows for text in spoken_names(torch, label)]
-    return names + former_build_names(db)
-
-
-def spoken_names(torch: str, label: str | None) -> tuple[str, ...]:
-    """What people call a build, as `db.verdicts.sides` reads it too; the best name first."""
-    return (f"torch {torch}", torch, f"torch={torch}", f"torch-{torch}", *([label] if label else []))
-
-
-def former_build_names(db: Database) -> list[tuple[str, str]]:
-    """What earlier releases called builds, and what these are called now."""
-    statement = select(BUILD_ALIAS.c.former_id, BUILD_ALIAS.c.build_id).order_by(BUILD_ALIAS.c.former_id)
-    return [(row.former_id, row.build_id) for row in db.rows(statement)]
-
-
-def _of_series(column: Column[Any]) -> ColumnElement[Any]:
-    """What a column says of any trial of the series."""
-    return select(column).where(TRIAL.c.series_id == SERIES.c.series_id).limit(1).scalar_subquery()
-
-
-def series_frame(db: Database, filters: Filters = Filters()) -> pd.DataFrame:  # noqa: B008
-    """One row per series of the machines, workloads, strategies and tasks selected, by id.
-
-    Other filters are about trials and leave a series as it is.
-    """
-    statement = select(
-        *selected(SERIES, "series_id", "machine_id"),
-        *selected(MACHINE, machine="name"),
-        *selected(SERIES, "workload_id"),
-        *selected(WORKLOAD, workload="name", workload_version="version", task="task"),
-        *selected(SERIES, "strategy_id"),
-        *selected(STRATEGY, strategy="name", cache="cache"),
-        *selected(SERIES, "trials", "failed_trials", "first_seen_at", "last_seen_at"),
-        # A series has one origin, as its workload has.
-        *(plain(_of_series(TRIAL.c[name])).label(name) for name in ("source_kind", "source_name")),
-    )
-    matched = statement.select_from(CASES).where(*matching_series(filters))
-    return read_frame(db, matched.order_by(SERIES.c.series_id))
-
-
-def _of_some_trial(column: Column[Any]) -> ColumnElement[Any]:
-    """What a column says of any trial of the workload."""
-    of_workload = select(column).join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
-    return of_workload.where(SERIES.c.workload_id == WORKLOAD.c.workload_id).limit(1).scalar_subquery()
-
-
-def _measured(column: Column[Any], filters: Filters) -> Select[Any]:
-    """What the series of the trials that `filters` let through have in a column."""
-    of_series = select(column).where(*matching_series(filters))
-    if own := matching_trials(filters):
-        of_series = of_series.where(exists().where(TRIAL.c.series_id == SERIES.c.series_id, *own))
-    return of_series
-
-
-def measured_strategies(db: Database, filters: Filters) -> list[str]:
-    """The names of the strategies of the trials that `filters` let through."""
-    measured = STRATEGY.c.strategy_id.in_(_measured(SERIES.c.strategy_id, filters))
-    return [row.name for row in db.rows(select(STRATEGY.c.name).where(measured).distinct())]
-
-
-def measured_workloads(db: Database, filters: Filters) -> pd.DataFrame:
-    """One row per workload of the trials that `filters` let through, by name and id."""
-    of_series = _measured(SERIES.c.workload_id, filters)
-    statement = select(
-        *selected(WORKLOAD, workload_id="workload_id", workload="name", workload_version="version"),
-        *selected(WORKLOAD, "task", "batch_size", "shape", "dtype"),
-        # A workload has one origin: an imported one has the version of its format.
-        *(plain(_of_some_trial(TRIAL.c[name])).label(name) for name in ("source_kind", "source_name")),
-    )
-    measured = statement.where(WORKLOAD.c.workload_id.in_(of_series))
-    return read_frame(db, measured.order_by(WORKLOAD.c.name, WORKLOAD.c.workload_id))

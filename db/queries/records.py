@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from sqlalchemy import Connection, RowMapping, Select, select
 from db.engine.session import Database
 from db.errors import NotFoundError, RecordError
 from db.queries.filters import Filters
-from db.queries.selection import matching, oldest_first, read_records
+from db.queries.selection import matching, oldest_first
 from db.records.samples import Blob, decode_samples
 from db.records.trial import SCHEMAS, Build, Machine, Source, Strategy, Trial, Workload
 from db.records.validation import first_problem
@@ -231,17 +231,3 @@ def _assemble(row: RowMapping, stack: Stack, samples: dict[str, list[int]]) -> T
             f"Trial {row['trial_id']} is stored as no record may be: {first_problem(error, 'all of it')}.",
             "See `compilewatch db check`, and take it out with `compilewatch db remove-trials`.",
         ) from error
-
-
-# Builds whole, as trials recorded them.
-
-
-def recorded_builds(db: Database, build_ids: Collection[str]) -> list[Build]:
-    """The builds with these ids, the one measured last first; settings are of single trials."""
-    columns = [BUILD.c[name] for name in Build.model_fields if name in BUILD.c]
-    statement = (
-        select(*columns)
-        .where(BUILD.c.build_id.in_(list(build_ids)))
-        .order_by(BUILD.c.last_seen_at.desc(), BUILD.c.build_id)
-    )
-    return read_records(db, Build, statement)

@@ -7,8 +7,8 @@ from sqlalchemy import func, select
 
 from db.engine.session import Database
 from db.queries.selection import read_frame, read_records
-from db.records.reports import Report, SignOff
-from db.tables.trials import REPORT, SIGN_OFF, STORED_VIEW
+from db.records.reports import Report
+from db.tables.trials import REPORT
 
 
 def find_report(db: Database, report_id: str) -> Report | None:
@@ -42,31 +42,3 @@ def report_subjects(db: Database) -> dict[str, str]:
         REPORT.c.revoked_at.is_(None)
     )
     return {report_id: subject for report_id, subject in db.rows(statement) if subject is not None}
-
-
-# Reads of sign-offs.
-
-
-def sign_offs(db: Database, machine_id: str, base_build_id: str, head_build_id: str) -> list[SignOff]:
-    """What was decided about one upgrade on one machine, withdrawn decisions too, oldest first."""
-    statement = (
-        select(SIGN_OFF)
-        .where(
-            SIGN_OFF.c.machine_id == machine_id,
-            SIGN_OFF.c.base_build_id == base_build_id,
-            SIGN_OFF.c.head_build_id == head_build_id,
-        )
-        .order_by(SIGN_OFF.c.at, SIGN_OFF.c.sign_off_id)
-    )
-    return read_records(db, SignOff, statement)
-
-
-# Reads of stored views.
-
-
-def stored_link(db: Database, view_id: str) -> str | None:
-    """The link that is kept under `view_id`; None where there is none."""
-    if "\x00" in view_id:  # PostgreSQL refuses to look for it
-        return None
-    links: list[str] = db.scalars(select(STORED_VIEW.c.link).where(STORED_VIEW.c.view_id == view_id))
-    return next(iter(links), None)

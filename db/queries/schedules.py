@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, null, select
+from sqlalchemy import Connection, Select, func, select
 
 from db.engine.session import Database
 from db.errors import NotFoundError
 from db.queries.selection import read_records
 from db.records.requests import UNFINISHED, RequestState, RunRequest, RunStatus
-from db.records.schedules import Firing, HostHealth, HostState, Schedule, ScheduleWatch
-from db.records.trial import FailureKind
-from db.tables.service import HOST_HEALTH, SCHEDULE_WATCH
-from db.tables.trials import BUILD, FIRING, HOST, MACHINE, RUN, RUN_REQUEST, SCHEDULE, SERIES, TRIAL
+from db.records.schedules import Firing, Schedule
+from db.tables.trials import BUILD, FIRING, MACHINE, RUN, RUN_REQUEST, SCHEDULE, SERIES, TRIAL
 
 
 def schedules(db: Database) -> list[Schedule]:
@@ -121,54 +118,6 @@ def _requests(db: Database, statement: Select[Any], states: tuple[RequestState, 
     return read_records(db, RunRequest, statement.where(RUN_REQUEST.c.state.in_(states)))
 
 
-# Reads of what watches the watcher.
-
-_RECENT_REQUESTS = 20
-
-
-def schedule_watches(db: Database) -> dict[str, ScheduleWatch]:
-    """What is awaited of each schedule, by its name; those that never were watched are left out."""
-    statement = select(SCHEDULE_WATCH).order_by(SCHEDULE_WATCH.c.schedule)
-    return {each.schedule: each for each in read_records(db, ScheduleWatch, statement)}
-
-
-def silent_schedules(db: Database, now: datetime) -> list[ScheduleWatch]:
-    """Schedules that are not paused and have produced nothing for a whole period, by name."""
-    statement = (
-        select(SCHEDULE_WATCH)
-        .join(SCHEDULE, SCHEDULE.c.name == SCHEDULE_WATCH.c.schedule)
-        .where(SCHEDULE_WATCH.c.due_at <= now, SCHEDULE.c.paused.is_(False))
-        .order_by(SCHEDULE_WATCH.c.schedule)
-    )
-    return read_records(db, ScheduleWatch, statement)
-
-
-def last_result_of(db: Database, schedule: str) -> datetime | None:
-    """When the newest trial ended that a firing of `schedule` led to; cancelled ones are no result."""
-    recent = (
-        select(RUN_REQUEST.c.run_ids)
-        .join(FIRING, FIRING.c.request_id == RUN_REQUEST.c.request_id)
-        .where(FIRING.c.schedule == schedule)
-        .order_by(FIRING.c.fire_at.desc())
-        .limit(_RECENT_REQUESTS)
-    )
-    with db.read() as connection:
-        run_ids = [run_id for (each,) in connection.execute(recent) for run_id in each]
-        if not run_ids:
-            return None
-        newest: datetime | None = connection.scalar(
-            select(func.max(func.coalesce(TRIAL.c.ended_at, TRIAL.c.started_at))).where(
-                TRIAL.c.run_id.in_(run_ids), TRIAL.c.failure_kind.is_distinct_from(FailureKind.CANCELLED)
-            )
-        )
-        return newest
-
-
-def host_healths(db: Database) -> list[HostHealth]:
-    """Every host whose service or worker ever spoke, by name."""
-    return read_records(db, HostHealth, select(HOST_HEALTH).order_by(HOST_HEALTH.c.host))
-
-
 def requests_by_state(db: Database) -> dict[RequestState, int]:
     """How many requests wait and run; both are there, with 0 where there are none."""
     statement = (
@@ -178,23 +127,3 @@ def requests_by_state(db: Database) -> dict[RequestState, int]:
     )
     counts = dict(db.rows(statement))
     return {state: counts.get(state, 0) for state in UNFINISHED}
-
-
-# Reads of measuring hosts.
-
-
-def hosts(db: Database) -> list[HostState]:
-    """Every host whose service ever spoke, by name."""
-    return read_records(db, HostState, select(HOST).order_by(HOST.c.name))
-
-
-def measuring_hosts(db: Database) -> dict[str, set[str]]:
-    """Everything each host is called where something is or was measured, the one heard of last first.
-
-    A service that leaves measuring to others asks no GPU of its host.
-    """
-    statement = select(HOST.c.name).where(HOST.c.devices.is_not(null())).order_by(HOST.c.seen_at.desc())
-    measured = select(MACHINE.c.name).distinct().order_by(MACHINE.c.name)
-    with db.read() as connection:
-        names = dict.fromkeys([*connection.scalars(statement), *connection.scalars(measured)])
-    return {name: names_of_machine(db, name) for name in names}

@@ -6,17 +6,16 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import func, select, update
 
 from db.engine.session import Database
 from db.errors import NotFoundError
 from db.queries.schedules import unfinished_request_of
 from db.records.requests import RunRequest
-from db.records.schedules import Firing, FiringOutcome, HostHealth, HostState, ScheduleSpec
+from db.records.schedules import Firing, FiringOutcome, ScheduleSpec
 from db.store.requests import insert_request
 from db.store.writing import upsert
-from db.tables.service import HOST_HEALTH, SCHEDULE_WATCH
-from db.tables.trials import FIRING, HOST, SCHEDULE
+from db.tables.trials import FIRING, SCHEDULE
 
 _NOT_PLANNED: dict[str, Any] = {"next_run_at": None, "upcoming": None}
 
@@ -108,68 +107,3 @@ def claim_firing(
         this = (FIRING.c.schedule == firing.schedule, FIRING.c.fire_at == firing.fire_at)
         connection.execute(update(FIRING).where(*this).values(**values))
     return outcome
-
-
-# Writes about measuring hosts: what their services say of themselves.
-
-
-def save_host(db: Database, state: HostState) -> None:
-    """Put down what a host's service says now, in the place of what it said before.
-
-    One that asked no GPU leaves what was told of them, perhaps by a worker of the same host.
-    """
-    content = state.model_dump() | {
-        "devices": None
-        if state.devices is None
-        else [device.model_dump(mode="json") for device in state.devices]
-    }
-    with db.write() as connection:
-        statement = upsert(connection, HOST).values(**content)
-        unchanged = ("devices", "devices_read_at") if state.devices is None else ()
-        values = {name: value for name, value in content.items() if name not in unchanged}
-        connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=values))
-
-
-def note_host_stopped(db: Database, name: str, *, owner: str, at: datetime) -> None:
-    """Say that the service `owner` ended as it should, unless another speaks for its host by now."""
-    with db.write() as connection:
-        connection.execute(
-            update(HOST).where(HOST.c.name == name, HOST.c.owner == owner).values(stopped_at=at)
-        )
-
-
-# Writes about the watcher: when results are due, that people were told, how hosts are.
-
-
-def save_due(
-    db: Database, schedule: str, *, last_result_at: datetime | None, due_at: datetime | None
-) -> None:
-    """Say by when a schedule must have produced something; None where nothing is awaited, as when paused."""
-    content = {"last_result_at": last_result_at, "due_at": due_at}
-    with db.write() as connection:
-        statement = upsert(connection, SCHEDULE_WATCH).values(schedule=schedule, told_due_at=None, **content)
-        connection.execute(statement.on_conflict_do_update(index_elements=["schedule"], set_=content))
-
-
-def claim_silence(db: Database, schedule: str, due_at: datetime) -> bool:
-    """Whether the caller is to tell people that nothing came by `due_at`: true once, for one caller."""
-    watch = SCHEDULE_WATCH
-    with db.write() as connection:
-        claimed = connection.execute(
-            update(watch)
-            .where(
-                watch.c.schedule == schedule,
-                watch.c.due_at == due_at,
-                or_(watch.c.told_due_at.is_(None), watch.c.told_due_at != due_at),
-            )
-            .values(told_due_at=due_at)
-        )
-        return claimed.rowcount == 1
-
-
-def save_health(db: Database, health: HostHealth) -> None:
-    """Put down how a host is now, in the place of how it was."""
-    content = health.model_dump()
-    with db.write() as connection:
-        statement = upsert(connection, HOST_HEALTH).values(**content)
-        connection.execute(statement.on_conflict_do_update(index_elements=["host"], set_=content))

@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy import JSON, BigInteger, Index, Table
 from sqlmodel import Field
 
-from db.records.reports import Decision
 from db.records.triage import NotificationState, TriageState
 from db.records.vocabulary import Metric, Verdict
 from db.tables.metadata import METADATA, Row, by_value
@@ -70,65 +69,3 @@ class NotificationRow(Row, table=True):
 REGRESSION: Table = METADATA.tables["regression"]
 TRIAGE_EVENT: Table = METADATA.tables["triage_event"]
 NOTIFICATION: Table = METADATA.tables["notification"]
-
-
-# The table of sign-offs: who accepted or rejected an upgrade, and when.
-
-
-class SignOffRow(Row, table=True):
-    """What somebody decided about an upgrade on one machine. Withdrawing it leaves that it was there."""
-
-    __table_args__ = (Index(None, "machine_id", "base_build_id", "head_build_id"),)
-
-    sign_off_id: str = Field(primary_key=True)
-    machine_id: str = Field(foreign_key="machine.machine_id")
-    base_build_id: str = Field(foreign_key="build.build_id")
-    head_build_id: str = Field(foreign_key="build.build_id")
-    decision: Decision = Field(sa_type=by_value(Decision))
-    author: str
-    at: datetime
-    note: str | None
-    verdict: str
-    data_version: int = Field(sa_type=BigInteger)
-    withdrawn_at: datetime | None
-    withdrawn_by: str | None
-
-
-SIGN_OFF: Table = METADATA.tables["sign_off"]
-
-
-# The table of stored views: links too long to send, kept under a short id.
-
-
-class StoredViewRow(Row, table=True):
-    """A link of the dashboard. Its id follows from `link`, so that the same view is kept once."""
-
-    view_id: str = Field(primary_key=True)
-    link: str
-    stored_at: datetime
-    stored_by: str | None
-
-
-STORED_VIEW: Table = METADATA.tables["stored_view"]
-
-
-# The table of API tokens: who may ask without a login, for what, until when. It holds no secret.
-
-
-class ApiTokenRow(Row, table=True):
-    """A token as in `db.records.access`. Revoking it leaves that it was there."""
-
-    __table_args__ = (Index(None, "secret_hash", unique=True),)
-
-    token_id: str = Field(primary_key=True)
-    name: str
-    secret_hash: str
-    scopes: list[str] = Field(sa_type=JSON)
-    created_at: datetime
-    created_by: str
-    expires_at: datetime | None
-    revoked_at: datetime | None
-    revoked_by: str | None
-
-
-API_TOKEN: Table = METADATA.tables["api_token"]

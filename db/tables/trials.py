@@ -26,10 +26,15 @@ from db.records.trial import (
     StrategyKind,
     Task,
 )
+from db.tables.api_tokens import API_TOKEN
+from db.tables.hosts import HOST
 from db.tables.metadata import Row, Tallied, by_value
-from db.tables.people import API_TOKEN, NOTIFICATION, REGRESSION, SIGN_OFF, STORED_VIEW, TRIAGE_EVENT
+from db.tables.people import NOTIFICATION, REGRESSION, TRIAGE_EVENT
 from db.tables.run_parts import RUN_PART
-from db.tables.service import FIRING, HOST, HOST_HEALTH, RUN_REQUEST, SCHEDULE, SCHEDULE_WATCH
+from db.tables.schedule_watch import HOST_HEALTH, SCHEDULE_WATCH
+from db.tables.service import FIRING, RUN_REQUEST, SCHEDULE
+from db.tables.sign_offs import SIGN_OFF
+from db.tables.stored_views import STORED_VIEW
 
 # Complete for whoever takes it from here: every table below is registered with it, and those of other files.
 METADATA: MetaData = Row.metadata

@@ -15,7 +15,7 @@ from db.engine.session import Database
 from db.errors import ConfigError, NotFoundError, one_line
 from db.judge.compare.sides import CODE, STACK, Selection
 from db.metrics.eligibility import is_canary
-from db.queries import facets
+from db.queries import facets, names
 from db.queries.codes import commits_like, runs_of_commit
 from db.queries.facets import measured_runs
 from db.queries.run_parts import measured_builds, run_parts
@@ -106,7 +106,7 @@ def _candidates(name: str, database: Database) -> list[Selection]:
     component, equals, version = name.partition("=")
     if equals:
         return _by_component(name, component, version, builds, database)
-    former = dict(facets.former_build_names(database))
+    former = dict(names.former_build_names(database))
     runs = facets.runs(database)
     for found in _readings(former.get(name, name), builds, runs):
         if found:

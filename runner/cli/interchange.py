@@ -21,7 +21,7 @@ from db.interchange.write.exporting import export as export_trials
 from db.interchange.write.flat import latencies_ns
 from db.queries.filters import Filters
 from db.queries.named import require_stored
-from db.queries.trials import any_trial
+from db.queries.newest_trials import any_trial
 from db.records.trial import NEWEST_VERSION, SCHEMAS, SourceKind, Status, Task, trial_schema
 from db.units import count, duration, plural, ratio, words
 from db.verdicts.sides import builds_named

@@ -16,7 +16,8 @@ from ulid import ULID
 from db.engine.session import Database
 from db.errors import ConfigError
 from db.queries.fleet import announced_runs
-from db.queries.schedules import measuring_hosts, run_request
+from db.queries.hosts import measuring_hosts
+from db.queries.schedules import run_request
 from db.records.requests import RunRequest
 from db.records.trial import Build
 from runner.config.settings import BuildSettings, Settings

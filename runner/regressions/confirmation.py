@@ -14,10 +14,10 @@ from db.judge.compare.regressions import Regression, events_of_rows, side_keys
 from db.judge.compare.sides import CODE, SEVERAL, Selection, VerdictError
 from db.judge.policy import Policy
 from db.judge.results import BuildSide, Comparison, Row
+from db.queries.builds import recorded_builds
 from db.queries.causes import STEP_METRICS
 from db.queries.codes import codes_of_runs
 from db.queries.filters import Filters
-from db.queries.records import recorded_builds
 from db.queries.regressions import standing_regressions
 from db.queries.run_parts import run_parts
 from db.queries.schedules import requests, running_requests

@@ -21,21 +21,17 @@ from db.records.schedules import Firing, FiringOutcome, HostDevice, HostHealth, 
 from db.records.triage import TriageState
 from db.store.access import save_token
 from db.store.fleet import claim_launch, end_launch
+from db.store.hosts import save_host
 from db.store.notifications import claim_notifications
 from db.store.regressions import record_comparison, triage
-from db.store.reports import save_report, save_sign_off, store_view
+from db.store.reports import save_report
 from db.store.requests import end_request, new_request, save_request, take_request
-from db.store.schedules import (
-    claim_firing,
-    note_next_runs,
-    pause_schedule,
-    save_due,
-    save_health,
-    save_host,
-    save_schedule,
-)
+from db.store.schedule_watch import save_due, save_health
+from db.store.schedules import claim_firing, note_next_runs, pause_schedule, save_schedule
+from db.store.sign_offs import save_sign_off
+from db.store.stored_views import store_view
 from db.store.trials import save_trials, start_run
-from db.tables.service import FLEET_WORKER
+from db.tables.fleet import FLEET_WORKER
 from db.tables.trials import BUILD, BUILD_ALIAS
 from tests.builders import START, make_imported, make_timed, make_trial
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history

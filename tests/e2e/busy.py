@@ -23,12 +23,13 @@ from db.records.schedules import Firing, FiringOutcome, HostDevice, HostState, S
 from db.records.triage import TriageState
 from db.records.trial import Build, Trial
 from db.store.fleet import claim_launch, end_launch
+from db.store.hosts import save_host
 from db.store.regressions import record_comparison, triage
-from db.store.reports import save_sign_off
 from db.store.requests import end_request, new_request, save_request, take_request
-from db.store.schedules import claim_firing, note_next_runs, pause_schedule, save_host, save_schedule
+from db.store.schedules import claim_firing, note_next_runs, pause_schedule, save_schedule
+from db.store.sign_offs import save_sign_off
 from db.store.trials import end_run, save_trials, start_run
-from db.tables.service import FLEET_WORKER
+from db.tables.fleet import FLEET_WORKER
 from tests.builders import MS, make_build, make_history, make_machine
 from tests.dashboard.conftest import DATABASE
 

@@ -19,10 +19,11 @@ from db.records.requests import RequestKind, RequestSpec
 from db.records.schedules import HostDevice, HostState, ScheduleSpec
 from db.records.triage import TriageState
 from db.records.trial import Trial
+from db.store.hosts import save_host
 from db.store.regressions import record_comparison, triage
-from db.store.reports import save_sign_off
 from db.store.requests import new_request, save_request
-from db.store.schedules import save_host, save_schedule
+from db.store.schedules import save_schedule
+from db.store.sign_offs import save_sign_off
 from db.store.trials import save_trials, start_run
 from tests.builders import MS, START, make_build, make_history, make_machine
 

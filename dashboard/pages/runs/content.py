@@ -26,7 +26,7 @@ from dashboard.text.rows import rows_of
 from db import units
 from db.judge.compare.noise_floor import NoiseFloor
 from db.metrics.groups import row_dicts
-from db.queries import schedules
+from db.queries import hosts, schedules
 from db.queries.facets import silent
 from db.queries.fleet import fleet_workers, launches
 from db.records.requests import INTERRUPTED, UNFINISHED, RequestSpec, RequestState, RunRequest, RunStatus
@@ -113,7 +113,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
             *_queue(),
             *_schedules(),
             *fleet(fleet_workers(database), launches(database), now),
-            *_machines(snapshot, host_words(schedules.hosts(database), now)),
+            *_machines(snapshot, host_words(hosts.hosts(database), now)),
             *_every_run(rows),
         ),
         link,

@@ -9,7 +9,7 @@ from dashboard.render import controls, elements, silent_schedules, streamlit_par
 from dashboard.render import forms as telling
 from dashboard.render.shell import View
 from dashboard.render.streamlit_parts import Pick
-from db.queries import schedules
+from db.queries import hosts, schedules
 from db.queries.fleet import launches
 
 
@@ -32,9 +32,7 @@ def draw(view: View) -> Link:
                 "opens",
             ),
         },
-        controls={content.QUEUE: lambda: forms.ask_for_run(view, schedules.hosts(reader()))}
-        if operator
-        else {},
+        controls={content.QUEUE: lambda: forms.ask_for_run(view, hosts.hosts(reader()))} if operator else {},
         below={
             content.QUEUE: _about_request,
             content.SCHEDULES: _about_schedule,

@@ -16,9 +16,10 @@ from db.interchange.files.options import ImportOptions
 from db.interchange.read.formats import AUTO, Format
 from db.interchange.read.process import Read, ReadingProcess
 from db.interchange.sources import oss_v3
-from db.queries.trials import told_otherwise
+from db.queries.newest_trials import told_otherwise
 from db.records.trial import FailureKind, Status, Trial
-from db.store.trials import dry_run_session, save_trials
+from db.store.dry_run import dry_run_session
+from db.store.trials import save_trials
 
 __all__ = ["AUTO", "FileReport", "ImportReport", "import_paths", "import_uploads"]
 

@@ -15,12 +15,13 @@ from db import units
 from db.engine.session import Database
 from db.errors import CompilewatchError
 from db.interchange.files import trial_jsonl
-from db.interchange.write import dynamo_expected, flat, oss_v3_export
+from db.interchange.write import dynamo_expected, flat_csv, oss_v3_export
 from db.interchange.write.flat import figures
 from db.interchange.write.markdown_cells import escaped_text
 from db.queries.filters import Filters
 from db.queries.records import Stack
-from db.queries.trial_export import TrialBatch, trial_batches, trial_lines
+from db.queries.trial_export import TrialBatch, trial_batches
+from db.queries.trial_lines import trial_lines
 from db.records.marks import origin_mark
 from db.records.trial import SourceKind
 
@@ -111,7 +112,7 @@ def _write_parquet(batches: Iterable[TrialBatch], output: BinaryIO) -> int:
 
 
 WRITERS: dict[ExportFormat, Writer] = {
-    ExportFormat.CSV: flat.write,
+    ExportFormat.CSV: flat_csv.write,
     ExportFormat.PARQUET: _write_parquet,
     ExportFormat.OSS_V3: oss_v3_export.write,
     ExportFormat.MARKDOWN: write_markdown,

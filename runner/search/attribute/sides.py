@@ -12,8 +12,8 @@ from db.judge.compare.sides import Selection, VerdictError
 from db.judge.policy import Policy
 from db.judge.results import Row
 from db.queries import facets
+from db.queries.builds import recorded_builds
 from db.queries.filters import Filters
-from db.queries.records import recorded_builds
 from db.queries.run_parts import run_parts
 from db.records.ids import build_identity
 from db.records.trial import Build

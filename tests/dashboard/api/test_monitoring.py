@@ -21,7 +21,8 @@ from db.records.requests import RequestKind, RequestSpec
 from db.records.schedules import HostHealth, ScheduleSpec
 from db.records.trial import FailureKind
 from db.store.requests import new_request, save_request, take_request
-from db.store.schedules import save_due, save_health, save_schedule
+from db.store.schedule_watch import save_due, save_health
+from db.store.schedules import save_schedule
 from runner.fleet.queue import create_tables
 from tests.builders import MS, START, make_imported, make_machine, make_strategy, make_trial, make_workload
 from tests.dashboard.asking import Reply, ask

@@ -22,7 +22,8 @@ from db.queries.facets import machines
 from db.queries.schedules import requests, schedules
 from db.records.requests import RequestKind, RequestSpec, RequestState
 from db.records.schedules import SILENT_AFTER, HostDevice, HostState, Schedule, ScheduleSpec
-from db.store.schedules import note_next_runs, save_host, save_schedule
+from db.store.hosts import save_host
+from db.store.schedules import note_next_runs, save_schedule
 from tests.builders import MS, START, make_history, make_trial
 from tests.dashboard.conftest import Store, opened, texts
 

@@ -22,7 +22,7 @@ from db.interchange.write.exporting import ExportFormat, export
 from db.interchange.write.flat import KINDS
 from db.interchange.write.markdown_cells import escaped_text
 from db.queries.filters import Filters
-from db.queries.trial_export import trial_lines
+from db.queries.trial_lines import trial_lines
 from db.queries.trials import COLUMNS, trial_records, trials_frame
 from db.records.trial import Build, SourceKind, Status, Summary, Trial, parse_trial
 from db.store.trials import save_trials

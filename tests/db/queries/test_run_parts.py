@@ -12,8 +12,9 @@ from sqlalchemy import Insert, String, Table, cast, insert, literal, select, tru
 
 from db.engine.session import Database
 from db.queries import facets
-from db.queries.facets import measured_workloads
 from db.queries.filters import Filters
+from db.queries.measured import measured_workloads
+from db.queries.newest_trials import count_trials, newest_trials_frame
 from db.queries.run_parts import (
     last_measured_at,
     measured_builds,
@@ -25,7 +26,7 @@ from db.queries.run_parts import (
     run_parts,
     stored_builds,
 )
-from db.queries.trials import count_trials, latest_trials_frame, newest_trials_frame, trials_frame
+from db.queries.trials import latest_trials_frame, trials_frame
 from db.records.trial import Status, Task
 from db.store.trials import save_trials
 from db.tables.run_parts import RUN_PART

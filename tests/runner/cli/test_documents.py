@@ -22,6 +22,7 @@ from runner.plan.plan import NotApplicable
 from tests.builders import MS, make_history
 
 ROW_KEYS = {
+    "energy_per_step_j",
     "workload",
     "strategy",
     "build_id",

@@ -20,8 +20,10 @@ from procrastinate.exceptions import ConnectorException
 from db.engine.session import Database, open_database
 from db.errors import DatabaseError
 from db.queries.filters import Filters
+from db.queries.hosts import hosts
 from db.queries.records import trial_records
-from db.queries.schedules import host_healths, hosts, requests, run_request
+from db.queries.schedule_watch import host_healths
+from db.queries.schedules import requests, run_request
 from db.records.requests import RequestKind, RequestSpec, RequestState
 from db.records.trial import Build, Status
 from db.store.host_statements import SAVE_HOST

@@ -18,8 +18,8 @@ from db.queries.schedules import names_of_machine, requests, run_request
 from db.records.requests import RequestKind, RequestSpec, RequestState, RunRequest
 from db.records.schedules import HostState
 from db.records.trial import FailureKind, Status
+from db.store.hosts import save_host
 from db.store.requests import cancel_request, end_request, new_request, note_runs, save_request, take_request
-from db.store.schedules import save_host
 from db.store.trials import save_trial
 from runner.config.settings import Settings
 from runner.config.sources import load_settings

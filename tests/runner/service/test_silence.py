@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from db.engine.session import Database
-from db.queries.schedules import last_result_of, schedule_watches, silent_schedules
+from db.queries.schedule_watch import last_result_of, schedule_watches, silent_schedules
 from db.records.requests import RequestKind, RequestSpec, RequestState
 from db.records.schedules import Firing, FiringOutcome, Schedule, ScheduleSpec, ScheduleWatch
 from db.records.trial import FailureKind

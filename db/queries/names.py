@@ -1,0 +1,50 @@
+"""What machines and builds are called, beside their ids."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+
+from db.engine.session import Database
+from db.tables.run_parts import RUN_PART
+from db.tables.trials import BUILD, BUILD_ALIAS, MACHINE, SERIES, TRIAL
+
+
+def machine_names(db: Database) -> list[tuple[str, str]]:
+    """Name and id of every machine, and its name with that of its device, as pages write it."""
+    columns = (MACHINE.c.machine_id, MACHINE.c.name, MACHINE.c.device_name)
+    rows = db.rows(select(*columns).order_by(MACHINE.c.machine_id))
+    return [(text, key) for key, name, device in rows for text in (f"{name} ({device})", name)]
+
+
+def former_machine_names(db: Database) -> list[tuple[str, str]]:
+    """Name and id of every machine for each name that it was measured under and that none has now."""
+    called = (
+        select(TRIAL.c.machine_name)
+        .join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
+        .where(TRIAL.c.run_id == RUN_PART.c.run_id, SERIES.c.machine_id == RUN_PART.c.machine_id)
+        .limit(1)
+        .scalar_subquery()
+    )
+    rows = db.rows(select(RUN_PART.c.machine_id, called.label("name")).distinct())
+    now = {name for name, _ in machine_names(db)}
+    return sorted((row.name, row.machine_id) for row in rows if row.name and row.name not in now)
+
+
+def build_names(db: Database) -> list[tuple[str, str]]:
+    """What people call every build (`spoken_names`), and its id; and what releases that took
+    its settings for a part of it called a build.
+    """
+    rows = db.rows(select(BUILD.c.build_id, BUILD.c.torch, BUILD.c.label).order_by(BUILD.c.build_id))
+    names = [(text, key) for key, torch, label in rows for text in spoken_names(torch, label)]
+    return names + former_build_names(db)
+
+
+def spoken_names(torch: str, label: str | None) -> tuple[str, ...]:
+    """What people call a build, as `db.verdicts.sides` reads it too; the best name first."""
+    return (f"torch {torch}", torch, f"torch={torch}", f"torch-{torch}", *([label] if label else []))
+
+
+def former_build_names(db: Database) -> list[tuple[str, str]]:
+    """What earlier releases called builds, and what these are called now."""
+    statement = select(BUILD_ALIAS.c.former_id, BUILD_ALIAS.c.build_id).order_by(BUILD_ALIAS.c.former_id)
+    return [(row.former_id, row.build_id) for row in db.rows(statement)]

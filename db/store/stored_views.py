@@ -1,0 +1,28 @@
+"""Writes about stored views. They are no measurements: the data version stays as it is."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from db.engine.session import Database
+from db.errors import CompilewatchError, ConflictError
+from db.queries.stored_views import stored_link
+from db.records.reports import LONGEST_LINK, view_id_of
+from db.store.writing import upsert
+from db.tables.trials import STORED_VIEW
+
+
+def store_view(db: Database, link: str, *, at: datetime, by: str | None) -> str:
+    """Keep `link` and return its id; a link that is kept already is kept once.
+
+    Raises CompilewatchError for a link that no browser could send either.
+    """
+    if len(link) > LONGEST_LINK:
+        raise CompilewatchError("This selection is too long to save.", "Choose fewer workloads.")
+    view_id = view_id_of(link)
+    with db.write() as connection:
+        statement = upsert(connection, STORED_VIEW).on_conflict_do_nothing(index_elements=["view_id"])
+        connection.execute(statement.values(view_id=view_id, link=link, stored_at=at, stored_by=by))
+    if stored_link(db, view_id) != link:
+        raise ConflictError("Another view has this id.", "Change one selector and try again.")
+    return view_id
