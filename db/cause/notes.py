@@ -78,7 +78,7 @@ def notes_of(parts: Parts) -> dict[str, str]:
 
 _RANKED = (
     *("limit", "nothing", "recompiles", "numerics", "not_compared", "growth", "imprecise"),
-    *("skipped", "warnings", "missed", "bypassed", "operations", "hit"),
+    *("skipped", "warnings", "missed", "bypassed", "operations"),
 )
 
 
@@ -110,8 +110,6 @@ def _of_cache(facts: CompilerFacts, state: str) -> dict[str, str]:
     refused = {"FX graph": cache.fx_graph_bypasses, "AOTAutograd": cache.aot_autograd_bypasses}
     if state in _FROM_CACHE and any(misses.values()):
         found["missed"] = f"the {state} start missed: {_answers(misses, 'miss')}, {_answers(hits, 'hit')}"
-    if state not in _FROM_CACHE and any(hits.values()):
-        found["hit"] = f"the {state} start found {_answers(hits, 'hit')}"
     if any(refused.values()):
         why = f" ({_listed(facts.cache_bypasses)})" if facts.cache_bypasses else ""
         graphs = sum(filter(None, refused.values()))

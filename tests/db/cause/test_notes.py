@@ -69,7 +69,6 @@ def sampled(reached: float) -> SamplingFacts:
             "1 graph that the AOTAutograd cache cannot hold (autograd cache: Unsupported autograd function)",
         ),
         (parts(ops_captured=MANY_OPERATIONS), "1,000 captured operations"),
-        (parts(cache=CacheCounters(fx_graph_hits=2)), "the cold start found FX graph cache 2 hits"),
     ],
 )
 def test_each_says_what_it_is_about(known: Parts, text: str) -> None:
@@ -84,7 +83,8 @@ def test_each_says_what_it_is_about(known: Parts, text: str) -> None:
             ops_captured=MANY_OPERATIONS - 1, numerics=NumericsStatus.PASS, skipped_frames=[], recompiles=[]
         ),
         parts("warm", cache=CacheCounters(fx_graph_hits=3, fx_graph_misses=0)),
-        parts(cache=CacheCounters(fx_graph_hits=0, fx_graph_misses=3)),
+        # What is compiled again may be in the caches of the same process.
+        parts(cache=CacheCounters(fx_graph_hits=2, fx_graph_misses=3)),
         Parts("cold", sampling=sampled(0.10)),
         Parts("cold"),
     ],
