@@ -2,7 +2,6 @@
 
 import ctypes
 import resource
-import statistics
 import subprocess
 import sys
 import time
@@ -226,17 +225,18 @@ def wrong_relu():
 
 
 class CountingFaults(torch.nn.Module):
-    """Element-wise steps on 4 MB tensors, which write the median of their minor page faults so far."""
+    """Element-wise steps on 4 MB tensors, each of which writes a line with its minor page faults."""
 
     def __init__(self, out_file):
         super().__init__()
-        self.out_file, self.seen = out_file, []
+        self.out_file = out_file
 
     def forward(self, x):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         result = torch.relu(x * 2 + 1) - 0.5
-        self.seen.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-        self.out_file.write_text(str(statistics.median(self.seen)))
+        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+        with self.out_file.open("a") as file:
+            file.write(f"{faults}\n")
         return result
 
 

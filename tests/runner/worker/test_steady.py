@@ -36,7 +36,7 @@ def test_the_compile_cost_of_a_model_that_counts_is_that_of_all_its_compilations
 
 
 def test_a_model_that_never_stops_is_not_steady_and_has_no_latency():
-    trial = measured("counter_without_limit", timeout_s=30.0)
+    trial = measured("counter_without_limit", timeout_s=40.0)
     assert trial.status is Status.FAILED
     assert trial.failure.kind is FailureKind.NOT_STEADY
     assert "recompiles on `self.calls` (" in trial.failure.message
@@ -45,8 +45,8 @@ def test_a_model_that_never_stops_is_not_steady_and_has_no_latency():
     assert trial.timing is None
     assert trial.cold_start.first_call_ns > 0
     assert trial.cold_start.until_steady_ns is None
-    assert sum(event.count for event in trial.compiler.recompiles) > 8
-    assert len(trial.warmup_ns) > 8
+    assert sum(event.count for event in trial.compiler.recompiles) >= 2
+    assert len(trial.warmup_ns) >= 2
 
 
 def test_what_compiles_between_samples_is_warmed_up_once_more():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import statistics
 import struct
 
 import pytest
@@ -178,7 +179,7 @@ def test_children_of_a_compilation_may_use_every_cpu(default, folder):
 
 def test_the_allocator_does_not_fault_pages_into_every_step(eager, folder):
     """glibc's own threshold of 128 KiB maps each 4 MB intermediate afresh: a thousand faults a step."""
-    assert float((folder / "faults").read_text()) < 50
+    assert statistics.median(map(int, (folder / "faults").read_text().split())) < 50
 
 
 def test_a_foreign_interpreter_measures_its_own_torch(tmp_path):
