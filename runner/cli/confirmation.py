@@ -59,7 +59,7 @@ def measure_again(
     """Measure what is suspected again, now. Says on standard error what is done, or why nothing."""
     policy = _with_budget(settings.policy, budget)
     try:
-        planned = confirmation_plan(database, comparison, policy, HostStacks.read(settings))
+        planned = confirmation_plan(database, comparison, policy, HostStacks.read(settings), undecided=True)
     except MissingBuildError as error:
         print(f"compilewatch: {error.message}\n  {error.next_step}", file=sys.stderr)
         return Decided()

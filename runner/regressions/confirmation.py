@@ -49,15 +49,21 @@ class PlannedConfirmation:
 
 
 def confirmation_plan(
-    database: Database, comparison: Comparison, policy: Policy, host: HostStacks | None
+    database: Database,
+    comparison: Comparison,
+    policy: Policy,
+    host: HostStacks | None,
+    *,
+    undecided: bool = False,
 ) -> PlannedConfirmation | None:
-    """The suspicions of a comparison that nobody has decided yet, on the builds of both sides.
+    """The suspicions of a comparison that nobody has decided yet, on the builds of both sides; with
+    `undecided` also what could not be decided at all.
 
     With `host` the builds must be on it: raises MissingBuildError naming the one that is not. Without, the
     measuring host checks. None where nothing is suspected or the policy allows no extra trial.
     """
-    undecided = comparison.model_copy(update={"rows": _undecided(database, comparison)})
-    plan = plan_confirmation(undecided, policy)
+    waiting = comparison.model_copy(update={"rows": _undecided(database, comparison)})
+    plan = plan_confirmation(waiting, policy, undecided=undecided)
     if plan is None:
         return None
     sides = [recorded_builds(database, side.build_ids) for side in (comparison.base, comparison.head)]

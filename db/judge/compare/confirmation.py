@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from db.judge.compare.sides import CODE
-from db.judge.compare.whole import counts_as_regression, is_worse
+from db.judge.compare.whole import TIMED, counts_as_regression, is_worse
 from db.judge.policy import Policy
 from db.judge.results import CaseKey, Comparison, Result, Row
 from db.judge.words.sentences import not_reproduced
@@ -63,13 +63,15 @@ class Confirmation(Result):
     reason: str
 
 
-def suspicions(comparison: Comparison) -> tuple[Suspicion, ...]:
+def suspicions(comparison: Comparison, *, undecided: bool = False) -> tuple[Suspicion, ...]:
     """Cases that look worse, the least likely by chance first. What is counted exactly needs no second look,
-    unless it varies between trials; what the machine explains is none of the build's.
+    unless it varies between trials; what the machine explains is none of the build's. With
+    `undecided` also what nobody could decide and looks worse by more than the smallest change that counts.
     """
     by_case: dict[tuple[str, str], list[Row]] = {}
     for row in comparison.rows:
-        if _is_suspicious(row) and is_worse(row):
+        is_open = undecided and _is_open(row, comparison.policy)
+        if (_is_suspicious(row) or is_open) and is_worse(row):
             by_case.setdefault(row.case.ids, []).append(row)
     suspected = []
     for rows in by_case.values():
@@ -85,8 +87,18 @@ def _is_suspicious(row: Row) -> bool:
     return row.suspected and row.verdict is Verdict.INCONCLUSIVE
 
 
-def plan_confirmation(comparison: Comparison, policy: Policy | None = None) -> ConfirmationPlan | None:
-    """Which trials to run, within the budget of the policy; None when nothing is suspected.
+def _is_open(row: Row, policy: Policy) -> bool:
+    """Whether an undecided time of a step moved by more than the smallest change that counts."""
+    if row.verdict is not Verdict.INCONCLUSIVE or row.metric not in TIMED or row.change is None:
+        return False
+    smallest = policy.for_case(row.workload, row.strategy, row.metric).minimum_effect
+    return abs(row.change) >= smallest
+
+
+def plan_confirmation(
+    comparison: Comparison, policy: Policy | None = None, *, undecided: bool = False
+) -> ConfirmationPlan | None:
+    """Which trials to run for the `suspicions`, within the budget of the policy; None without any.
 
     Two sides of the same builds and code cannot be set up again as two.
     """
@@ -94,7 +106,7 @@ def plan_confirmation(comparison: Comparison, policy: Policy | None = None) -> C
     same_build = set(comparison.base.build_ids) == set(comparison.head.build_ids)
     if same_build and CODE not in comparison.changed_components:
         return None
-    suspected = suspicions(comparison)
+    suspected = suspicions(comparison, undecided=undecided)
     affordable = policy.confirm.budget_trials // (2 * policy.confirm.fresh_trials)
     if not suspected[:affordable]:
         return None

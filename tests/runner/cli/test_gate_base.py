@@ -29,10 +29,10 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     return repository
 
 
-def store(url: str, *runs: tuple[str | None, float], dirty: bool = False, build: str = BUILD) -> None:
+def store(url: str, *runs: tuple[str | None, float], dirty: bool = False, trials: int = 6) -> None:
     """One run per commit and factor of the compiled latency, in this order."""
     history = stepping_history(
-        *(factor for _, factor in runs), builds=(build,) * len(runs), trials_per_case=6
+        *(factor for _, factor in runs), builds=(BUILD,) * len(runs), trials_per_case=trials
     )
     run_ids = list(dict.fromkeys(trial.run_id for trial in history))
     commits = dict(zip(run_ids, (commit for commit, _ in runs), strict=True))
@@ -194,3 +194,36 @@ def test_two_commits_are_compared_by_name(
     assert [found[side]["components"]["code"] for side in ("base", "head")] == [base[:7], head[:7]]
     assert exit_code_of(app, ["compare", "commit=fffffff", "latest", "--db", sqlite_url]) == 2
     assert exit_code_of(app, ["compare", "commit=HEAD", "latest", "--db", sqlite_url]) == 2
+
+
+def test_the_first_pull_request_of_three_trials_a_side(
+    repository: Repository, sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing but a run of the main branch is stored: what is obvious is said at once."""
+    base = repository.commit("base")
+    repository.git("checkout", "--quiet", "-b", "change")
+    same, slow = repository.commit("same"), repository.commit("slow")
+    store(sqlite_url, (base, 1.0), (same, 1.0), trials=3)
+    assert gate(sqlite_url) != 1
+    assert capsys.readouterr().out == ""
+    store(sqlite_url, (base, 1.0), (same, 1.0), (slow, 2.5), trials=3)
+    assert gate(sqlite_url) == 1
+    first = capsys.readouterr().out.splitlines()[0]
+    assert "2.5" in first
+    assert f"code {base[:7]} -> {slow[:7]}" in first
+
+
+def test_a_slower_library_is_named_and_not_the_code(
+    repository: Repository, sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commit = repository.commit("1")
+    history = stepping_history(1.0, 2.5, builds=("2.12.0", "2.13.0"), trials_per_case=6)
+    with open_database(sqlite_url) as database:
+        save_trials(database, [_at(trial, commit, dirty=False) for trial in history])
+    assert gate(sqlite_url) == 1
+    assert "code" not in capsys.readouterr().out
+    found = document(sqlite_url, capsys)
+    assert "torch" in found["changed_components"]  # type: ignore[operator]
+    assert "code" not in found["changed_components"]  # type: ignore[operator]
+    causes = {row["cause"] for row in found["rows"] if row["verdict"] == "regressed"}  # type: ignore[attr-defined]
+    assert "code" not in causes
