@@ -24,6 +24,7 @@ from db.units import plural
 LARGEST_MB = 16
 MOST_FILES = 20
 LONGEST_ANSWER = 200
+_MOST_NOTES = 20
 # Of a CSV whose columns are asked about one by one.
 MOST_COLUMNS = 60
 # What is asked of a person, by field of ImportOptions: a question and what an answer looks like.
@@ -72,6 +73,8 @@ class Preview:
     missing: tuple[str, ...]
     unmapped: Mapping[str, str]
     unused: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+    """What was left out of the files, a sentence each."""
 
     @property
     def left_out(self) -> str:
@@ -123,7 +126,17 @@ def preview(url: str, upload: Upload) -> Preview:
     rows = [_row(file.path, trial) for file in report.files for trial in file.first]
     frame = pd.DataFrame(rows)
     unused = {column: cell for file in report.files for column, cell in file.unused.items()}
-    return Preview(upload, frame, report.new, report.known, tuple(problems), tuple(missing), unmapped, unused)
+    return Preview(
+        upload,
+        frame,
+        report.new,
+        report.known,
+        tuple(problems),
+        tuple(missing),
+        unmapped,
+        unused,
+        tuple(note for file in report.files for note in file.notes)[:_MOST_NOTES],
+    )
 
 
 def bring_in(url: str, upload: Upload) -> tuple[str, bool]:

@@ -128,6 +128,7 @@ def _show(preview: Preview) -> None:
     with st.container(border=True):
         for problem in preview.problems:
             st.warning(escaped(problem), icon=":material/report:")
+        elements.notes(preview.notes)
         if preview.left_out:
             elements.note(preview.left_out)
         if preview.rows.empty:

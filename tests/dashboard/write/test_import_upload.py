@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import zipfile
 from pathlib import Path
 
@@ -213,3 +214,17 @@ def test_a_record_of_a_moment_that_cannot_be_is_refused_and_named(why: str, url:
     assert not test.exception
     with open_database(url, read_only=True) as database:
         assert list(trials_frame(database)["trial_id"]) == ["one"]
+
+
+def test_what_is_left_out_of_a_file_is_said_before_it_comes_in(sqlite_url: str) -> None:
+    data = json.dumps(
+        {
+            "cold_startup_times": [10.0, None],
+            "cold_compilation_times": [2.0, 2.0],
+            "warm_startup_times": [5.0],
+            "warm_compilation_times": [1.0],
+        }
+    ).encode()
+    facts = {"torch": "2.11.0", "device": "cuda", "measured_at": "2026-11-20 18:00"}
+    shown = uploading.preview(sqlite_url, Upload({"llama.json": data}, "auto", facts))
+    assert (shown.new, shown.notes) == (2, ("llama.json: 1 cold start without a time left out.",))
