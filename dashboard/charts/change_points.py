@@ -96,24 +96,31 @@ def over(
         for event in _events(_series(points, places, column), Metric(metric), policy.history):
             events[points.index[places[event.index]]] = event
     drawn = rows.loc[rows.index.isin(list(events))]
-    frame = _frame(drawn, [events[key] for key in drawn.index], rows)
+    first, last = rows["at"].min(), rows["at"].max()
+    span = max((last - first).total_seconds(), 1.0)
+    across = [(at - first).total_seconds() / span for at in drawn["at"]]
+    frame = _frame(drawn, [events[key] for key in drawn.index], rows, across)
     return Changes(frame, _sentence(frame), _last(frame))
 
 
 def verdicts(
-    rows: pd.DataFrame, points: pd.DataFrame, metric: str, comparison: Comparison | None
+    rows: pd.DataFrame, points: pd.DataFrame, metric: str, comparisons: Mapping[str, Comparison]
 ) -> dict[object, Row]:
-    """What the judge says of the newest build that is drawn against the one before it, over builds: a verdict
-    by the index of its row.
+    """What the judge says of each build that is drawn against the one before it, over builds: a verdict by
+    the index of its row. `comparisons` by the id of the newer build.
 
-    `rows` and `points` as in `over`, a row per build; none without a comparison.
+    `rows` and `points` as in `over`, a row per build.
     """
-    if comparison is None or rows.empty:
-        return {}
-    by_case = {row.case.ids: row for row in comparison.rows if row.metric.value == metric}
-    newest = rows[rows["build"] == rows["build"].iloc[-1]]
-    cases = points.loc[newest.index, ["workload_id", "strategy_id"]].itertuples(index=False, name=None)
-    return {key: by_case[case] for key, case in zip(newest.index, cases, strict=True) if case in by_case}
+    by_case = {
+        (build, row.case.ids): row
+        for build, comparison in comparisons.items()
+        for row in comparison.rows
+        if row.metric.value == metric
+    }
+    drawn = points.loc[rows.index, ["build_id", "workload_id", "strategy_id"]]
+    places = drawn.itertuples(index=True, name=None)
+    keys = [(key, (build, (workload, strategy))) for key, build, workload, strategy in places]
+    return {key: by_case[case] for key, case in keys if case in by_case}
 
 
 def between(rows: pd.DataFrame, verdict_rows: Mapping[object, Row]) -> Changes:
@@ -121,7 +128,9 @@ def between(rows: pd.DataFrame, verdict_rows: Mapping[object, Row]) -> Changes:
     changes = {key: row for key, row in verdict_rows.items() if row.verdict in _WORDS}
     if not changes:
         return _NONE
-    frame = _frame(rows.loc[list(changes)], list(changes.values()), rows)
+    drawn, order = rows.loc[list(changes)], list(dict.fromkeys(rows["build"]))
+    across = [order.index(build) / max(len(order) - 1, 1) for build in drawn["build"]]
+    frame = _frame(drawn, list(changes.values()), rows, across)
     return Changes(frame, _sentence(frame), "")
 
 
@@ -140,18 +149,21 @@ def _events(series: _Series, metric: Metric, rules: HistoryPolicy) -> tuple[Chan
     return tuple(event for event in history.events if event.verdict in _WORDS)
 
 
-def _frame(drawn: pd.DataFrame, events: Sequence[ChangeEvent | Row], rows: pd.DataFrame) -> pd.DataFrame:
-    """A row per change, oldest first; of labels that would touch, the newest one is written."""
+def _frame(
+    drawn: pd.DataFrame, events: Sequence[ChangeEvent | Row], rows: pd.DataFrame, across: Sequence[float]
+) -> pd.DataFrame:
+    """A row per change, oldest first; of labels that would touch, the newest one is written. `across`: how
+    far along the axis each stands, 0 to 1.
+    """
     low, high = rows["value"].min(), rows["value"].max()
-    first, last = rows["at"].min(), rows["at"].max()
-    span, height = max((last - first).total_seconds(), 1.0), max(high - low, abs(high) * 0.05, 1e-12)
+    height = max(high - low, abs(high) * 0.05, 1e-12)
     marks: list[dict[str, object]] = []
     written: list[tuple[float, float]] = []
     columns = (drawn[name].tolist() for name in ("at", "value", "strategy", "when_text", "build", "run_id"))
-    for at, value, strategy, moment, build, run_id, event in reversed(
-        list(zip(*columns, events, strict=True))
+    for at, value, strategy, moment, build, run_id, event, x in reversed(
+        list(zip(*columns, events, across, strict=True))
     ):
-        x, y = (at - first).total_seconds() / span, (value - low) / height
+        y = (value - low) / height
         free = all(abs(x - a) > _LABEL_WIDTH or abs(y - b) > _LABEL_HEIGHT for a, b in written)
         if free:
             written.append((x, y))

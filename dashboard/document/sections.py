@@ -10,6 +10,7 @@ import pandas as pd
 from dashboard.document.content import Chart, Column, Figures, Lines, Section, Table
 from dashboard.document.svg import draw
 from dashboard.parts import parts
+from dashboard.parts.column_units import UNITS, written
 from dashboard.parts.parts import Part
 from db import units
 
@@ -83,7 +84,7 @@ def table(part: parts.Table) -> Table:
             for column in columns.values()
         ),
         rows=tuple(
-            tuple(_written(value, column) for value, column in zip(row, columns.values(), strict=True))
+            tuple(cell_text(value, column) for value, column in zip(row, columns.values(), strict=True))
             for row in shown[list(columns)].itertuples(index=False)
         ),
         tones=part.tones[: len(shown)],
@@ -91,8 +92,10 @@ def table(part: parts.Table) -> Table:
     )
 
 
-def _written(value: Any, column: parts.Column) -> str:
-    """A cell as a screen shows it."""
+def cell_text(value: Any, column: parts.Column) -> str:
+    """A cell as text."""
+    if column.unit:
+        return written(value, UNITS[column.unit])
     if (text := cell(value)) == units.MISSING:
         return text
     if column.kind == "moment":

@@ -16,7 +16,7 @@ from dashboard.read.snapshots import Snapshot
 from dashboard.text.rows import rows_of
 from db import units
 from db.judge.compare.noise_floor import NoiseFloor
-from db.metrics.case_modes import with_strategies
+from db.metrics.case_modes import is_first_look, with_strategies
 from db.metrics.groups import row_dicts
 from db.records.marks import bound_cell
 from db.records.strategies import EAGER, sort_key
@@ -25,27 +25,28 @@ from db.verdicts.noise_words import floor_cell
 CASE = {"workload": Column("Workload", pinned=True), "strategy": Column("Strategy")}
 """The columns that name a case."""
 
+NO_DIFFERENCE = "no difference shown"
+"""In the place of a best strategy that none is shown to be."""
+
 NO_CASE = Empty("No case fits these filters.", "Widen them in the sidebar.")
+
+SPEEDUP_INTERVAL = Column("95 % interval", "interval", numeric=True, unit="ratio")
+BREAK_EVEN = {
+    "steps": Column("Break-even", numeric=True, unit="steps", explained="Empty where it is no number."),
+    "pays_off": Column("Pays off", explained="Never, or unknown, where there are no steps."),
+}
+"""Break-even of a case as a number, and in a word where it is none: the cells of `repayment`."""
 
 _COLUMNS = {
     **CASE,
-    **parts.numbers(
-        {
-            "speedup": "Speedup",
-            "interval": "95 % interval",
-            "latency": "Latency",
-            "eager": "Eager latency",
-        }
-    ),
+    **parts.quantities("ratio", {"speedup": "Speedup"}),
+    "interval": SPEEDUP_INTERVAL,
+    **parts.quantities("ns", {"latency": "Latency", "eager": "Eager latency"}),
     **CASE_FACTS,
-    **parts.numbers(
-        {
-            "cost": "Compile cost",
-            "break_even": "Break-even",
-            "first": "Time to first result",
-            "memory": "Peak memory",
-        }
-    ),
+    **parts.quantities("ns", {"cost": "Compile cost"}),
+    **BREAK_EVEN,
+    **parts.quantities("ns", {"first": "Time to first result"}),
+    **parts.quantities("bytes", {"memory": "Peak memory"}),
     "status": Column("Status"),
 }
 
@@ -67,13 +68,31 @@ NO_FACTS: dict[str, Any] = {"bound": None, "counted_trials": None}
 
 def case_facts(
     case: Mapping[str, Any], floors: Sequence[NoiseFloor], metric: str = "latency"
-) -> dict[str, str]:
+) -> dict[str, Any]:
     """The cells of `CASE_FACTS` for a case, the noise floor that of `metric`."""
     return {
         "bound": bound_cell(case["bound"]),
         "noise": floor_cell(floors, metric, case["bound"]),
-        "trials": units.count(case["counted_trials"]),
+        "trials": case["counted_trials"],
     }
+
+
+def speedup_interval(case: Mapping[str, Any]) -> tuple[float, float] | str:
+    """The cell of a case in `SPEEDUP_INTERVAL`."""
+    low, high = case["speedup_low"], case["speedup_high"]
+    if pd.isna(low) or pd.isna(high):
+        return units.interval(None, None, units.ratio, trials=case["counted_trials"])
+    return low, high
+
+
+def repayment(case: Mapping[str, Any]) -> dict[str, Any]:
+    """The cells of a case in `BREAK_EVEN`."""
+    if case["strategy"] == EAGER.name:
+        return {"steps": None, "pays_off": "reference"}
+    known = case["break_even"] == "steps"
+    word = "yes" if known else str(case["break_even"])
+    look = " (first look)" if is_first_look(case) else ""
+    return {"steps": case["break_even_steps"] if known else None, "pays_off": f"{word}{look}"}
 
 
 def focus_of(link: Link, workloads: Iterable[str]) -> str:
@@ -102,21 +121,19 @@ def every_case(cases: pd.DataFrame, floors: Sequence[NoiseFloor]) -> tuple[Table
     return parts.table("cases", "Every case with its figures", frame, _COLUMNS, title="Every case")
 
 
-def _row(case: dict[str, Any], floors: Sequence[NoiseFloor]) -> dict[str, str]:
+def _row(case: dict[str, Any], floors: Sequence[NoiseFloor]) -> dict[str, Any]:
     return {
         "workload": case["workload_label"],
         "strategy": case["strategy"],
-        "speedup": units.ratio(case["speedup"]),
-        "interval": units.interval(
-            case["speedup_low"], case["speedup_high"], units.ratio, trials=case["counted_trials"]
-        ),
-        "latency": units.duration(case["latency_ns"]),
-        "eager": units.duration(case["control_latency_ns"]),
+        "speedup": case["speedup"],
+        "interval": speedup_interval(case),
+        "latency": case["latency_ns"],
+        "eager": case["control_latency_ns"],
         **case_facts(case, floors),
-        "cost": units.duration(case["compile_cost_ns"]),
-        "break_even": steps_words(case),
-        "first": units.duration(case["time_to_first_result_ns"]),
-        "memory": units.size(case["peak_bytes"]),
+        "cost": case["compile_cost_ns"],
+        **repayment(case),
+        "first": case["time_to_first_result_ns"],
+        "memory": case["peak_bytes"],
         "status": case["status"],
     }
 

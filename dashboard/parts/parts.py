@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import pandas as pd
@@ -101,10 +101,13 @@ class Column:
     `form` writes the cells of a column of numbers ("%+.1f"). A "share" is in percent, a bar on a screen. A
     "history" is drawn from `reach` below to `reach` above 1, on a screen only. Numbers stand on the right,
     also where they are texts already. `width_px` is the width on a screen, which else follows the first rows.
+
+    With a `unit` of `dashboard.parts.column_units` cells are raw numbers, of an "interval" pairs of them or a
+    word in their place. A screen shows what is `hidden` to whoever chooses it.
     """
 
     title: str
-    kind: Literal["text", "number", "share", "moment", "history"] = "text"
+    kind: Literal["text", "number", "share", "moment", "history", "interval"] = "text"
     numeric: bool = False
     pinned: bool = False
     wide: bool = False
@@ -112,6 +115,8 @@ class Column:
     explained: str = ""
     form: str = ""
     reach: float = 0.0
+    unit: str = ""
+    hidden: bool = False
 
 
 @dataclass(frozen=True)
@@ -144,12 +149,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart under what it found. `explained` says what its marks mean, `alt` what it shows."""
+    """A chart under what it found. `explained` says what its marks mean, `alt` what it shows. With a `tone`
+    what it found is the headline of the page.
+    """
 
     key: str
     alt: str
     chart: ChartContent
     explained: str = ""
+    tone: Tone | None = None
 
 
 @dataclass(frozen=True)
@@ -165,10 +173,14 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Group:
-    """Parts that belong together, under a title if it has one; a screen has its columns beside each other."""
+    """Parts that belong together, under a title if it has one; a screen has its columns beside each other.
+
+    With `folded` a screen shows them once somebody opens it.
+    """
 
     columns: tuple[tuple[Part, ...], ...]
     title: str = ""
+    folded: bool = False
     key: str = ""
 
 
@@ -217,6 +229,14 @@ def titled(title: str, *parts: Part) -> Group:
     return Group((parts,), title)
 
 
+HOW_SURE = "How sure is this?"
+
+
+def how_sure(*parts: Part) -> tuple[Group, ...]:
+    """Advice, method, caveats and noise: what stands folded below the proof. Nothing where there is none."""
+    return (Group((parts,), HOW_SURE, folded=True, key="how-sure"),) if parts else ()
+
+
 def named(parts: Iterable[Part], *keys: str) -> tuple[Part, ...]:
     """Those of `parts` with one of `keys`, in their order."""
     return tuple(part for part in parts if part.key in keys)
@@ -232,10 +252,20 @@ def numbers(titles: Mapping[str, str]) -> dict[str, Column]:
     return {name: Column(title, numeric=True) for name, title in titles.items()}
 
 
+def quantities(unit: str, titles: Mapping[str, str]) -> dict[str, Column]:
+    """Columns of raw numbers in one unit by name: name -> title."""
+    return {name: Column(title, numeric=True, unit=unit) for name, title in titles.items()}
+
+
+def hidden(columns: Mapping[str, Column]) -> dict[str, Column]:
+    """The same columns, shown to whoever chooses them."""
+    return {name: replace(column, hidden=True) for name, column in columns.items()}
+
+
 BOUND = texts({"bound": "Bound"})
 """The column of what bounds a case."""
 
-TRIALS = {"trials": Column("n", numeric=True, explained="Trials that count.")}
+TRIALS = {"trials": Column("n", numeric=True, unit="count", explained="Trials that count.")}
 
 CASE_FACTS = {
     **BOUND,

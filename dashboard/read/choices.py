@@ -17,7 +17,7 @@ from db import units
 from db.metrics.groups import row_dicts
 from db.queries.facets import version_order
 from db.queries.names import spoken_names
-from db.queries.offered import Offered, OfferedRun, newest_machine
+from db.queries.offered import Offered, OfferedRun, newest_first, newest_machine
 
 # What builds are called: read and named once, and again only where a build comes or changes.
 
@@ -90,6 +90,7 @@ class Choices:
     strategies: Sequence[str]
     runs: Mapping[str, str]
     newest_machine: str | None
+    newest_machines: Sequence[str]
     newest_result_at: datetime | None
     oldest_run_at: datetime | None
 
@@ -152,6 +153,7 @@ def choices(offered: Offered, builds: NamedBuilds) -> Choices:
         strategies=theme.ordered(offered.strategies),
         runs={run.run_id: _run_words(run) for run in offered.runs},
         newest_machine=None if newest is None else newest.machine_id,
+        newest_machines=[machine.machine_id for machine in newest_first(offered.machines)],
         newest_result_at=None if newest is None else newest.last_seen_at,
         oldest_run_at=offered.oldest_run_at,
     )

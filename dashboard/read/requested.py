@@ -8,6 +8,7 @@ from dashboard.links.links import PAGES, Link
 from dashboard.links.resolution import settle, the_one
 from dashboard.read.choices import Choices
 from dashboard.read.data import read_builds, read_former_builds, read_former_names
+from dashboard.read.first_look import first_machine
 from dashboard.read.snapshots import Snapshot
 from db.queries.filters import Filters
 
@@ -23,7 +24,8 @@ def resolved_link(link: Link, snapshot: Snapshot, choices: Choices) -> tuple[Lin
     """
 
     def here(so_far: Link) -> Sequence[str]:
-        machine = so_far.machine or (None if PAGES[so_far.page].all_machines else choices.newest_machine)
+        first = None if PAGES[so_far.page].all_machines else first_machine(snapshot)
+        machine = so_far.machine or (first.machine_id if first else None)
         return read_builds(snapshot, Filters(machines=(machine,))) if machine else ()
 
     called = choices.called

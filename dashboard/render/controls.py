@@ -66,14 +66,15 @@ def _changed(key: str, name: str) -> None:
     change(**{key: None if value == "" else value})
 
 
-def one_of(key: str, label: str, words: Mapping[str, str]) -> None:
+def one_of(key: str, label: str, words: Mapping[str, str], *, shown: str | None = None) -> None:
     """A drop-down for a selector with one value; `words` says each, and the value "" stands for none chosen.
 
-    A link that chooses none, or what is not offered, shows the first.
+    A link that chooses none, or what is not offered, has the one that is `shown`, else the first.
     """
     if not words:
         return
     value = getattr(current(), key) or ""
+    value = value if value in words else shown or ""
     widget = _widget(key, value if value in words else next(iter(words)), words)
     st.selectbox(label, list(words), format_func=words.__getitem__, **widget)
 

@@ -24,6 +24,21 @@ _INKED: Spec = {
 }
 
 
+# Four states, told apart by a mark as well as by a colour.
+_STATES = {
+    "bad": ("red", ":material/trending_down:"),
+    "good": ("green", ":material/check_circle:"),
+    "warning": ("orange", ":material/help:"),
+    "": ("gray", ":material/remove:"),
+}
+
+
+def headline(text: str, tone: str) -> None:
+    """The answer of a page in large type."""
+    colour, mark = _STATES[tone]
+    st.markdown(f"## :{colour}[{mark}] {unbroken(text)}")
+
+
 def begin() -> None:
     """Forget what an earlier run of the page drew."""
     st.session_state[_SHOWN] = []

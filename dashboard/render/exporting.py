@@ -17,8 +17,10 @@ from typing import Any
 import pandas as pd
 
 from dashboard.document import svg
+from dashboard.document.sections import cell_text
 from dashboard.links import links
 from dashboard.links.links import Link
+from dashboard.parts.column_units import UNITS
 from dashboard.parts.parts import Chart, Table
 from db import units
 from db.interchange.write.csv_cells import harmless
@@ -79,9 +81,10 @@ def _as_csv(table: Table, origin: Origin, at: datetime) -> bytes:  # noqa: ARG00
     """A header of titles and a line per row (RFC 4180), as UTF-8."""
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow([_cell(column.title) for column in table.titled.values()])
-    for row in _rows(table):
-        writer.writerow([_cell(_text(row[name])) for name in table.titled])
+    raw = _raw(table)
+    writer.writerow([_cell(title) for title in raw])
+    for row in zip(*raw.values(), strict=True):
+        writer.writerow([_cell(_text(value)) for value in row])
     return out.getvalue().encode(errors="replace")
 
 
@@ -94,7 +97,7 @@ def _as_json(table: Table, origin: Origin, at: datetime) -> bytes:
         "link": origin.permalink,
         "data_version": origin.data_version,
         "exported_at": at.isoformat(),
-        "columns": {name: column.title for name, column in table.titled.items()},
+        "columns": {name: titles[0] for name, titles in _titles(table).items()},
         "rows": [{name: _value(row[name]) for name in table.titled} for row in _rows(table)],
     }
     return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1).encode(errors="replace")
@@ -111,7 +114,16 @@ def _as_markdown(table: Table, origin: Origin, at: datetime) -> bytes:
         _line([table.columns[name].title for name in names]),
         _line(["---"] * len(names), escape=False),
     ]
-    lines += [_line([_text(row[name]) or units.MISSING for name in names]) for row in _rows(table)]
+    titled = table.titled
+    lines += [
+        _line(
+            [
+                cell_text(row[name], titled[name]) if titled[name].unit else _text(row[name]) or units.MISSING
+                for name in names
+            ]
+        )
+        for row in _rows(table)
+    ]
     return ("\n".join(lines) + "\n").encode(errors="replace")
 
 
@@ -130,6 +142,28 @@ _CHART_FORMATS = (
     Format("SVG", "svg", "image/svg+xml", lambda *of: _drawn(*of).encode()),
     Format("PDF", "pdf", "application/pdf", lambda *of: svg.as_pdf(_drawn(*of))),
 )
+
+
+def _titles(table: Table) -> dict[str, list[str]]:
+    """By column its title with the unit of its numbers, of an interval one for each end."""
+    titles = {}
+    for name, column in table.titled.items():
+        unit = UNITS[column.unit].raw if column.unit else ""
+        ends = [f"{column.title}, {end}" for end in ("low", "high")] if column.kind == "interval" else []
+        titles[name] = [f"{title} ({unit})" if unit else title for title in ends or [column.title]]
+    return titles
+
+
+def _raw(table: Table) -> dict[str, list[Any]]:
+    """What a file of the table has, title -> values: numbers as they are, intervals end by end."""
+    raw: dict[str, list[Any]] = {}
+    for name, titles in _titles(table).items():
+        values = table.frame[name].tolist()
+        if len(titles) == 1:
+            raw[titles[0]] = values
+        for place, title in enumerate(titles if len(titles) > 1 else ()):
+            raw[title] = [value[place] if isinstance(value, tuple) else None for value in values]
+    return raw
 
 
 def _rows(table: Table) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from dashboard.login.access import person_here, sign_out_path
 from dashboard.read.choices import Choices
 from dashboard.read.data import filters_of, newest_build, read_choices_on, read_strategies, read_ungated
 from dashboard.read.database import reader
+from dashboard.read.first_look import first_machine
 from dashboard.read.snapshots import Snapshot, drawn_version
 from dashboard.render import controls
 from dashboard.text import theme
@@ -60,12 +61,13 @@ def filters(view: View) -> None:
     if view.empty or not PAGES[view.link.page].filtered:
         return
     choices = view.choices
-    newest_machine = choices.machine_names.get(choices.newest_machine or "", "none")
+    first = first_machine(view.snapshot)
+    opens_on = f"{first.why}: {choices.machine_names.get(first.machine_id)}" if first else "none"
     newest_build = choices.builds.get(view.newest_build or "", "none")
     no_build = "All builds" if PAGES[view.link.page].all_builds else f"Newest: {newest_build}"
     offered = [*choices.offered_builds, *filter(None, [view.requested.build])]
     newest_first = {key: choices.builds[key] for key in reversed(list(dict.fromkeys(offered)))}
-    no_machine = "All machines" if PAGES[view.link.page].all_machines else f"Newest: {newest_machine}"
+    no_machine = "All machines" if PAGES[view.link.page].all_machines else opens_on
     keys = links.keys_of(view.link.page)
     controls.one_of("machine", "Machine", {"": no_machine, **choices.machines})
     whole_name = choices.machines.get(view.link.machine or "")
@@ -164,7 +166,8 @@ def resolved_view(link: Link, snapshot: Snapshot, choices: Choices) -> View:
     """The view that `link` asks for, its machine and, where a page shows one build, that build resolved."""
     if choices.newest_machine is None or PAGES[link.page].all_machines or link.page is Page.GUIDE:
         return View(link, link, None, snapshot, choices)
-    resolved = replace(link, machine=link.machine or choices.newest_machine)
+    first = first_machine(snapshot)
+    resolved = replace(link, machine=link.machine or (first.machine_id if first else None))
     choices = read_choices_on(snapshot, resolved.machine)
     if PAGES[link.page].all_builds:
         return View(link, resolved, None, snapshot, choices)

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.charts import sparklines
+from dashboard.parts.column_units import UNITS, Unit, numbers_of, scale_of, written
 from dashboard.parts.parts import (
     LEFT_OUT,
     Badges,
@@ -30,7 +32,6 @@ from dashboard.render import elements
 from dashboard.text.foreign_text import escaped, readable_frame, readable_spec
 from db import units
 
-_COLOURS = {"good": "green", "bad": "red", "warning": "orange"}
 _DELTAS: dict[str, Literal["green", "red"]] = {"good": "green", "bad": "red"}
 _BADGES: dict[str, tuple[Literal["green", "red", "orange", "gray"], str]] = {
     "good": ("green", ":material/check:"),
@@ -100,9 +101,7 @@ def _draw(
     pick, above = picks.get(part.key), controls.get(part.key)
     match part:
         case Headline():
-            colour = _COLOURS.get(part.tone)
-            text = elements.unbroken(part.text)
-            st.markdown(f"#### :{colour}[{text}]" if colour else f"#### {text}")
+            elements.headline(part.text, part.tone)
         case Lines():
             _lines(part, above)
         case Empty():
@@ -122,10 +121,16 @@ def _draw(
         case Pairs():
             _pairs(part)
         case Group():
-            with elements.part(part.title) if part.title else st.container():
+            with _box(part):
                 for place, column in zip(_columns(len(part.columns)), part.columns, strict=True):
                     with place:
                         draw(column, picks=picks, controls=controls, below=below)
+
+
+def _box(part: Group) -> Any:
+    if part.folded:
+        return st.expander(escaped(part.title), icon=":material/help:")
+    return elements.part(part.title) if part.title else st.container()
 
 
 def _columns(count: int) -> Sequence[DeltaGenerator]:
@@ -207,8 +212,11 @@ def _figure(figure: Figure) -> None:
 
 def _chart(part: Chart, pick: Pick | None, above: Callable[[], None] | None) -> None:
     hint = f"{part.explained} {pick.hint}".strip() if pick else part.explained
+    if part.tone is not None:
+        elements.headline(part.chart.finding, part.tone)
     with st.container(border=True):
-        st.markdown(f"#### {elements.unbroken(part.chart.finding)}", help=escaped(hint) or None)
+        title = part.alt if part.tone is not None else part.chart.finding
+        st.markdown(f"#### {elements.unbroken(title)}", help=escaped(hint) or None)
         if above:
             above()
         if part.chart.spec is not None:
@@ -233,8 +241,9 @@ def _table(part: Table, pick: Pick | None, above: Callable[[], None] | None) -> 
         elements.remember(part, list(part.frame[pick.values]) if pick and pick.values else ())
         columns = part.titled
         st.dataframe(
-            part.frame[list(columns)],
-            column_config={name: _configured(column) for name, column in columns.items()},
+            _on_screen(part.frame, columns),
+            column_config={name: _configured(column, part.frame[name]) for name, column in columns.items()},
+            column_order=[name for name, column in columns.items() if not column.hidden],
             hide_index=True,
             placeholder=units.MISSING,
             height="content" if len(part.frame) <= _MOST_ROWS_WHOLE else "auto",
@@ -244,23 +253,47 @@ def _table(part: Table, pick: Pick | None, above: Callable[[], None] | None) -> 
         )
 
 
+def _on_screen(frame: pd.DataFrame, columns: Mapping[str, Column]) -> pd.DataFrame:
+    """Numbers in the unit that the screen has them in, intervals in words."""
+    shown = frame[list(columns)].copy()
+    for name, column in columns.items():
+        if column.unit and column.kind == "interval":
+            shown[name] = [written(value, UNITS[column.unit]) for value in frame[name]]
+        elif column.unit:
+            _, factor = scale_of(UNITS[column.unit], frame[name])
+            shown[name] = numbers_of(frame[name]) / factor
+    return shown
+
+
 def _selection(key: str, pick: Pick) -> dict[str, Any]:
     ticked = {"selection_default": {"selection": {"rows": list(pick.chosen)}}} if pick.chosen else {}
     act = partial(pick.act_on_rows, key) if callable(pick.act) else pick.act
     return {"on_select": act, "selection_mode": "multi-row" if pick.several else "single-row", **ticked}
 
 
-def _configured(column: Column) -> Any:
-    """A column as Streamlit takes it."""
+def _measured(column: Column, unit: Unit, values: pd.Series, shared: dict[str, Any]) -> Any:
+    if column.kind == "interval":
+        title = f"{column.title} ({unit.raw})" if unit.write_end else column.title
+        return st.column_config.TextColumn(title, alignment="right", **shared)
+    scale, _ = scale_of(unit, values)
+    title = f"{column.title} ({scale})" if scale else column.title
+    return st.column_config.NumberColumn(title, format=unit.form, **shared)
+
+
+def _configured(column: Column, values: pd.Series) -> Any:
+    """A column of these values as Streamlit takes it."""
     shared: dict[str, Any] = {
         "pinned": column.pinned or None,
         "help": escaped(column.explained) or None,
         "width": "large" if column.wide else column.width_px or None,
     }
+    if column.unit:
+        return _measured(column, UNITS[column.unit], values, shared)
     match column.kind:
         case "history":
             low, high = 1 - column.reach, 1 + column.reach
-            return st.column_config.LineChartColumn(
+            # Bars: a line would be drawn as a curve, also through a step.
+            return st.column_config.BarChartColumn(
                 column.title, width="medium", y_min=low, y_max=high, help=sparklines.EXPLAINED
             )
         case "moment":

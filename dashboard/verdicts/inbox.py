@@ -24,9 +24,6 @@ from db.records.vocabulary import Metric
 
 Floors = Mapping[str, Sequence[NoiseFloor]]
 _MOST_NAMED = 3
-OPEN_STATES = (TriageState.NEW, TriageState.CONFIRMED, TriageState.ACKNOWLEDGED)
-"""States that somebody still has to do something about."""
-
 MEANINGS: dict[TriageState, str] = {
     TriageState.NEW: "new and not confirmed yet",
     TriageState.CONFIRMED: "real: fresh trials show it again, or a person says so",
@@ -101,6 +98,7 @@ def _inbox_row(each: RegressionState, floors: Floors) -> dict[str, object]:
     last = each.triage[-1] if each.triage else None
     return {
         "state": state_text(each.state),
+        "also": ", ".join(map(_figure_and_change, regression.also)) or units.MISSING,
         **finding_row(regression.row, floors.get(regression.machine_id or "", ())),
         "cause": regression.row.cause.value if regression.row.cause else units.MISSING,
         "from": side_title(regression.base, regression.changed_components),
@@ -128,8 +126,11 @@ def line(each: RegressionState) -> str:
 def name(each: RegressionState) -> str:
     """Which regression it is: its case, figure and change."""
     row = each.regression.row
-    metric = METRICS[row.metric].word
-    return f"{row.workload} with {row.strategy}: {metric} {verdict_words.change(row)}"
+    return f"{row.workload} with {row.strategy}: {_figure_and_change(row)}"
+
+
+def _figure_and_change(row: Row) -> str:
+    return f"{METRICS[row.metric].word} {verdict_words.change(row)}"
 
 
 def first_names(states: Sequence[RegressionState], say: Callable[[RegressionState], str] = name) -> list[str]:

@@ -55,6 +55,10 @@ CASE: tuple[Column, ...] = (
         column="control_latency_ns",
         definition="Speedup times latency: the eager that the speedup is taken against.",
     ),
+    _float(
+        column="pooled_eager_ns",
+        definition="Eager in every process of the workload, one for all its strategies: of it is break-even.",
+    ),
     _text(column="control", definition="in_process, same_run (eager trials of the same run), none"),
     *_summed_up("speedup"),
     _float(column="speedup_low"),

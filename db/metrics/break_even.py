@@ -20,7 +20,7 @@ from db.errors import UnitError
 from db.metrics.groups import Bools, Floats
 from db.metrics.intervals import Quotients
 from db.metrics.quantities import Quantity
-from db.units import duration
+from db.units import ratio
 
 NANOSECONDS_PER_HOUR = 3_600_000_000_000
 STEPS_MAX = 2**63 - 1
@@ -79,7 +79,8 @@ def price(time: Quantity, price_per_hour: Decimal) -> Decimal:
     return Decimal(time.value.numerator) / time.value.denominator * price_per_hour / NANOSECONDS_PER_HOUR
 
 
-# Break-even of many cases: columns from each case's compile cost, latency and control latency.
+# Break-even of many cases: columns from each case's compile cost and speedup, and the eager latency of its
+# workload, pooled over all processes: a compiled step takes that eager over the speedup.
 
 EAGER_IS_REFERENCE = "eager is the reference"
 NO_LATENCY = "no trial with a latency"
@@ -87,20 +88,17 @@ NO_CONTROL = "no eager latency to compare with"
 NO_COMPILE_COST = "no compile cost was measured"
 
 
-def _unknown_reason(cost: float, compiled: float, control: float, *, eager: bool) -> str | None:
+def _unknown_reason(cost: float, latency: float, speedup: float, *, eager: bool) -> str | None:
     if eager:
         return EAGER_IS_REFERENCE
-    for value, reason in ((compiled, NO_LATENCY), (control, NO_CONTROL), (cost, NO_COMPILE_COST)):
+    for value, reason in ((latency, NO_LATENCY), (speedup, NO_CONTROL), (cost, NO_COMPILE_COST)):
         if math.isnan(value):
             return reason
     return None
 
 
-def _never_reason(never: Never, compiled: float, control: float) -> str:
-    """With the two medians that decide it: a speedup paired by trial may say otherwise beside them."""
-    if never is not NOT_FASTER:
-        return never.reason
-    return f"its median latency, {duration(compiled)}, is not below eager's, {duration(control)}"
+def _never_reason(never: Never, speedup: float) -> str:
+    return f"it is not faster than eager ({ratio(speedup)})" if never is NOT_FASTER else never.reason
 
 
 def _end(quotient: float) -> float:
@@ -128,24 +126,34 @@ _COLUMNS = (
 
 
 def repayment_columns(
-    compile_cost_ns: Floats, latency_ns: Floats, control_ns: Floats, *, eager: Bools, ends: Quotients
+    compile_cost_ns: Floats,
+    latency_ns: Floats,
+    eager_ns: Floats,
+    speedup: Floats,
+    *,
+    eager: Bools,
+    ends: Quotients,
 ) -> dict[str, list[object]]:
     """One entry per case in every break-even column.
 
-    The arrays are per case, NaN where unknown; `eager` flags the reference cases; `ends` are the interval's.
+    The arrays are per case, NaN where unknown: `latency_ns` of the case itself, `eager_ns` pooled over its
+    workload. `eager` flags the reference cases; `ends` are the interval's.
     """
     # Python's own numbers: exact rational arithmetic follows
-    arrays = (compile_cost_ns, latency_ns, control_ns, eager, ends.low, ends.high)
+    arrays = (compile_cost_ns, latency_ns, eager_ns, speedup, eager, ends.low, ends.high)
     rows: list[tuple[object, ...]] = []
-    for cost, compiled, control, reference, low, high in zip(*(a.tolist() for a in arrays), strict=True):
-        unknown = _unknown_reason(cost, compiled, control, eager=reference)
+    for cost, latency, control, times, reference, low, high in zip(
+        *(a.tolist() for a in arrays), strict=True
+    ):
+        unknown = _unknown_reason(cost, latency, times, eager=reference)
         if unknown is not None:
             rows.append(("unknown", unknown, None, "none", None, None, None))
             continue
+        compiled = control / times
         steps = steps_to_break_even(cost, compiled, control)
         interval = _interval(steps, low, high)
         if isinstance(steps, Never):
-            rows.append(("never", _never_reason(steps, compiled, control), None, *interval, None))
+            rows.append(("never", _never_reason(steps, times), None, *interval, None))
         else:
             rows.append(("steps", None, steps, *interval, cost + steps * compiled))
     return {name: [row[place] for row in rows] for place, name in enumerate(_COLUMNS)}

@@ -11,7 +11,7 @@ from pandas import DataFrame
 
 from db.metrics.break_even import price
 from db.metrics.case_modes import modes_of, rows_by_workload
-from db.metrics.mode_choice import best_option, lower_envelope
+from db.metrics.mode_choice import choose, lower_envelope
 from db.metrics.quantities import Quantity, nanoseconds
 from db.units import NEVER
 
@@ -31,9 +31,10 @@ def break_even_rows(
     """One row per machine, build, workload and strategy; JSON values.
 
     `cases` are rows of `summarize_cases`. `total_ns` is for `steps` steps per process and `restarts`
-    restarts, `fastest_from_steps` where the strategy enters the lower envelope (null: nowhere), `reason` why
-    a case never pays off or has no figures. A strategy is not chosen, and not fastest from a step on, where
-    one of unknown compile cost may be done before it. Break-even is null for eager, "never" where it does not
+    restarts, on the clock of one eager, `fastest_from_steps` where the strategy enters the lower envelope
+    (null: nowhere), `reason` why a case never pays off or has no figures. A strategy is not chosen where its
+    interval does not set its total apart from another's; neither is it, nor fastest from a step on, where one
+    of unknown compile cost may be done before it. Break-even is null for eager, "never" where it does not
     exist. Raises UnitError as `best_option` does.
     """
     groups = rows_by_workload(cases).values()
@@ -54,8 +55,9 @@ def _rows(
             for option in modes.unpriced
         )
 
-    best = best_option(options, steps, restarts)
-    known = sure(best.total(steps, restarts), steps)
+    chosen = choose(options, steps, restarts)
+    best = chosen.option
+    known = chosen.is_shown and sure(best.total(steps, restarts), steps)
     firsts = {
         segment.strategy: segment.first_steps
         for segment in lower_envelope(options, restarts)

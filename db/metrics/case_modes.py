@@ -1,17 +1,17 @@
 """Mode choice over the cases of a frame: options of one workload, its chart, and the best per workload.
 
-All times are as measured: each compiled process has its own compile cost, latency and eager control. A
-strategy's crossing with eager is one with its own control, so it is the break-even of its case.
+Each strategy was measured beside an eager of its own, and processes differ. So one eager stands for all, the
+`pooled_eager_ns` of the cases, and a step of a strategy is that eager over its speedup: its crossing with
+eager is the break-even of its case.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import itemgetter
-from statistics import median
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -20,10 +20,10 @@ from pandas import DataFrame
 from db.metrics.eligibility import LeftOut, exclusion_reason
 from db.metrics.frames import typed_frame
 from db.metrics.groups import row_dicts
-from db.metrics.mode_choice import ModeOption, best_option, lower_envelope
+from db.metrics.mode_choice import ModeOption, best_option, choose, lower_envelope
 from db.metrics.quantities import Quantity, Subject, nanoseconds, require_one
 from db.records.strategies import EAGER
-from db.records.trial import StrategyKind
+from db.records.trial import CacheState, StrategyKind
 
 GROUP_KEYS = ["machine_id", "build_id", "workload_id"]
 
@@ -42,6 +42,7 @@ CHOICE_COLUMNS = {
     "total_ns": "Float64",
     "eager_total_ns": "Float64",
     "saved_ns": "Float64",  # against eager; 0 where eager is the choice
+    "rivals": "str",  # the strategies that the choice is not set apart from, none where it is the best
     "options": "Int64",
 }
 
@@ -59,6 +60,52 @@ def _is_eager(row: _Row) -> bool:
 
 def _reason(row: _Row) -> str | None:
     return exclusion_reason(row, _EAGER_NEEDS | ({} if _is_eager(row) else _COMPILED_NEEDS))
+
+
+def is_first_look(row: Mapping[str, Any]) -> bool:
+    """Whether the figures of a case are of a single trial: they rank nothing and decide nothing."""
+    return bool(row["counted_trials"] == 1)
+
+
+class Fastest(NamedTuple):
+    """The case of a workload with the largest speedup over eager, None for eager itself; `rivals` are the
+    strategies that its interval does not set it apart from: only without such is it the fastest. `compared`
+    counts the compiled ones.
+    """
+
+    case: _Row | None
+    rivals: tuple[str, ...]
+    compared: int
+
+    @property
+    def strategy(self) -> str:
+        return EAGER.name if self.case is None else str(self.case["strategy"])
+
+
+def fastest(rows: Iterable[_Row], ratio: str = "speedup") -> Fastest:
+    """By `ratio`, above 1 better than eager. First looks are in no ranking; alone they are rivals of eager.
+
+    Rows of one workload as `summarize_cases` makes them. A ratio without an interval sets nothing apart,
+    unless it has none by nature, as memory has.
+    """
+    compiled = [row for row in rows if not _is_eager(row) and not pd.isna(row[ratio])]
+    # A filled cache makes no step faster: the same code would stand against itself.
+    cold = [row for row in compiled if row["cache"] in (CacheState.COLD, CacheState.NONE)]
+    compiled = cold or compiled
+    ranked = [row for row in compiled if not is_first_look(row)]
+    best = max(ranked, key=itemgetter(ratio), default=None)
+    best = best if best is not None and best[ratio] > 1 else None
+
+    def ends(row: _Row) -> tuple[float, float]:
+        if f"{ratio}_low" not in row:
+            return row[ratio], row[ratio]
+        known = pd.notna([row[f"{ratio}_low"], row[f"{ratio}_high"]]).all()
+        return (row[f"{ratio}_low"], row[f"{ratio}_high"]) if known else (0.0, math.inf)
+
+    low = 1.0 if best is None else ends(best)[0]
+    rivals = [row["strategy"] for row in ranked or compiled if row is not best and ends(row)[1] >= low]
+    eager = [EAGER.name] if best is not None and low <= 1 else []
+    return Fastest(best, (*eager, *rivals), len(compiled))
 
 
 def with_strategies(cases: DataFrame, chosen: Sequence[str]) -> DataFrame:
@@ -100,8 +147,9 @@ def modes_of(rows: Sequence[_Row]) -> Modes:
     usable = [row for row, why in zip(rows, reasons, strict=True) if why is None]
     if not usable:
         return Modes((), (), (), left_out)
-    subject, base_ns = _base(usable)
-    eager = ModeOption(EAGER.name, nanoseconds(0, subject), nanoseconds(base_ns, subject))
+    subject = Subject(usable[0]["machine_id"], usable[0]["workload_id"])
+    eager_ns = nanoseconds(usable[0]["pooled_eager_ns"], subject)
+    eager = ModeOption(EAGER.name, nanoseconds(0, subject), eager_ns)
     compiled = tuple(row for row in usable if not _is_eager(row))
     free = [
         row | {"compile_cost_ns": 0} for row in rows if not _is_eager(row) and pd.isna(row["compile_cost_ns"])
@@ -126,28 +174,20 @@ def rows_by_workload(cases: DataFrame) -> dict[tuple[str, ...], list[_Row]]:
     return groups
 
 
-def _base(usable: Sequence[_Row]) -> tuple[Subject, float]:
-    """What all options are of, and eager's latency in ns: its own, else the median of the controls."""
-    own = [row["latency_ns"] for row in usable if _is_eager(row)]
-    eager_ns = own or [row["control_latency_ns"] for row in usable]
-    return Subject(usable[0]["machine_id"], usable[0]["workload_id"]), median(eager_ns)
-
-
 def _option(row: _Row, subject: Subject) -> ModeOption:
     def interval(low: float, high: float) -> tuple[Quantity, Quantity] | None:
         known = pd.notna(low) and pd.notna(high)
         return (nanoseconds(low, subject), nanoseconds(high, subject)) if known else None
 
-    latency_ns, speedup = row["latency_ns"], row["speedup"]
+    eager_ns = row["pooled_eager_ns"]
     return ModeOption(
         row["strategy"],
         nanoseconds(row["compile_cost_ns"], subject),
-        nanoseconds(latency_ns, subject),
+        nanoseconds(eager_ns / row["speedup"], subject),
         compile_cost_interval=interval(row["compile_cost_low_ns"], row["compile_cost_high_ns"]),
-        latency_interval=interval(
-            latency_ns * speedup / row["speedup_high"], latency_ns * speedup / row["speedup_low"]
-        ),
-        eager_latency=nanoseconds(row["control_latency_ns"], subject),
+        latency_interval=interval(eager_ns / row["speedup_high"], eager_ns / row["speedup_low"]),
+        eager_latency=nanoseconds(eager_ns, subject),
+        is_first_look=is_first_look(row),
     )
 
 
@@ -155,14 +195,13 @@ def totals_frame(options: Sequence[ModeOption], steps: Iterable[int], restarts: 
     """The lines of a chart: one row per option and number of steps, with the columns `TOTALS_COLUMNS`.
 
     The band takes both low ends together and both high ends together; it is missing where an end is unknown.
-    That of eager goes from the fastest to the slowest eager of all processes. Raises UnitError as
-    `best_option` does.
+    Raises UnitError as `best_option` does.
     """
     rows: list[tuple[object, ...]] = []
     counts = list(steps)
     if counts:
         best_option(options, min(counts), restarts)  # what cannot be compared there can be nowhere
-    bands = [_band(option, options, restarts) for option in options]
+    bands = [_band(option, restarts) for option in options]
     segments = lower_envelope(options, restarts) if counts else ()
     parts, lines = _in_parts([_line(option, restarts) for option in options])
     for count in counts:
@@ -203,16 +242,12 @@ def _line(option: ModeOption, restarts: int) -> _Line:
     return _Line(option.starts_cost(restarts).value, (restarts + 1) * option.latency.value)
 
 
-def _band(option: ModeOption, options: Sequence[ModeOption], restarts: int) -> _InParts | None:
+def _band(option: ModeOption, restarts: int) -> _InParts | None:
     cost, latency = option.compile_cost_interval, option.latency_interval
-    if cost is not None and latency is not None:
-        ends = [_line(ModeOption(option.strategy, *end), restarts) for end in zip(cost, latency, strict=True)]
-        return _in_parts(ends)
-    beside = [other.eager_latency.value for other in options if other.eager_latency is not None]
-    if option.eager_latency is not None or not beside:
+    if cost is None or latency is None:
         return None
-    eager = [option.latency.value, *beside]
-    return _in_parts([_Line(Fraction(0), (restarts + 1) * end) for end in (min(eager), max(eager))])
+    ends = [_line(ModeOption(option.strategy, *end), restarts) for end in zip(cost, latency, strict=True)]
+    return _in_parts(ends)
 
 
 def choose_modes(cases: DataFrame, *, steps: int, restarts: int = 0) -> DataFrame:
@@ -226,10 +261,12 @@ def choose_modes(cases: DataFrame, *, steps: int, restarts: int = 0) -> DataFram
         options = modes_of(group).options
         if not options:
             continue
-        best = best_option(options, steps, restarts)
+        chosen = choose(options, steps, restarts)
+        best = chosen.option
         total, eager = best.total(steps, restarts), best.eager_total(steps, restarts)
         figures = (float(each.value) for each in (total, eager, eager - total))
-        rows.append((*keys, group[0]["workload"], best.strategy, *figures, len(options)))
+        rivals = ", ".join(rival.strategy for rival in chosen.rivals)
+        rows.append((*keys, group[0]["workload"], best.strategy, *figures, rivals, len(options)))
     return _frame(rows, CHOICE_COLUMNS)
 
 

@@ -131,7 +131,8 @@ def _of_newest_conditions(trials: DataFrame) -> DataFrame:
 VALUE_COLUMNS = (
     *(*CASE_KEYS, "workload", "strategy", "strategy_kind"),
     *("status", "failure_kind", "nothing_compiled"),
-    *("latency_ns", "speedup", "compile_cost_ns", "peak_bytes", "break_even", "break_even_steps"),
+    *("latency_ns", "speedup", "compile_cost_ns", "peak_bytes", "pooled_eager_ns"),
+    *("break_even", "break_even_steps"),
     *("timing_method", "bound", *TIME_COLUMNS, *SPEEDUP_COLUMNS),
     *FURTHER_COLUMNS,
 )
@@ -154,7 +155,6 @@ def case_values(trials: DataFrame) -> DataFrame:
     compiled = equal_to(trials["strategy_kind"], StrategyKind.COMPILE.value)[newest]
     graphs = _largest_count(groups, trials["graphs"], passed)
     speedup = groups.median(times.speedup)
-    control = matched_control(groups.median(times.control_ns), latency, speedup)
     values: dict[str, object] = {
         **{name: trials[name].array.take(newest) for name in VALUE_COLUMNS[:7]},
         "status": _statuses(groups, passed),
@@ -166,7 +166,10 @@ def case_values(trials: DataFrame) -> DataFrame:
         "peak_bytes": groups.median(passed_peaks(trials, passed)),
         **{name: groups.median(times.others[name]) for name in FURTHER_COLUMNS},
         **device_time_columns(trials, groups, times.device, times.timed, eager),
-        **repayment_columns(cost, latency, control, eager=eager, ends=no_quotients(groups.count)),
+        "pooled_eager_ns": times.pooled_eager_ns,
+        **repayment_columns(
+            cost, latency, times.pooled_eager_ns, speedup, eager=eager, ends=no_quotients(groups.count)
+        ),
     }
     return typed_frame(values, types)
 
@@ -245,7 +248,9 @@ def _time_columns(
 
     latencies, costs = over_trials(times.latency_ns, log=True), over_trials(times.compile_cost_ns, log=False)
     borrowed = np.array([each is Control.SAME_RUN for each in times.control])
-    saved = np.where(borrowed[groups.codes], np.nan, times.control_ns - times.latency_ns)
+    # On the clock of the eager that stands for all.
+    saved = times.pooled_eager_ns[groups.codes] * (1 - times.latency_ns / times.control_ns)
+    saved = np.where(borrowed[groups.codes], np.nan, saved)
     speedups = over_trials(times.speedup, log=True)
     control_ns = matched_control(groups.median(times.control_ns), latencies.value, speedups.value)
     return {
@@ -259,10 +264,12 @@ def _time_columns(
         "compile_cost_ns": costs.value,
         "compile_cost_low_ns": costs.low,
         "compile_cost_high_ns": costs.high,
+        "pooled_eager_ns": times.pooled_eager_ns,
         **repayment_columns(
             costs.value,
             latencies.value,
-            control_ns,
+            times.pooled_eager_ns,
+            speedups.value,
             eager=eager,
             ends=repayment_intervals(groups, times.compile_cost_ns, saved),
         ),

@@ -5,9 +5,9 @@ paying its compile cost again, so that R restarts are R + 1 processes. All arith
 strategies take equally long, the one with the lower latency is chosen: the takeover is at break-even, not one
 step later.
 
-Processes differ by more than strategies do. So whether a strategy has paid off is decided against the eager
-latency measured in its own process, and eager is chosen where none has; among those that have, the lowest
-total is chosen.
+Processes differ by more than strategies do. So each option is told on the clock of one eager
+(`db.metrics.case_modes`), and eager is chosen where no strategy has paid off. An option of a single trial, a
+first look, is in no ranking.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from db.metrics.quantities import Quantity
 class ModeOption:
     """One strategy to choose from: what a process start costs and what a step takes.
 
-    `eager_latency` is that of eager in the same process, None for eager itself. `restart_cost` is what a
+    `eager_latency` is that of eager on the same clock, None for eager itself. `restart_cost` is what a
     later start pays where that is less than the first (caches left on disk). The intervals are the 95 % ends
     of the cost and the latency, where known.
     """
@@ -36,6 +36,7 @@ class ModeOption:
     compile_cost_interval: tuple[Quantity, Quantity] | None = None
     latency_interval: tuple[Quantity, Quantity] | None = None
     eager_latency: Quantity | None = None
+    is_first_look: bool = False
 
     def starts_cost(self, restarts: int) -> Quantity:
         again = self.compile_cost if self.restart_cost is None else self.restart_cost
@@ -46,7 +47,7 @@ class ModeOption:
         return self.starts_cost(restarts) + steps * (restarts + 1) * self.latency
 
     def eager_total(self, steps: int, restarts: int = 0) -> Quantity:
-        """The same of eager as it was measured beside this strategy."""
+        """The same of eager."""
         return steps * (restarts + 1) * (self.eager_latency or self.latency)
 
     def has_paid_off(self, steps: int, restarts: int = 0) -> bool:
@@ -55,6 +56,34 @@ class ModeOption:
         if eager is None or self.latency.value > eager.value:
             return False
         return self.total(steps, restarts).value <= self.eager_total(steps, restarts).value
+
+    def total_interval(self, steps: int, restarts: int = 0) -> tuple[Quantity, Quantity] | None:
+        """The ends of `total`, both low ends together and both high ends together; None where unknown. Eager,
+        which the intervals of all others are against, has none of its own.
+        """
+        if self.eager_latency is None:
+            return self.total(steps, restarts), self.total(steps, restarts)
+        if self.compile_cost_interval is None or self.latency_interval is None:
+            return None
+        low, high = (
+            ModeOption(self.strategy, *end).total(steps, restarts)
+            for end in zip(self.compile_cost_interval, self.latency_interval, strict=True)
+        )
+        return low, high
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The option with the lowest total, and those that its interval does not set it apart from: only without
+    such `rivals` is it the best one.
+    """
+
+    option: ModeOption
+    rivals: tuple[ModeOption, ...]
+
+    @property
+    def is_shown(self) -> bool:
+        return not self.rivals
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +122,22 @@ def best_option(options: Sequence[ModeOption], steps: int, restarts: int = 0) ->
     return _best(options, steps, restarts)
 
 
+def choose(options: Sequence[ModeOption], steps: int, restarts: int = 0) -> Choice:
+    """`best_option`, and what it is not set apart from. First looks alone are rivals of eager."""
+    best = best_option(options, steps, restarts)
+    ranked = [option for option in options if not option.is_first_look]
+    others = ranked if any(option.eager_latency for option in ranked) else options
+    ends = best.total_interval(steps, restarts)
+
+    def apart(other: ModeOption) -> bool:
+        theirs = other.total_interval(steps, restarts)
+        return ends is not None and theirs is not None and ends[1].value < theirs[0].value
+
+    return Choice(best, tuple(each for each in others if each is not best and not apart(each)))
+
+
 def _best(options: Sequence[ModeOption], steps: int, restarts: int) -> ModeOption:
+    options = [option for option in options if not option.is_first_look] or options
     paid_off = [option for option in options if option.has_paid_off(steps, restarts)]
     free = [option for option in options if option.eager_latency is None]
     return min(
@@ -124,6 +168,8 @@ def _crossings(options: Sequence[ModeOption], restarts: int) -> list[int]:
     """
     crossings = set()
     for option in options:
+        if option.is_first_look:
+            continue
         cost = option.starts_cost(restarts)
         above = [(other.starts_cost(restarts), other.latency) for other in options]
         if option.eager_latency is not None:

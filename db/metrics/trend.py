@@ -18,7 +18,7 @@ from db.metrics.eligibility import passed_mask, positive, suspect_mask, without_
 from db.metrics.frames import empty_frame, typed_frame
 from db.metrics.groups import Bools, Floats, Groups
 from db.metrics.intervals import RESAMPLES
-from db.metrics.trial_times import TrialTimes, trial_times
+from db.metrics.trial_times import WORKLOAD_KEYS, TrialTimes, trial_times
 
 POINT_COLUMNS: dict[str, str] = {
     "run_id": "str",  # by build: of the newest trial
@@ -55,7 +55,7 @@ def series_points(
     marked_trials = trials.assign(suspect=suspect & ~only_suspect[groups.codes])
     newest = groups.last_row(moments, trials["trial_id"].to_numpy(str))
     first = groups.last_row(-moments.astype(np.int64))
-    times = trial_times(marked_trials, groups)
+    times = trial_times(marked_trials, groups, of=[*WORKLOAD_KEYS, *(["run_id"] if by == "run" else [])])
     columns = summary_columns(marked_trials, groups, times, resamples=resamples)
     columns |= {
         "run_id": trials["run_id"].array.take(newest),

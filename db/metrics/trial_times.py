@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,8 @@ from db.metrics.controls import Control, is_eager, with_same_run
 from db.metrics.device_times import trial_device_times, without_mixing
 from db.metrics.eligibility import passed_mask, positive, suspect_mask
 from db.metrics.groups import Bools, Floats, Groups, floats
+
+WORKLOAD_KEYS = ("machine_id", "build_id", "workload_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,8 @@ class TrialTimes:
     others: dict[str, Floats]
     """By the names of `db.columns.trial.TIMED`: what a case has the median of."""
     control: list[Control]
+    pooled_eager_ns: Floats
+    """Per group: geometric mean of the eager of every trial of the workload, whatever its strategy."""
     device: dict[str, Floats]
     """The columns of `db.metrics.device_times.trial_device_times`."""
     timed: Bools
@@ -34,8 +39,10 @@ class TrialTimes:
         return self.control_ns / self.latency_ns
 
 
-def trial_times(trials: DataFrame, groups: Groups) -> TrialTimes:
-    """`trials` as for `summarize_cases`; each of `groups` holds trials of one case."""
+def trial_times(trials: DataFrame, groups: Groups, *, of: Sequence[str] = WORKLOAD_KEYS) -> TrialTimes:
+    """`trials` as for `summarize_cases`; each of `groups` holds trials of one case, and of one value of `of`,
+    among whose trials eager is pooled.
+    """
     timed = without_mixing(trials, groups, passed_mask(trials) & ~suspect_mask(trials))
     latency = np.where(timed, positive(trials["latency_ns"]), np.nan)
     control, origin = with_same_run(trials, groups, positive(trials["control_latency_ns"]), latency)
@@ -46,9 +53,23 @@ def trial_times(trials: DataFrame, groups: Groups) -> TrialTimes:
         compile_cost_ns=np.where(timed & ~is_eager(trials), floats(trials["trial_compile_cost_ns"]), np.nan),
         others={name: np.where(timed, positive(trials[name]), np.nan) for name in TIMED},
         control=origin,
+        pooled_eager_ns=_pooled(trials, groups, np.where(is_eager(trials), latency, control), of),
         device=trial_device_times(trials, groups, timed),
         timed=timed & ~np.isnan(latency),
     )
+
+
+def _pooled(trials: DataFrame, groups: Groups, eager_ns: Floats, keys: Sequence[str]) -> Floats:
+    """Per group the geometric mean of what is known of all trials with its `keys`."""
+    whole = Groups.by(trials, list(keys))
+    present = whole.present(eager_ns)
+    # In parts of the least one: of equal ones the mean is exactly these.
+    least = present.pick(np.zeros(whole.count, dtype=np.int64))
+    logs = np.bincount(present.codes, np.log(present.values / least[present.codes]), whole.count)
+    with np.errstate(invalid="ignore"):
+        mean = least * np.exp(logs / present.n)
+    pooled: Floats = mean[whole.codes[groups.last_row(np.arange(len(trials)))]]
+    return pooled
 
 
 # What compiling cost one trial.

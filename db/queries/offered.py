@@ -94,7 +94,12 @@ def machine_measured_last(db: Database) -> str | None:
 
 def newest_machine(machines: Sequence[OfferedMachine]) -> OfferedMachine | None:
     """The one with the newest trial that was measured; where none was, with the newest."""
-    return max(machines, key=_recency, default=None)
+    return next(iter(newest_first(machines)), None)
+
+
+def newest_first(machines: Sequence[OfferedMachine]) -> list[OfferedMachine]:
+    """Those whose newest trial was measured before those that only have imported ones."""
+    return sorted(machines, key=_recency, reverse=True)
 
 
 def _recency(machine: OfferedMachine) -> tuple[float, float, str, str]:

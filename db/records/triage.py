@@ -23,6 +23,10 @@ ACCEPTED = (TriageState.EXPECTED, TriageState.FALSE_ALARM)
 """States in which a regression no longer fails a gate."""
 
 
+OPEN_STATES = (TriageState.NEW, TriageState.CONFIRMED, TriageState.ACKNOWLEDGED)
+"""States that somebody still has to do something about."""
+
+
 class NotificationState(StrEnum):
     """`unknown`: the message may have arrived, so it is never sent again."""
 

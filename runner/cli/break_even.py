@@ -103,9 +103,21 @@ def _label(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
     return " ".join([row["workload"], *filter(None, telling)]) + origin_mark_of(row)
 
 
+def _lowest_not_shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of each workload none of whose strategies is chosen the one with the lowest total."""
+    lowest = []
+    for _, group in groupby(rows, key=itemgetter("workload_id")):
+        mine = list(group)
+        known = [row for row in mine if row["total_ns"] is not None]
+        if known and not any(row["chosen"] for row in mine):
+            lowest.append(min(known, key=itemgetter("total_ns")))
+    return lowest
+
+
 def _table(rows: list[dict[str, Any]], priced: bool) -> Table:
     figures = ["break-even", "in time", *(["in money"] if priced else []), "total", "fastest from"]
     cells_of = []
+    lowest = _lowest_not_shown(rows)
     for row in rows:
         cells = [
             steps(row["break_even_steps"]),
@@ -115,5 +127,7 @@ def _table(rows: list[dict[str, Any]], priced: bool) -> Table:
             MISSING if row["fastest_from_steps"] is None else f"step {count(row['fastest_from_steps'])}",
         ]
         verdict = "← choose" if row["chosen"] else row["reason"] or ""
+        if any(row is each for each in lowest):
+            verdict = "lowest, no difference shown"
         cells_of.append((_label(row, rows), str(row["torch"]), row["strategy"], *cells, verdict))
     return plain_table(("workload", "torch", "strategy", *figures, "choice"), cells_of, right=figures)

@@ -13,13 +13,19 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from db.engine.session import open_database
+from db.engine.session import Database, open_database
 from db.errors import CompilewatchError, ConfigError, printable
+from db.judge.compare.regressions import TriageEvent
 from db.queries.access import tokens
+from db.queries.regressions import standing_regressions
 from db.records.access import Scope, Token, new_secret, new_token_id, secret_hash
 from db.records.reports import KEEP_DAYS_VARIABLE
+from db.records.triage import TriageState
 from db.store.access import revoke_token, save_token
+from db.store.regressions import record_comparison, triage
 from db.units import moment
+from db.verdicts.gateway import compare
+from db.verdicts.sides import resolve_side
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, author, database_of, settings_of
 from runner.cli.output.documents import print_document
 from runner.config.settings import Settings
@@ -98,7 +104,25 @@ def demo(
         ) from error
     url = f"sqlite:///{file}"
     code = import_(_recorded(), db=url, config=config)
+    if not code:
+        with open_database(url) as database:
+            _file_a_regression(database)
     return code or dashboard(host=host, port=port, allow_public=allow_public, db=url, config=config)
+
+
+_DEMO_STEP = ("torch=2.6.0", "torch=2.8.0")
+_DEMO_OWNER, _DEMO_NOTE = "Ada (demo)", "No longer faster than eager since 2.8. Bisecting; 2.15 repairs it."
+
+
+def _file_a_regression(database: Database) -> None:
+    """What got slower from 2.6 to 2.8, filed as a gate would have filed it then, with an owner and a note."""
+    base, head = (resolve_side(side, database) for side in _DEMO_STEP)
+    now = datetime.now(UTC)
+    comparison = compare(database, base, head)
+    if record_comparison(database, comparison, at=now).new:
+        for each in standing_regressions(database):
+            said = TriageEvent(state=TriageState.ACKNOWLEDGED, author=_DEMO_OWNER, at=now, note=_DEMO_NOTE)
+            triage(database, each.regression.regression_id, said)
 
 
 def _recorded() -> list[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -20,6 +20,7 @@ from db import units
 from db.metrics.break_even import Never, steps_to_break_even
 from db.metrics.case_modes import totals_frame
 from db.metrics.mode_choice import ModeOption, Segment, lower_envelope
+from db.records.strategies import EAGER
 
 # Where the labels of crossings stand: beside their marks, within the chart and off the rule.
 
@@ -126,14 +127,14 @@ class Curves:
     largest: float
 
 
-def curves(
-    options: Sequence[ModeOption], break_even: Mapping[str, int], *, steps: int, restarts: int, log: bool
-) -> Curves:
-    """Lines of `options` (eager first). `break_even` are the stated steps per strategy, for the labels.
+def curves(options: Sequence[ModeOption], *, steps: int, restarts: int, log: bool) -> Curves:
+    """Lines of `options` (eager first); first looks are lines without a mark.
 
     `steps` and `restarts` are the plan of the reader; `log` is a logarithmic axis of steps.
     """
-    crossing = {option.strategy: _crossing(option, options[0]) for option in options[1:]}
+    crossing = {
+        option.strategy: _crossing(option, options[0]) for option in options[1:] if not option.is_first_look
+    }
     by_name = {option.strategy: option for option in options}
     switches = _switches(options, restarts)
     finite = sorted(
@@ -145,11 +146,7 @@ def curves(
     best = totals[totals["best"]]
     pays_off = {name: at for name, at in crossing.items() if at is not None}
     totals_at = {name: float(by_name[name].total(at, restarts).value) for name, at in pays_off.items()}
-    marks = [
-        _pays_off(name, at, break_even.get(name, at), totals_at[name] / divisor)
-        for name, at in pays_off.items()
-        if at <= last
-    ]
+    marks = [_pays_off(name, at, totals_at[name] / divisor) for name, at in pays_off.items() if at <= last]
     marks += [_takes_over(each, divisor) for each in switches if each.first_steps <= last]
     lines = _lines(totals, divisor)
     return Curves(
@@ -169,10 +166,10 @@ def curves(
     )
 
 
-def _pays_off(strategy: str, steps: int, stated: int, total: float) -> Mark:
-    """Where a strategy crosses eager; `stated` are the steps that are said of it."""
-    says = f"{strategy} pays off after {units.steps(stated)}"
-    return {"strategy": strategy, "steps": steps, "total": total, "label": units.count(stated), "says": says}
+def _pays_off(strategy: str, steps: int, total: float) -> Mark:
+    """Where a strategy crosses eager."""
+    says = f"{strategy} pays off after {units.steps(steps)}"
+    return {"strategy": strategy, "steps": steps, "total": total, "label": units.count(steps), "says": says}
 
 
 def _takes_over(segment: Segment, divisor: float) -> Mark:
@@ -187,9 +184,8 @@ def _takes_over(segment: Segment, divisor: float) -> Mark:
 
 
 def _crossing(option: ModeOption, eager: ModeOption) -> int | None:
-    """The steps at which it is no more above the eager measured beside it, else above `eager`."""
-    beside = option.eager_latency or eager.latency
-    steps = steps_to_break_even(option.compile_cost.value, option.latency.value, beside.value)
+    """The steps at which it is no more above `eager`."""
+    steps = steps_to_break_even(option.compile_cost.value, option.latency.value, eager.latency.value)
     return None if isinstance(steps, Never) else steps
 
 
@@ -339,13 +335,20 @@ def _wanted(steps: int, last_step: int, *, log: bool) -> pd.DataFrame:
 
 
 def finding(cases: pd.DataFrame, workload: str) -> str:
-    """ "default pays off after 1,240 steps", for the strategy that pays off first, or that none ever does."""
-    columns = (cases[name].tolist() for name in ("strategy", "break_even", "break_even_steps"))
-    compiled = [row for row in zip(*columns, strict=True) if row[0] != "eager"]
-    paying = [(int(steps), strategy) for strategy, kind, steps in compiled if kind == "steps"]
+    """ "default pays off after 1,240 steps", for the strategy that pays off first, or that none ever does.
+    First looks are no finding.
+    """
+    columns = (
+        cases[name].tolist() for name in ("strategy", "break_even", "break_even_steps", "counted_trials")
+    )
+    compiled = [row for row in zip(*columns, strict=True) if row[0] != EAGER.name]
+    known = [row for row in compiled if row[3] != 1]
+    paying = [(int(steps), strategy) for strategy, kind, steps, _ in known if kind == "steps"]
     if paying:
         steps, strategy = min(paying, key=itemgetter(0))
         return f"{strategy} pays off after {units.steps(steps)} on {workload}"
-    if any(kind == "never" for _, kind, _ in compiled):
+    if any(kind == "never" for _, kind, *_ in known):
         return f"Compiling never pays off on {workload}"
+    if len(known) < len(compiled):
+        return f"A first look at {workload}: one trial a case decides no break-even"
     return f"Break-even on {workload} is unknown"

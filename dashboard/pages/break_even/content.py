@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -15,15 +14,27 @@ from dashboard.links.links import Link
 from dashboard.pages.break_even import charts
 from dashboard.parts import parts
 from dashboard.parts.cases import (
+    BREAK_EVEN,
     NO_CASE,
     case_facts,
     cases_of,
     floors_of,
     focus_of,
     of_cases,
+    repayment,
     steps_words,
 )
-from dashboard.parts.parts import CASE_FACTS, LEFT_OUT, Chart, Column, Figure, Figures, PageContent, Part
+from dashboard.parts.parts import (
+    CASE_FACTS,
+    LEFT_OUT,
+    Chart,
+    Column,
+    Figure,
+    Figures,
+    Headline,
+    PageContent,
+    Part,
+)
 from dashboard.read.data import filters_of, of_workload, read_cases, read_choices_on, read_points
 from dashboard.read.shaping import asides, with_caches
 from dashboard.read.snapshots import Snapshot, cached
@@ -33,7 +44,7 @@ from db.judge.compare.noise_floor import NoiseFloor
 from db.metrics.break_even import NANOSECONDS_PER_HOUR
 from db.metrics.case_modes import mode_options, with_strategies
 from db.metrics.groups import row_dicts
-from db.metrics.mode_choice import ModeOption, best_option, lower_envelope
+from db.metrics.mode_choice import Choice, ModeOption, choose, lower_envelope
 from db.records.marks import bound_word
 from db.records.strategies import EAGER, sort_key
 
@@ -41,65 +52,75 @@ from db.records.strategies import EAGER, sort_key
 
 _PLAN = {
     "strategy": Column("Strategy", pinned=True),
-    **parts.numbers(
+    **BREAK_EVEN,
+    "interval": Column("95 % interval", "interval", numeric=True, unit="steps"),
+    **parts.quantities("ns", {"cost": "Compile cost", "day": "Time per day", "saved": "Saved per day"}),
+    **parts.hidden(
         {
-            "latency": "Latency",
-            "eager": "Eager beside it",
-            "steps": "Break-even",
-            "interval": "95 % interval",
-            "time": "Reached after",
-            "money": "Money until then",
-            "cost": "Compile cost",
-            "day": "Time per day",
-            "saved": "Saved per day",
-            "saved_money": "Money saved",
+            "step": Column(
+                "Step", numeric=True, unit="ns", explained="Eager of all processes over this speedup."
+            ),
+            **parts.quantities("ratio", {"speedup": "Speedup"}),
+            **parts.quantities("ns", {"time": "Reached after"}),
+            **parts.quantities("money", {"money": "Money until then", "saved_money": "Money saved"}),
+            **CASE_FACTS,
         }
     ),
-    **CASE_FACTS,
 }
-
-# Processes whose eager differs by more than this share are worth a warning.
-_EAGER_SPREAD = 0.05
-
-_COLUMNS = [
-    *(
-        "strategy",
-        "latency_ns",
-        "control_latency_ns",
-        "break_even",
-        "break_even_steps",
-        "break_even_time_ns",
-        "compile_cost_ns",
-    ),
+_NEEDED = [
+    *("strategy", "speedup", "break_even", "break_even_steps", "break_even_time_ns", "compile_cost_ns"),
     *("break_even_interval", "break_even_low", "break_even_high"),
     *("bound", "counted_trials"),
 ]
 
 
-def _figures(link: Link, options: list[ModeOption]) -> tuple[Part, ...]:
-    """The strategy that is fastest overall, and what it costs and saves a day."""
-    best = best_option(options, link.steps, link.restarts)
+def _figures(link: Link, chosen: Choice) -> tuple[Part, ...]:
+    """The strategy that is fastest overall, and what it costs and saves a day; what is not told apart where
+    none is shown to be.
+    """
+    best = chosen.option
     total, eager = (each(link.steps, link.restarts) for each in (best.total, best.eager_total))
     saved = float((eager - total).value)
     steps = units.plural(link.steps, "step")
-    each = f"{steps} per process"
     for_day = f"{units.plural(link.restarts + 1, 'process')} a day of {steps}, each compiling anew."
-    saved_money = units.money(_money(saved, link.price))
     return (
         Figures(
             (
-                Figure("Fastest overall", best.strategy, f"The lowest total time for {each}.", name=True),
-                Figure("Total per day", units.duration(float(total.value)), for_day),
+                Figure(
+                    "Fastest overall",
+                    best.strategy if chosen.is_shown else "no difference shown",
+                    f"The lowest total time for {steps} per process, where its interval clears all others.",
+                    name=True,
+                ),
+                Figure("Total per day", units.duration(float(total.value)), f"Of {best.strategy}. {for_day}"),
                 Figure(
                     "Saved against eager per day",
                     units.duration(saved),
-                    "Nothing where eager itself is the fastest.",
+                    f"By {best.strategy}. Nothing where eager itself is the fastest.",
                 ),
-                Figure("Money saved per day", saved_money, "At the price of a device-hour."),
+                Figure(
+                    "Money saved per day",
+                    units.money(_money(saved, link.price)),
+                    "At the price of a device-hour.",
+                ),
             ),
             width_px=190,
+            key="plan",
         ),
     )
+
+
+def _headline(link: Link, chosen: Choice, focus: str) -> Headline:
+    """At most twelve words on what to run for the steps that are planned."""
+    steps, best = units.plural(link.steps, "step"), chosen.option
+    names = sorted({best.strategy, *(rival.strategy for rival in chosen.rivals)}, key=sort_key)
+    if not chosen.is_shown:
+        return Headline(
+            f"{focus}: no difference shown between {' and '.join(names[:2])} at {steps}", "warning"
+        )
+    if best.eager_latency is None:
+        return Headline(f"{focus}: stay eager for {steps} per process", "bad")
+    return Headline(f"{focus}: {best.strategy} is fastest for {steps} per process", "good")
 
 
 def _words(link: Link, focus: str) -> str:
@@ -117,62 +138,49 @@ def _money(ns: float, price_per_hour: float) -> float:
 def _rows(
     link: Link, cases: pd.DataFrame, options: list[ModeOption], floors: Sequence[NoiseFloor]
 ) -> pd.DataFrame:
-    """What the plan of the sliders costs per day, a row per strategy, in words."""
+    """What the plan of the reader costs per day, a row per strategy."""
     by_name = {option.strategy: option for option in options}
     return pd.DataFrame(
         {**_row(case, by_name.get(case["strategy"]), link), **case_facts(case, floors)}
-        for case in sorted(row_dicts(cases[_COLUMNS]), key=lambda case: sort_key(case["strategy"]))
+        for case in sorted(row_dicts(cases[_NEEDED]), key=lambda case: sort_key(case["strategy"]))
     )
 
 
-def _row(case: dict[str, Any], option: ModeOption | None, link: Link) -> dict[str, str]:
+def _row(case: dict[str, Any], option: ModeOption | None, link: Link) -> dict[str, Any]:
     total = float(option.total(link.steps, link.restarts).value) if option else None
-    reference = case["strategy"] == EAGER.name
+    is_reference = case["strategy"] == EAGER.name
     saved = None
-    if option is not None and total is not None and not reference:
-        saved = float(option.eager_total(link.steps, link.restarts).value) - total
+    if option is not None and total is not None and not is_reference:
+        saved = float(
+            (option.eager_total(link.steps, link.restarts) - option.total(link.steps, link.restarts)).value
+        )
     reached = None if pd.isna(case["break_even_time_ns"]) else float(case["break_even_time_ns"])
     return {
         "strategy": case["strategy"],
-        "latency": units.duration(case["latency_ns"]),
-        "eager": units.MISSING if reference else units.duration(case["control_latency_ns"]),
-        "steps": steps_words(case),
-        "interval": _interval_words(case),
-        "time": units.duration(reached),
-        "money": units.MISSING if reached is None else units.money(_money(reached, link.price)),
-        "cost": units.MISSING if reference else units.duration(case["compile_cost_ns"]),
-        "day": units.duration(total),
-        "saved": units.duration(saved),
-        "saved_money": units.MISSING if saved is None else units.money(_money(saved, link.price)),
+        **repayment(case),
+        "interval": _interval(case),
+        "cost": None if is_reference else case["compile_cost_ns"],
+        "day": total,
+        "saved": saved,
+        "step": float(option.latency.value) if option else None,
+        "speedup": case["speedup"],
+        "time": reached,
+        "money": None if reached is None else _money(reached, link.price),
+        "saved_money": None if saved is None else _money(saved, link.price),
     }
 
 
-def _eager_differs(options: Sequence[ModeOption]) -> tuple[Part, ...]:
-    """A warning where eager took another time in one process than in another by more than `_EAGER_SPREAD`."""
-    beside = [(float((option.eager_latency or option.latency).value), option) for option in options]
-    if not beside:
-        return ()
-    (low, fast), (high, slow) = min(beside, key=itemgetter(0)), max(beside, key=itemgetter(0))
-    if high / low - 1 <= _EAGER_SPREAD:
-        return ()
-    where = [
-        f"{units.duration(value)} {'alone' if option.eager_latency is None else f'beside {option.strategy}'}"
-        for value, option in ((low, fast), (high, slow))
-    ]
-    sentences = (
-        f"Eager differs by {units.percent(high / low - 1)} between processes: {where[0]}, {where[1]}.",
-        "Each strategy is set against the eager beside it. Totals of two strategies compare less well.",
+def _interval(case: dict[str, Any]) -> tuple[int | None, int | None] | str:
+    """Its 95 % interval: an end that may never be reached is said so, and one that is the value left out."""
+    kind, value = case["break_even_interval"], case["break_even_steps"]
+    low, high = (
+        None if pd.isna(end) or end == value else int(end)
+        for end in (case["break_even_low"], case["break_even_high"])
     )
-    return parts.notes(sentences, tone="warning", key="eager-differs")
-
-
-def _interval_words(case: dict[str, Any]) -> str:
-    """Its 95 % interval; an end that may never be reached is said so."""
-    kind, low, high = case["break_even_interval"], case["break_even_low"], case["break_even_high"]
-    if kind == "bounded":
-        return units.interval(int(low), int(high), units.count)
-    if kind == "open":
-        return f"from {units.count(int(low))} to never"
+    if kind == "bounded" and (low, high) != (None, None):
+        return low, high
+    if kind == "open" and low is not None:
+        return f"from {units.count(low)} to never"
     return units.NEVER if kind == "never" else units.MISSING
 
 
@@ -192,13 +200,13 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
     focus = focus_of(link, cases["workload_label"])
     mine = cases[cases["workload_label"] == focus]
     options, left_out = mode_options(mine)
+    chosen = choose(options, link.steps, link.restarts) if len(options) > 1 else None
     no_line = [f"{case.workload} with {case.strategy} has no line: {case.reason}" for case in left_out]
     reasons = dict.fromkeys([*_reasons(mine), *no_line, *map(str, asides(mine))])
-    drawable = len(options) > 1
     shown = (
-        *_eager_differs(options),
-        *(_figures(link, options) if drawable else ()),
-        _curves(link, mine, options if drawable else [], focus),
+        *((_headline(link, chosen, focus),) if chosen else ()),
+        _curves(link, mine, options if chosen else [], focus),
+        *(_figures(link, chosen) if chosen else ()),
         *parts.table(
             "break-even-table",
             f"Break-even of every strategy on {focus} in steps, time and money, and the cost of a day",
@@ -217,13 +225,11 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
 def _curves(link: Link, cases: pd.DataFrame, options: list[ModeOption], focus: str) -> Part:
     """The chart of total time; without `options` the sentence why there is none."""
     finding = charts.finding(cases, focus)
-    columns = (cases[name].tolist() for name in ("strategy", "break_even", "break_even_steps"))
-    steps = {strategy: int(count) for strategy, kind, count in zip(*columns, strict=True) if kind == "steps"}
     chart = ChartContent(
         finding, notes=["No compiled case of this workload has both a speedup and a compile cost."]
     )
     if options:
-        curves = charts.curves(options, steps, steps=link.steps, restarts=0, log=link.scale == "log")
+        curves = charts.curves(options, steps=link.steps, restarts=0, log=link.scale == "log")
         shown = tuple(theme.ordered(option.strategy for option in options))
         chart = ChartContent(
             finding,
@@ -235,9 +241,9 @@ def _curves(link: Link, cases: pd.DataFrame, options: list[ModeOption], focus: s
         "break-even-curves",
         f"Total time against steps per process on {focus}, one line per strategy, crossings marked",
         chart,
-        "Total time of a process as measured: compile cost + steps x latency. From its mark on, a strategy "
-        "is below the eager measured beside it. Band: 95 % interval, of eager all that was measured. The "
-        "broad shade follows the fastest.",
+        "Total time of a process: compile cost + steps x step. Eager is that of all processes, a step of a "
+        "strategy that eager over its speedup. From its mark on, a strategy is below eager. Band: 95 % "
+        "interval against eager. The broad shade follows the fastest.",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -19,6 +19,7 @@ from dashboard.parts.parts import (
     Column,
     Figure,
     Figures,
+    Headline,
     PageContent,
     Part,
 )
@@ -26,9 +27,11 @@ from dashboard.read.data import filters_of, read_cases, read_cold_start, read_jo
 from dashboard.read.shaping import asides
 from dashboard.read.snapshots import Snapshot, cached
 from db import units
+from db.metrics.geomean import geomean
 from db.metrics.groups import row_dicts
 from db.records.marks import bound_cell
 from db.records.strategies import EAGER, sort_key
+from db.records.trial import CacheState
 
 _COLUMNS = {
     **CASE,
@@ -98,14 +101,16 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
         frames={"main": bars.rows, "totals": ends},
         notes=[rest] if bars.left_out else [],
     )
+    starts = _starts(cases)
     shown: tuple[Part, ...] = (
-        *([] if bars.rows.empty else [_figures(cases)]),
+        *_headline(cases, starts),
         Chart(
             "cold-start-bars",
             "Phases from process start to first result, one stacked bar per case",
             chart,
             "Medians over passed trials, phase by phase, from spawning the process to its first result.",
         ),
+        *([] if bars.rows.empty else [_figures(cases, starts)]),
         *parts.table(
             "cold-start-table",
             "Time to first result, compile cost, graphs, graph breaks and recompiles of every case",
@@ -154,31 +159,97 @@ def _known(cases: pd.DataFrame) -> dict[tuple[str, str, str], float]:
     return dict(zip(keys, first["time_to_first_result_ns"].astype(float), strict=True))
 
 
-def _figures(cases: pd.DataFrame) -> Figures:
-    figures = cases[["time_to_first_result_ns", "compile_cost_ns", "graph_breaks"]]
-    is_eager = cases["strategy"] == EAGER.name
-    compiled, eager = figures[~is_eager], figures[is_eager]
+@dataclass(frozen=True)
+class _Starts:
+    """Of cases that were started with an empty cache and with a filled one those of both ways, else those of
+    the empty one: what each way took on the mean, and how many they are.
+    """
+
+    cold: pd.DataFrame
+    cold_ns: float | None
+    filled_ns: float | None
+
+
+def _starts(cases: pd.DataFrame) -> _Starts:
+    """Cold and warm are different questions: no mean is over both."""
+    first, cache = cases["time_to_first_result_ns"], cases["cache"].astype(str)
+    known = cases.assign(base=[_base(*each) for each in zip(cases["strategy"], cache, strict=True)])
+    known = known[first.notna() & (cases["strategy"] != EAGER.name)]
+    cold = known[known["cache"] == CacheState.COLD]
+    filled = known[known["cache"] == CacheState.WARM]
+    both = cold.merge(filled, on=["workload_label", "base"], suffixes=("", "_filled"))
+    if both.empty:
+        return _Starts(cold, geomean(cold["time_to_first_result_ns"]), None)
+    return _Starts(
+        both, geomean(both["time_to_first_result_ns"]), geomean(both["time_to_first_result_ns_filled"])
+    )
+
+
+def _base(strategy: str, cache: str) -> str:
+    """The strategy whatever its cache held."""
+    return strategy.replace(f"+{cache}", "")
+
+
+def _headline(cases: pd.DataFrame, starts: _Starts) -> tuple[Headline, ...]:
+    seconds = charts.seconds_text
+    if starts.cold_ns is None:
+        return ()
+    if starts.filled_ns is not None:
+        text = f"First result after {seconds(starts.cold_ns)} cold, {seconds(starts.filled_ns)} warm"
+        return (Headline(text, "good" if starts.filled_ns < starts.cold_ns else "bad"),)
+    eager_ns = geomean(cases.loc[cases["strategy"] == EAGER.name, "time_to_first_result_ns"].dropna())
+    beside = f", {seconds(eager_ns)} eager" if eager_ns is not None else ""
+    return (Headline(f"First result after {seconds(starts.cold_ns)} compiled cold{beside}"),)
+
+
+def _figures(cases: pd.DataFrame, starts: _Starts) -> Figures:
+    """Means over the cases of one cache state each; what the cache saves is a figure of its own."""
+    seconds, cold = charts.seconds_text, starts.cold
+    eager = cases.loc[cases["strategy"] == EAGER.name, "time_to_first_result_ns"].dropna()
+    of_both = starts.filled_ns is not None
+    over = f"{units.plural(len(cold), 'case')}{' measured both ways' if of_both else ''}"
+    saved: tuple[Figure, ...] = ()
+    if starts.cold_ns is not None and starts.filled_ns is not None:
+        saved = (
+            Figure(
+                "First result, warm cache",
+                seconds(starts.filled_ns),
+                "Geometric mean over the same cases, with the caches of an earlier process.",
+                over,
+            ),
+            Figure(
+                "Saved by the cache",
+                seconds(starts.cold_ns - starts.filled_ns),
+                "First result with a cold cache, less that with a warm one.",
+                over,
+            ),
+        )
     return Figures(
         (
             Figure(
-                "First result, compiled",
-                charts.seconds_text(compiled["time_to_first_result_ns"].median()),
-                "Median over the compiled cases shown, from spawning the process to its first result.",
+                "First result, cold cache",
+                seconds(starts.cold_ns),
+                "Geometric mean over compiled cases, from spawning the process to its first result.",
+                over,
             ),
+            *saved,
             Figure(
                 "First result, eager",
-                charts.seconds_text(eager["time_to_first_result_ns"].median()),
-                "Median over the eager cases shown.",
+                seconds(geomean(eager)),
+                "Geometric mean over the eager cases shown.",
+                units.plural(len(eager), "case"),
             ),
             Figure(
-                "Compile cost",
-                charts.seconds_text(compiled["compile_cost_ns"].median()),
-                "Median over the compiled cases shown: calls until steady, minus as many steady calls.",
+                "Compile cost, cold cache",
+                seconds(geomean(each for each in cold["compile_cost_ns"].dropna() if each > 0)),
+                "Geometric mean over the same cases: calls until steady, minus as many steady calls.",
+                over,
             ),
             Figure(
                 "Graph breaks",
-                units.count(compiled["graph_breaks"].sum(min_count=1)),
-                "Sum over the compiled cases shown.",
+                units.count(cold["graph_breaks"].sum(min_count=1)),
+                "Sum over the same cases.",
+                over,
             ),
         )
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from operator import itemgetter
 
 import pandas as pd
 
@@ -12,8 +13,18 @@ from dashboard.links.links import Link
 from dashboard.pages.modes import charts
 from dashboard.pages.modes.roofline import roofline_parts
 from dashboard.parts import parts
-from dashboard.parts.cases import NO_CASE, NO_FACTS, case_facts, cases_of, floors_of, of_cases
-from dashboard.parts.parts import CASE_FACTS, LEFT_OUT, Chart, Column, PageContent, Part, Table
+from dashboard.parts.cases import NO_CASE, NO_DIFFERENCE, NO_FACTS, case_facts, cases_of, floors_of, of_cases
+from dashboard.parts.parts import (
+    CASE_FACTS,
+    LEFT_OUT,
+    Chart,
+    Column,
+    Headline,
+    PageContent,
+    Part,
+    Table,
+    Tone,
+)
 from dashboard.parts.published_lines import PUBLISHED_TITLE, published_lines
 from dashboard.read.data import filters_of, read_rooflines
 from dashboard.read.shaping import asides, not_applicable
@@ -21,22 +32,31 @@ from dashboard.read.snapshots import Snapshot, cached
 from dashboard.text import theme
 from db import units
 from db.judge.compare.noise_floor import NoiseFloor
-from db.metrics.case_modes import choose_modes
+from db.metrics.case_modes import Fastest, choose_modes, fastest
 from db.metrics.groups import row_dicts
 from db.records.strategies import EAGER, sort_key
 
 _TOOLTIP_HAS_IT = "Where a name has no room, the tooltip has it."
 GOALS = {"latency": "Latency", "steps": "A number of steps", "memory": "Memory"}
-_COLUMNS = {
-    "latency": {"value": "Latency", "eager": "Eager latency", "ratio": "Speedup"},
-    "steps": {"total": "Total time", "eager": "Eager total", "saved": "Saved against eager"},
-    "memory": {"value": "Peak memory", "eager": "Eager peak", "ratio": "Eager peak / this peak"},
+_COLUMNS: dict[str, dict[str, Column]] = {
+    "latency": {
+        **parts.quantities("ratio", {"ratio": "Speedup"}),
+        **parts.quantities("ns", {"value": "Latency", "eager": "Eager latency"}),
+    },
+    "steps": parts.quantities(
+        "ns", {"saved": "Saved against eager", "total": "Total time", "eager": "Eager total"}
+    ),
+    "memory": {
+        **parts.quantities("ratio", {"ratio": "Eager peak / this peak"}),
+        **parts.quantities("bytes", {"value": "Peak memory", "eager": "Eager peak"}),
+    },
 }
+_MOST_NAMED = 2
 _NOISE_OF = {"latency": "latency", "steps": "latency", "memory": "peak_memory"}
-# Per goal: the figure, the same of eager, how it is written, and their ratio.
+# Per goal: the figure, the same of eager, and their ratio.
 _FIGURES = {
-    "latency": ("latency_ns", "control_latency_ns", units.duration, "speedup"),
-    "memory": ("peak_bytes", "control_peak_bytes", units.size, "memory_ratio"),
+    "latency": ("latency_ns", "control_latency_ns", "speedup"),
+    "memory": ("peak_bytes", "control_peak_bytes", "memory_ratio"),
 }
 
 
@@ -47,6 +67,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
     if cases.empty:
         return of_cases((NO_CASE,), cases, link, floors)
     shown: tuple[Part, ...] = (
+        _headline(cases),
         _heat_map(cases, link),
         _best(cases, link, floors),
         *_front(charts.front(cases)),
@@ -83,20 +104,35 @@ def _heat_map(cases: pd.DataFrame, link: Link) -> Chart:
     )
 
 
+def _headline(cases: pd.DataFrame) -> Headline:
+    """How often each strategy is shown to be the fastest, eager among them."""
+    winners = [each for each in _fastest(cases).values() if each.compared]
+    if not winners:
+        return Headline("No compiled case has a speedup")
+    shown = Counter(each.strategy for each in winners if not each.rivals)
+    wins = sorted(shown.items(), key=lambda item: (-item[1], sort_key(item[0])))
+    said = [f"{name} on {count}" for name, count in wins[:_MOST_NAMED]]
+    open_ = len(winners) - sum(shown.values())
+    said += [f"{NO_DIFFERENCE} on {open_}"] if open_ else []
+    tone: Tone = "warning" if not shown else "good" if wins[0][0] != EAGER.name else "bad"
+    return Headline(f"Fastest of {units.plural(len(winners), 'workload')}: {', '.join(said)}", tone)
+
+
 def _heat_map_finding(cases: pd.DataFrame) -> str:
-    """How often each strategy is the fastest, eager among them, and the largest speedup."""
-    compiled = cases[(cases["strategy"] != EAGER.name) & cases["speedup"].notna()]
-    if compiled.empty:
-        return "No compiled case has a speedup"
-    best = compiled.sort_values("speedup").groupby("workload_id").tail(1)
-    fastest = Counter(best["strategy"].where(best["speedup"] > 1, EAGER.name))
-    counts = sorted(fastest.items(), key=lambda item: (-item[1], sort_key(item[0])))
-    wins = ", ".join(f"{name} on {count}" for name, count in counts)
-    text = f"Fastest of {units.plural(len(best), 'workload')}: {wins}"
-    top = best.iloc[-1]
-    if top["speedup"] <= 1:
-        return text
-    return f"{text}; at most {units.ratio(top['speedup'])}, {top['strategy']} on {top['workload_label']}"
+    """The largest speedup that is no first look."""
+    known = cases[
+        (cases["strategy"] != EAGER.name) & cases["speedup"].notna() & (cases["counted_trials"] != 1)
+    ]
+    if known.empty:
+        return "Speedup over eager"
+    top = max(row_dicts(known[["speedup", "strategy", "workload_label"]]), key=itemgetter("speedup"))
+    return f"At most {units.ratio(top['speedup'])}: {top['strategy']} on {top['workload_label']}"
+
+
+def _fastest(cases: pd.DataFrame, ratio: str = "speedup") -> dict[str, Fastest]:
+    """By label of workload, of the cases that passed."""
+    usable = cases[cases["status"] != "failed"]
+    return {str(label): fastest(row_dicts(group), ratio) for label, group in usable.groupby("workload_label")}
 
 
 def _best(cases: pd.DataFrame, link: Link, floors: Sequence[NoiseFloor]) -> Table:
@@ -112,10 +148,11 @@ def _best(cases: pd.DataFrame, link: Link, floors: Sequence[NoiseFloor]) -> Tabl
         frame,
         {
             "workload": Column("Workload", pinned=True),
-            "strategy": Column("Best strategy"),
-            **parts.numbers(numbers),
-            **CASE_FACTS,
-            "options": Column("Strategies compared", kind="number"),
+            "strategy": Column("Best strategy", explained="Whose interval clears all others."),
+            **numbers,
+            **parts.hidden(CASE_FACTS),
+            "rivals": Column("Not told apart from"),
+            "options": Column("Strategies compared", numeric=True, unit="count", hidden=True),
         },
         title=f"Best strategy for {goal}",
         note="" if len(frame) else "No case has the figures that this choice needs.",
@@ -124,34 +161,30 @@ def _best(cases: pd.DataFrame, link: Link, floors: Sequence[NoiseFloor]) -> Tabl
 
 def _best_rows(cases: pd.DataFrame, goal: str) -> pd.DataFrame:
     """Per workload the compiled case with the largest ratio above 1, else eager itself."""
-    value, of_eager, write, ratio = _FIGURES[goal]
+    value, of_eager, ratio = _FIGURES[goal]
     usable = cases[cases[value].notna() & (cases["status"] != "failed")]
     rows = []
-    for label, group in usable.groupby("workload_label"):
-        compiled = group[(group["strategy"] != EAGER.name) & group[ratio].notna()].sort_values(ratio)
-        eager = group[group["strategy"] == EAGER.name]
-        if len(compiled) and compiled[ratio].iloc[-1] > 1:
-            case = compiled.iloc[-1]
-            strategy, own, control, share = case["strategy"], case[value], case[of_eager], case[ratio]
-        elif len(eager) or len(compiled):
-            # Where eager has no process of its own, it is that beside the fastest strategy.
-            case = eager.iloc[0] if len(eager) else compiled.iloc[-1]
-            own = case[value] if len(eager) else case[of_eager]
-            strategy, control, share = EAGER.name, own, 1.0
-        else:
+    for label, found in _fastest(usable, ratio).items():
+        mine = row_dicts(usable[usable["workload_label"] == label])
+        eager = next((case for case in mine if case["strategy"] == EAGER.name), None)
+        if found.case is None and eager is None and not found.compared:
             continue
+        # Where eager has no process of its own, it is that beside a compiled strategy.
+        case = found.case or eager or mine[-1]
+        own = case[value] if found.case or eager else case[of_eager]
         rows.append(
             {
                 "workload": label,
-                "strategy": strategy,
-                "value": write(own),
-                "eager": write(control),
-                "ratio": units.ratio(share),
+                "strategy": NO_DIFFERENCE if found.rivals else found.strategy,
+                "value": own,
+                "eager": case[of_eager] if found.case else own,
+                "ratio": case[ratio] if found.case else 1.0,
+                "rivals": ", ".join(name for name in (found.strategy, *found.rivals) if found.rivals),
                 "facts": case,
-                "options": len(compiled) + 1,
+                "options": found.compared + 1,
             }
         )
-    return pd.DataFrame(rows, columns=["workload", "strategy", *_COLUMNS[goal], "facts", "options"])
+    return pd.DataFrame(rows, columns=["workload", "strategy", *_COLUMNS[goal], "rivals", "facts", "options"])
 
 
 def _best_for_steps(cases: pd.DataFrame, steps: int) -> pd.DataFrame:
@@ -161,10 +194,14 @@ def _best_for_steps(cases: pd.DataFrame, steps: int) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "workload": chosen["workload_id"].map(labels),
-            "strategy": chosen["strategy"],
-            "total": [units.duration(value) for value in chosen["total_ns"]],
-            "eager": [units.duration(value) for value in chosen["eager_total_ns"]],
-            "saved": [units.duration(value) for value in chosen["saved_ns"]],
+            "strategy": chosen["strategy"].where(chosen["rivals"] == "", NO_DIFFERENCE),
+            "total": chosen["total_ns"],
+            "eager": chosen["eager_total_ns"],
+            "saved": chosen["saved_ns"],
+            "rivals": [
+                f"{best}, {rivals}" if rivals else ""
+                for best, rivals in zip(chosen["strategy"], chosen["rivals"], strict=True)
+            ],
             "facts": [facts.get(key, NO_FACTS) for key in _keys(chosen)],
             "options": chosen["options"],
         }
@@ -187,11 +224,7 @@ def _front(rows: pd.DataFrame) -> tuple[Chart, ...]:
     if rows.empty:
         return ()
     best = rows[rows["best"]]
-    on_front = best["strategy"].value_counts()
-    finding = "No compiled strategy is worth its compile cost"
-    if len(on_front):
-        on = f"{on_front.iloc[0]} of {units.plural(rows['workload'].nunique(), 'workload')}"
-        finding = f"{on_front.index[0]} is worth its compile cost on {on}"
+    finding = "Compile cost against speedup of every case"
     log = charts.spread_out(rows)
     names = charts.names(rows, log=log)
     named = min(map(len, names.values()))

@@ -16,7 +16,18 @@ from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import charts, components, headline, verdict
 from dashboard.parts import parts
-from dashboard.parts.cases import CASE, NO_CASE, case_facts, floors_of, of_cases, steps_words
+from dashboard.parts.cases import (
+    BREAK_EVEN,
+    CASE,
+    NO_CASE,
+    NO_DIFFERENCE,
+    SPEEDUP_INTERVAL,
+    case_facts,
+    floors_of,
+    of_cases,
+    repayment,
+    speedup_interval,
+)
 from dashboard.parts.parts import (
     CASE_FACTS,
     LEFT_OUT,
@@ -51,12 +62,15 @@ from db.cause.numerics import numerics_sentence
 from db.cause.trials import step_times, why
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import VerdictError
-from db.judge.results import Comparison, Tally
+from db.judge.results import Comparison, Row, Tally
+from db.judge.words.verdicts import row_verdict
+from db.metrics.case_modes import fastest
 from db.metrics.groups import floats, row_dicts
 from db.queries.regressions import RegressionState
 from db.records.strategies import EAGER
-from db.records.triage import TriageState
+from db.records.triage import OPEN_STATES, TriageState
 from db.records.trial import NumericsStatus
+from db.records.vocabulary import Metric, Verdict
 from db.verdicts.noise_words import floor_sentence
 
 HISTORY = 60
@@ -69,29 +83,36 @@ _LEAST_CHANGE = 5e-4
 _NOTABLE = 0.02
 """A smaller change has no colour: it is less than what a verdict asks for."""
 _OF_CASES = [
-    *("workload_id", "workload_label", "task", "strategy_id", "strategy", "failed_trials"),
+    *("workload_id", "workload_label", "task", "strategy_id", "strategy", "strategy_kind"),
+    *("cache", "failed_trials"),
     *("latency_ns", "control_latency_ns", "speedup", "speedup_low", "speedup_high"),
     *("break_even", "break_even_steps", "counted_trials", "bound"),
 ]
-_EAGER = Column("Eager", numeric=True, explained="The eager latency that the speedup is taken against.")
-_SPEEDUP = Column("Speedup", numeric=True, explained="Median of the trials' own ratios, eager over compiled.")
 _TIMES = {
-    "eager": _EAGER,
-    "latency": Column("Compiled", numeric=True, explained="Latency of the compiled strategy."),
-    "speedup": _SPEEDUP,
-    "interval": Column("95 % interval", numeric=True),
-    **CASE_FACTS,
+    "speedup": Column("Speedup", numeric=True, unit="ratio", explained="Eager over compiled."),
+    "interval": SPEEDUP_INTERVAL,
+    **parts.quantities("ns", {"latency": "Compiled", "eager": "Eager beside it"}),
 }
 _WORKLOADS = {
     "workload": Column("Workload", pinned=True),
-    "task": Column("Task"),
-    "state": Column("State"),
-    "fastest": Column("Fastest strategy", explained="Eager is one of them."),
-    "strategy": Column("Fastest compiled"),
-    **_TIMES,
-    "break_even": Column("Break-even", numeric=True),
+    "speedup": _TIMES["speedup"],
+    "change": Column(
+        "Since base", numeric=True, unit="change", explained="Of latency, of its case that changed most."
+    ),
+    "fastest": Column("Fastest strategy", explained="Whose interval clears all others, eager among them."),
+    "verdict": Column("Verdict", explained="On that case."),
+    **parts.hidden(
+        {
+            "state": Column("State"),
+            "task": Column("Task"),
+            "strategy": Column("Fastest compiled"),
+            **{name: _TIMES[name] for name in ("interval", "latency", "eager")},
+            **BREAK_EVEN,
+            **CASE_FACTS,
+        }
+    ),
 }
-_SLOW = {**CASE, **_TIMES}
+_SLOW = {**CASE, **_TIMES, **parts.hidden(CASE_FACTS)}
 
 
 @dataclass(frozen=True)
@@ -113,7 +134,7 @@ def page(snapshot: Snapshot, link: Link, now: datetime | None = None) -> PageCon
     """What the page shows of one build on one machine at the moment `now`."""
     content = _page(snapshot, link)
     age = _basis(snapshot, link, now or datetime.now(UTC)) if content.builds else None
-    return replace(content, parts=(content.parts[0], *([age] if age else []), *content.parts[1:]))
+    return replace(content, parts=(*content.parts, *parts.how_sure(*([age] if age else []))))
 
 
 @cached
@@ -132,15 +153,23 @@ def _page(snapshot: Snapshot, link: Link) -> PageContent:
         build=overview.build,
         since=overview.since,
     )
+    counted = verdict.tally_sentence(tally, failing=failing, regressions=len(overview.regressions))
     means = headline.headlines(overview.now, overview.before)
     floors = floors_of(snapshot, link.machine)
-    workloads, reach = _workloads(overview.now, overview.points, floors)
+    workloads, reach = _workloads(overview, floors)
     errors = _errors(snapshot, link, overview.now)
     without_number = [*(f"{aside}{errors.get((aside.workload, aside.strategy), '')}" for aside in shown)]
     without_number += covered.missing
     return of_cases(
         (
             sentence,
+            Lines((counted,), key="tally"),
+            Table(
+                "overview-table",
+                "Every workload with its fastest strategy, its speedup, its change and its history",
+                workloads,
+                _WORKLOADS | {"history": Column("Speedup, run by run", kind="history", reach=reach)},
+            ),
             _figures(overview, means, tally, covered, failing),
             *parts.listed(
                 units.plural(len(overview.regressions), "open regression"),
@@ -148,15 +177,8 @@ def _page(snapshot: Snapshot, link: Link) -> PageContent:
                 key="overview-regressions",
             ),
             *parts.listed(LEFT_OUT, without_number),
-            *_slowest(snapshot, link, overview.now),
             _speedups(charts.frame(overview.now)),
-            Table(
-                "overview-table",
-                "Every workload with its fastest strategies, latencies, speedup, history and break-even",
-                workloads,
-                _WORKLOADS | {"history": Column("Speedup, run by run", kind="history", reach=reach)},
-                title="Every workload",
-            ),
+            *_slowest(snapshot, link, overview.now),
             *_changes(snapshot, link, overview),
             *components.components(snapshot, link),
             *headline.strategy_means(overview.now),
@@ -196,7 +218,7 @@ def _overview(snapshot: Snapshot, link: Link) -> _Overview | None:
         since=names[base] if base else None,
         base=base,
         comparison=comparison,
-        regressions=[each for each in inbox.chosen(recorded, like) if each.state in inbox.OPEN_STATES],
+        regressions=[each for each in inbox.chosen(recorded, like) if each.state in OPEN_STATES],
         any_recorded=bool(recorded),
     )
 
@@ -357,31 +379,32 @@ def _is_compiled(case: Mapping[str, Any]) -> bool:
     return bool(case["strategy"] != EAGER.name and not pd.isna(case["speedup"]))
 
 
-def _time_cells(case: Mapping[str, Any], floors: Sequence[NoiseFloor]) -> dict[str, str]:
+def _time_cells(case: Mapping[str, Any], floors: Sequence[NoiseFloor]) -> dict[str, Any]:
     return {
-        "eager": units.duration(case["control_latency_ns"]),
-        "latency": units.duration(case["latency_ns"]),
-        "speedup": units.ratio(case["speedup"]),
-        "interval": units.interval(
-            case["speedup_low"], case["speedup_high"], units.ratio, trials=case["counted_trials"]
-        ),
+        "eager": case["control_latency_ns"],
+        "latency": case["latency_ns"],
+        "speedup": case["speedup"],
+        "interval": speedup_interval(case),
         **case_facts(case, floors),
     }
 
 
-def _workloads(
-    cases: pd.DataFrame, points: pd.DataFrame, floors: Sequence[NoiseFloor]
-) -> tuple[pd.DataFrame, float]:
-    """Every workload as a row, and how far its histories reach from 1."""
-    rows = workload_rows(cases, points, floors)
+def _workloads(overview: _Overview, floors: Sequence[NoiseFloor]) -> tuple[pd.DataFrame, float]:
+    """Every workload as a row, what got worse first, and how far its histories reach from 1."""
+    rows = workload_rows(overview.now, overview.points, floors, overview.comparison)
     histories, reach = sparklines.relative(rows["history"])
     return rows.assign(history=histories), reach
 
 
 def workload_rows(
-    cases: pd.DataFrame, points: pd.DataFrame, floors: Sequence[NoiseFloor] = ()
+    cases: pd.DataFrame,
+    points: pd.DataFrame,
+    floors: Sequence[NoiseFloor] = (),
+    comparison: Comparison | None = None,
 ) -> pd.DataFrame:
-    """One row per workload of `cases`, as texts; `points` are the runs from which the history comes."""
+    """One row per workload of `cases`; `points` are the runs from which the history comes, `comparison` has
+    what changed since the base.
+    """
     history: dict[tuple[Any, ...], list[float]] = {}
     # In plain lists: a frame per group costs more than all that is done with them.
     of_case = zip(points["workload_id"].tolist(), points["strategy_id"].tolist(), strict=True)
@@ -392,7 +415,23 @@ def workload_rows(
     by_workload: dict[str, list[dict[str, Any]]] = {}
     for case in row_dicts(cases[_OF_CASES]):
         by_workload.setdefault(case["workload_label"], []).append(case)
-    return pd.DataFrame([_row(label, by_workload[label], history, floors) for label in sorted(by_workload)])
+    changes = _largest_changes(comparison)
+    order = list(changes)
+    labels = sorted(by_workload, key=lambda label: _place(by_workload[label][0]["workload_id"], order))
+    return pd.DataFrame([_row(label, by_workload[label], history, floors, changes) for label in labels])
+
+
+def _place(workload_id: str, order: Sequence[str]) -> int:
+    return order.index(workload_id) if workload_id in order else len(order)
+
+
+def _largest_changes(comparison: Comparison | None) -> dict[str, Row]:
+    """By workload the latency of the case that got worst, else of that which changed most; so ordered."""
+    rows = [row for row in comparison.rows if row.metric is Metric.LATENCY] if comparison else []
+    changes: dict[str, Row] = {}
+    for row in sorted(rows, key=lambda row: (row.verdict is not Verdict.REGRESSED, -abs(row.change or 0.0))):
+        changes.setdefault(row.case.workload_id, row)
+    return changes
 
 
 def _row(
@@ -400,28 +439,36 @@ def _row(
     cases: list[dict[str, Any]],
     history: dict[tuple[Any, ...], list[float]],
     floors: Sequence[NoiseFloor],
+    changes: Mapping[str, Row],
 ) -> dict[str, Any]:
     failing = sum(1 for case in cases if case["failed_trials"] > 0)
     compiled = list(filter(_is_compiled, cases))
-    row: dict[str, Any] = {"workload": label, "task": cases[0]["task"]}
+    changed = changes.get(cases[0]["workload_id"])
+    row: dict[str, Any] = {
+        "workload": label,
+        "task": cases[0]["task"],
+        "change": changed.change if changed else None,
+        "verdict": f"{row_verdict(changed)}, {changed.strategy}" if changed else units.MISSING,
+    }
     if not compiled:
         eager = next((case for case in cases if case["strategy"] == EAGER.name), None)
-        nothing = dict.fromkeys(("strategy", "latency", "speedup", "interval", "break_even"), units.MISSING)
         return row | {
             "state": f"{failing} failing" if failing else "eager only",
             "fastest": EAGER.name,
-            **nothing,
-            "eager": units.duration(eager["latency_ns"] if eager else None),
+            **dict.fromkeys(("strategy", "pays_off"), units.MISSING),
+            **dict.fromkeys(("latency", "speedup", "interval", "steps")),
+            "eager": eager["latency_ns"] if eager else None,
             **case_facts(eager or {**cases[0], "counted_trials": None}, floors),
             "history": [],
         }
-    best = max(compiled, key=lambda case: float(case["speedup"]))
+    found = fastest(cases)
+    best = found.case or max(compiled, key=lambda case: float(case["speedup"]))
     return row | {
         "state": f"{failing} failing" if failing else "ok",
-        "fastest": best["strategy"] if best["speedup"] > 1 else EAGER.name,
+        "fastest": NO_DIFFERENCE if found.rivals else found.strategy,
         "strategy": best["strategy"],
         **_time_cells(best, floors),
-        "break_even": steps_words(best),
+        **repayment(best),
         "history": history.get((best["workload_id"], best["strategy_id"]), [])[-HISTORY:],
     }
 

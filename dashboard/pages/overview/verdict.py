@@ -15,31 +15,49 @@ STALE_AFTER = timedelta(days=7)
 
 
 def headline(tally: Tally, *, failing: int, regressions: int, build: str, since: str | None) -> Headline:
-    """ "Not well since torch 2.12.0: 2 slower (latency 2), 1 faster (latency 1), 5 unchanged, 0 undecided."
+    """ "2 of 8 cases slower since torch 2.12.0".
 
     `since` names the build that `build` was compared with, None where nothing can be; `failing` are cases of
     this build, compared or not; `regressions` are open.
     """
-    more = failing - tally.failing if since is not None and tally.compared else failing
-    besides = [
-        *([f"{units.plural(more, 'more case' if tally.failing else 'case')} failing"] if more > 0 else []),
-        *([units.plural(regressions, "open regression")] if regressions else []),
-    ]
+    text, tone = _said(tally, failing=failing, regressions=regressions, since=since)
     if since is None or not tally.compared:
-        bad = bool(failing or regressions)
-        text = f"No build to compare {build} with: {', '.join(besides) or 'nothing fails'}."
-        return Headline(text, "bad" if bad else "warning", key="well")
-    opening, tone = _opening(tally, failing=failing, regressions=regressions)
-    return Headline(f"{opening} since {since}: {', '.join((tallied(tally), *besides))}.", tone, key="well")
+        text = text or f"No build to compare {build} with"
+        return Headline(text, tone, key="well")
+    return Headline(f"{text} since {since}", tone, key="well")
 
 
-def _opening(tally: Tally, *, failing: int, regressions: int) -> tuple[str, Tone]:
-    if tally.slower or failing or regressions:
-        return "Not well", "bad"
+def _said(tally: Tally, *, failing: int, regressions: int, since: str | None) -> tuple[str, Tone]:
+    cases = units.plural(tally.compared, "case")
+    if tally.slower:
+        return f"{units.count(tally.slower)} of {cases} slower", "bad"
+    if failing:
+        return f"{units.plural(failing, 'case')} failing", "bad"
+    if regressions:
+        return units.plural(regressions, "open regression"), "bad"
+    if since is None or not tally.compared:
+        return "", ""
+    return _without_trouble(tally, cases)
+
+
+def _without_trouble(tally: Tally, cases: str) -> tuple[str, Tone]:
     open_cases = tally.undecided + tally.set_aside
     if open_cases > tally.compared - open_cases:
-        return "Not known whether all is well", "warning"
-    return "All is well", "good"
+        return f"{units.count(open_cases)} of {cases} undecided", "warning"
+    if tally.faster:
+        return f"{units.count(tally.faster)} of {cases} faster, none slower", "good"
+    return f"None of {cases} slower", "good"
+
+
+def tally_sentence(tally: Tally, *, failing: int, regressions: int) -> str:
+    """All that is counted, in the words of every door, and what is besides: the line below the headline."""
+    more = failing - tally.failing if tally.compared else failing
+    besides = [
+        *([f"{units.plural(more, 'more case' if tally.failing else 'case')} failing"] if more > 0 else []),
+        units.plural(regressions, "open regression"),
+    ]
+    counted = [tallied(tally)] if tally.compared else []
+    return f"{', '.join([*counted, *besides])}."
 
 
 def basis(

@@ -24,12 +24,14 @@ from db import units
 from db.columns.metrics import METRICS
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState
+from db.records.triage import OPEN_STATES
 
 _NOTHING = Empty("No recorded regression fits these filters.", "Widen them here or in the sidebar.")
 _HIDDEN = "It was chosen by its link; the filters of this report leave it out of its table."
 _COLUMNS = {
     "state": Column("State", pinned=True),
     **finding_columns(None),
+    "also": Column("Shown by too", explained="Other figures of the same case at the same step."),
     "cause": Column(
         "Cause class",
         explained="Which side moved: compiled, eager or the machine. Not which part of the build.",
@@ -78,7 +80,7 @@ def _inbox(shown: Sequence[RegressionState], key: str, floors: inbox.Floors) -> 
     if not shown:
         return (_NOTHING,)
     counts = Counter(each.state for each in shown)
-    waiting = sum(counts[state] for state in inbox.OPEN_STATES)
+    waiting = sum(counts[state] for state in OPEN_STATES)
     closed = len(shown) - waiting
     table = inbox.inbox_table(shown, floors)
     table = table.assign(recorded=[units.moment(at) for at in table["recorded_at"]])
@@ -86,6 +88,12 @@ def _inbox(shown: Sequence[RegressionState], key: str, floors: inbox.Floors) -> 
         Headline(
             f"{units.plural(waiting, 'open regression')}, {units.count(closed)} closed",
             "bad" if waiting else "good",
+        ),
+        Table(
+            key,
+            "Recorded regressions, a row each: state, case, change, cause, builds and what was said last",
+            table,
+            _COLUMNS,
         ),
         Figures(
             (
@@ -95,18 +103,11 @@ def _inbox(shown: Sequence[RegressionState], key: str, floors: inbox.Floors) -> 
                         units.count(counts[state]),
                         f"{inbox.MEANINGS[state].capitalize()}.",
                     )
-                    for state in inbox.OPEN_STATES
+                    for state in OPEN_STATES
                 ),
                 Figure("Closed", units.count(closed), "Expected, fixed or a false alarm."),
             ),
             width_px=140,
-        ),
-        Table(
-            key,
-            "Recorded regressions with state, case, metric, change, cause, builds and what was said last",
-            table,
-            _COLUMNS,
-            title="Recorded regressions",
         ),
     )
 

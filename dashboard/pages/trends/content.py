@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Literal
 
 import pandas as pd
 
 from dashboard.charts import build_events, change_points, gaps, sparklines, target_lines, trend_rows, trends
 from dashboard.charts.style import ChartContent
-from dashboard.links.links import Link
+from dashboard.links import links
+from dashboard.links.links import Link, Page, verdict_metric
 from dashboard.parts import parts
 from dashboard.parts.cases import CASE, NO_FACTS, case_facts, floors_of, focus_of
-from dashboard.parts.parts import CASE_FACTS, Chart, Column, Empty, PageContent, Part
+from dashboard.parts.parts import CASE_FACTS, Chart, Column, Empty, PageContent, Part, Tone
 from dashboard.parts.published_lines import PUBLISHED_COLUMNS, PUBLISHED_TITLE, published_lines
 from dashboard.read.data import (
     filters_of,
@@ -30,6 +33,7 @@ from dashboard.read.shaping import ASIDE_COLUMNS, BUILD_COMPONENTS, asides, newe
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.text import theme
 from dashboard.text.rows import rows_of
+from dashboard.verdicts.pair import with_builds
 from db import units
 from db.columns import column as columns
 from db.columns.metrics import HISTORY_METRICS, METRICS
@@ -40,12 +44,15 @@ from db.metrics.case_modes import with_strategies
 from db.metrics.groups import row_dicts
 from db.queries.filters import Filters
 from db.records.strategies import EAGER, sort_key
+from db.records.vocabulary import Verdict
 from db.verdicts.noise_words import floor_sentence
 
 _AXIS_WORDS = {"time": "over time", "torch": "over builds"}
 _BY_TURNS = (
     "Builds are interleaved here: nothing changed between them in time. Over builds shows their changes."
 )
+MOST_STEPS = 20
+"""So many steps between builds are judged when a page is drawn."""
 EARLIER = "Choose dates to see earlier ones."
 _CASE = ["workload_id", "strategy_id"]
 
@@ -81,7 +88,8 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
     labels = workloads(snapshot, link)
     if not labels:
         return PageContent((Empty("No trial fits these filters.", "Widen them in the sidebar."),), link)
-    focus = focus_of(link, labels)
+    largest = None if link.focus in labels else _largest_change(snapshot, link)
+    focus = largest[0] if largest and largest[0] in labels else focus_of(link, labels)
     builds = read_choices_on(snapshot, link.machine).builds
     by: Literal["run", "build"] = "build" if link.axis == "torch" else "run"
     filters = filters_of(link)
@@ -111,13 +119,18 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
     chart = _chart_of(snapshot, mine, replace(link, focus=focus), builds)
     floors = floors_of(snapshot, link.machine)
     floor = floor_sentence(floors, (link.metric,))
-    chart = replace(chart, notes=[*chart.notes, *filter(None, (floor,))])
+    opened_on = ""
+    if largest and focus == largest[0]:
+        more = units.plural(len(labels) - 1, "more workload") + " below" if len(labels) > 1 else ""
+        opened_on = f"Opened on the largest judged change since {largest[1]}{f'; {more}' if more else ''}."
+    chart = replace(chart, notes=[*filter(None, (opened_on,)), *chart.notes, *filter(None, (floor,))])
     shown = (
         Chart(
             "trend",
             f"{METRICS[link.metric].name} of {focus}, {_AXIS_WORDS[link.axis]}, by strategy",
             chart,
             _reading(link.axis),
+            _tone(chart.finding),
         ),
         *parts.listed(PUBLISHED_TITLE, published_lines(_newest(mine)) if published else []),
         *_every_case(points, link, floors),
@@ -134,6 +147,34 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
     )
 
 
+def _largest_change(snapshot: Snapshot, link: Link) -> tuple[str, str] | None:
+    """The workload that changed most by the judgement of Upgrade, and the build that it is told against; None
+    where nothing changed, or nothing can be compared.
+    """
+    pair = with_builds(snapshot, replace(links.move(link, Page.UPGRADE), head=link.build))
+    if not (pair.base and pair.head):
+        return None
+    filters = filters_of(pair)
+    try:
+        comparison = read_comparison(snapshot, filters, pair.base, pair.head)
+    except VerdictError:
+        return None
+    moved = [
+        row
+        for row in comparison.rows
+        if row.metric is verdict_metric(link)
+        and row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
+        and row.change is not None
+    ]
+    if not moved:
+        return None
+    largest = max(moved, key=lambda row: abs(math.log1p(max(row.change or 0.0, -0.999))))
+    known = read_workloads(snapshot, filters)
+    names = dict(zip(known["workload_id"], known["workload_label"], strict=True))
+    builds = read_choices_on(snapshot, link.machine).builds
+    return names.get(largest.case.workload_id, largest.workload), builds[pair.base]
+
+
 def _every_column(snapshot: Snapshot, link: Link, focus: str, by: Literal["run", "build"]) -> pd.DataFrame:
     """The points of the workload in focus with all that is known of them."""
     points = read_points(snapshot, of_workload(snapshot, filters_of(link), focus), by)
@@ -146,6 +187,12 @@ def _reading(axis: str) -> str:
     if axis == "time":
         text += " Dashed lines: the build changed; in italics where several parts changed at once."
     return f"{text} Ring: the level changed."
+
+
+def _tone(finding: str) -> Tone:
+    """The state of a page by the verdict that its headline tells."""
+    tones: dict[str, Tone] = {"worse": "bad", "better": "good", "(undecided)": "warning"}
+    return next((tone for word, tone in tones.items() if f" {word} since " in finding), "")
 
 
 def _points(chart: ChartContent, link: Link, focus: str) -> tuple[Part, ...]:
@@ -200,8 +247,8 @@ def _chart_of(
     if rows.empty:
         none = f"No {METRICS[metric].name} of {focus} is known"
         return ChartContent(none, notes=["It was not measured under these filters."])
-    comparison = None if over_time else _newest_pair(snapshot, points, rows, link)
-    verdicts = change_points.verdicts(rows, points, metric, comparison)
+    comparisons = {} if over_time else _each_to_the_next(snapshot, points, rows, link)
+    verdicts = change_points.verdicts(rows, points, metric, comparisons)
     finding = trend_rows.finding(rows, metric, focus, verdicts)
     lines = target_lines.frame(rows, metric, targets_in_force())
     window = trend_rows.with_eager(trend_rows.window(rows), metric)
@@ -231,17 +278,18 @@ def _chart_of(
     return ChartContent("; ".join(filter(None, (finding, changes.last))), spec, frames, notes)
 
 
-def _newest_pair(
+def _each_to_the_next(
     snapshot: Snapshot, points: pd.DataFrame, rows: pd.DataFrame, link: Link
-) -> Comparison | None:
-    """The verdict on the newest build drawn against the one before, None where there is none."""
+) -> dict[str, Comparison]:
+    """By the id of each build drawn the verdict on it against the one before, of the newest `MOST_STEPS`."""
     drawn = list(dict.fromkeys(points.loc[rows.index, "build_id"]))
-    if len(drawn) < 2:
-        return None
-    try:
-        return read_comparison(snapshot, filters_of(replace(link, build=None)), drawn[-2], drawn[-1])
-    except VerdictError:
-        return None
+    found = {}
+    for base, head in pairwise(drawn[-MOST_STEPS - 1 :]):
+        try:
+            found[head] = read_comparison(snapshot, filters_of(replace(link, build=None)), base, head)
+        except VerdictError:
+            continue
+    return found
 
 
 def _newest(points: pd.DataFrame) -> pd.DataFrame:

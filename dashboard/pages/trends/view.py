@@ -23,8 +23,8 @@ _SCALE_WORDS = {"linear": "Linear", "log": "Log"}
 def draw(view: View) -> Link:
     """The page; the link it returns names its axis and has the workload of the chart in focus."""
     view = replace(view, link=replace(view.link, axis=content.axis(view.snapshot, view.link)))
-    _filters(view)
     page = content.page(view.snapshot, view.link)
+    _filters(view, page.link.focus)
     say_focus(view.link, page.link)
     streamlit_parts.draw(
         page.parts,
@@ -36,7 +36,7 @@ def draw(view: View) -> Link:
     return page.link
 
 
-def _filters(view: View) -> None:
+def _filters(view: View, focus: str | None) -> None:
     offered = content.metrics(view.snapshot, view.link)
     controls.segments("metric", "Metric", {name: METRICS[name].name for name in offered})
     workloads = content.workloads(view.snapshot, view.link)
@@ -44,7 +44,8 @@ def _filters(view: View) -> None:
         controls.segments("axis", "Axis", _AXIS_WORDS, value=view.link.axis)
         controls.segments("scale", "Scale", _SCALE_WORDS)
         with st.container(width=260):
-            controls.one_of("focus", "Workload in the chart", {name: name for name in workloads})
+            names = {name: name for name in workloads}
+            controls.one_of("focus", "Workload in the chart", names, shown=focus)
         with st.container(width=150):
             today = datetime.now(UTC).date()
             oldest = view.choices.oldest_run_at.date() if view.choices.oldest_run_at else today

@@ -147,8 +147,10 @@ def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, be
     return PageContent(
         (
             *_verdict(comparison, beside.recorded),
-            *_decisions(beside.signed),
             *_changes(comparison, metric, labels, link, beside.floors),
+            _figures(comparison),
+            *parts.how_sure(*_more(comparison, beside.recorded)),
+            *_decisions(beside.signed),
             *parts.listed("Why cases changed", beside.why, key="why"),
             *beside.in_focus,
             *_shift(comparison, labels),
@@ -170,26 +172,31 @@ def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, be
 
 
 def _verdict(comparison: Comparison, recorded: Sequence[RegressionState] | None) -> tuple[Part, ...]:
-    lines = comparison.sentences
-    if recorded is not None:
-        lines = sentences(comparison, inbox.confirmed_slower(recorded))
-    advice = comparison.advice.sentences if comparison.advice else ()
+    """The first sentence large, what people said of it below."""
+    first = _lines(comparison, recorded)[0].split(". ")[0].rstrip(".")
+    text = f"{wording.MARKS[comparison.verdict]} {first}"
     return (
-        Headline(
-            f"{wording.marked(comparison.verdict)}: {lines[0]}",
-            _TONES.get(comparison.verdict, ""),
-            "verdict",
-        ),
-        *parts.notes([*lines[1:], *advice], key="sentences"),
+        Headline(text, _TONES.get(comparison.verdict, ""), "verdict"),
         *_recorded(comparison, recorded),
-        _figures(comparison),
     )
+
+
+def _lines(comparison: Comparison, recorded: Sequence[RegressionState] | None) -> Sequence[str]:
+    if recorded is None:
+        return comparison.sentences
+    return sentences(comparison, inbox.confirmed_slower(recorded))
+
+
+def _more(comparison: Comparison, recorded: Sequence[RegressionState] | None) -> tuple[Lines, ...]:
+    """All sentences of the judge, and what to measure next."""
+    advice = comparison.advice.sentences if comparison.advice else ()
+    return parts.notes([*_lines(comparison, recorded), *advice], key="sentences")
 
 
 def _recorded(comparison: Comparison, recorded: Sequence[RegressionState] | None) -> tuple[Part, ...]:
     """How far people and fresh trials are with the regressions of these two builds."""
     if recorded:
-        what = units.plural(len(recorded), "figure")
+        what = units.plural(len(recorded), "regression")
         return parts.notes(
             [f"In the inbox {what} of these builds: {inbox.counted(recorded)}."], key="recorded"
         )

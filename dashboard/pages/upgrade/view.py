@@ -18,7 +18,7 @@ from db.columns.metrics import MEASURED_METRICS, METRICS
 from db.judge.compare.sides import VerdictError
 
 _METRICS = {metric.value: METRICS[metric].name for metric in MEASURED_METRICS}
-_TOP = ("verdict", "sentences", "recorded", "not-filed", "figures")
+_TOP = ("verdict", "recorded", "not-filed")
 
 
 def draw(view: View) -> Link:

@@ -234,9 +234,9 @@ def test_front_holds_what_no_cheaper_strategy_outruns() -> None:
 
 def test_curves_cross_eager_where_the_crossing_is_marked(cases: pd.DataFrame) -> None:
     options, _ = mode_options(cases[cases["workload_label"] == "elementwise"])
-    found = break_even.curves(options, {"default": 1234}, steps=100, restarts=0, log=True)
+    found = break_even.curves(options, steps=100, restarts=0, log=True)
     mark = found.frames["crossings"].set_index("strategy").loc["default"]
-    assert mark["label"] == "1,234"
+    assert mark["label"] == "1,139"
     compiled = next(option for option in options if option.strategy == "default")
     at = int(mark["steps"])
     assert compiled.total(at).value <= compiled.eager_total(at).value
@@ -251,7 +251,7 @@ def test_one_compiled_strategy_takes_over_from_another_where_the_envelope_says()
         return ModeOption(strategy, nanoseconds(cost), nanoseconds(latency))
 
     options = [option("eager", 0, 10), option("default", 4, 8), option("max-autotune", 16, 7)]
-    found = break_even.curves(options, {}, steps=100, restarts=0, log=True)
+    found = break_even.curves(options, steps=100, restarts=0, log=True)
     marks = [
         (mark["strategy"], mark["steps"], mark["says"])
         for mark in found.frames["crossings"].to_dict("records")
@@ -268,7 +268,7 @@ def test_one_compiled_strategy_takes_over_from_another_where_the_envelope_says()
 def test_never_is_said_and_not_drawn(cases: pd.DataFrame) -> None:
     mine = cases[cases["workload_label"] == "lstm-cell"]
     options, _ = mode_options(mine)
-    found = break_even.curves(options, {}, steps=100, restarts=0, log=False)
+    found = break_even.curves(options, steps=100, restarts=0, log=False)
     assert found.frames["crossings"].empty
     assert break_even.finding(mine, "lstm-cell") == "Compiling never pays off on lstm-cell"
 

@@ -18,7 +18,7 @@ OPTIONS = [_option("eager", 0, 10), _option("warm", 1, 8), _option("cold", 10, 8
 
 def sides(options: list[ModeOption], *, steps: int, width: int, log: bool = False) -> dict[str, str]:
     """Of each label the side of its mark that it is drawn on."""
-    found = break_even.curves(options, {}, steps=steps, restarts=0, log=log)
+    found = break_even.curves(options, steps=steps, restarts=0, log=log)
     names = tuple(option.strategy for option in options)
     spec = break_even.spec(names, found.unit, "log" if log else "linear", found.last_step, (1.0, 9.0))
     datasets = {name: frame.to_dict("records") for name, frame in found.frames.items()}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -20,12 +22,14 @@ from dashboard.read.snapshots import Snapshot
 from dashboard.reports.freeze import freeze_link
 from db import units
 from db.engine.session import open_database
+from db.judge.history.releases import release_steps
 from db.judge.sequence import builds_interleaved
 from db.metrics.trend import series_points
 from db.queries.trials import trials_frame
 from db.records.trial import Trial
-from db.records.vocabulary import Metric
-from tests.builders import START, make_history
+from db.records.vocabulary import Metric, Verdict
+from db.verdicts.gateway import compare
+from tests.builders import MS, START, make_history
 from tests.dashboard.conftest import DATABASE, Store, opened, selector, texts
 
 BUILDS = ("2.11.0", "2.12.0", "2.13.0")
@@ -154,6 +158,41 @@ def test_a_link_that_names_its_axis_keeps_it(turns: None, asked: str, drawn: str
     assert f"axis={shown}" in texts(test), "the permalink says which axis was seen"
     content = freeze_link(href(Link(page=Page.TRENDS, axis=asked)), title=None, by="ann", at=START)
     assert f"axis={shown}" in content.link
+
+
+def test_every_step_that_history_judges_has_its_mark(store: Store) -> None:
+    """Not only the newest one, with its size, at its build; so many as `compilewatch history` lists."""
+    level = {0: 8.0, 1: 12.0, 2: 12.0, 3: 7.0}
+    builds = ("2.10.0", *BUILDS)
+    trials = make_history(
+        workloads=("mlp",),
+        builds=builds,
+        trials_per_case=8,
+        every=timedelta(seconds=2),
+        latency_ns=lambda _, strategy, run: (15 if strategy == "eager" else level[run]) * MS,
+    )
+    url = store(
+        [each.model_copy(update={"ended_at": each.started_at + timedelta(seconds=1)}) for each in trials]
+    )
+    page = trends.page(Snapshot.now(), replace(_machine_of(url), metric="latency"))
+    (chart,) = (part for part in page.parts if isinstance(part, Chart))
+    marks = chart.chart.frames["changes"]
+    with open_database(url, read_only=True) as database:
+        frame = trials_frame(database)
+        case = frame[frame["strategy"] == "default"].iloc[0]
+        steps = release_steps(
+            frame, partial(compare, database), case["workload_id"], case["strategy_id"], Metric.LATENCY
+        )
+    moved = [step for step in steps if step.row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)]
+    assert [step.head_torch for step in moved] == ["2.11.0", "2.13.0"]
+    assert marks["build"].tolist() == [f"torch {step.head_torch}" for step in moved]
+    sizes = [units.percent(step.row.change, signed=True) for step in moved]
+    assert all(size in label for size, label in zip(sizes, marks["label"], strict=True))
+
+
+def _machine_of(url: str) -> Link:
+    with open_database(url, read_only=True) as database:
+        return Link(page=Page.TRENDS, machine=str(trials_frame(database)["machine_id"].iloc[0]), axis="torch")
 
 
 OF_A_CASE = Link(page=Page.UPGRADE, focus="mlp", focus_strategy="default", metric="latency")

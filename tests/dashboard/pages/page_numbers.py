@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from dashboard.document.sections import cell_text
 from dashboard.parts.parts import Chart, Figures, PageContent, Pairs, Table, flat
 
 UNITS = {
@@ -35,7 +36,19 @@ def agree(shown: float, quotient: float) -> bool:
 
 
 def tables(page: PageContent) -> dict[str, pd.DataFrame]:
-    return {part.key: part.frame for part in flat((*page.parts, *page.appendix())) if isinstance(part, Table)}
+    """By key, each number written as a report has it."""
+    found = [part for part in flat((*page.parts, *page.appendix())) if isinstance(part, Table)]
+    return {part.key: _written(part) for part in found}
+
+
+def _written(table: Table) -> pd.DataFrame:
+    return table.frame.assign(
+        **{
+            name: [cell_text(value, column) for value in table.frame[name]]
+            for name, column in table.columns.items()
+            if column.unit and name in table.frame
+        }
+    )
 
 
 def charts(page: PageContent) -> dict[str, dict[str, pd.DataFrame]]:

@@ -62,7 +62,9 @@ def of_report(found: Section) -> Iterator[str]:
                 yield from (title, *text.split(", ", 1))
         case Table():
             yield from (found.title, *found.note.split("  \n"), *(column.title for column in found.columns))
-            yield from (cell for row in found.rows for cell in row)
+            # A screen has numbers in one unit a column.
+            places = [place for place, column in enumerate(found.columns) if not column.numeric]
+            yield from (row[place] for row in found.rows for place in places if row[place] != units.MISSING)
         case Chart():
             yield from (found.title, found.alt, *found.caption.split(". "))
 
@@ -114,7 +116,8 @@ def test_a_screen_and_a_report_say_what_the_parts_say(link: Link) -> None:
     assert len(said) > 20
     assert [text for text in said if not on_screen(plain(text), screen)] == []
 
-    everything = "\n".join(map(plain, said))
+    numbers = [cell for each in ours if isinstance(each, Table) for row in each.rows for cell in row]
+    everything = "\n".join(map(plain, [*said, *numbers]))
     headings = [plain(each.value).removeprefix("#### ") for each in test.markdown if "#### " in each.value]
     figures = [plain(str(text)) for card in test.metric for text in (card.label, card.value)]
     alts = [chart.proto.alt for chart in test.get("vega_lite_chart")]

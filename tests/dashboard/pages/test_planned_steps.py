@@ -30,13 +30,13 @@ def _option(strategy: str, compile_s: int, latency_ms: int) -> ModeOption:
 def test_the_label_stands_on_the_side_with_more_room(steps: int, log: bool, label: str, side: str) -> None:
     """4 s are paid back after 2,000 steps of 2 ms: the axis ends at 3,600, a logarithmic one at 6,000."""
     options = [_option("eager", 0, 10), _option("default", 4, 8)]
-    found = break_even.curves(options, {}, steps=steps, restarts=0, log=log)
+    found = break_even.curves(options, steps=steps, restarts=0, log=log)
     assert found.frames["wanted"].to_dict("records") == [{"steps": steps, "label": label, "side": side}]
 
 
 def test_steps_beyond_the_axis_have_no_rule() -> None:
     options = [_option("eager", 0, 10), _option("default", 4, 8)]
-    found = break_even.curves(options, {}, steps=10**6, restarts=0, log=False)
+    found = break_even.curves(options, steps=10**6, restarts=0, log=False)
     assert found.frames["wanted"].empty
 
 
@@ -80,11 +80,11 @@ def test_a_label_is_drawn_away_from_its_rule_on_either_side(scale: str) -> None:
 )
 def test_crossings_right_of_the_edge_are_passed_only_by_longer_plans(steps: int, said: list[str]) -> None:
     options = [_option("eager", 0, 10), _option("default", 4, 8), _option("max-autotune", 60, 9)]
-    found = break_even.curves(options, {}, steps=steps, restarts=0, log=False)
+    found = break_even.curves(options, steps=steps, restarts=0, log=False)
     assert right_of_the_edge(found, steps) == said
 
 
 def test_plans_within_the_axis_say_nothing_of_its_edge() -> None:
     options = [_option("eager", 0, 10), _option("default", 4, 8)]
-    found = break_even.curves(options, {}, steps=100, restarts=0, log=False)
+    found = break_even.curves(options, steps=100, restarts=0, log=False)
     assert right_of_the_edge(found, 100) == []

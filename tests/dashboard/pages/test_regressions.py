@@ -83,14 +83,15 @@ def _type(test: AppTest, **typed: str) -> AppTest:
 
 
 def headline(test: AppTest) -> str:
-    return next(plainly(each.value) for each in test.markdown if each.value.startswith("#### :"))
+    return next(plainly(each.value) for each in test.markdown if each.value.startswith("## :"))
 
 
 def test_the_inbox_lists_what_is_recorded_with_its_numbers(recorded: Recorded) -> None:
     test = opened(Link(page=Page.REGRESSIONS))
     rows = _inbox(test).set_index(["workload", "metric"])
-    assert len(rows) == len(recorded()) > 1
+    assert len(rows) == len(recorded()) == 2, "a case that got slower is one row"
     latency = rows.loc[("mlp", "Latency")]
+    assert "speedup -" in latency["also"]
     assert latency["state"] == "● new"
     assert 18 < float(latency["change"].removesuffix(" %").lstrip("+")) < 22
     assert (latency["moved"], latency["cause"]) == ("compiled", "compiler")
@@ -233,10 +234,9 @@ def test_an_upgrade_says_how_many_of_its_slower_cases_are_confirmed_and_leads_to
         opened(Link(page=Page.UPGRADE))
     )
     _confirm(os.environ[DATABASE], _id(states))
-    _confirm(os.environ[DATABASE], _id(states, metric="speedup"))
     test = opened(Link(page=Page.UPGRADE))
     assert "Latency: 2 of 4 cases slower, 1 confirmed. Only compiled code slowed." in texts(test)
-    figures = f"In the inbox {len(states)} figures of these builds: 2 confirmed, {len(states) - 2} new."
+    figures = f"In the inbox {len(states)} regressions of these builds: 1 confirmed, {len(states) - 1} new."
     assert figures in plainly(texts(test))
     assert [each.label for each in test.button if "inbox" in each.label] == ["Open them in the inbox"]
 
@@ -293,7 +293,7 @@ def test_a_regression_is_frozen_with_its_evidence_and_its_story(recorded: Record
     ]
     titles = [part.title for part in content.sections if part.kind == "table"]
     assert titles == [
-        "Recorded regressions",
+        "",
         "What differs between the builds",
         "",
         "Who said what",
@@ -351,4 +351,4 @@ def test_what_is_not_decided_is_no_good_news(store: Store) -> None:
 def test_what_was_compared_and_stands_is_good_news(store: Store) -> None:
     store(stepping_history(1.0, 1.0, builds=("2.12.0", "2.13.0"), trials_per_case=12))
     test = opened(Link(page=Page.REGRESSIONS))
-    assert headline(test).startswith("#### :green[Nothing regressed in the newest run: 4 of 4 cases compared")
+    assert headline(test).endswith("Nothing regressed in the newest run: 4 of 4 cases compared.")

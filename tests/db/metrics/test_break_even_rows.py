@@ -41,7 +41,8 @@ ROWS = [
 
 
 def cases(rows: list[dict[str, Any]]) -> DataFrame:
-    return summarize_cases(trials_frame(rows))
+    """Of three trials a case: a single one is a first look, which ranks nothing."""
+    return summarize_cases(trials_frame([row for row in rows for _ in range(3)]))
 
 
 def test_every_strategy_has_a_row_with_its_repayment_in_steps_time_and_money() -> None:
@@ -90,7 +91,7 @@ def test_every_strategy_has_a_row_with_its_repayment_in_steps_time_and_money() -
             "total_ns": 245.0 * SECOND,
             "chosen": False,
             "fastest_from_steps": None,
-            "reason": "its median latency, 12.0 s, is not below eager's, 10.0 s",
+            "reason": "it is not faster than eager (0.833x)",
         },
         named
         | NOTHING
@@ -108,19 +109,38 @@ def test_without_a_price_there_is_no_price_and_restarts_pay_again() -> None:
     eager, default, *_ = break_even_rows(cases(ROWS), 15, 3, None)
     assert default["break_even_time_ns"] == 150.0 * SECOND
     assert default["break_even_price"] is None
-    # four processes of 60 + 15 x 6 against four of 15 x 10; the same total, so the lower latency
+    # four processes of 60 + 15 x 6 against four of 15 x 10: the same total, so none is shown to be best
     assert (eager["total_ns"], default["total_ns"]) == (600.0 * SECOND, 600.0 * SECOND)
-    assert [eager["chosen"], default["chosen"]] == [False, True]
+    assert [eager["chosen"], default["chosen"]] == [False, False]
 
 
-def test_break_even_is_told_by_the_clock_of_its_case() -> None:
-    # its process ran twice as fast as the others: 30 / (5 - 3) = 15 steps too, after 30 + 15 x 3 s of its own
-    own = compiled("default", 3, 30) | {"control_latency_ns": 5.0 * SECOND}
-    rows = {row["strategy"]: row for row in break_even_rows(cases([ROWS[0], own, ROWS[2]]), 20, 0, None)}
-    assert rows["default"]["break_even_steps"] == 15
-    assert rows["default"]["break_even_time_ns"] == 75.0 * SECOND
-    # what was measured, not scaled to the eager of other processes: 30 + 20 x 3
-    assert rows["default"]["total_ns"] == 90.0 * SECOND
+def test_all_strategies_are_told_on_the_clock_of_one_eager() -> None:
+    # its process ran four times as fast as that of eager, so both together twice: 20 s, and 10 s at 2x
+    own = compiled("default", 5, 100) | {"control_latency_ns": 10.0 * SECOND}
+    alone = trial(strategy="eager", latency_ns=40 * SECOND)
+    eager, default = break_even_rows(cases([alone, own]), 20, 0, None)
+    assert eager["total_ns"] == pytest.approx(20 * 20 * SECOND)
+    assert default["total_ns"] == pytest.approx(100 * SECOND + 20 * 10 * SECOND)
+    # of 100 s at 10 s a step
+    assert default["break_even_steps"] in (10, 11)
+    assert default["break_even_time_ns"] == pytest.approx(200 * SECOND, rel=0.06)
+
+
+def test_a_first_look_is_never_chosen() -> None:
+    looks = summarize_cases(trials_frame(ROWS[:2]))
+    assert [row["chosen"] for row in break_even_rows(looks, 1_000, 0, None)] == [False, False]
+
+
+def test_nothing_is_chosen_where_intervals_meet() -> None:
+    rows = [compiled("default", 6, cost) for cost in (40, 60, 80)]
+    near = [compiled("near", 6, cost) for cost in (42, 62, 82)]
+    three = [*([ROWS[0]] * 3), *rows, *near]
+    chosen = [
+        row["strategy"]
+        for row in break_even_rows(summarize_cases(trials_frame(three)), 10**6, 0, None)
+        if row["chosen"]
+    ]
+    assert chosen == []
 
 
 def test_two_strategies_of_one_name_have_each_its_own_break_even() -> None:

@@ -81,8 +81,11 @@ def test_a_case_by_hand() -> None:
     assert row["compile_cost_ns"] == 1000
     assert row["compile_cost_low_ns"] == pytest.approx(1000 - 248.4138, abs=1e-3)
     assert row["compile_cost_high_ns"] == pytest.approx(1000 + 248.4138, abs=1e-3)
-    assert (row["break_even"], row["break_even_steps"], row["break_even_time_ns"]) == ("steps", 20, 2000)
-    assert row["break_even_interval"] == "open"  # savings of 50, 80 and 30 do not exclude none
+    eager = (100 * 120 * 90) ** (1 / 3)
+    assert row["pooled_eager_ns"] == pytest.approx(eager)
+    assert (row["break_even"], row["break_even_steps"]) == ("steps", math.ceil(1000 / (eager / 2)))
+    assert row["break_even_time_ns"] == pytest.approx(1000 + 20 * eager / 2)
+    assert row["break_even_interval"] == "bounded"  # savings of 51, 69 and 34
     assert row["throughput_per_s"] == 8 / 50e-9
     assert (row["peak_bytes"], row["control_peak_bytes"], row["memory_ratio"]) == (10, 20, 2)
     assert row["time_to_first_result_ns"] == 6000
@@ -161,7 +164,7 @@ def test_without_a_control_the_eager_trials_of_the_same_run_stand_in() -> None:
     cases = summarize_cases(trials_frame(rows)).set_index("strategy")
     row = cases.loc["default"]
     assert (row["control"], row["control_latency_ns"], row["speedup"]) == ("same_run", 105, 2.1)
-    assert (row["interval_method"], row["break_even_steps"]) == ("none", 10)
+    assert (row["interval_method"], row["break_even_steps"]) == ("none", 7)  # 215 ns in all runs
     assert row["break_even_interval"] == "none"
     assert pd.isna(row["speedup_low"])
     assert row["memory_ratio"] == 3
@@ -187,7 +190,7 @@ def test_reasons_of_an_unknown_break_even() -> None:
 def test_never_is_told_with_its_reason_and_its_interval() -> None:
     row = one(*(compiled(100.0 + noise, 50.0, 1000.0 + noise) for noise in (0, 1, 2)))
     assert (row["break_even"], row["break_even_interval"]) == ("never", "never")
-    assert row["break_even_reason"] == "its median latency, 101 ns, is not below eager's, 50 ns"
+    assert row["break_even_reason"] == "it is not faster than eager (0.495x)"
     assert row[["break_even_steps", "break_even_low", "break_even_high", "break_even_time_ns"]].isna().all()
 
 

@@ -25,6 +25,7 @@ def columns(
         np.array([cost]),
         np.array([compiled]),
         np.array([control]),
+        np.array([control]) / np.array([compiled]),
         eager=np.array([eager]),
         ends=Quotients(np.array([ends[0]]), np.array([ends[1]])),
     )
@@ -76,7 +77,7 @@ def test_an_interval_in_whole_steps_holds_the_estimate(
 
 
 def test_never_has_its_reason_and_no_time() -> None:
-    never = ("never", "its median latency, 3 ns, is not below eager's, 2 ns", None)
+    never = ("never", "it is not faster than eager (0.667x)", None)
     assert columns(compiled=3.0, ends=(INF, INF)) == (*never, "never", None, None, None)
     assert columns(compiled=3.0, ends=(4.0, INF)) == (*never, "open", 4, None, None)
     assert columns(compiled=3.0, ends=(4.0, 6.0)) == (*never, "open", 4, None, None)
@@ -91,6 +92,7 @@ def test_each_case_has_its_own_entry() -> None:
     found = repayment_columns(
         np.array([9.0, NAN]),
         np.array([1.0, 1.0]),
+        np.array([2.0, 2.0]),
         np.array([2.0, 2.0]),
         eager=np.array([False, True]),
         ends=Quotients(np.array([NAN, NAN]), np.array([NAN, NAN])),

@@ -1,0 +1,38 @@
+"""What a page opens on where its link leaves that open: what tells most."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from dashboard.read.data import read_choices, read_measured_builds, read_regressions
+from dashboard.read.snapshots import Snapshot, cached
+from db.queries.filters import Filters
+from db.records.triage import OPEN_STATES
+
+
+class FirstMachine(NamedTuple):
+    """A machine, and why it is shown in a word or three."""
+
+    machine_id: str
+    why: str
+
+
+@cached
+def first_machine(snapshot: Snapshot) -> FirstMachine | None:
+    """The machine with most cases in open regressions, else the newest with two builds, else the newest; None
+    where there is none.
+    """
+    machines = read_choices(snapshot).newest_machines
+    cases = {
+        (each.regression.machine_id, each.regression.row.case.ids)
+        for each in read_regressions(snapshot)
+        if each.state in OPEN_STATES
+    }
+    waiting = Counter(machine for machine, _ in cases if machine in machines)
+    if waiting:
+        return FirstMachine(max(machines, key=lambda each: waiting[each]), "Open regressions")
+    for place, machine in enumerate(machines):
+        if len(read_measured_builds(snapshot, Filters(machines=(machine,)))) > 1:
+            return FirstMachine(machine, "Newest" if place == 0 else "Newest with two builds")
+    return FirstMachine(machines[0], "Newest") if machines else None

@@ -1,0 +1,58 @@
+"""Columns of numbers: one unit a column on a screen, raw numbers with their unit in a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import UTC, datetime
+
+import pandas as pd
+import pytest
+
+from dashboard.links.links import Link
+from dashboard.parts.column_units import UNITS, scale_of, written
+from dashboard.parts.parts import Column, Table
+from dashboard.render.exporting import Origin, formats_of
+from dashboard.render.streamlit_parts import _on_screen
+
+FRAME = pd.DataFrame(
+    {
+        "latency": [2_500_000.0, None, 40_000_000.0],
+        "change": [0.5, -0.0135, None],
+        "ends": [(1.0, 2.0), "n=2", None],
+    }
+)
+COLUMNS = {
+    "latency": Column("Latency", unit="ns"),
+    "change": Column("Change", unit="change"),
+    "ends": Column("95 % interval", "interval", unit="ratio"),
+}
+
+
+def test_a_screen_has_numbers_in_one_unit_a_column() -> None:
+    shown = _on_screen(FRAME, COLUMNS)
+    assert shown["latency"].tolist() == pytest.approx([2.5, float("nan"), 40.0], nan_ok=True)
+    assert shown["change"].tolist() == pytest.approx([50.0, -1.35, float("nan")], nan_ok=True)
+    assert shown["ends"].tolist() == ["1.00x to 2.00x", "n=2", "\N{EN DASH}"]
+    assert shown.sort_values("change")["change"].iloc[0] == pytest.approx(-1.35), "as numbers, not as texts"
+
+
+def test_a_file_has_raw_numbers_with_their_unit_in_the_header() -> None:
+    table = Table("t", "a table", FRAME, COLUMNS)
+    origin = Origin(Link(), "Overview.", "http://localhost/", 1)
+    text = formats_of(table)["CSV"].make(table, origin, datetime(2026, 11, 20, tzinfo=UTC)).decode()
+    header, *rows = csv.reader(io.StringIO(text, newline=""))
+    assert header == [
+        "Latency (ns)",
+        "Change (fraction)",
+        "95 % interval, low (x)",
+        "95 % interval, high (x)",
+    ]
+    assert rows[0] == ["2500000.0", "0.5", "1.0", "2.0"]
+    assert rows[1] == ["", "-0.0135", "", ""]
+
+
+def test_a_word_stands_where_there_is_no_number() -> None:
+    assert written("never", UNITS["steps"]) == "never"
+    assert written(None, UNITS["ns"]) == "\N{EN DASH}"
+    assert scale_of(UNITS["ns"], pd.Series([None, "word"]))[0] == "ns"
