@@ -64,7 +64,7 @@ def _reason(row: _Row) -> str | None:
 
 def is_first_look(row: Mapping[str, Any]) -> bool:
     """Whether the figures of a case are of a single trial: they rank nothing and decide nothing."""
-    return bool(row["counted_trials"] == 1)
+    return bool(pd.notna(row["counted_trials"]) and row["counted_trials"] == 1)
 
 
 class Fastest(NamedTuple):

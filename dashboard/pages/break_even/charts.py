@@ -342,7 +342,7 @@ def finding(cases: pd.DataFrame, workload: str) -> str:
         cases[name].tolist() for name in ("strategy", "break_even", "break_even_steps", "counted_trials")
     )
     compiled = [row for row in zip(*columns, strict=True) if row[0] != EAGER.name]
-    known = [row for row in compiled if row[3] != 1]
+    known = [row for row in compiled if pd.isna(row[3]) or row[3] != 1]
     paying = [(int(steps), strategy) for strategy, kind, steps, _ in known if kind == "steps"]
     if paying:
         steps, strategy = min(paying, key=itemgetter(0))

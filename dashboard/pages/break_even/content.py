@@ -172,7 +172,8 @@ def _row(case: dict[str, Any], option: ModeOption | None, link: Link) -> dict[st
 
 def _interval(case: dict[str, Any]) -> tuple[int | None, int | None] | str:
     """Its 95 % interval: an end that may never be reached is said so, and one that is the value left out."""
-    kind, value = case["break_even_interval"], case["break_even_steps"]
+    kind, steps = case["break_even_interval"], case["break_even_steps"]
+    value = None if pd.isna(steps) else int(steps)
     low, high = (
         None if pd.isna(end) or end == value else int(end)
         for end in (case["break_even_low"], case["break_even_high"])

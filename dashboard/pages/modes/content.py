@@ -121,7 +121,9 @@ def _headline(cases: pd.DataFrame) -> Headline:
 def _heat_map_finding(cases: pd.DataFrame) -> str:
     """The largest speedup that is no first look."""
     known = cases[
-        (cases["strategy"] != EAGER.name) & cases["speedup"].notna() & (cases["counted_trials"] != 1)
+        (cases["strategy"] != EAGER.name)
+        & cases["speedup"].notna()
+        & (cases["counted_trials"] != 1).fillna(True)
     ]
     if known.empty:
         return "Speedup over eager"

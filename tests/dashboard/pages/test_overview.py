@@ -94,9 +94,7 @@ def test_the_sentence_counts_cases(store: Store) -> None:
     assert said.text == "1 case failing since torch 2.12.0"
     (tally,) = named(page.parts, "tally")
     (line,) = getattr(tally, "lines", ())
-    assert re.match(
-        r"0 slower, 3 faster \(.*\), 1 unchanged, 0 undecided, 1 failing, 0 open regressions", line
-    ), line
+    assert re.match(r"0 slower, 3 faster .*, 1 failing, 0 open regressions", line), line
     assert figures(page)["Failing cases"] == "1"
 
 
@@ -131,21 +129,6 @@ def test_what_cannot_be_seen_is_said() -> None:
         "No case has three trials in one run, so the smallest detectable change is unknown.",
         "It does not see 1 case left out of the comparison.",
     )
-
-
-def test_a_run_with_another_variable_is_on_the_page(store: Store) -> None:
-    """It is another build, and nothing else of the page is about it."""
-    other = make_build("2.13.0", settings={"environment": {"PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK": "1"}})
-    plain = make_build("2.13.0", settings={"environment": {}})
-    trials = [
-        make_trial(build=plain, run_id="plain"),
-        make_trial(build=other, run_id="smoke5", started_at=START - timedelta(days=1)),
-    ]
-    rows = table(page_of(store, trials), "overview-builds")
-    assert rows["build"].tolist() == ["torch 2.13.0 (skip_cudnn=1)", "torch 2.13.0"]
-    assert rows["trials"].tolist() == [1, 1]
-    moved = "PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK 1 → \N{EN DASH}"
-    assert rows["moved"].tolist() == ["\N{EN DASH}", moved]
 
 
 def test_components_over_time_mark_what_moved_at_each_step(store: Store) -> None:
