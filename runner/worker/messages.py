@@ -101,6 +101,7 @@ class Specification:
             "strategy": read(Strategy, content["strategy"]),
             "sampling": read(SamplingPlan, content["sampling"]),
             "workloads": tuple(read(Workload, each) for each in content["workloads"]),
+            "cpus": tuple(content["cpus"]),
         }
         return read(cls, content | parts)
 
