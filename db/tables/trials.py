@@ -27,6 +27,7 @@ from db.records.trial import (
     Task,
 )
 from db.tables.api_tokens import API_TOKEN
+from db.tables.fleet import FLEET_LAUNCH, FLEET_WORKER
 from db.tables.hosts import HOST
 from db.tables.metadata import Row, Tallied, by_value
 from db.tables.people import NOTIFICATION, REGRESSION, TRIAGE_EVENT
@@ -41,6 +42,8 @@ METADATA: MetaData = Row.metadata
 __all__ = [
     "API_TOKEN",
     "FIRING",
+    "FLEET_LAUNCH",
+    "FLEET_WORKER",
     "HOST",
     "HOST_HEALTH",
     "METADATA",
