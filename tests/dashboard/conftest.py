@@ -151,6 +151,9 @@ def recorded_url(filled_url: str, tmp_path_factory: pytest.TempPathFactory) -> s
     with open_database(f"sqlite:///{path}") as database:
         base, head = (resolve_side(f"torch={torch}", database) for torch in ("2.13.0", "2.12.0"))
         trials = trials_frame(database, Filters(workloads=("bert-base", "mlp")))
+        # A step that is decided between two runs of three trials.
+        is_slower = (trials["torch"] == "2.12.0") & (trials["strategy"] != "eager")
+        trials["latency_ns"] = trials["latency_ns"].where(~is_slower, trials["latency_ns"] * 2)
         record_comparison(database, compare_builds(trials, base, head), at=START)
         (first, *_) = standing_regressions(database)
         event = TriageEvent(
