@@ -182,7 +182,7 @@ def test_what_the_compiler_warns_of_and_why_a_cache_refuses_is_kept_once(capfd):
         for _ in range(2):
             warnings.warn_explicit("no code generation for complex operators", UserWarning, lowering, 1)
             refusing.info("Bypassing autograd cache due to: %s", "Unsupported autograd function")
-        warnings.warn_explicit("of the model", UserWarning, "/home/me/model.py", 1)
+        warnings.warn_explicit("of the model", UserWarning, "model.py", 1)
         logging.getLogger("torch._inductor.utils").warning("Not enough SMs to use max_autotune_gemm mode")
         logging.getLogger("torch._inductor.codecache").info("Bypassing FX Graph Cache because '%s'", "a hook")
         logging.getLogger("torch._inductor.codecache").info("FX codegen and compilation took 2 s")
