@@ -126,7 +126,7 @@ class Choices:
         short = [
             (name, build)
             for build, row in self.build_rows.items()
-            for name in spoken_names(str(row["torch"]), row["build_label"] or None)
+            for name in spoken_names(str(row["torch"]), _text(row["build_label"]))
         ]
         # What is the whole name of one build means that one.
         names_in_use = set(self.builds.values())
@@ -161,3 +161,8 @@ def choices(offered: Offered, builds: NamedBuilds) -> Choices:
 
 def _run_words(run: OfferedRun) -> str:
     return f"{units.moment(run.began)} · {'no suite' if run.suite is None else run.suite}"
+
+
+def _text(value: object) -> str | None:
+    """What a frame has no text for is a number."""
+    return value if isinstance(value, str) else None
