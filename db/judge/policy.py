@@ -222,7 +222,7 @@ class Policy(PolicyPart):
         "(measured)",
     )
     obvious_size: Positive = Field(
-        default=10.0,
+        default=6.0,
         description="a change of this many deviations of a trial of its class is obvious and needs no "
         "confirmation (measured)",
     )

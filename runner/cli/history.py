@@ -31,7 +31,7 @@ from db.queries.named import require_stored
 from db.queries.trials import trials_frame
 from db.records.marks import UNGATED_MEANS, origin_mark_of
 from db.records.trial import SourceKind, TimingMethod
-from db.records.vocabulary import Metric, Verdict
+from db.records.vocabulary import CauseClass, Metric, Verdict
 from db.units import count, moment, percent, plural, words
 from db.verdicts import gateway
 from runner.cli import completion
@@ -128,9 +128,13 @@ def _event(event: ChangeEvent, marks: Mapping[str, str]) -> str:
 
 
 def _is_worse(groups: Sequence[EventGroup]) -> bool:
-    """By series and metric the last event decides; the groups come oldest first."""
+    """By series and metric the last event decides; the groups come oldest first. What the machine explains is
+    set aside, as `compare` and `gate` do.
+    """
     last: dict[tuple[str | None, str], Verdict] = {}
     for group in groups:
+        if group.cause is CauseClass.MACHINE:
+            continue
         last |= {(event.series_id, event.metric.value): event.verdict for event in group.events}
     return any(verdict in (Verdict.REGRESSED, Verdict.MISSING) for verdict in last.values())
 

@@ -227,3 +227,12 @@ def test_a_variance_between_runs_that_was_estimated_counts_with_its_own_degrees_
     within, between = found.contrasts.scale * found.moderated.variance, 2 * found.runs.variance
     expected = (within + between) ** 2 / (within**2 / found.moderated.df + between**2 / df)
     assert found.test.df == pytest.approx(expected)
+
+
+def test_of_a_noisy_class_three_trials_show_what_is_obvious_and_no_less():
+    noisy = POLICY.noisy_class_cv * 1.5
+    sizes = [POLICY.obvious_size * noisy * factor for factor in (1.01, 0.99)]
+    found = examined(sizes, [1e-9, 1e-9], trials=[(3, 3)] * 2, cv=noisy)
+    decided = judge(found)
+    assert decided.grew.tolist() == [True, False]
+    assert decided.held_back.tolist() == [False, True]
