@@ -191,7 +191,8 @@ def run_noise(repeated: RunNoise, shown: Shown, policy: Policy, *, alone: bool) 
     if shown.share == 0.0:
         is_known = repeated.df > 0 and repeated.variance > least
         return repeated if is_known else RunNoise(least, np.inf)
-    canaries = np.square(shown.canaries) / 2.0
+    # That canaries stood still between two runs does not show that cases would.
+    canaries = np.maximum(np.square(shown.canaries) / 2.0, policy.run_cv**2)
     default = max(policy.run_cv_alone, shown.floor() or 0.0) if alone else policy.run_cv
     part = shown.share**2
     variances = np.array([default**2 * part, float(np.sum(canaries)) * part, float(repeated.variance)])

@@ -193,6 +193,11 @@ def test_canaries_and_repeated_runs_pull_the_default_by_their_degrees_of_freedom
     assert found == RunNoise(pytest.approx(squares / df), df)
 
 
+def test_canaries_that_stood_still_make_nothing_calmer_than_the_default():
+    still = run_noise(UNKNOWN, Shown(canaries=np.zeros(3)), POLICY, alone=False)
+    assert still == RunNoise(pytest.approx(POLICY.run_cv**2), POLICY.run_cv_df + 3)
+
+
 def test_a_third_of_the_noise_of_runs_is_left_in_a_ratio_and_none_in_memory():
     canaries = np.array([0.3])
     whole, third = (
