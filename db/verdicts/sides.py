@@ -9,17 +9,15 @@ from datetime import date
 from typing import NamedTuple
 
 from pandas import DataFrame
-from sqlalchemy import ColumnElement, Connection, select
 
 from db.engine.session import Database
 from db.errors import ConfigError, NotFoundError, one_line
 from db.judge.compare.sides import CODE, STACK, Selection
-from db.metrics.eligibility import is_canary
 from db.queries import facets, names
 from db.queries.codes import commits_like, runs_of_commit
+from db.queries.comparison import builds_of, cases_of
 from db.queries.facets import measured_runs
 from db.queries.run_parts import measured_builds, run_parts
-from db.tables.trials import SERIES, TRIAL, WORKLOAD
 from db.units import plural
 
 _COMMIT = re.compile(r"[0-9a-f]{4,64}(?:-dirty)?")
@@ -61,8 +59,8 @@ def resolve_sides(base: str | Selection, head: str | Selection, database: Databa
     if all(len(each) == 1 for each in choices):
         return Sides(choices[0][0], choices[1][0])
     with database.read() as connection:
-        cases = [[_cases(connection, side) for side in of_side] for of_side in choices]
-        builds = [[_builds(connection, side) for side in of_side] for of_side in choices]
+        cases = [[cases_of(connection, side) for side in of_side] for of_side in choices]
+        builds = [[builds_of(connection, side) for side in of_side] for of_side in choices]
     pairs = [(i, j) for i in range(len(choices[0])) for j in range(len(choices[1]))]
     # One build cannot be both sides; then most cases, then where no more than the named part differs.
     first, second = max(
@@ -209,31 +207,6 @@ def _by_commit(name: str, text: str, database: Database) -> list[Selection]:
         runs_of.setdefault(str(row["build_id"]), []).append(str(row["run_id"]))
     order = [str(each) for each in facets.builds(database)["build_id"] if each in runs_of][::-1]
     return [Selection(name=name, build_ids=(each,), run_ids=tuple(runs_of[each])) for each in order]
-
-
-def _chosen(side: Selection) -> list[ColumnElement[bool]]:
-    conditions: list[ColumnElement[bool]] = []
-    if side.build_ids:
-        conditions.append(TRIAL.c.build_id.in_(side.build_ids))
-    if side.run_ids:
-        conditions.append(TRIAL.c.run_id.in_(side.run_ids))
-    return conditions
-
-
-def _cases(connection: Connection, side: Selection) -> set[str]:
-    """The series of a side, without the machine's control series."""
-    statement = select(SERIES.c.series_id, WORKLOAD.c.name).join(
-        WORKLOAD, WORKLOAD.c.workload_id == SERIES.c.workload_id
-    )
-    mine = select(TRIAL.c.series_id).where(*_chosen(side))
-    rows = connection.execute(statement.where(SERIES.c.series_id.in_(mine)))
-    return {row.series_id for row in rows if not is_canary(row.name)}
-
-
-def _builds(connection: Connection, side: Selection) -> frozenset[str]:
-    if side.build_ids:
-        return frozenset(side.build_ids)
-    return frozenset(connection.scalars(select(TRIAL.c.build_id).where(*_chosen(side)).distinct()))
 
 
 def _several(choices: Sequence[Selection], place: int, common: int, torch: Mapping[str, str]) -> str:
