@@ -93,7 +93,7 @@ def test_the_inbox_lists_what_is_recorded_with_its_numbers(recorded: Recorded) -
     latency = rows.loc[("mlp", "Latency")]
     assert "speedup -" in latency["also"]
     assert latency["state"] == "● new"
-    assert 18 < float(latency["change"].removesuffix(" %").lstrip("+")) < 22
+    assert 37 < float(latency["change"].removesuffix(" %").lstrip("+")) < 43
     assert (latency["moved"], latency["cause"]) == ("compiled", "compiler")
     assert (latency["from"], latency["to"]) == ("torch 2.12.0", "torch 2.13.0")
 
@@ -351,4 +351,4 @@ def test_what_is_not_decided_is_no_good_news(store: Store) -> None:
 def test_what_was_compared_and_stands_is_good_news(store: Store) -> None:
     store(stepping_history(1.0, 1.0, builds=("2.12.0", "2.13.0"), trials_per_case=12))
     test = opened(Link(page=Page.REGRESSIONS))
-    assert headline(test).endswith("Nothing regressed in the newest run: 4 of 4 cases compared.")
+    assert "Nothing regressed in the newest run: 4 of 4 cases compared" in headline(test)
