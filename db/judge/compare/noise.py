@@ -287,7 +287,10 @@ def with_neighbours(known: RunNoise, cases: Neighbours, policy: Policy) -> RunNo
     own = float(np.median(cases.within[chosen] / cases.run_scale[chosen]))
     most = policy.run_surprise * policy.run_cv
     others = np.clip(np.square(NORMAL_MAD * middle) - own, 0.0, most**2)
-    freedom = _MEDIAN_EFFICIENCY * (len(chosen) - 1)
+    freedom = _MEDIAN_EFFICIENCY * (len(x) - 1)
+    # How cases scatter around each other says nothing of what they have in common: it makes nothing calmer.
+    tells = (others > variance[chosen]) if known.df > policy.run_cv_df else np.ones(len(x), dtype=np.bool_)
+    chosen, others = chosen[tells], others[tells]
     pooled = (df[chosen] * variance[chosen] + freedom * others) / (df[chosen] + freedom)
     variance[chosen] = np.maximum(pooled, policy.between_run_floor**2)
     df[chosen] += freedom

@@ -237,7 +237,7 @@ def test_beside_canaries_cases_that_moved_alike_are_no_noise():
         np.array(with_neighbours(known, neighbours(*rest), POLICY).variance)
         for rest in ((0.3, 0.31, 0.3, 0.29), (0.3, -0.2, 0.0, 0.1))
     )
-    assert (alike < known.variance).all()
+    assert (alike == known.variance).all(), "what they have in common may be the machine's"
     assert (apart > known.variance).all()
 
 
