@@ -83,6 +83,19 @@ def force_eager() -> AbstractContextManager[Any]:
     return contextlib.nullcontext() if stance is None else stance("force_eager")
 
 
+def as_written(function: Any) -> Any:
+    """What `torch.compile` was given where it returned `function`; `function` itself where it did not."""
+    while is_compiled(function):
+        attributes = vars(function)
+        inner = attributes.get("_modules", {}).get("_orig_mod") or attributes.get(
+            "_torchdynamo_orig_callable"
+        )
+        if inner is None:
+            break
+        function = inner
+    return function
+
+
 def is_compiled(function: Any) -> bool:
     """Whether `torch.compile` returned it, or changed it in place as `nn.Module.compile` does."""
     if getattr(function, "_torchdynamo_disable", False):

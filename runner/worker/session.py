@@ -187,15 +187,16 @@ class Session:
         self._compilations = (lambda: 0) if self._is_eager else internals.count_compilations()
         with self._phase("build_model", "build_model_ns"):
             built = loading.build_workload(builder, workload, self._device)
+            compiled = [
+                name or "the whole" for name, each in functions_of(built) if internals.is_compiled(each)
+            ]
+            self._already_compiled = list(dict.fromkeys(compiled))[:_MOST_NAMED] or None
+            built = replace(built, model_or_fn=internals.as_written(built.model_or_fn))
             self._control = make_variant(built)
             needs_own = compiling.needs_own_model(built, self._strategy)
             self._target = own_copy(built) if needs_own else built
         with self._own_time():
             self._states = [State(built)]
-            compiled = [
-                name or "the whole" for name, each in functions_of(built) if internals.is_compiled(each)
-            ]
-            self._already_compiled = list(dict.fromkeys(compiled))[:_MOST_NAMED] or None
         self._control_first = streams.FirstIteration()
         self._first_eager()
         built = self._control.built

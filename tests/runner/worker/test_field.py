@@ -16,6 +16,7 @@ from runner.worker.messages import Workload
 from runner.worker.numerics import check
 from runner.worker.state import State, functions_of
 from runner.worker.steps import apart, make_variant
+from tests.runner.field_models import helper
 from tests.runner.measuring import FIXTURES, compiled, measure
 
 CPU = torch.device("cpu")
@@ -118,6 +119,15 @@ def test_what_is_compiled_already_is_noticed_and_does_not_run_compiled_as_eager(
     with torch.no_grad():
         torch.testing.assert_close(make_variant(workload).step(), expected)
     assert count() > before
+
+
+def test_the_whole_that_is_compiled_already_is_measured_as_it_is_written():
+    model = built("already_compiled").model_or_fn
+    assert internals.as_written(model) is model._orig_mod
+    assert internals.as_written(helper) is not helper
+    assert not internals.is_compiled(internals.as_written(helper))
+    plain = built("stateful").model_or_fn
+    assert internals.as_written(plain) is plain
 
 
 def test_a_step_that_compiles_whenever_it_is_called_is_named():
