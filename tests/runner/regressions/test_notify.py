@@ -177,7 +177,7 @@ def test_one_message_per_event_with_numbers_cause_and_link(confirmed: Database, 
         "https://watch.example.com/perf/upgrade?"
         f"base={builds.base.build_ids[0]}&head={builds.head.build_ids[0]}&machine={builds.machine_id}"
     )
-    for word in (message["title"], "mlp / default: latency +9.", "Cause class: compiler.", message["link"]):
+    for word in (message["title"], "mlp / default: latency +39.", "Cause class: compiler.", message["link"]):
         assert word in message["text"]
     assert receiver.seen_headers[0]["Idempotency-Key"] == message["message_id"]
     assert states(confirmed) == {("sent", 1)}
