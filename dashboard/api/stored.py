@@ -140,7 +140,7 @@ LISTINGS = (
     Listing("machines", "machine_id", facets.machines),
     Listing("builds", "build_id", facets.builds),
     Listing("workloads", "workload_id", facets.workloads),
-    Listing("runs", "run_id", facets.runs),
+    Listing("runs", "run_id", facets.runs_with_contents),
 )
 # Which column of a listing a parameter restricts.
 _RESTRICTS = {

@@ -115,7 +115,17 @@ def runs(db: Database, *, newest: int | None = None, suite: str | None = None) -
     return frame.sort_values(["started_at", "run_id"], ascending=False, ignore_index=True)
 
 
-def contents_of_runs(db: Database) -> dict[str, tuple[list[str], int]]:
+def runs_with_contents(db: Database) -> pd.DataFrame:
+    """`runs` with what each measured (`workloads`), the trials of the machine's control series apart."""
+    frame, contents = runs(db), _contents_of_runs(db)
+    each = [contents.get(run_id, ([], 0)) for run_id in frame["run_id"]]
+    return frame.assign(
+        workloads=pd.Series([", ".join(names) for names, _ in each], dtype="str"),
+        canaries=pd.Series([canaries for _, canaries in each], dtype="int64"),
+    )
+
+
+def _contents_of_runs(db: Database) -> dict[str, tuple[list[str], int]]:
     """Run id -> the workloads that it measured, by name, and how many of its trials are canaries."""
     statement = (
         select(TRIAL.c.run_id, WORKLOAD.c.name, func.count().label("trials"))

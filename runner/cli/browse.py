@@ -181,17 +181,8 @@ class Subject(StrEnum):
     LAUNCHES = "launches"
 
 
-def _runs(database: Database) -> DataFrame:
-    """Every run with what it measured, and the trials of the machine's control series apart."""
-    runs, contents = facets.runs(database), facets.contents_of_runs(database)
-    each = [contents.get(run_id, ([], 0)) for run_id in runs["run_id"]]
-    return runs.assign(
-        workloads=[", ".join(names) for names, _ in each], canaries=[canaries for _, canaries in each]
-    )
-
-
 _STORED: dict[Subject, Callable[[Database], DataFrame]] = {
-    Subject.RUNS: _runs,
+    Subject.RUNS: facets.runs_with_contents,
     Subject.BUILDS: facets.builds,
     Subject.MACHINES: facets.machines,
     Subject.REGRESSIONS: regressions_frame,

@@ -13,7 +13,7 @@ from sqlalchemy import event
 
 from db.engine.session import Database
 from db.queries.cold_start import PHASES, cold_starts, phases_of
-from db.queries.facets import builds, contents_of_runs, machines, runs, strategies, suites, workloads
+from db.queries.facets import builds, machines, runs, runs_with_contents, strategies, suites, workloads
 from db.queries.filters import Filters
 from db.queries.trials import COLUMNS, latest_trials_frame, trial_records, trials_frame
 from db.records.ids import build_identity, machine_identity
@@ -338,4 +338,5 @@ def test_records_come_oldest_first(database: Database) -> None:
 def test_a_run_says_what_it_measured_and_its_canaries_apart(sqlite_database: Database) -> None:
     names = ("mlp", "mlp", "cnn", "canary-copy")
     save_trials(sqlite_database, [make_trial(run_id="mine", workload=name) for name in names])
-    assert contents_of_runs(sqlite_database) == {"mine": (["cnn", "mlp"], 1)}
+    (row,) = runs_with_contents(sqlite_database).to_dict("records")
+    assert (row["workloads"], row["trials"], row["canaries"]) == ("cnn, mlp", 4, 1)
