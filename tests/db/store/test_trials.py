@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -224,7 +224,7 @@ class TestLatest:
 
 class TestRuns:
     def test_an_announced_run_is_listed_before_its_first_trial(self, database: Database) -> None:
-        announce(database)
+        announce(database, started_at=datetime.now(UTC))
         row = runs(database).iloc[0]
         assert (row["run_id"], row["status"], row["planned_trials"], row["trials"]) == (
             "run-1",
@@ -249,8 +249,9 @@ class TestRuns:
             announce(database, planned_trials=7)
 
     def test_an_announcement_may_come_after_the_first_trial(self, database: Database) -> None:
-        save_trial(database, make_trial(run_id="run-1"))
-        announce(database)
+        now = datetime.now(UTC)
+        save_trial(database, make_trial(run_id="run-1", started_at=now, ended_at=now))
+        announce(database, started_at=now)
         row = runs(database).iloc[0]
         assert (row["status"], row["planned_trials"], row["trials"]) == ("running", 6, 1)
 
@@ -259,13 +260,13 @@ class TestRuns:
             end_run(database, "run-9", START, RunStatus.FINISHED)
 
 
-def announce(database: Database, planned_trials: int = 6) -> None:
+def announce(database: Database, planned_trials: int = 6, started_at: datetime = START) -> None:
     start_run(
         database,
         run_id="run-1",
         suite="smoke",
         label=None,
-        started_at=START,
+        started_at=started_at,
         planned_trials=planned_trials,
     )
 
