@@ -30,6 +30,13 @@ def one_line(text: str, limit: int = 200) -> str:
     )
 
 
+def visible(text: str) -> str:
+    """`text` on one line: control characters, and what only turns the reading direction, as escapes."""
+    return "".join(
+        char if char.isprintable() or char == " " else char.encode("unicode_escape").decode() for char in text
+    )
+
+
 # What a terminal obeys or what turns the direction of reading, but for the ends of lines and tabs.
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-
-def escaped(text: str) -> str:
-    """`text` on one line: control characters, and what only turns the reading direction, as escapes."""
-    return "".join(
-        char if char.isprintable() or char == " " else char.encode("unicode_escape").decode() for char in text
-    )
+from db.errors import visible
 
 
 class OneLine(logging.Formatter):
@@ -21,12 +16,12 @@ class OneLine(logging.Formatter):
 
     def formatException(self, ei: object) -> str:  # noqa: N802 - the name is the base's
         text = super().formatException(ei)  # type: ignore[arg-type]
-        return "\n".join(f"    {escaped(line)}" for line in text.splitlines())
+        return "\n".join(f"    {visible(line)}" for line in text.splitlines())
 
 
 class _Escaped(logging.LogRecord):
     def getMessage(self) -> str:  # noqa: N802 - the name is the base's
-        return escaped(super().getMessage())
+        return visible(super().getMessage())
 
 
 class OneLineRecord(_Escaped):

@@ -17,7 +17,7 @@ from dashboard.read.database import read_version, reader
 from dashboard.text import theme
 from db import units
 from db.engine.session import Database
-from db.errors import NotFoundError
+from db.errors import NotFoundError, visible
 from db.queries.filters import Filters
 from db.queries.offered import machine_measured_last
 from db.queries.run_parts import newest_build
@@ -133,8 +133,8 @@ def _break_even(case: pd.Series) -> BadgeText:
 
 
 def draw(label: str, badge_text: BadgeText) -> str:
-    """The SVG. `label` may hold anything; what XML cannot hold is left out."""
-    shown = "".join(char if char.isprintable() else " " for char in label)
+    """The SVG. `label` may hold anything; what XML cannot hold is an escape."""
+    shown = visible(label)
     shown = shown if len(shown) <= _LONGEST_LABEL else f"{shown[: _LONGEST_LABEL - 1]}…"
     left, right = (_width(text) for text in (shown, badge_text.text))
     title = html.escape(f"{shown}: {badge_text.text}" + (f", {badge_text.about}" if badge_text.about else ""))

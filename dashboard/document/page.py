@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from dashboard.document.content import Content, Lines, Section, Table
 from dashboard.document.svg import let_through
 from db import units
+from db.errors import visible
 
 LONGEST_CELL = 300
 _LONGEST_CAPTION = 2_000
@@ -42,8 +43,8 @@ def section_html(section: Section, number: int) -> str:
 
 
 def _text(text: str, longest: int = LONGEST_CELL) -> str:
-    """`text` without control characters, cut where no reader would go on; the template escapes it."""
-    clean = "".join(char if char.isprintable() else " " for char in text)
+    """`text` with control characters as escapes, cut where no reader would go on; the template escapes it."""
+    clean = visible(" ".join(text.split()))
     return clean if len(clean) <= longest else f"{clean[: longest - 1]}…"
 
 

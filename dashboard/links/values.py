@@ -17,6 +17,8 @@ from typing import Any
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import PydanticCustomError, core_schema
 
+from db.errors import visible
+
 JsonSchema = dict[str, Any]
 ALL = "all"
 """No restriction. A name that really is `all` is written twice, so that the two can be told apart."""
@@ -31,8 +33,8 @@ _RFC_3339 = re.compile(r"^\d{4}-\d\d-\d\d([Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\
 
 
 def quoted(text: str) -> str:
-    """`text` as it may stand in a sentence: shortened, control characters removed."""
-    clean = "".join(char if char.isprintable() else " " for char in text)
+    """`text` as it may stand in a sentence: shortened, control characters as escapes."""
+    clean = visible(text)
     short = clean if len(clean) <= LONGEST_QUOTE else clean[: LONGEST_QUOTE - 1] + "…"
     return f"“{short}”"
 

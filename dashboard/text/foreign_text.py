@@ -7,7 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-_UNREADABLE = "\ufffd"
+from db.errors import visible
+
 _MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]()#+-!|<>~$:^&"})
 # Markdown makes links of bare addresses, whatever is escaped in them. A word joiner, which nobody sees, keeps
 # the parts apart.
@@ -19,14 +20,11 @@ LONGEST_LABEL = 40
 
 
 def readable(text: str) -> str:
-    """`text` in one line, what controls terminals or turns the direction of writing replaced by U+FFFD.
+    """`text` in one line, what controls terminals or turns the direction of writing as escapes.
 
     A name that turns the direction would turn the sentence around it, and Vega refuses line separators.
     """
-    line = " ".join(text.split())
-    if line.isprintable():
-        return line
-    return "".join(char if char.isprintable() else _UNREADABLE for char in line)
+    return visible(" ".join(text.split()))
 
 
 def escaped(text: str) -> str:
