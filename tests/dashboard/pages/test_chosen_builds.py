@@ -7,7 +7,6 @@ from datetime import timedelta
 import pytest
 
 from dashboard.links.links import Link, Page
-from dashboard.parts.verdict_words import environment_diff
 from dashboard.read.data import read_choices_on
 from dashboard.read.snapshots import Snapshot
 from dashboard.verdicts.pair import with_builds
@@ -17,7 +16,6 @@ from db.queries.facets import builds, machines
 from db.queries.regressions import standing_regressions
 from db.records.trial import Build, Machine, Trial
 from db.store.regressions import record_comparison
-from db.units import MISSING
 from tests.builders import START, make_build, make_history, make_machine, make_trial
 from tests.dashboard.conftest import Store, opened, selector, texts
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
@@ -71,13 +69,11 @@ def _ids(url: str) -> tuple[dict[str, str], dict[str, str]]:
     return dict(zip(boxes["machine"], boxes["machine_id"], strict=True)), known
 
 
-def test_builds_are_named_by_what_tells_them_from_others_of_their_machine(url: str) -> None:
+def test_settings_of_a_trial_make_no_other_build(url: str) -> None:
     boxes, known = _ids(url)
     names = read_choices_on(Snapshot.now(), boxes["h100"])
     assert {names.builds[key] for key in names.offered_builds} == {
-        "torch 2.11.0 (cpp_cache_precompile=0)",
         "torch 2.11.0",
-        "torch 2.11.0 (skip_cudnn=1)",
         "torch 2.13.0",
     }
     of_laptop = read_choices_on(Snapshot.now(), boxes["laptop"])
@@ -87,7 +83,7 @@ def test_builds_are_named_by_what_tells_them_from_others_of_their_machine(url: s
 
 def test_only_the_builds_of_the_chosen_machine_are_offered(url: str) -> None:
     boxes, _ = _ids(url)
-    for machine, offered in (("h100", 4), ("laptop", 1)):
+    for machine, offered in (("h100", 2), ("laptop", 1)):
         page = opened(Link(page=Page.OVERVIEW, machine=boxes[machine]))
         assert len(selector(page, "build").options) == 1 + offered
 
@@ -98,17 +94,8 @@ def test_an_upgrade_opens_on_the_newest_pair_with_comparable_cases(url: str) -> 
     link = with_builds(Snapshot.now(), Link(page=Page.UPGRADE, machine=boxes["h100"]))
     base, head = (known[str(key)] for key in (link.base, link.head))
     assert (base["torch"], head["torch"]) == ("2.11.0", "2.13.0")
-    assert base["settings"]["environment"][SKIP] == "1"
     said = texts(opened(Link(page=Page.UPGRADE, machine=boxes["h100"])))
     assert "Compared 2 of" in said.replace("\xa0", " ")
-
-
-def test_the_environment_of_builds_is_set_against_each_other_variable_by_variable(url: str) -> None:
-    _, known = _ids(url)
-    sides = [row for row in known.values() if row["torch"] == "2.11.0" and row["torch_variant"] == "cu130"]
-    plain = next(row for row in sides if not {SKIP, HEADERS} & set(row["settings"]["environment"]))
-    skipping = next(row for row in sides if SKIP in row["settings"]["environment"])
-    assert environment_diff(plain, skipping, ()) == [{"part": SKIP, "base": MISSING, "head": "1"}]
 
 
 def test_upgrade_and_regressions_name_the_same_changed_package(store: Store) -> None:

@@ -87,7 +87,7 @@ def upgrade(slower: float, head_mhz: float, **head: Any) -> Iterator[Trial]:
 
 def test_a_stored_record_says_what_device_time_is_in_cycles(database: Database) -> None:
     row = row_of(judged(database, upgrade(1.06, 1980.0 / 1.06)), Metric.DEVICE_TIME)
-    assert (row.verdict, row.cause) == (Verdict.REGRESSED, CauseClass.MACHINE)
+    assert (row.verdict, row.cause) == (Verdict.INCONCLUSIVE, CauseClass.MACHINE), "set aside"
     assert row.cycles_change == pytest.approx(0.0, abs=0.01)
     assert "the SM clock changed by -5." in row.reason
 
