@@ -118,7 +118,7 @@ def test_the_table_shows_cases_failures_and_what_is_not_applicable(sqlite_databa
     save_trials(sqlite_database, history)
     rows = summarize_cases(trials_frame(sqlite_database, Filters())).to_dict("records")
     out = io.StringIO()
-    table = result_table(rows, [UNUSED], {("bert-base", "default"): "unchanged"}, builds={})
+    table = result_table(rows, [UNUSED], {("bert-base", "default"): "unchanged"}, builds={}, notes={})
     Console(file=out, width=200, color_system=None).print(table)
     text = out.getvalue()
     assert "3 of 3 failed: out of memory" in text
@@ -133,7 +133,7 @@ def test_builds_of_one_torch_are_told_apart_by_name(releases: tuple[str, str], n
     (eager, _) = _eager_at(2.0)
     rows = [eager | {"build_id": each, "torch": torch} for each, torch in zip("ab", releases, strict=True)]
     out = io.StringIO()
-    table = result_table(rows, [UNUSED], {}, builds={"a": "old", "b": "new"})
+    table = result_table(rows, [UNUSED], {}, builds={"a": "old", "b": "new"}, notes={})
     Console(file=out, width=200, color_system=None).print(table)
     cells = [line.split()[2:4] for line in out.getvalue().splitlines() if " mlp " in line]
     assert cells == ([["old", "2.13.0"], ["new", "2.13.0"]] if named else [["2.12.0", "5"], ["2.13.0", "5"]])
@@ -151,7 +151,14 @@ def test_the_table_says_when_it_may_never_pay() -> None:
 
 def _eager_at(milliseconds: float, spread: float = 0.01) -> list[dict[str, Any]]:
     """An eager case on its own, and a compiled one whose own eager took 2 ms."""
-    shared = {"build_id": "b", "workload_id": "w", "workload": "mlp", "torch": "2.13.0", "counted_trials": 5}
+    shared = {
+        "build_id": "b",
+        "strategy_id": "s",
+        "workload_id": "w",
+        "workload": "mlp",
+        "torch": "2.13.0",
+        "counted_trials": 5,
+    }
     shared |= {"trials": 5, "failed_trials": 0, "suspect_trials": 0, "failure_kind": None}
     shared |= {"nothing_compiled": False, "peak_bytes": None, "graph_breaks": 0, "compile_cost_ns": 1e9}
     shared |= {"break_even": "never", "interval_method": "none"}
@@ -167,7 +174,7 @@ def _eager_at(milliseconds: float, spread: float = 0.01) -> list[dict[str, Any]]
 
 def _lines(rows: list[dict[str, Any]]) -> tuple[str, str]:
     out = io.StringIO()
-    Console(file=out, width=200, color_system=None).print(result_table(rows, [], {}, builds={}))
+    Console(file=out, width=200, color_system=None).print(result_table(rows, [], {}, builds={}, notes={}))
     eager, compiled = (line for line in out.getvalue().splitlines() if " mlp " in line)
     return eager, compiled
 
