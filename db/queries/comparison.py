@@ -7,18 +7,18 @@ from dataclasses import replace
 from datetime import datetime
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, and_, or_, select
+from sqlalchemy import Connection, or_, select
 
 from db.columns.metrics import FURTHER_COLUMNS
 from db.judge.compare.sides import Selection
-from db.metrics.eligibility import is_canary
 from db.metrics.trial_times import compile_cost_ns
 from db.queries.filters import Filters
 from db.queries.frames import frame_of
 from db.queries.run_parts import runs_near
-from db.queries.selection import any_of, dtypes, matching, matching_trials, selected
+from db.queries.selection import dtypes, matching, matching_trials, selected
+from db.queries.side_trials import trials_of
 from db.queries.trials import frame_where
-from db.tables.trials import SERIES, TRIAL, TRIAL_DETAIL, WORKLOAD
+from db.tables.trials import TRIAL, TRIAL_DETAIL
 
 MOST_SERIES_NAMED = 500
 """So many series are named in a query; of more, all trials of the runs are read and the others dropped."""
@@ -39,7 +39,7 @@ def sides_frame(connection: Connection, base: Selection, head: Selection, filter
     A further column `sm_clock_mhz` is the median SM clock while the trial's own side was timed, NA where
     device time was not taken.
     """
-    conditions = [or_(_of(base), _of(head)), *matching(filters)]
+    conditions = [or_(trials_of(base), trials_of(head)), *matching(filters)]
     sides = frame_where(connection, conditions, filters)
     clocks: dict[str, float] = {}
     if sides["device_ns"].notna().any():
@@ -49,30 +49,6 @@ def sides_frame(connection: Connection, base: Selection, head: Selection, filter
     return sides.assign(
         sm_clock_mhz=pd.array([clocks.get(each) for each in sides["trial_id"]], dtype="Float64")
     )
-
-
-def _of(side: Selection) -> ColumnElement[bool]:
-    """The trials of a side; as `Selection.mask`, nothing for a selection that selects by nothing."""
-    parts = any_of((TRIAL.c.build_id, side.build_ids), (TRIAL.c.run_id, side.run_ids))
-    return and_(*parts) if parts else TRIAL.c.trial_id.in_(())
-
-
-def cases_of(connection: Connection, side: Selection) -> set[str]:
-    """The ids of the series of a side, without the machine's control series."""
-    mine = select(TRIAL.c.series_id).where(_of(side))
-    statement = (
-        select(SERIES.c.series_id, WORKLOAD.c.name)
-        .join(WORKLOAD, WORKLOAD.c.workload_id == SERIES.c.workload_id)
-        .where(SERIES.c.series_id.in_(mine))
-    )
-    return {row.series_id for row in connection.execute(statement) if not is_canary(row.name)}
-
-
-def builds_of(connection: Connection, side: Selection) -> frozenset[str]:
-    """The ids of the builds of a side."""
-    if side.build_ids:
-        return frozenset(side.build_ids)
-    return frozenset(connection.scalars(select(TRIAL.c.build_id).where(_of(side)).distinct()))
 
 
 def past_frame(

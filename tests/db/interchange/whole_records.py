@@ -165,7 +165,7 @@ def _cost(trial: Trial, latency_ns: float | None) -> dict[str, Any]:
         "process_tree_cpu_ns": cold.process_tree_cpu_ns,
         "first_call_cpu_ns": cold.first_call_cpu_ns,
         "first_call_instructions": cold.first_call_instructions,
-        **(trial.memory or Memory()).model_dump(),
+        **(trial.memory or Memory()).model_dump(exclude={"growth_bytes_per_call"}),
         "graphs": compiler.graphs,
         "graph_breaks": _events(compiler.graph_breaks),
         "recompiles": _events(compiler.recompiles),

@@ -109,7 +109,7 @@ def test_the_setup_is_what_nvml_answers(monkeypatch: pytest.MonkeyPatch):
         "nvmlDeviceGetPersistenceMode": 0,
         "nvmlDeviceGetEnforcedPowerLimit": 450_000,
         "nvmlDeviceGetPowerManagementDefaultLimit": 700_000,
-        "nvmlDeviceGetMigMode": [[1, 1]],
+        "nvmlDeviceGetMigMode": (1, 1),
         "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=42),
         "nvmlDeviceGetComputeRunningProcesses": [["a", "b"]],
     }
