@@ -44,7 +44,7 @@ def section_html(section: Section, number: int) -> str:
 
 def _text(text: str, longest: int = LONGEST_CELL) -> str:
     """`text` with control characters as escapes, cut where no reader would go on; the template escapes it."""
-    clean = visible(" ".join(text.split()))
+    clean = visible(text.translate({ord(char): " " for char in "\n\r\t"}))
     return clean if len(clean) <= longest else f"{clean[: longest - 1]}…"
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from db.errors import one_line
 from db.records.evidence import CacheCounters, CompilerFacts, Memory, Numerics, NumericsStatus
 from db.records.sampling import SamplingFacts
-from db.records.trial import Trial
+from db.records.trial import StrategyKind, Trial
 from db.units import count, percent, plural, size, words
 
 MANY_OPERATIONS = 1000
@@ -33,6 +33,7 @@ class Parts:
     numerics: Numerics | None = None
     sampling: SamplingFacts | None = None
     memory: Memory | None = None
+    kind: StrategyKind = StrategyKind.COMPILE
 
 
 def trial_notes(trial: Trial) -> list[str]:
@@ -42,7 +43,8 @@ def trial_notes(trial: Trial) -> list[str]:
 
 def parts_of(trial: Trial) -> Parts:
     cache = trial.strategy.cache.value
-    return Parts(cache, trial.compiler, trial.numerics, trial.sampling, trial.memory)
+    kind = trial.strategy.kind
+    return Parts(cache, trial.compiler, trial.numerics, trial.sampling, trial.memory, kind)
 
 
 def case_notes(trials: Sequence[Parts]) -> list[str]:
@@ -65,6 +67,9 @@ def notes_of(parts: Parts) -> dict[str, str]:
     compiler, found = parts.compiler, dict[str, str]()
     if compiler is not None:
         found |= _of_compiler(compiler) | _of_cache(compiler, parts.cache)
+    if parts.kind is not StrategyKind.COMPILE:
+        # A program that is exported or packaged has no graph of Dynamo's.
+        found.pop("nothing", None)
     if parts.numerics is not None:
         found |= _of_numerics(parts.numerics)
     growth = None if parts.memory is None else parts.memory.growth_bytes_per_call

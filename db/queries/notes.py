@@ -13,7 +13,7 @@ from db.queries.filters import Filters
 from db.queries.selection import matching, oldest_first
 from db.records.evidence import CompilerFacts, Memory, Numerics
 from db.records.sampling import SamplingFacts
-from db.records.trial import Status
+from db.records.trial import Status, StrategyKind
 from db.tables.trials import SERIES, STRATEGY, TRIAL, TRIAL_DETAIL
 
 MOST_TRIALS = 5_000
@@ -29,7 +29,7 @@ _READ: dict[str, type[CompilerFacts | Numerics | SamplingFacts | Memory]] = {
 }
 _PARTS = (
     select(
-        *(TRIAL.c.build_id, SERIES.c.workload_id, SERIES.c.strategy_id, STRATEGY.c.cache),
+        *(TRIAL.c.build_id, SERIES.c.workload_id, SERIES.c.strategy_id, STRATEGY.c.cache, STRATEGY.c.kind),
         *(TRIAL_DETAIL.c[name] for name in _READ),
     )
     .join_from(TRIAL, TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
@@ -45,10 +45,10 @@ def notes_of_cases(database: Database, filters: Filters) -> dict[BuildCase, list
     statement = _PARTS.where(*matching(filters)).order_by(*newest).limit(MOST_TRIALS)
     of_cases: dict[BuildCase, list[Parts]] = defaultdict(list)
     with database.read() as connection:
-        for build, workload, strategy, cache, *parts in connection.execute(statement):
+        for build, workload, strategy, cache, kind_of, *parts in connection.execute(statement):
             read: dict[str, Any] = {
                 name: None if part is None else kind.model_validate(part)
                 for (name, kind), part in zip(_READ.items(), parts, strict=True)
             }
-            of_cases[build, workload, strategy].append(Parts(cache, **read))
+            of_cases[build, workload, strategy].append(Parts(cache, **read, kind=StrategyKind(kind_of)))
     return {case: notes for case, parts in of_cases.items() if (notes := case_notes(parts))}

@@ -78,10 +78,12 @@ def test_the_api_answers(url: str) -> None:
     answered = {}
     for endpoint in ENDPOINTS:
         ids = {"trial": list(frame["trial_id"]), "series": sorted(set(frame["series_id"]))}
-        names = [parameter.name for parameter in endpoint.path_parameters]
+        names = endpoint.ids
         paths = [endpoint.path.replace(f"{{{n}}}", found) for n in names for found in ids.get(n, ["none"])]
         needed = {
-            parameter.name: parameter.example for parameter in endpoint.parameters if parameter.required
+            name: field.examples[0]
+            for name, field in endpoint.query.model_fields.items()
+            if field.is_required() and field.examples
         }
         for path in paths or [endpoint.path]:
             for answer in ("json", "csv"):
