@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from runner.device.lock import default_lock_dir
 from tests.house.test_dependencies import pins
-from tests.house.tracked import ROOMS, ROOT, project_files
+from tests.house.tracked import ROOT
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -41,10 +41,6 @@ def test_our_containers_can_write_only_where_they_must() -> None:
     assert all(service["cap_drop"] == ["ALL"] for service in OURS)
 
 
-def test_every_service_reads_the_project_and_changes_nothing_in_it() -> None:
-    assert all("${PROJECT:-./project}:/project:ro" in service["volumes"] for service in OURS)
-
-
 def test_what_measures_shares_one_lock_of_the_host_and_its_gpus() -> None:
     measuring = {"schedule", "worker", "runner"}
     services = COMPOSE["services"]
@@ -58,43 +54,6 @@ def test_what_measures_shares_one_lock_of_the_host_and_its_gpus() -> None:
     overlay = yaml.safe_load((ROOT / "compose.gpu.yaml").read_text(encoding="utf-8"))["services"]
     assert overlay.keys() == measuring
     assert all("deploy" in service for service in overlay.values())
-
-
-def test_the_image_has_every_extra_that_a_page_or_a_service_uses() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    default = re.search(r"^ARG EXTRAS=(\S+)$", DOCKERFILE, re.MULTILINE)
-    assert default is not None
-    left_out = {"dev", "vision", "onnx", "report"}
-    assert set(default[1].split(",")) | left_out == project["optional-dependencies"].keys() | left_out
-
-
-def test_compiled_kernels_may_be_loaded_from_tmp() -> None:
-    """Docker mounts a tmpfs noexec unless told otherwise; then no compiled trial can load its kernels."""
-    mounts = [mount for service in OURS for mount in service["tmpfs"]]
-    assert all("exec" in mount.partition(":")[2].split(",") for mount in mounts)
-
-
-def test_every_build_argument_that_is_told_reaches_the_build() -> None:
-    """An engine drops one that no ARG asks for, and says so in a line that scrolls by."""
-    told = {
-        name
-        for path in project_files()
-        if path.suffix == ".md" or path.name == "Dockerfile"
-        for name in re.findall(r"--build-arg (\w+)=", (ROOT / path).read_text(encoding="utf-8"))
-    }
-    assert "PIP_EXTRA_INDEX_URL" in told
-    assert told - set(re.findall(r"^ARG (\w+)", DOCKERFILE, re.MULTILINE)) == set()
-
-
-def test_the_image_holds_the_program_and_no_tests() -> None:
-    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
-    rules = [line for line in lines if line and not line.startswith("#")]
-    assert rules[0] == "*"
-    assert {rule.removeprefix("!") for rule in rules[1:] if rule.startswith("!")} == {
-        *ROOMS, "docs/measured/*.jsonl", "docs/measured/h100/*.jsonl",
-        "pyproject.toml", "constraints.txt", "README.md", "LICENSE", "docker/entrypoint",
-        "docker/requirements.lock", "docker/requirements-models.lock", "docker/requirements-sbom.lock",
-    }  # fmt: skip
 
 
 def test_the_build_copies_only_what_is_there_and_let_in() -> None:
@@ -113,11 +72,6 @@ def test_the_build_copies_only_what_is_there_and_let_in() -> None:
         for source in sources
         if source.split("/")[0] not in let_in and not any(fnmatchcase(source, rule) for rule in let_in)
     } == set()
-
-
-def test_the_check_fails_no_container_that_is_slow_to_start() -> None:
-    """On a busy host the dashboard has taken more than 60 s until it answered."""
-    assert "HEALTHCHECK --interval=30s --timeout=5s --start-period=180s --retries=3" in DOCKERFILE
 
 
 def locked(*names: str) -> dict[str, Version]:
@@ -181,20 +135,3 @@ def named(line: str, extra: str) -> set[str]:
             if marker is not None and "extra" in str(marker):
                 names |= named(below, wanted)
     return names
-
-
-def test_every_licence_is_listed() -> None:
-    listed = re.findall(r"^\| (\S+) \| \S+ \| .+ \|$", (ROOT / "docs/licences.md").read_text("utf-8"), re.M)
-    assert locked().keys() - set(listed) == set()
-
-
-def test_the_image_says_what_is_inside() -> None:
-    assert "cyclonedx-py environment" in DOCKERFILE
-    assert "/opt/compilewatch/sbom.cdx.json" in DOCKERFILE
-
-
-def test_the_image_runs_as_a_numbered_user_under_an_init() -> None:
-    user = re.findall(r"^USER (\S+)$", DOCKERFILE, re.MULTILINE)
-    assert user == ["10001:10001"]
-    assert re.search(r'^ENTRYPOINT \["/usr/bin/tini"', DOCKERFILE, re.MULTILINE)
-    assert "/_stcore/health" in DOCKERFILE

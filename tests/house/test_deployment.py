@@ -55,16 +55,6 @@ def test_units_run_commands_that_exist_as_nobody_special(path: Path) -> None:
     assert unit["Service"]["Restart"] == "always"
 
 
-def test_the_manifest_has_services_and_workers_for_one_gpu_each() -> None:
-    kinds = [(document["kind"], document["metadata"]["name"]) for document in DOCUMENTS]
-    assert kinds == [("Namespace", "compilewatch"), ("Deployment", "service"), ("StatefulSet", "worker")]
-    limits = [container["resources"]["limits"].get("nvidia.com/gpu") for container in CONTAINERS]
-    assert limits == [None, 1, 1, 1]
-    for document in DOCUMENTS[1:]:
-        labels = document["spec"]["template"]["metadata"]["labels"]
-        assert document["spec"]["selector"]["matchLabels"] == labels
-
-
 def test_the_manifests_commands_exist() -> None:
     assert [unknown_words(container["args"]) for container in CONTAINERS] == [[]] * 4
 
@@ -81,18 +71,6 @@ def test_every_manifest_is_valid_kubernetes() -> None:
     job["spec"]["backofLimit"] = 1
     with pytest.raises(validator.ValidationError, match="backofLimit"):
         validator.validate(job, SCHEMA_VERSION, strict=True)
-
-
-def test_workers_on_demand_end_by_themselves_and_are_not_started_again() -> None:
-    assert [document["kind"] for document in ON_DEMAND] == ["Job", "CronJob"]
-    job, cron = ON_DEMAND
-    template = cron["spec"]["jobTemplate"]["spec"]
-    assert pod_of(job) == pod_of(cron)
-    assert (job["spec"]["backoffLimit"], template["backoffLimit"]) == (0, 0)
-    for pod in PODS[2:]:
-        assert pod["restartPolicy"] == "Never"
-        assert pod["terminationGracePeriodSeconds"] >= 30
-        assert "--exit-when-idle" in pod["containers"][0]["args"]
 
 
 def test_pods_may_write_only_where_they_must_and_hold_no_password() -> None:

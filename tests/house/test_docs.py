@@ -90,6 +90,7 @@ def test_make_targets_exist(page: Path) -> None:
     assert named - TARGETS == set()
 
 
+@pytest.mark.slow
 def test_the_site_builds_without_a_broken_link(tmp_path: Path) -> None:
     shutil.copy(ROOT / ".zensical.toml", tmp_path)
     write = [sys.executable, "-m", "docs.reference.generate", str(tmp_path / "build" / "pages")]

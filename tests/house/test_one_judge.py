@@ -58,19 +58,3 @@ def test_a_verdict_assembled_elsewhere_is_caught(source: str, caught: bool) -> N
 
 def test_only_the_gateway_assembles_a_verdict() -> None:
     assert [line for path in room_files() for line in strays(path, list(imports_of(path)))] == []
-
-
-def test_the_gateway_is_asked_from_every_door() -> None:
-    doors = {
-        path.as_posix()
-        for path in room_files("runner", "dashboard")
-        if any(each.inside("db.verdicts.gateway") for each in imports_of(path))
-    }
-    assert {
-        "runner/cli/judging.py",
-        "runner/regressions/log.py",
-        "runner/regressions/confirmation.py",
-        "dashboard/read/data.py",
-        "dashboard/api/comparisons.py",
-        "dashboard/reports/freeze.py",
-    } <= doors

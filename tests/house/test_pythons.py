@@ -29,6 +29,7 @@ UV_OPTIONS = {
 }
 
 
+pytestmark = pytest.mark.slow
 PIP_OPTIONS = {*UV_OPTIONS, "no-index", "cert", "proxy"}
 
 
@@ -108,31 +109,3 @@ def test_a_pin_that_a_python_cannot_take_is_found(kept: Path, tmp_path: Path) ->
     done = resolve(DEBIAN_12, bent, kept)
     assert done.returncode == 1
     assert pin in done.stderr
-
-
-def test_variables_win_over_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in PIP_OPTIONS:
-        monkeypatch.delenv(f"PIP_{name.upper().replace('-', '_')}", raising=False)
-    written = tmp_path / "pip.conf"
-    written.write_text(
-        "[global]\nindex-url = https://a.example\nextra-index-url = https://b.example\n  file:///srv/c\n"
-        "find-links = /srv/x\nquiet = 1\n[install]\nindex-url = https://d.example\n",
-        encoding="utf-8",
-    )
-    monkeypatch.setenv("PIP_CONFIG_FILE", str(written))
-    monkeypatch.setenv("PIP_FIND_LINKS", "/srv/y")
-    settings = pip_settings()
-    assert settings["index-url"] == ["https://d.example"]
-    assert settings["extra-index-url"] == ["https://b.example", "file:///srv/c"]
-    assert settings["find-links"] == ["/srv/y"]
-    assert "quiet" not in settings
-
-
-def test_debian_12_is_among_them() -> None:
-    assert ADMITTED.contains(DEBIAN_12)
-
-
-def test_the_documents_name_the_admitted_pythons() -> None:
-    sentence = f"Python {', '.join(MINORS[:-1])} or {MINORS[-1]}"
-    for name in ("README.md", "CONTRIBUTING.md", "docs/start.md", "Makefile"):
-        assert sentence in (ROOT / name).read_text(encoding="utf-8"), name
