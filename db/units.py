@@ -127,11 +127,13 @@ def words(name: str) -> str:
 
 def plural(number: int, noun: str) -> str:
     """A number of regular things: "1 case", "1,200 cases", "2 processes", "2 strategies"."""
-    if number != 1:
-        if noun.endswith("y") and noun[-2] not in "aeiou":
-            noun = f"{noun[:-1]}ie"
-        noun += "es" if noun.endswith(("s", "x", "ch")) else "s"
-    return f"{count(number)} {noun}"
+    return f"{count(number)} {noun if number == 1 else _several(noun)}"
+
+
+def _several(noun: str) -> str:
+    if noun.endswith("y") and noun[-2:-1] not in tuple("aeiou"):
+        noun = f"{noun[:-1]}ie"
+    return noun and noun + ("es" if noun.endswith(("s", "x", "ch")) else "s")
 
 
 def _whole(value: SupportsFloat | None) -> int:
@@ -155,8 +157,8 @@ def steps(value: SupportsFloat | str | object | None) -> str:
 
 
 def rate(per_second: SupportsFloat | None, item: str | None = None) -> str:
-    """Throughput: "985 sequence/s"; without an item "985 /s"."""
-    return MISSING if _number(per_second) is None else f"{significant(per_second)} {item or ''}/s"
+    """Throughput: "985 sequences/s"; without an item "985 /s"."""
+    return MISSING if _number(per_second) is None else f"{significant(per_second)} {_several(item or '')}/s"
 
 
 def money(amount: SupportsFloat | None) -> str:

@@ -18,13 +18,15 @@ from dashboard.text import theme
 from db import units
 from db.engine.session import Database
 from db.errors import NotFoundError, visible
+from db.metrics.throughput import items_of, throughputs_text
 from db.queries.filters import Filters
 from db.queries.offered import machine_measured_last
 from db.queries.run_parts import newest_build
 from db.records.trial import SourceKind
 
 NO_DATA, NOT_THERE = "no data", "not there"
-SPEEDUP, BREAK_EVEN = "speedup", "break_even"
+SPEEDUP, BREAK_EVEN, THROUGHPUT = "speedup", "break_even", "throughput"
+_SUFFIXES = {SPEEDUP: "", BREAK_EVEN: " break-even", THROUGHPUT: " throughput"}
 _LONGEST_LABEL = 60
 # Verdana at 11 px, the widest face that such images are drawn in; `textLength` makes any other one fit.
 _PX_PER_CHARACTER = 7
@@ -55,7 +57,7 @@ def badge(request: Request) -> Response:
         return Response(status_code=304, headers=tagged(tag))
     workload, strategy = request.path_params["workload"], request.path_params["strategy"]
     badge_text = _badge_text(reader(), workload, strategy, values)
-    label = f"{workload} {strategy}" if values["metric"] == SPEEDUP else f"{workload} {strategy} break-even"
+    label = f"{workload} {strategy}{_SUFFIXES[values['metric']]}"
     return Response(
         draw(label, badge_text), badge_text.status, media_type="image/svg+xml", headers=tagged(tag)
     )
@@ -115,7 +117,7 @@ def _origin(case: pd.Series) -> str:
 def _figure(case: pd.Series, metric: str) -> BadgeText:
     if case["status"] == "failed":
         return BadgeText("failed", _WORSE_COLOUR)
-    return _speedup(case) if metric == SPEEDUP else _break_even(case)
+    return {SPEEDUP: _speedup, BREAK_EVEN: _break_even, THROUGHPUT: _throughput}[metric](case)
 
 
 def _speedup(case: pd.Series) -> BadgeText:
@@ -130,6 +132,12 @@ def _break_even(case: pd.Series) -> BadgeText:
     if pd.isna(case["break_even_steps"]):
         return BadgeText(NO_DATA, _UNKNOWN_COLOUR)
     return BadgeText(units.steps(int(case["break_even_steps"])), theme.BLUE)
+
+
+def _throughput(case: pd.Series) -> BadgeText:
+    if pd.isna(case["throughput_per_s"]):
+        return BadgeText(NO_DATA, _UNKNOWN_COLOUR)
+    return BadgeText(throughputs_text(items_of(case.to_dict())[1], case["throughput_per_s"]), theme.BLUE)
 
 
 def draw(label: str, badge_text: BadgeText) -> str:

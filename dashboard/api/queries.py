@@ -188,7 +188,9 @@ class ReportsQuery(Paged, Period): ...
 
 class BadgeQuery(Query):
     metric: Annotated[
-        str, One(Word(("speedup", "break_even"))), Field(description="speedup or break_even.")
+        str,
+        One(Word(("speedup", "break_even", "throughput"))),
+        Field(description="speedup, break_even or throughput."),
     ] = "speedup"
     machine: Annotated[Name, Field(description=f"{A_MACHINE} Default: the one measured last.")] = None
     build: Annotated[Name, Field(description=f"{A_BUILD} Default: the newest of that machine.")] = None

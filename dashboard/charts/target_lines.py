@@ -16,6 +16,7 @@ from db.judge.targets import AT_LEAST, Target
 QUANTITIES = {
     "speedup": "speedup",
     "latency": "latency_p95_ns",
+    "throughput": "throughput_per_s",
     "compile_cost": "compile_cost_ns",
     "peak_memory": "peak_bytes",
     "break_even": "break_even_steps",

@@ -30,7 +30,7 @@ from dashboard.links.values import (
     quoted,
     texts_of,
 )
-from db.columns.metrics import HISTORY_METRICS, MEASURED_METRICS
+from db.columns.metrics import ASKED_METRICS, HISTORY_METRICS, MEASURED_METRICS
 from db.records.triage import TriageState
 from db.records.trial import CacheState, SourceKind, Status, Task
 from db.records.vocabulary import Metric
@@ -116,7 +116,13 @@ PAGES: dict[Page, PageEntry] = {
 def verdict_metric(link: Link) -> Metric:
     """The metric that an upgrade is looked at by: that of the link where it is judged, else speedup."""
     metric = Metric(link.metric)
-    return metric if metric in MEASURED_METRICS else Metric.SPEEDUP
+    return metric if metric in (*MEASURED_METRICS, *ASKED_METRICS) else Metric.SPEEDUP
+
+
+def asked_metric(link: Link) -> Metric | None:
+    """That metric, where the verdict is reached without it."""
+    metric = verdict_metric(link)
+    return metric if metric in ASKED_METRICS else None
 
 
 def tab_title(page: Page) -> str:

@@ -18,6 +18,7 @@ from db import units
 from db.judge.compare.noise_floor import NoiseFloor
 from db.metrics.case_modes import is_first_look, with_strategies
 from db.metrics.groups import row_dicts
+from db.metrics.throughput import items_of
 from db.records.marks import bound_cell
 from db.records.strategies import EAGER, sort_key
 from db.verdicts.noise_words import floor_cell
@@ -37,8 +38,15 @@ BREAK_EVEN = {
 }
 """Break-even of a case as a number, and in a word where it is none: the cells of `repayment`."""
 
+RATES = {
+    **parts.quantities("rate", {"rate": "Throughput", "eager_rate": "Eager throughput"}),
+    "item": Column("Counts", explained="What throughput counts: the workload's items, else its batch."),
+}
+"""Throughput of both sides: the cells of `rates`."""
+
 _COLUMNS = {
     **CASE,
+    **RATES,
     **parts.quantities("ratio", {"speedup": "Speedup"}),
     "interval": SPEEDUP_INTERVAL,
     **parts.quantities("ns", {"latency": "Latency", "eager": "Eager latency"}),
@@ -62,6 +70,9 @@ def floors_of(snapshot: Snapshot, machine_id: str | None) -> tuple[NoiseFloor, .
     return read_noise_floors(snapshot, machine_id).get(machine_id, ()) if machine_id else ()
 
 
+RATES_OF = (*("throughput_per_s", "control_throughput_per_s", "items_per_iteration", "batch_size", "item"),)
+"""The columns of a case that `rates` reads."""
+
 NO_FACTS: dict[str, Any] = {"bound": None, "counted_trials": None}
 """What `case_facts` reads of a case, where it is not known."""
 
@@ -83,6 +94,12 @@ def speedup_interval(case: Mapping[str, Any]) -> tuple[float, float] | str:
     if pd.isna(low) or pd.isna(high):
         return units.interval(None, None, units.ratio, trials=case["counted_trials"])
     return low, high
+
+
+def rates(case: Mapping[str, Any]) -> dict[str, Any]:
+    """The cells of a case in `RATES`."""
+    eager = None if case["strategy"] == EAGER.name else case["control_throughput_per_s"]
+    return {"rate": case["throughput_per_s"], "eager_rate": eager, "item": f"{items_of(case)[1]}s"}
 
 
 def repayment(case: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,6 +142,7 @@ def _row(case: dict[str, Any], floors: Sequence[NoiseFloor]) -> dict[str, Any]:
     return {
         "workload": case["workload_label"],
         "strategy": case["strategy"],
+        **rates(case),
         "speedup": case["speedup"],
         "interval": speedup_interval(case),
         "latency": case["latency_ns"],

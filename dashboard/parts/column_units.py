@@ -45,6 +45,7 @@ UNITS = {
         units.size,
         (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40)),
     ),
+    "rate": Unit("per s", units.rate, (("per s", 1.0), ("thousand per s", 1e3), ("million per s", 1e6))),
     "ratio": Unit("x", units.ratio, (("x", 1.0),)),
     "change": Unit("fraction", _change, (("%", 0.01),), "%+.3g"),
     "count": Unit("", units.count, form="localized"),

@@ -39,6 +39,7 @@ from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.roofs import rooflines
 from db.queries.trials import newest_profiled
 from db.records.trial import SourceKind, Status, Task, Trial
+from db.records.vocabulary import Metric
 from db.verdicts import noise_floors
 from db.verdicts.gateway import compare
 
@@ -184,7 +185,13 @@ def of_workload(snapshot: Snapshot, filters: Filters, label: str) -> Filters:
 
 @cached
 def read_comparison(
-    snapshot: Snapshot, filters: Filters, base: str, head: str, by: Literal["build", "run"] = "build"
+    snapshot: Snapshot,
+    filters: Filters,
+    base: str,
+    head: str,
+    by: Literal["build", "run"] = "build",
+    *,
+    asked: Metric | None = None,
 ) -> Comparison:
     """The verdict on build or run `head` against `base`, on the machine that `filters` name.
 
@@ -195,7 +202,8 @@ def read_comparison(
     first, second = (
         Selection.model_validate({"name": names.get(key, key), f"{by}_ids": (key,)}) for key in (base, head)
     )
-    return compare(opened(snapshot.url), first, second, filters, policy=policy_in_force())
+    further = () if asked is None else (asked,)
+    return compare(opened(snapshot.url), first, second, filters, policy=policy_in_force(), asked=further)
 
 
 @cached

@@ -12,7 +12,8 @@ from dashboard.charts import style
 from dashboard.parts import verdict_words
 from dashboard.read import shaping
 from db import units
-from db.columns.metrics import FURTHER_METRICS, METRICS
+from db.columns.metrics import ASKED_METRICS, FURTHER_METRICS, METRICS
+from db.judge.compare.asked import with_test
 from db.judge.results import BuildSide, CaseKey
 from db.metrics.groups import row_dicts
 from db.records.strategies import EAGER
@@ -26,7 +27,7 @@ _PER_TRIAL: dict[Metric, tuple[str, float, str]] = {
     Metric.PEAK_MEMORY: ("peak_bytes", 2**20, "Peak memory (MiB)"),
     **{
         metric: (METRICS[metric].column, METRICS[metric].divisor, METRICS[metric].axis_title)
-        for metric in FURTHER_METRICS
+        for metric in (*FURTHER_METRICS, *with_test(ASKED_METRICS))
     },
 }
 _TRIAL_COLUMNS = ("lane", "value", "low", "high", "strategy", "text", "samples_text", "trial_id")

@@ -8,6 +8,7 @@ from statistics import median
 
 from db.columns.metrics import METRICS
 from db.metrics.device_times import bound_of
+from db.metrics.throughput import items_of, per_second, throughputs_text
 from db.records.evidence import StreamFacts
 from db.records.marks import UNGATED_MEANS, bound_word
 from db.records.sampling import Gate, Profile, ProfileSide, SamplingFacts, TimingSide
@@ -48,6 +49,19 @@ def step_times(trial: Trial) -> StepTimes:
 
 def _median(samples: Sequence[int]) -> float | None:
     return float(median(samples)) if len(samples) else None
+
+
+def throughput_figures(trial: Trial) -> list[tuple[str, str]]:
+    """Items per second at the latency, eager's in brackets; nothing where no latency is known."""
+    stated = trial.summary or Summary()
+    own = _median(trial.latency_samples_ns) or stated.latency_ns
+    eager = _median(trial.control_latency_samples_ns) or stated.control_latency_ns
+    items, item = items_of(vars(trial.workload))
+    if not own:
+        return []
+    beside = per_second(items, eager) if eager else None
+    name = "throughput" if beside is None else "throughput (eager)"
+    return [(name, throughputs_text(item, per_second(items, own), beside))]
 
 
 def kernels_ns(side: ProfileSide) -> float | None:
@@ -245,7 +259,8 @@ def main_figures(summary: Summary) -> list[tuple[str, str]]:
 
 def other_figures(summary: Summary) -> list[tuple[str, str]]:
     """Throughput, then what has no field of its own, by the source's names and in its units."""
-    known = [] if summary.throughput_per_s is None else [("throughput", rate(summary.throughput_per_s))]
+    rate_s = summary.throughput_per_s
+    known = [] if rate_s is None else [("throughput as stated", rate(rate_s))]
     return [*known, *((name, f"{value:.10g}") for name, value in sorted(summary.metrics.items()))]
 
 

@@ -143,7 +143,11 @@ CASE: tuple[Column, ...] = (
     _integer(column="break_even_high"),
     _float(column="break_even_time_ns", definition="Run time at break-even, compile cost included."),
     *(each for each in TRIAL if each.summary is Summary.MEDIAN),
-    *_summed_up("throughput_per_s", "peak_bytes", "control_peak_bytes"),
+    *_summed_up("throughput_per_s"),
+    _float(column="throughput_low_per_s"),
+    _float(column="throughput_high_per_s"),
+    _float(column="control_throughput_per_s", definition="The same of the eager it is set against."),
+    *_summed_up("peak_bytes", "control_peak_bytes"),
     _float(
         column="memory_ratio",
         definition="Eager peak over compiled peak; above 1 needs less.",

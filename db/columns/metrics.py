@@ -26,6 +26,16 @@ MEASURED_METRICS = tuple(metric for metric in Metric if METRICS[metric].judged)
 FURTHER_METRICS = tuple(metric for metric in MEASURED_METRICS if METRICS[metric].summary is Summary.MEDIAN)
 """Of them those without a formula: their column of a trial, and its median of a case."""
 FURTHER_COLUMNS = tuple(METRICS[metric].column for metric in FURTHER_METRICS)
+ASKED_METRICS = tuple(
+    metric
+    for metric in Metric
+    if METRICS[metric].axis is not None
+    and METRICS[metric].threshold in (Threshold.FINE, Threshold.COARSE)
+    and not METRICS[metric].judged
+    and METRICS[metric].unit != "x"
+)
+"""What trials have a value of and two builds are compared by where somebody asks for it, by the same test; it
+decides no verdict on the whole."""
 COUNTED_METRICS = tuple(metric for metric in Metric if METRICS[metric].threshold is Threshold.EXACT)
 """Metrics without noise: compared exactly."""
 SPEEDUPS = (Metric.SPEEDUP, Metric.DEVICE_SPEEDUP)

@@ -167,7 +167,7 @@ TRIAL: tuple[Column, ...] = (
     ),
     _float(
         column="throughput_per_s",
-        definition="Items per second at the latency.",
+        definition="Items per second: what a step works off over its latency.",
         holder=Holder.NONE,
         in_frames=False,
         key="throughput",
@@ -175,6 +175,10 @@ TRIAL: tuple[Column, ...] = (
         unit="1/s",
         write=lambda value: f"{units.significant(value)} per s",
         higher_is_better=True,
+        axis=(1, "items per s"),
+        banded=True,
+        interval=("throughput_low_per_s", "throughput_high_per_s"),
+        threshold=Threshold.FINE,
     ),
     _integer(
         column="process_tree_cpu_ns",

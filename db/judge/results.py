@@ -265,7 +265,7 @@ class Comparison(Result):
 
     `canary_change` is the relative change of the machine's canaries; on a GPU of those that measure the
     device, and `host_canary_change` of the one that measures the host. `timing` names how GPU times were
-    taken, empty on a CPU.
+    taken, empty on a CPU. `asked` are rows of further metrics, of which verdict and tally know nothing.
     """
 
     base: BuildSide
@@ -285,6 +285,11 @@ class Comparison(Result):
     advice: Advice | None = None
     sentences: tuple[str, ...]
     policy: Policy
+    asked: tuple[Row, ...] = ()
+
+    def with_asked(self) -> Comparison:
+        """With the rows of further metrics among its rows: for tables of them, not for what counts rows."""
+        return self.model_copy(update={"rows": (*self.rows, *self.asked)})
 
     @property
     def counts(self) -> dict[Verdict, int]:
@@ -321,11 +326,12 @@ class Comparison(Result):
 
     def to_json(self) -> dict[str, Any]:
         """The document `compare --json` prints, without its `schema` key."""
-        document = self.model_dump(mode="json", exclude={"rows", "policy"})
-        document["rows"] = [
-            {"workload": row.workload, "strategy": row.strategy, **row.model_dump(mode="json")}
-            for row in self.rows
-        ]
+        document = self.model_dump(mode="json", exclude={"rows", "asked", "policy"})
+        for part in ("rows", "asked"):
+            document[part] = [
+                {"workload": row.workload, "strategy": row.strategy, **row.model_dump(mode="json")}
+                for row in getattr(self, part)
+            ]
         document["counts"] = {verdict.value: count for verdict, count in self.counts.items()}
         cases = Counter(self.case_verdicts.values())
         document["case_counts"] = {verdict.value: cases[verdict] for verdict in Verdict}

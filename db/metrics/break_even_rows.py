@@ -13,6 +13,7 @@ from db.metrics.break_even import price
 from db.metrics.case_modes import modes_of, rows_by_workload
 from db.metrics.mode_choice import choose, lower_envelope
 from db.metrics.quantities import Quantity, nanoseconds
+from db.metrics.throughput import items_of
 from db.units import NEVER
 
 _LABELS = (
@@ -22,6 +23,8 @@ _LABELS = (
 _NOT_REPAID: dict[str, Any] = dict.fromkeys(
     ("break_even_steps", "break_even_time_ns", "break_even_price", "reason")
 )
+_RATES = ("throughput_per_s", "control_throughput_per_s")
+_NO_RATES: dict[str, Any] = dict.fromkeys((*_RATES, "item"))
 _UNKNOWN: dict[str, Any] = {**_NOT_REPAID, "total_ns": None, "chosen": False, "fastest_from_steps": None}
 
 
@@ -66,18 +69,27 @@ def _rows(
     methods = (row["timing_method"] for row in group if isinstance(row["timing_method"], str))
     common = {name: group[0][name] for name in _LABELS}
     common |= {"timing_method": next(methods, None)} | _sizes(group[0])
+    rates = {row["strategy"]: _rates(row) for row in group}
     repaid = [_NOT_REPAID, *(_repayment(case, hourly) for case in modes.compiled)]
     for option, repayment in zip(options, repaid, strict=True):
         yield {
             **common,
             "strategy": option.strategy,
+            **rates.get(option.strategy, _NO_RATES),
             **repayment,
             "total_ns": float(option.total(steps, restarts).value),
             "chosen": known and option is best,
             "fastest_from_steps": firsts.get(option.strategy),
         }
     for case in modes.left_out:
-        yield {**common, "strategy": case.strategy, **_UNKNOWN, "reason": case.reason}
+        rate = rates.get(case.strategy, _NO_RATES)
+        yield {**common, "strategy": case.strategy, **rate, **_UNKNOWN, "reason": case.reason}
+
+
+def _rates(case: dict[str, Any]) -> dict[str, Any]:
+    """What the case and the eager beside it work off in a second, and what of."""
+    known = {name: None if pd.isna(case[name]) else float(case[name]) for name in _RATES}
+    return {**known, "item": items_of(case)[1]}
 
 
 def _sizes(labels: dict[str, Any]) -> dict[str, Any]:

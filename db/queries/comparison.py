@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
+from typing import Any
 
 import pandas as pd
-from sqlalchemy import Connection, or_, select
+from sqlalchemy import Connection, Select, or_, select
 
 from db.columns.metrics import FURTHER_COLUMNS
 from db.judge.compare.sides import Selection
@@ -60,18 +62,20 @@ def past_frame(
     runs: int,
     searched: int,
     but: tuple[str, ...],
+    further: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Of each series the trials of its `runs` runs nearest in time to `moment`, oldest first.
 
     Looked for among the `searched` nearest runs of the machines that `filters` name: those before `moment`
     first, then those after it; the runs `but` are passed over. `series` has a row for each with its
-    `series_id`; its other columns become columns of the trials.
+    `series_id`; its other columns become columns of the trials, and so do those `further` ones.
     """
     suites = Filters(machines=filters.machines, suites=filters.suites)
     nearest = runs_near(connection, suites, moment, searched, but=but)
     ids = [str(each) for each in series["series_id"]]
-    frames = list(_by_batch(connection, ids, nearest, filters, runs))
-    past = pd.concat(frames, ignore_index=True) if frames else frame_of([], dtypes(_PAST))
+    statement = _PAST.add_columns(*selected(TRIAL, *further))
+    frames = list(_by_batch(partial(_trials, connection, statement, filters), ids, nearest, runs))
+    past = pd.concat(frames, ignore_index=True) if frames else frame_of([], dtypes(statement))
     past = past.sort_values(["started_at", "trial_id"], ignore_index=True).merge(series, on="series_id")
     past["trial_compile_cost_ns"] = compile_cost_ns(
         past["until_steady_ns"], past["calls_until_steady"], past["latency_ns"]
@@ -80,13 +84,16 @@ def past_frame(
 
 
 def _by_batch(
-    connection: Connection, series: Sequence[str], nearest: tuple[str, ...], filters: Filters, runs: int
+    read: Callable[[tuple[str, ...], Collection[str]], pd.DataFrame],
+    series: Sequence[str],
+    nearest: tuple[str, ...],
+    runs: int,
 ) -> Iterator[pd.DataFrame]:
     """As many runs at a time as each series needs, and only the series that still lack some."""
     lacking = dict.fromkeys(series, runs)
     for start in range(0, len(nearest), runs):
         batch = nearest[start : start + runs]
-        frame = _trials(connection, batch, lacking, filters)
+        frame = read(batch, lacking)
         if not frame.empty:
             cells = frame[["series_id", "run_id"]].drop_duplicates()
             order = cells["run_id"].map({run: place for place, run in enumerate(batch)})
@@ -101,7 +108,11 @@ def _by_batch(
 
 
 def _trials(
-    connection: Connection, run_ids: tuple[str, ...], series: Collection[str], filters: Filters
+    connection: Connection,
+    statement: Select[Any],
+    filters: Filters,
+    run_ids: tuple[str, ...],
+    series: Collection[str],
 ) -> pd.DataFrame:
     # Sides are named by build or run; the past is of others.
     open_ = replace(filters, builds=(), runs=())
@@ -109,5 +120,5 @@ def _trials(
     named = len(series) <= MOST_SERIES_NAMED
     if named:
         conditions.append(TRIAL.c.series_id.in_(list(series)))
-    frame = frame_of(connection.execute(_PAST.where(*conditions)).all(), dtypes(_PAST))
+    frame = frame_of(connection.execute(statement.where(*conditions)).all(), dtypes(statement))
     return frame if named else frame[frame["series_id"].isin(list(series))]

@@ -14,6 +14,7 @@ class Metric(StrEnum):
 
     LATENCY = "latency"
     SPEEDUP = "speedup"
+    THROUGHPUT = "throughput"
     DEVICE_TIME = "device_time"
     ISSUE_TIME = "issue_time"
     DEVICE_SPEEDUP = "device_speedup"

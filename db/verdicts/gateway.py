@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pandas import DataFrame, Timestamp
 
 from db.engine.session import Database
+from db.judge.compare.asked import with_test
 from db.judge.compare.comparable import MatchedCases
+from db.judge.compare.measured import columns_of
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import Selection, VerdictError
 from db.judge.compare.upgrade import compare_builds
@@ -16,6 +19,7 @@ from db.judge.results import Comparison
 from db.queries.comparison import past_frame, sides_frame
 from db.queries.filters import Filters
 from db.queries.validations import validation_trials
+from db.records.vocabulary import Metric
 from db.verdicts.noise_floors import floors_by_machine
 
 SEARCHED_FACTOR = 10
@@ -36,6 +40,7 @@ def compare(
     *,
     machine_id: str | None = None,
     policy: Policy | None = None,
+    asked: Sequence[Metric] = (),
 ) -> Comparison:
     """Judge `head` against `base` over the trials that `filters` let through.
 
@@ -45,7 +50,8 @@ def compare(
 
     `machine_id`: the machine that is asked about, also where `filters` name just one; no trial of another
     takes part. Where none is named, the machine with most matched cases is judged and `left_out` names the
-    others. Raises VerdictError where a side has no trial or a trial is on both sides.
+    others. `asked`: further metrics, as `compare_builds` takes them. Raises VerdictError where a side has no
+    trial or a trial is on both sides.
     """
     policy = policy or Policy()
     if machine_id is not None:
@@ -66,6 +72,7 @@ def compare(
                 runs=runs,
                 searched=SEARCHED_FACTOR * runs,
                 but=tuple(sides["run_id"].unique()),
+                further=columns_of(with_test(asked)),
             )
 
         def noise_floors(machine_id: str) -> tuple[NoiseFloor, ...]:
@@ -74,7 +81,14 @@ def compare(
 
         machine = filters.machines[0] if len(filters.machines) == 1 else None
         return compare_builds(
-            sides, base, head, policy, history=past, machine_id=machine, noise_floors=noise_floors
+            sides,
+            base,
+            head,
+            policy,
+            history=past,
+            machine_id=machine,
+            noise_floors=noise_floors,
+            asked=asked,
         )
 
 

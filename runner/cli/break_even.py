@@ -17,11 +17,13 @@ from db.metrics.break_even_rows import break_even_rows
 from db.metrics.case_modes import with_strategies
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import without_canaries
+from db.metrics.throughput import throughputs_text
 from db.queries.filters import Filters
 from db.queries.named import require_stored
 from db.queries.run_parts import of_newest_builds
 from db.queries.trials import trials_frame
 from db.records.marks import origin_mark_of
+from db.records.strategies import EAGER
 from db.units import MISSING, count, duration, money, steps
 from db.verdicts.sides import builds_named
 from runner.cli.options import (
@@ -115,11 +117,23 @@ def _lowest_not_shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _table(rows: list[dict[str, Any]], priced: bool) -> Table:
-    figures = ["break-even", "in time", *(["in money"] if priced else []), "total", "fastest from"]
+    figures = [
+        "throughput (eager)",
+        "break-even",
+        "in time",
+        *(["in money"] if priced else []),
+        "total",
+        "fastest from",
+    ]
     cells_of = []
     lowest = _lowest_not_shown(rows)
     for row in rows:
         cells = [
+            throughputs_text(
+                row["item"] or "",
+                row["throughput_per_s"],
+                None if row["strategy"] == EAGER.name else row["control_throughput_per_s"],
+            ),
             steps(row["break_even_steps"]),
             duration(row["break_even_time_ns"]),
             *([money(row["break_even_price"])] if priced else []),

@@ -28,6 +28,7 @@ from db.cause.trials import (
     sample_count_text,
     step_times,
     stream_texts,
+    throughput_figures,
     work_text,
 )
 from db.engine.session import Database
@@ -294,6 +295,7 @@ def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
         facts += [("failure", f"{words(trial.failure.kind.value)}: {trial.failure.message}")]
         facts += [("log", trial.failure.log_tail)] if trial.failure.log_tail else []
     facts += [("note", text) for text in trial_notes(trial)]
+    facts += throughput_figures(trial)
     if trial.latency_samples_ns:
         samples = trial.latency_samples_ns
         facts += [("latency", f"{duration(median(samples))} over {plural(len(samples), 'sample')}")]

@@ -86,7 +86,7 @@ def test_ratios_percents_counts_rates_and_money() -> None:
     assert units.percent(0, signed=True) == "0 %"
     assert units.count(12_400) == "12,400"
     assert units.count(2**63 - 1) == "9,223,372,036,854,775,807"
-    assert units.rate(984.7, "sequence") == "985 sequence/s"
+    assert units.rate(984.7, "sequence") == "985 sequences/s"
     assert units.rate(12.0) == "12.0 /s"
     assert units.money(1240.5) == "$1,240.50"
     assert units.money(0.00123) == "$0.00123"

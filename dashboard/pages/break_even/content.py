@@ -16,11 +16,14 @@ from dashboard.parts import parts
 from dashboard.parts.cases import (
     BREAK_EVEN,
     NO_CASE,
+    RATES,
+    RATES_OF,
     case_facts,
     cases_of,
     floors_of,
     focus_of,
     of_cases,
+    rates,
     repayment,
     steps_words,
 )
@@ -60,6 +63,7 @@ _PLAN = {
             "step": Column(
                 "Step", numeric=True, unit="ns", explained="Eager of all processes over this speedup."
             ),
+            **RATES,
             **parts.quantities("ratio", {"speedup": "Speedup"}),
             **parts.quantities("ns", {"time": "Reached after"}),
             **parts.quantities("money", {"money": "Money until then", "saved_money": "Money saved"}),
@@ -71,6 +75,7 @@ _NEEDED = [
     *("strategy", "speedup", "break_even", "break_even_steps", "break_even_time_ns", "compile_cost_ns"),
     *("break_even_interval", "break_even_low", "break_even_high"),
     *("bound", "counted_trials"),
+    *RATES_OF,
 ]
 
 
@@ -163,6 +168,7 @@ def _row(case: dict[str, Any], option: ModeOption | None, link: Link) -> dict[st
         "day": total,
         "saved": saved,
         "step": float(option.latency.value) if option else None,
+        **rates(case),
         "speedup": case["speedup"],
         "time": reached,
         "money": None if reached is None else _money(reached, link.price),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from operator import itemgetter
+from typing import Any
 
 import pandas as pd
 
@@ -13,7 +14,17 @@ from dashboard.links.links import Link
 from dashboard.pages.modes import charts
 from dashboard.pages.modes.roofline import roofline_parts
 from dashboard.parts import parts
-from dashboard.parts.cases import NO_CASE, NO_DIFFERENCE, NO_FACTS, case_facts, cases_of, floors_of, of_cases
+from dashboard.parts.cases import (
+    NO_CASE,
+    NO_DIFFERENCE,
+    NO_FACTS,
+    RATES,
+    case_facts,
+    cases_of,
+    floors_of,
+    of_cases,
+    rates,
+)
 from dashboard.parts.parts import (
     CASE_FACTS,
     LEFT_OUT,
@@ -41,6 +52,7 @@ GOALS = {"latency": "Latency", "steps": "A number of steps", "memory": "Memory"}
 _COLUMNS: dict[str, dict[str, Column]] = {
     "latency": {
         **parts.quantities("ratio", {"ratio": "Speedup"}),
+        **RATES,
         **parts.quantities("ns", {"value": "Latency", "eager": "Eager latency"}),
     },
     "steps": parts.quantities(
@@ -181,12 +193,19 @@ def _best_rows(cases: pd.DataFrame, goal: str) -> pd.DataFrame:
                 "value": own,
                 "eager": case[of_eager] if found.case else own,
                 "ratio": case[ratio] if found.case else 1.0,
+                **_rates(case, eager=found.case is None and case["strategy"] != EAGER.name),
                 "rivals": ", ".join(name for name in (found.strategy, *found.rivals) if found.rivals),
                 "facts": case,
                 "options": found.compared + 1,
             }
         )
     return pd.DataFrame(rows, columns=["workload", "strategy", *_COLUMNS[goal], "rivals", "facts", "options"])
+
+
+def _rates(case: dict[str, Any], *, eager: bool) -> dict[str, Any]:
+    """Throughput of a case; with `eager` that of the eager beside it."""
+    cells = rates(case)
+    return cells | {"rate": cells["eager_rate"], "eager_rate": None} if eager else cells
 
 
 def _best_for_steps(cases: pd.DataFrame, steps: int) -> pd.DataFrame:

@@ -21,10 +21,13 @@ from dashboard.parts.cases import (
     CASE,
     NO_CASE,
     NO_DIFFERENCE,
+    RATES,
+    RATES_OF,
     SPEEDUP_INTERVAL,
     case_facts,
     floors_of,
     of_cases,
+    rates,
     repayment,
     speedup_interval,
 )
@@ -87,6 +90,7 @@ _OF_CASES = [
     *("cache", "failed_trials"),
     *("latency_ns", "control_latency_ns", "speedup", "speedup_low", "speedup_high"),
     *("break_even", "break_even_steps", "counted_trials", "bound"),
+    *RATES_OF,
 ]
 _TIMES = {
     "speedup": Column("Speedup", numeric=True, unit="ratio", explained="Eager over compiled."),
@@ -106,13 +110,14 @@ _WORKLOADS = {
             "state": Column("State"),
             "task": Column("Task"),
             "strategy": Column("Fastest compiled"),
+            **RATES,
             **{name: _TIMES[name] for name in ("interval", "latency", "eager")},
             **BREAK_EVEN,
             **CASE_FACTS,
         }
     ),
 }
-_SLOW = {**CASE, **_TIMES, **parts.hidden(CASE_FACTS)}
+_SLOW = {**CASE, **_TIMES, **parts.hidden(RATES | CASE_FACTS)}
 
 
 @dataclass(frozen=True)
@@ -383,6 +388,7 @@ def _time_cells(case: Mapping[str, Any], floors: Sequence[NoiseFloor]) -> dict[s
     return {
         "eager": case["control_latency_ns"],
         "latency": case["latency_ns"],
+        **rates(case),
         "speedup": case["speedup"],
         "interval": speedup_interval(case),
         **case_facts(case, floors),
@@ -458,6 +464,7 @@ def _row(
             **dict.fromkeys(("strategy", "pays_off"), units.MISSING),
             **dict.fromkeys(("latency", "speedup", "interval", "steps")),
             "eager": eager["latency_ns"] if eager else None,
+            **(rates(eager) | {"rate": None, "eager_rate": eager["throughput_per_s"]} if eager else {}),
             **case_facts(eager or {**cases[0], "counted_trials": None}, floors),
             "history": [],
         }

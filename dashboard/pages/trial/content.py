@@ -35,6 +35,8 @@ from dashboard.text.rows import rows_of
 from db import units
 from db.cause.trials import trial_bound
 from db.metrics.device_times import bound_of
+from db.metrics.groups import floats, row_dicts
+from db.metrics.throughput import items_of, items_per_step, per_second, throughputs_text
 from db.queries.filters import Filters
 from db.records.evidence import FailureKind
 from db.records.ids import build_identity, series_identity
@@ -53,6 +55,7 @@ _COLUMNS = {
     "status": Column("Status", width_px=95),
     **parts.numbers(
         {
+            "rate": "Throughput (eager)",
             "latency": "Latency",
             "eager": "Eager latency",
             "speedup": "Speedup",
@@ -225,6 +228,7 @@ def trial_rows(frame: pd.DataFrame, builds: Mapping[str, str]) -> pd.DataFrame:
                 _why(*failure)
                 for failure in zip(newest["failure_kind"], newest["failure_message"], strict=True)
             ],
+            "rate": _rates(newest),
             "latency": [units.duration(value) for value in newest["latency_ns"]],
             "eager": [units.duration(value) for value in newest["control_latency_ns"]],
             "bound": list(map(_timing, *(newest[name].tolist() for name in _TIMES))),
@@ -236,6 +240,16 @@ def trial_rows(frame: pd.DataFrame, builds: Mapping[str, str]) -> pd.DataFrame:
             "trial": newest["trial_id"],
         }
     )
+
+
+def _rates(trials: pd.DataFrame) -> list[str]:
+    items = items_per_step(trials)
+    both = (per_second(items, floats(trials[name])).tolist() for name in ("latency_ns", "control_latency_ns"))
+    labels = row_dicts(trials[["items_per_iteration", "batch_size", "item"]])
+    return [
+        throughputs_text(items_of(each)[1], own, eager)
+        for each, own, eager in zip(labels, *both, strict=True)
+    ]
 
 
 def _timing(method: object, device_ns: Any, unflushed_ns: Any, wall_pipelined_ns: Any) -> str:

@@ -11,7 +11,7 @@ from db import units
 from db.cause.compiler_change import autotuned_texts, generated_text
 from db.cause.notes import cache_texts
 from db.cause.numerics import numerics_sentence
-from db.cause.trials import measurements
+from db.cause.trials import measurements, throughput_figures
 from db.metrics.summary import SampleSummary, summarize_samples
 from db.records.identity import code_name
 from db.records.strategies import names_code
@@ -24,6 +24,8 @@ from db.records.trial import (
     Trial,
 )
 
+_BOTH_SIDES = "Items per second at the latency; of the eager control in brackets."
+
 
 def figures(trial: Trial) -> tuple[Figure, ...]:
     """The trial's main figures, those that are known."""
@@ -35,7 +37,9 @@ def figures(trial: Trial) -> tuple[Figure, ...]:
     start, memory = trial.cold_start, trial.memory
     speedup = eager_ns / latency_ns if latency_ns and eager_ns else None
     both = eager_ns if speedup else None
+    rates = [(name.capitalize(), text, _BOTH_SIDES) for name, text in throughput_figures(trial)]
     texts = (
+        *rates,
         ("Latency (p50)", units.duration(latency_ns or None), _spread(own)),
         ("Speedup", units.ratio(speedup), "Median of the eager control over the compiled median."),
         (

@@ -10,7 +10,7 @@ import pandas as pd
 
 from dashboard.charts.style import ChartContent
 from dashboard.links import links
-from dashboard.links.links import Link, Page, verdict_metric
+from dashboard.links.links import Link, Page, asked_metric, verdict_metric
 from dashboard.pages.upgrade import charts
 from dashboard.parts import parts, verdict_words
 from dashboard.parts.cases import CASE, floors_of
@@ -124,7 +124,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
 def _comparison(snapshot: Snapshot, link: Link) -> tuple[Comparison, dict[str, str], Beside]:
     """The comparison with its labels (workload id -> label)."""
     filters = filters_of(link)
-    comparison = read_comparison(snapshot, filters, str(link.base), str(link.head))
+    comparison = read_comparison(snapshot, filters, str(link.base), str(link.head), asked=asked_metric(link))
     known = read_workloads(snapshot, filters)
     labels = dict(zip(known["workload_id"], known["workload_label"], strict=True))
     rows = read_choices(snapshot).build_rows
@@ -147,7 +147,7 @@ def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, be
     return PageContent(
         (
             *_verdict(comparison, beside.recorded),
-            *_changes(comparison, metric, labels, link, beside.floors),
+            *_changes(comparison.with_asked(), metric, labels, link, beside.floors),
             _figures(comparison),
             *parts.how_sure(*_more(comparison, beside.recorded)),
             *_decisions(beside.signed),
@@ -386,8 +386,8 @@ def in_focus(
 @cached
 def _evidence(snapshot: Snapshot, link: Link, case: CaseKey) -> Evidence:
     filters = filters_of(link)
-    comparison = read_comparison(snapshot, filters, str(link.base), str(link.head))
-    rows = [row for row in comparison.rows if row.case == case]
+    comparison = read_comparison(snapshot, filters, str(link.base), str(link.head), asked=asked_metric(link))
+    rows = [row for row in comparison.with_asked().rows if row.case == case]
     trials = read_trials(snapshot, replace(filters, builds=(str(link.base), str(link.head))))
     return evidence(trials, (comparison.base, comparison.head), case, rows, verdict_metric(link))
 

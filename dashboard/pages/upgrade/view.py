@@ -14,10 +14,10 @@ from dashboard.render import controls, elements, streamlit_parts
 from dashboard.render.shell import View
 from dashboard.render.streamlit_parts import Pick
 from dashboard.verdicts.pair import with_builds
-from db.columns.metrics import MEASURED_METRICS, METRICS
+from db.columns.metrics import ASKED_METRICS, MEASURED_METRICS, METRICS
 from db.judge.compare.sides import VerdictError
 
-_METRICS = {metric.value: METRICS[metric].name for metric in MEASURED_METRICS}
+_METRICS = {metric.value: METRICS[metric].name for metric in (*MEASURED_METRICS, *ASKED_METRICS)}
 _TOP = ("verdict", "recorded", "not-filed")
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from db.columns.column import Holder, Kind
 from db.columns.trial import TRIAL
+from db.metrics.throughput import items_of, per_second
 from db.queries.records import Stack
 from db.queries.trial_export import TrialBatch
 from db.records.identity import code_name
@@ -113,11 +114,11 @@ def _latencies(batch: TrialBatch) -> tuple[Column, Column]:
 
 
 def _throughput(batch: TrialBatch, latency: Column) -> Column:
-    """Items per second: of the source where it says so, else items per iteration over latency."""
+    """Items per second by the one rule; of what its source tells without a latency, as the source says."""
     rates: list[float | None] = []
     for stack, summary, each in zip(batch.stacks, batch.summaries, latency, strict=True):
-        items, rate = stack.workload.items_per_iteration, summary.throughput_per_s if summary else None
-        rates.append(rate if rate is not None or items is None or not each else items / each * 1e9)
+        stated = summary.throughput_per_s if summary else None
+        rates.append(per_second(items_of(vars(stack.workload))[0], each) if each else stated)
     return rates
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,12 +49,13 @@ class LogValues:
     cycles: Floats
 
 
-def log_values(trials: DataFrame) -> LogValues:
+def log_values(trials: DataFrame, further: Sequence[Metric] = ()) -> LogValues:
     """Log values of every trial of a trials frame that counts (see `db.metrics.eligibility`).
 
     Speedup, compile cost and break-even belong to compiled trials with eager measured in their own process.
     A compile cost of zero or less, and a break-even that is never, have no logarithm and are NaN. A device
-    speedup belongs to trials whose two device times were taken by one method.
+    speedup belongs to trials whose two device times were taken by one method. `further`: metrics beside those
+    that every comparison has.
     """
     passed = passed_mask(trials)
     timed, compiled = passed & ~suspect_mask(trials), ~is_eager(trials)
@@ -80,7 +81,7 @@ def log_values(trials: DataFrame) -> LogValues:
         Metric.BREAK_EVEN: steps,
         **{
             metric: np.where(timed, _positive_or_none(trials, METRICS[metric].column), np.nan)
-            for metric in FURTHER_METRICS
+            for metric in (*FURTHER_METRICS, *further)
         },
     }
     return LogValues(
@@ -91,6 +92,11 @@ def log_values(trials: DataFrame) -> LogValues:
         compiled_device=np.where(np.isnan(control_device), np.nan, np.log(device)),
         cycles=np.log(device * _positive_or_none(trials, "sm_clock_mhz")),
     )
+
+
+def columns_of(metrics: Iterable[Metric]) -> tuple[str, ...]:
+    """The columns of a trial that `log_values` needs for further metrics."""
+    return tuple(METRICS[metric].column for metric in metrics)
 
 
 def timed_apart(trials: DataFrame) -> Bools:
@@ -128,7 +134,10 @@ CODE_COLUMN = "code_hash"
 
 
 def past_layout(
-    past: DataFrame, cases: dict[tuple[str, str], int], timing: Sequence[str] = ()
+    past: DataFrame,
+    cases: dict[tuple[str, str], int],
+    timing: Sequence[str] = (),
+    further: Sequence[Metric] = (),
 ) -> tuple[Past, LogValues]:
     """The same for earlier trials of the compared cases, and their values.
 
@@ -152,4 +161,4 @@ def past_layout(
     if CODE_COLUMN in mine:
         code, codes = mine[CODE_COLUMN].array.factorize(use_na_sentinel=False)
         build = build * len(codes) + code.astype(np.int64)
-    return Past(series[known], run, build, np.full(len(mine), np.nan)), log_values(mine)
+    return Past(series[known], run, build, np.full(len(mine), np.nan)), log_values(mine, further)

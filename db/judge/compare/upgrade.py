@@ -11,8 +11,9 @@ import numpy as np
 from pandas import DataFrame, array
 from scipy import special
 
-from db.columns.metrics import MEASURED_METRICS, SPEEDUPS
+from db.columns.metrics import ASKED_METRICS, MEASURED_METRICS, SPEEDUPS
 from db.judge.compare.advice import advice, trial_seconds
+from db.judge.compare.asked import throughput_rows, with_test
 from db.judge.compare.case_classes import canary_changes, case_bounds, class_numbers, run_changes
 from db.judge.compare.code import same_code, with_hashes
 from db.judge.compare.comparable import GPU_METHODS, MatchedCases, comparable_timing, match_cases
@@ -24,6 +25,7 @@ from db.judge.compare.measured import (
     GPU_COLUMNS,
     PAST_COLUMNS,
     LogValues,
+    columns_of,
     layout,
     log_values,
     past_layout,
@@ -49,6 +51,7 @@ from db.metrics.cases import case_values
 from db.metrics.controls import is_eager
 from db.metrics.geomean import matched_geomeans
 from db.metrics.groups import Bools, Floats, Ints, equal_to
+from db.metrics.throughput import items_per_step
 from db.records.trial import StrategyKind
 from db.records.vocabulary import Bound, Metric
 
@@ -135,6 +138,7 @@ def compare_builds(
     history: DataFrame | Callable[[MatchedCases], DataFrame] | None = None,
     machine_id: str | None = None,
     noise_floors: Callable[[str], Sequence[NoiseFloor]] = lambda _machine_id: (),
+    asked: Sequence[Metric] = (),
 ) -> Comparison:
     """Judge `head` against `base`, metric by metric, over the cases that match.
 
@@ -142,7 +146,8 @@ def compare_builds(
     build id. `history` is a trials frame of the same series' other runs, and may be the same frame: compared
     trials are passed over; or what reads one once the cases are matched. With `machine_id` None the machine
     with most matched cases is taken; the others are named in `left_out`. `noise_floors` is asked for those
-    of the machine where advice has no other noise to plan by. Raises VerdictError when a side has
+    of the machine where advice has no other noise to plan by. `asked` are further metrics, whose rows stand
+    apart and decide nothing. Raises VerdictError when a side has
     no trial or a trial is on both sides.
     """
     policy = policy or Policy()
@@ -151,11 +156,13 @@ def compare_builds(
     matched = match_cases(sides, policy, machine_id)
     summaries = _summaries(sides, matched)
     floors = cache(partial(noise_floors, matched.machine_id or ""))
-    measured = _judge_measured(matched, _past(history, sides, matched), policy, floors)
+    further = with_test(asked)
+    measured = _judge_measured(matched, _past(history, sides, matched, further), policy, floors, further)
     base_side, head_side = with_hashes(describe_sides(sides, base, head), matched.trials, matched.case)
     same_build = set(base_side.build_ids) == set(head_side.build_ids)
     context = _context(matched, summaries, measured, policy, same_build=same_build)
-    rows = tuple(_rows(matched, context))
+    every_row = tuple(_rows(matched, context))
+    rows = tuple(row for row in every_row if row.metric not in further)
     cases = len(matched.keys) - sum(matched.canary)
     comparison = Comparison(
         base=base_side,
@@ -167,6 +174,7 @@ def compare_builds(
         left_out=matched.left_out,
         geomean=_geomean(summaries, matched, measured, policy),
         rows=rows,
+        asked=tuple(_asked_rows(matched, every_row, asked)),
         verdict=overall_verdict(rows, policy),
         changed_components=changed_components(base_side, head_side),
         canary_change=_relative(context.canaries.shown),
@@ -202,13 +210,17 @@ class _Measured:
 
 
 def _judge_measured(
-    matched: MatchedCases, past: _Past | None, policy: Policy, floors: Callable[[], Sequence[NoiseFloor]]
+    matched: MatchedCases,
+    past: _Past | None,
+    policy: Policy,
+    floors: Callable[[], Sequence[NoiseFloor]],
+    further: Sequence[Metric],
 ) -> _Measured:
     """Test every measured metric over all matched cases but the canary's, and both parts of each speedup."""
     cases = len(matched.keys)
     bounds = case_bounds(matched.trials, matched.case, cases, policy)
     classes = class_numbers(bounds, [key.workload for key in matched.keys], matched.canary, policy)
-    compared, values = layout(matched.trials, matched.case), log_values(matched.trials)
+    compared, values = layout(matched.trials, matched.case), log_values(matched.trials, further)
     earlier = None if past is None else past[1]
 
     canary = np.array(matched.canary, dtype=np.bool_)
@@ -251,9 +263,10 @@ def _judge_measured(
 
     tested = {
         metric: test(values.metrics[metric], None if earlier is None else earlier.metrics[metric], metric)
-        for metric in MEASURED_METRICS
+        for metric in (*MEASURED_METRICS, *further)
     }
-    families = max(1, sum(bool(enough_trials(t, policy).any()) for t in tested.values()))
+    in_verdict = [each for metric, each in tested.items() if metric not in further]
+    families = max(1, sum(bool(enough_trials(t, policy).any()) for t in in_verdict))
 
     def parts(eager: str, compiled: str, metric: Metric) -> Parts:
         both = []
@@ -262,7 +275,9 @@ def _judge_measured(
             both.append((part, judge(part, Metric.LATENCY, 1).decisions))
         return Parts.of(*both)
 
-    decided = {metric: judge(each, metric, families) for metric, each in tested.items()}
+    decided = {
+        metric: judge(each, metric, 1 if metric in further else families) for metric, each in tested.items()
+    }
     return _Measured(
         decided,
         parts=parts("eager", "compiled", Metric.LATENCY),
@@ -348,7 +363,10 @@ def _thresholds(matched: MatchedCases, metric: Metric, policy: Policy) -> tuple[
 
 
 def _past(
-    history: DataFrame | Callable[[MatchedCases], DataFrame] | None, sides: DataFrame, matched: MatchedCases
+    history: DataFrame | Callable[[MatchedCases], DataFrame] | None,
+    sides: DataFrame,
+    matched: MatchedCases,
+    further: Sequence[Metric],
 ) -> _Past | None:
     if history is None or not matched.keys:
         return None
@@ -356,9 +374,11 @@ def _past(
         history = history(matched)
     earlier = equal_to(history["machine_id"], str(matched.machine_id)) & ~_compared(history, sides)
     # A history has sixty columns, of which the copy needs a fourth.
-    mine = history[[name for name in (*PAST_COLUMNS, *GPU_COLUMNS, CODE_COLUMN) if name in history]]
+    wanted = (*PAST_COLUMNS, *GPU_COLUMNS, CODE_COLUMN, *columns_of(further))
+    mine = history[[name for name in wanted if name in history]]
     numbers = {key.ids: i for i, key in enumerate(matched.keys)}
-    return past_layout(in_time_order(mine if earlier.all() else mine[earlier]), numbers, _timing(matched))
+    ordered = in_time_order(mine if earlier.all() else mine[earlier])
+    return past_layout(ordered, numbers, _timing(matched), further)
 
 
 def _timing(matched: MatchedCases) -> list[str]:
@@ -457,3 +477,13 @@ def _rows(matched: MatchedCases, context: Context) -> Iterator[Row]:
                 yield row
         for each in counted.get(case, []):
             yield counted_row(context, each)
+
+
+def _asked_rows(matched: MatchedCases, rows: Sequence[Row], asked: Sequence[Metric]) -> Iterator[Row]:
+    yield from (row for row in rows if row.metric in asked and row.metric in ASKED_METRICS)
+    if Metric.THROUGHPUT in asked:
+        latencies = [row for row in rows if row.metric is Metric.LATENCY]
+        items = items_per_step(matched.trials)
+        of_case = dict(zip(matched.case.tolist(), items.tolist(), strict=True))
+        numbers = {key.ids: number for number, key in enumerate(matched.keys)}
+        yield from throughput_rows(latencies, np.array([of_case[numbers[row.case.ids]] for row in latencies]))

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from db.columns.metrics import ASKED_METRICS
 from db.judge.compare.judgement import MetricDecisions, Tested
 from db.judge.results import Clock
 from db.metrics.groups import Bools, Floats
@@ -71,6 +72,7 @@ def relative(difference: float) -> float | None:
 TIMES = (
     *(Metric.LATENCY, Metric.SPEEDUP, Metric.COMPILE_COST, Metric.BREAK_EVEN),
     *(Metric.DEVICE_TIME, Metric.ISSUE_TIME, Metric.DEVICE_SPEEDUP),
+    *ASKED_METRICS,
 )
 """What a machine can change."""
 _RATIOS = (Metric.SPEEDUP, Metric.BREAK_EVEN, Metric.DEVICE_SPEEDUP)

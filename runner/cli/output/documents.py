@@ -12,6 +12,7 @@ from pydantic_core import to_json
 
 from db.columns.metrics import FURTHER_COLUMNS
 from db.errors import CONTROLS
+from db.metrics.throughput import items_of
 from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, SPEEDUP_COLUMNS
 from db.units import NEVER
 
@@ -77,6 +78,9 @@ def case_row(
         "failure": failures.get(key),
         "latency_ns": _number(row["latency_ns"]),
         "control_latency_ns": _number(row["control_latency_ns"]),
+        "throughput_per_s": _number(row["throughput_per_s"]),
+        "control_throughput_per_s": _number(row["control_throughput_per_s"]),
+        "item": items_of(row)[1] if row["status"] != NOT_APPLICABLE else None,
         "timing_method": _text(row["timing_method"]),
         "bound": _text(row["bound"]),
         **{name: _number(row[name]) for name in (*DEVICE_TIMES, *CONTROL_TIMES, *SPEEDUP_COLUMNS)},

@@ -28,6 +28,7 @@ from runner.cli.output.tables import plain_table
 
 TARGET_QUANTITIES: dict[Metric, dict[str, str]] = {
     Metric.LATENCY: {"latency_p95_ns": "latency_within_p95_ns", "throughput_per_s": "throughput_per_s"},
+    Metric.THROUGHPUT: {"throughput_per_s": "throughput_per_s"},
     Metric.SPEEDUP: {"speedup": "speedup"},
     Metric.COMPILE_COST: {"compile_cost_ns": "compile_cost_ns"},
     Metric.PEAK_MEMORY: {"peak_bytes": "peak_bytes"},

@@ -16,6 +16,7 @@ from rich.text import Text
 from db.errors import printable
 from db.judge.results import CaseKey, LeftOut
 from db.metrics.controls import Control
+from db.metrics.throughput import items_of, throughputs_text
 from db.records.marks import origin_mark, timing_text
 from db.records.trial import StrategyKind
 from db.units import MISSING, TWO_TRIALS, count, duration, interval, ratio, size, steps, words
@@ -24,11 +25,20 @@ if TYPE_CHECKING:
     from runner.plan.plan import NotApplicable
 
 _FIGURES = (
-    *("trials", "latency", "eager", "speedup [95 %]", "compile cost", "break-even", "peak memory"),
+    *(
+        "trials",
+        "throughput (eager)",
+        "latency",
+        "eager",
+        "speedup [95 %]",
+        "compile cost",
+        "break-even",
+        "peak memory",
+    ),
     "breaks",
 )
 # Narrower than this, wrapped cells cannot be read; a pipe has no width of its own.
-_PIPE_COLUMNS = 160
+_PIPE_COLUMNS = 190
 
 
 class PlainConsole(Console):
@@ -182,6 +192,11 @@ def _figures(row: Mapping[Any, Any]) -> list[str]:
         speedup += f" [{TWO_TRIALS}]"
     return [
         f"{row['counted_trials']}",
+        throughputs_text(
+            items_of(row)[1],
+            row["throughput_per_s"],
+            None if eager else row["control_throughput_per_s"],
+        ),
         duration(row["latency_ns"]),
         MISSING if eager else duration(row["control_latency_ns"]),
         speedup,

@@ -104,9 +104,9 @@ def _latency(trial: Trial) -> dict[str, Any]:
     ordered, control = (sorted(getattr(trial, f"{side}{headline}_ns")) for side in ("", "control_"))
     latency = percentile_ns(ordered, 0.5) if ordered else summary.latency_ns
     control_latency = percentile_ns(control, 0.5) if control else summary.control_latency_ns
-    throughput = summary.throughput_per_s
-    if throughput is None and items is not None and latency:
-        throughput = items / latency * 1e9
+    if items is None:
+        items = trial.workload.batch_size or 1
+    throughput = items * 1e9 / latency if latency else summary.throughput_per_s
     return {
         "latency_ns": latency,
         "latency_p05_ns": percentile_ns(ordered, 0.05),

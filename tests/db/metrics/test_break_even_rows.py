@@ -32,6 +32,14 @@ def compiled(strategy: str, latency: int, cost: int, **fields: Any) -> dict[str,
     )
 
 
+def rates(own: float | None, eager: float | None) -> dict[str, Any]:
+    """Of batches of 8 sequences."""
+    known = {"throughput_per_s": own, "control_throughput_per_s": eager}
+    return {name: None if each is None else pytest.approx(each) for name, each in known.items()} | {
+        "item": "sequence"
+    }
+
+
 ROWS = [
     trial(strategy="eager", latency_ns=10 * SECOND),
     compiled("default", 6, 60),
@@ -67,6 +75,7 @@ def test_every_strategy_has_a_row_with_its_repayment_in_steps_time_and_money() -
         | NOTHING
         | {
             "strategy": "eager",
+            **rates(0.8, None),
             "total_ns": 200.0 * SECOND,
             "chosen": False,
             "fastest_from_steps": 1,
@@ -74,6 +83,7 @@ def test_every_strategy_has_a_row_with_its_repayment_in_steps_time_and_money() -
         named
         | {
             "strategy": "default",
+            **rates(8 / 6, 0.8),
             "break_even_steps": 15,
             "break_even_time_ns": 150.0 * SECOND,
             "break_even_price": 1.5,
@@ -85,6 +95,7 @@ def test_every_strategy_has_a_row_with_its_repayment_in_steps_time_and_money() -
         named
         | {
             "strategy": "slower",
+            **rates(8 / 12, 0.8),
             "break_even_steps": "never",
             "break_even_time_ns": None,
             "break_even_price": None,
@@ -97,6 +108,7 @@ def test_every_strategy_has_a_row_with_its_repayment_in_steps_time_and_money() -
         | NOTHING
         | {
             "strategy": "broken",
+            **rates(None, None),
             "total_ns": None,
             "chosen": False,
             "fastest_from_steps": None,

@@ -31,6 +31,9 @@ ROW_KEYS = {
     "failure",
     "latency_ns",
     "control_latency_ns",
+    "throughput_per_s",
+    "control_throughput_per_s",
+    "item",
     "timing_method",
     "bound",
     "device_ns",
@@ -119,7 +122,7 @@ def test_the_table_shows_cases_failures_and_what_is_not_applicable(sqlite_databa
     rows = summarize_cases(trials_frame(sqlite_database, Filters())).to_dict("records")
     out = io.StringIO()
     table = result_table(rows, [UNUSED], {("bert-base", "default"): "unchanged"}, builds={}, notes={})
-    Console(file=out, width=200, color_system=None).print(table)
+    Console(file=out, width=230, color_system=None).print(table)
     text = out.getvalue()
     assert "3 of 3 failed: out of memory" in text
     assert "not applicable" in text
@@ -134,7 +137,7 @@ def test_builds_of_one_torch_are_told_apart_by_name(releases: tuple[str, str], n
     rows = [eager | {"build_id": each, "torch": torch} for each, torch in zip("ab", releases, strict=True)]
     out = io.StringIO()
     table = result_table(rows, [UNUSED], {}, builds={"a": "old", "b": "new"}, notes={})
-    Console(file=out, width=200, color_system=None).print(table)
+    Console(file=out, width=230, color_system=None).print(table)
     cells = [line.split()[2:4] for line in out.getvalue().splitlines() if " mlp " in line]
     assert cells == ([["old", "2.13.0"], ["new", "2.13.0"]] if named else [["2.12.0", "5"], ["2.13.0", "5"]])
 
@@ -162,19 +165,22 @@ def _eager_at(milliseconds: float, spread: float = 0.01) -> list[dict[str, Any]]
     shared |= {"trials": 5, "failed_trials": 0, "suspect_trials": 0, "failure_kind": None}
     shared |= {"nothing_compiled": False, "peak_bytes": None, "graph_breaks": 0, "compile_cost_ns": 1e9}
     shared |= {"break_even": "never", "interval_method": "none"}
+    shared |= {"items_per_iteration": 8.0, "batch_size": 8, "item": "row"}
     own = milliseconds * 1e6
     eager = {"strategy": "eager", "strategy_kind": "eager", "latency_ns": own, "speedup": 1.0}
     eager |= {"latency_low_ns": own * (1 - spread), "latency_high_ns": own * (1 + spread)}
     eager |= {"control_latency_ns": None, "control": "none"}
+    eager |= {"throughput_per_s": 8e9 / own, "control_throughput_per_s": None}
     compiled = {"strategy": "default", "strategy_kind": "compiled", "latency_ns": 1.6e6, "speedup": 1.25}
     compiled |= {"latency_low_ns": None, "latency_high_ns": None}
     compiled |= {"control_latency_ns": 2e6, "control": "in_process"}
+    compiled |= {"throughput_per_s": 5000.0, "control_throughput_per_s": 4000.0}
     return [shared | eager, shared | compiled]
 
 
 def _lines(rows: list[dict[str, Any]]) -> tuple[str, str]:
     out = io.StringIO()
-    Console(file=out, width=200, color_system=None).print(result_table(rows, [], {}, builds={}, notes={}))
+    Console(file=out, width=230, color_system=None).print(result_table(rows, [], {}, builds={}, notes={}))
     eager, compiled = (line for line in out.getvalue().splitlines() if " mlp " in line)
     return eager, compiled
 
@@ -184,6 +190,8 @@ def test_a_row_shows_the_eager_that_its_speedup_was_taken_against() -> None:
     assert "2.00 ms" in compiled
     assert "1.60 ms" in compiled
     assert "1.25x" in compiled
+    assert "5,000 rows/s (4,000)" in compiled
+    assert "4,000 rows/s" in eager
     assert eager.count(" ms") == 1
     assert "on its own" not in eager + compiled
 
