@@ -190,13 +190,13 @@ class GeomeanChange(Result):
     is the change of speedup, `device_time` that of the compiled ones on the device.
     """
 
-    base: float | None
-    head: float | None
-    naive_base: float | None
-    naive_head: float | None
-    cases: int
-    naive_base_cases: int
-    naive_head_cases: int
+    base: float | None = None
+    head: float | None = None
+    naive_base: float | None = None
+    naive_head: float | None = None
+    cases: int = 0
+    naive_base_cases: int = 0
+    naive_head_cases: int = 0
     latency: LatencyChange | None = None
     compiled_latency: LatencyChange | None = None
     eager_latency: LatencyChange | None = None

@@ -91,7 +91,12 @@ def _measure(
     fresh = _judge_fresh(database, first, plan, settings)
     print_logged(log_builds(database, [run.run_id for run in plan.runs], settings, fresh=True))
     decided = decide(planned.plan, fresh)
-    return Decided(decided, _lines(decided, planned.plan.over_budget), _standing(decided, fresh))
+    return Decided(
+        decided,
+        _lines(decided, planned.plan.over_budget),
+        _standing(decided, fresh),
+        fresh.geomean if fresh is not None and fresh.matched == first.matched else None,
+    )
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from db.engine.session import Database
 from db.errors import ConfigError, DatabaseError, NotFoundError, printable
 from db.judge.compare.regressions import events_of_rows, row_subject
 from db.judge.compare.whole import counts_as_regression, overall_verdict, sentences
-from db.judge.results import Row
+from db.judge.results import GeomeanChange, Row
 from db.judge.words.verdicts import worst_first
 from db.queries.causes import explanations
 from db.queries.filters import Filters
@@ -168,7 +168,11 @@ def _after(database: Database, report: ComparisonReport, decided: Decided) -> Co
         rows = tuple(fresh.get(row_subject(row), row) for row in comparison.rows)
         rows += tuple(row for subject, row in fresh.items() if subject not in known)
         comparison = comparison.model_copy(
-            update={"rows": rows, "verdict": overall_verdict(rows, comparison.policy)}
+            update={
+                "rows": rows,
+                "verdict": overall_verdict(rows, comparison.policy),
+                "geomean": decided.geomean or GeomeanChange(),
+            }
         )
         comparison = comparison.model_copy(update={"sentences": sentences(comparison)})
     return replace(

@@ -21,10 +21,10 @@ from db.judge.compare.regressions import (
     is_same_step,
     side_keys,
 )
-from db.judge.compare.sides import Selection
+from db.judge.compare.sides import CODE, Selection
 from db.judge.compare.whole import TIMED, is_set_aside
 from db.judge.policy import Policy
-from db.judge.results import Comparison, Row
+from db.judge.results import Comparison, GeomeanChange, Row
 from db.judge.targets import TargetCheck, check_targets
 from db.queries.causes import Case, Explanation, explanation_documents, explanation_lines, explanations
 from db.queries.filters import Filters
@@ -105,12 +105,14 @@ class ComparisonReport:
 @dataclass(frozen=True)
 class Decided:
     """What a confirmation made of each suspicion; empty where there was none. `lines` say it, and what was
-    left out; `rows` are the verdicts on its fresh trials that stand.
+    left out; `rows` are the verdicts on its fresh trials that stand, `geomean` their means where every case
+    was measured again.
     """
 
     confirmations: tuple[Confirmation, ...] = ()
     lines: tuple[str, ...] = ()
     rows: tuple[Row, ...] = ()
+    geomean: GeomeanChange | None = None
     interrupted: bool = False
 
 
@@ -242,11 +244,9 @@ def print_undecided(verdict: Verdict, report: ComparisonReport) -> None:
     advice = comparison.advice
     for sentence in advice.sentences if advice else ():
         print(f"  {sentence}", file=sys.stderr)
-    if not report.imported and any(row.suspected for row in undecided):
-        print(
-            "  In a pull request: `compilewatch gate --confirm run`, or more trials of this job.",
-            file=sys.stderr,
-        )
+    if CODE in comparison.changed_components:
+        print("  Measure both commits interleaved: `compilewatch gate --confirm run`.", file=sys.stderr)
+        return
     how = "Import more results, or measure both builds" if report.imported else "Measure"
     print(f"  {how} interleaved: `compilewatch run --build A --build B`.", file=sys.stderr)
 

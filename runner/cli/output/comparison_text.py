@@ -12,6 +12,7 @@ from rich.text import Text
 from db.columns.metrics import BY_COLUMN, METRICS
 from db.interchange.write.markdown_cells import escaped_text
 from db.judge.compare.comparable import condition_name
+from db.judge.compare.regressions import events_of_rows
 from db.judge.compare.sides import CODE
 from db.judge.policy import Policy, policy_entries
 from db.judge.results import Comparison, LeftOut, Row
@@ -129,8 +130,7 @@ def markdown(
     """For a pull request: sentences (those given, else of the comparison), a table of what changed or looks
     like it, the rest folded, the policy in force.
     """
-    sides = f"{escaped_text(comparison.base.name)} → {escaped_text(comparison.head.name)}"
-    lines = [f"### compilewatch: {sides}: {comparison.verdict.value}", ""]
+    lines = [f"### compilewatch: {_title(comparison)}", ""]
     lines += [
         f"- {escaped_text(line)}"
         for line in (*(sentences or summary_lines(comparison)), *target_lines(targets))
@@ -156,6 +156,19 @@ def markdown(
         for entry in policy_entries(comparison.policy)
     ]
     return "\n".join([*lines, "", "</details>"]) + "\n"
+
+
+def _title(comparison: Comparison) -> str:
+    """The sides and the verdict; of what regressed the worst case, its factor, and both commits."""
+    base, head = comparison.base.name, comparison.head.name
+    title = f"{escaped_text(base)} → {escaped_text(head)}: {comparison.verdict.value}"
+    events = events_of_rows(row for row in comparison.rows if row.moved == "slower")
+    if not events:
+        return title
+    worst = worst_first(rows[0] for rows in events.values())[0]
+    factor = "" if worst.change is None else f" {ratio(1.0 + worst.change)}"
+    named = f"{marked(worst.case)} / {worst.strategy} {METRICS[worst.metric].word}{factor}"
+    return f"{title}: {escaped_text(named + code_line(comparison))}"
 
 
 def regression_line(row: Row, also: Sequence[Row] = ()) -> str:

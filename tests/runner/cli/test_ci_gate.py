@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,9 +18,8 @@ import yaml
 from db.engine.session import open_database
 from db.store.trials import save_trials
 from tests.regression_cases import stepping_history
+from tests.runner.ci_script import ACTION, ROOT, gate
 
-ROOT = Path(__file__).resolve().parents[3]
-ACTION = ROOT / ".github" / "actions" / "compilewatch-gate"
 DOCUMENT = (ROOT / "docs" / "ci.md").read_text()
 WORKLOADS = (ROOT / "docs" / "workloads.md").read_text()
 
@@ -57,24 +55,6 @@ def comments() -> Iterator[Comments]:
         yield kept
         server.shutdown()
         thread.join()
-
-
-def gate(folder: Path, url: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """The script in `folder`, with this checkout's commands first on the path."""
-    commands = Path(sys.executable).parent
-    return subprocess.run(
-        [ACTION / "gate.sh"],
-        cwd=folder,
-        env={
-            **{name: text for name, text in os.environ.items() if not name.startswith("GITHUB_")},
-            "PATH": f"{commands}:{os.environ['PATH']}",
-            "COMPILEWATCH_DATABASE_URL": url,
-            **variables,
-        },
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
 
 
 def stand_in(folder: Path, script: str) -> str:

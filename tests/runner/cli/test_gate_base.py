@@ -81,6 +81,9 @@ def test_a_change_is_judged_against_the_commit_it_started_from(
     assert f"code {base[:7]} -> {head[:7]}" in first
     assert "/ default: latency" in first
     assert "2.5" in first
+    gate(sqlite_url, "--markdown")
+    title = capsys.readouterr().out.splitlines()[0]
+    assert all(word in title for word in (base[:7], head[:7], " / default ", "2.5"))
     found = document(sqlite_url, capsys)
     assert found["changed_components"] == ["code"]
     causes = {row["cause"] for row in found["rows"] if row["verdict"] == "regressed"}  # type: ignore[attr-defined]
@@ -211,6 +214,18 @@ def test_the_first_pull_request_of_three_trials_a_side(
     first = capsys.readouterr().out.splitlines()[0]
     assert "2.5" in first
     assert f"code {base[:7]} -> {slow[:7]}" in first
+
+
+def test_what_one_run_a_side_cannot_decide_is_to_be_measured_by_turns(
+    repository: Repository, sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = repository.commit("base")
+    repository.git("checkout", "--quiet", "-b", "change")
+    store(sqlite_url, (base, 1.0), (repository.commit("a tenth"), 1.12), trials=3)
+    assert gate(sqlite_url) == 2
+    said = capsys.readouterr().err
+    assert "gate --confirm run" in said
+    assert "--build A" not in said, "both commits have the same build"
 
 
 def test_a_slower_library_is_named_and_not_the_code(
