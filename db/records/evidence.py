@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from operator import attrgetter
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -62,6 +62,29 @@ class NumericsStatus(StrEnum):
     REPRODUCIBLE = "reproducible"
 
 
+class Bisection(Record):
+    """Which part of the compiler makes a trial fail, as PyTorch's `CompilerBisector` found it by leaving
+    parts out (torch/_inductor/compiler_bisector.py).
+    """
+
+    outcome: Literal["named", "passed", "out_of_time", "unstable"]
+    """`passed`: it did not fail again. `unstable`: it fails by chance."""
+    backend: Name | None = None
+    """The first of `eager`, `aot_eager`, `aot_eager_decomp_partition` and `inductor` that fails; null where
+    nothing was named."""
+    subsystem: Name | None = None
+    """Of the backend: `decomposition`, `lowerings`, a group of passes, an option; null where none of them
+    decides."""
+    number: Count | None = None
+    """How many uses of the subsystem come before the one that decides; null without a subsystem."""
+    operator: Text | None = None
+    """The operator or pass of that use; null where torch does not say."""
+    attempts: Count
+    """Compilations."""
+    spent_ns: Nanoseconds
+    """What they took together, in nanoseconds."""
+
+
 class Failure(Record):
     """Why a trial failed, and what was known when it did."""
 
@@ -77,6 +100,8 @@ class Failure(Record):
     """Of the process; null where a signal ended it, or where there was none."""
     signal: Integer | None = None
     """Number of the signal that ended the process; null where none did."""
+    bisection: Bisection | None = None
+    """From version 3: which part of the compiler fails; null where it was not sought."""
 
 
 class PhasesNs(Record):

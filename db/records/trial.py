@@ -121,21 +121,24 @@ _OWN_FIELDS: tuple[tuple[int, int, tuple[str, ...]], ...] = (
     (2, NEWEST_VERSION, ("timing", *DEVICE_TIMES, *CONTROL_TIMES)),
     (3, NEWEST_VERSION, ("code",)),
 )
-# Fields of parts of the record that came with version 2.
+# Fields of parts of the record, by the version that they came with.
 _OWN_PARTS = {
-    "numerics": {"rms_exact", "dtype", "not_compared"},
-    "cold_start": {"first_call_cpu_ns", "first_call_instructions"},
-    "compiler": {"generated", "autotuned", "already_compiled", "warnings", "cache_bypasses"},
-    "memory": {"growth_bytes_per_call"},
-    "trace": {"sources"},
-    "host_state": {
-        "launching_cpu",
-        "launching_cpu_siblings",
-        "backward_cpu",
-        "compile_pool_ended",
-        "address_layout",
-        "clock_set_back_ns",
+    2: {
+        "numerics": {"rms_exact", "dtype", "not_compared"},
+        "cold_start": {"first_call_cpu_ns", "first_call_instructions"},
+        "compiler": {"generated", "autotuned", "already_compiled", "warnings", "cache_bypasses"},
+        "memory": {"growth_bytes_per_call"},
+        "trace": {"sources"},
+        "host_state": {
+            "launching_cpu",
+            "launching_cpu_siblings",
+            "backward_cpu",
+            "compile_pool_ended",
+            "address_layout",
+            "clock_set_back_ns",
+        },
     },
+    3: {"failure": {"bisection"}},
 }
 
 
@@ -305,7 +308,9 @@ def _foreign_names(version: int) -> dict[str, int]:
 
 def foreign_parts(version: int) -> dict[str, set[str]]:
     """Fields of the record's parts that this version does not have, by part."""
-    return _OWN_PARTS if version == 1 else {}
+    return {
+        part: keys for first, parts in _OWN_PARTS.items() if version < first for part, keys in parts.items()
+    }
 
 
 def _holds(value: Any) -> bool:

@@ -53,6 +53,10 @@ class RunSettings(SamplingSettings):
     )
     trials: Positive | None = Field(default=None, description="fresh processes per case; unset: the suite's")
     timeout_s: Timeout = Field(default=600, description="a trial that takes longer is a failure")
+    bisect_s: Annotated[float, Field(ge=0, le=604_800)] = Field(
+        default=300.0,
+        description="for the part of the compiler that makes the first trial of a case fail; 0: not sought",
+    )
     idle_wait_s: Annotated[float, Field(ge=0)] = Field(
         default=60.0, description="for other processes to leave the GPU; then trials are marked suspect"
     )

@@ -133,7 +133,11 @@ def job_of(
         "worker_env": environment,
         "interpreter": interpreter,
         "idle_wait_s": settings.run.idle_wait_s,
-        "diagnostics": Diagnostics(message.profile, settings.data_dir if message.trace else None),
+        "diagnostics": Diagnostics(
+            message.profile,
+            settings.data_dir if message.trace else None,
+            bisect_s=settings.run.bisect_s if message.round == 0 else 0.0,
+        ),
     }
     specs = tuple(
         TrialSpec.model_validate(

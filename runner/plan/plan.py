@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,7 @@ def plan_run(
         for build in builds or (None,)
     )
     order = _ordered(cases, len(runs), rounds, settings.run.seed)
+    diagnostics = replace(diagnostics, bisect_s=settings.run.bisect_s)
     specs = tuple(
         spec.model_copy(update={"diagnostics": diagnostics}) if spec.round == 0 else spec
         for spec in _specs(settings, selection, device, runs, order)

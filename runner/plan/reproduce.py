@@ -21,6 +21,7 @@ from db.units import count, duration, moment, words
 from runner.config.settings import Settings
 from runner.plan.builds import created_builds
 from runner.plan.bundle import bundle_of, literal
+from runner.plan.diagnostics import Diagnostics
 from runner.plan.environment import pinned_settings, recorded_environment
 from runner.plan.interpreter import check_interpreter
 from runner.plan.plan import Plan, PlannedRun, case_spec, workload_spec
@@ -58,6 +59,7 @@ def plan_again(trial: Trial, settings: Settings, interpreter: Path | None = None
         timeout_s=settings.run.timeout_s,
         seed=settings.run.seed,
         worker_env=case.worker_env,
+        diagnostics=Diagnostics(bisect_s=settings.run.bisect_s),
         round=0,
         interpreter=chosen,
     )

@@ -130,7 +130,7 @@ def listen(attempt: Attempt, scratch: Path, role: Role, lock: int) -> Finished:
         grace_s=GRACE_S,
         lock=lock,
         # The caches of one process are what the next one of the trial starts from.
-        keep_scratch=role.purpose != "measure" or attempt.diagnostics != NO_DIAGNOSTICS,
+        keep_scratch=role.purpose != "measure" or attempt.diagnostics.follow,
         on_line=listening.receive,
     )
     interrupted = False

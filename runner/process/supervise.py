@@ -8,15 +8,19 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from db.cause.bisection import bisection_sentence, replay_line
 from db.errors import CompilewatchError, one_line
+from db.records.evidence import Bisection
 from db.records.sampling import GeneratedSource, Profile
-from db.records.trial import CacheState, Status, StrategyKind, Trial
+from db.records.trial import NEWEST_VERSION, SCHEMAS, CacheState, FailureKind, Status, StrategyKind, Trial
 from db.records.validation import first_problem
+from db.units import duration
 from runner.config.scrub import scrub
 from runner.device.idle import wait_until_idle
 from runner.device.lock import default_lock_dir, device_lock
@@ -29,6 +33,7 @@ from runner.worker.messages import Purpose, Record, read
 
 _LOG = logging.getLogger("compilewatch.runner")
 WAITING = "waiting for the device"
+_COMPILERS_OWN = (FailureKind.WRONG_RESULT, FailureKind.COMPILE_ERROR)
 _PRIMED = (CacheState.WARM, CacheState.PORTABLE, CacheState.PACKAGED)
 
 
@@ -105,7 +110,7 @@ def _run(attempt: Attempt, lock: int) -> Trial:
                 return failed
         trial = _run_process(attempt, scratch, scratch / "measure", lock, prime=False)
         assert trial is not None
-        return _explained(trial, attempt, scratch, lock)
+        return _bisected(_explained(trial, attempt, scratch, lock), attempt, scratch, lock)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -129,6 +134,33 @@ def _explained(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Tria
                 trace = trace.model_copy(update={"sources": _sources(record, trial)})
             trial = trial.model_copy(update={"trace": trace})
     return trial
+
+
+def _bisected(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Trial:
+    """`trial` with the part of the compiler that makes it fail, where that is asked for and can be told."""
+    failure, budget_s = trial.failure, attempt.diagnostics.bisect_s
+    if failure is None or failure.kind not in _COMPILERS_OWN or not budget_s:
+        return trial
+    if trial.strategy.kind is not StrategyKind.COMPILE or trial.strategy.backend not in (None, "inductor"):
+        return trial
+    attempt.on_phase(f"bisection, at most {duration(int(budget_s * 1e9))}")
+    spec = attempt.spec.model_copy(update={"timeout_s": budget_s})
+    # What is compiled for one attempt must not be found by the next.
+    role = Role(scratch / "bisect", "bisect", environment={"TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"})
+    record = _record_of_pass(listen(replace(attempt, spec=spec), scratch, role, lock), "bisection", trial)
+    if record is None:
+        return trial
+    try:
+        found = Bisection.model_validate(record.bisection)
+    except ValidationError as error:
+        problem = first_problem(error, "all of it")
+        _LOG.warning("The bisection of %s is none: %s", trial.workload.name, problem)
+        return trial
+    # The first line is what a table shows.
+    first, _, more = failure.message.partition("\n")
+    lines = (f"{first.rstrip('.')}. {bisection_sentence(found)}", replay_line(found), more)
+    named = failure.model_copy(update={"message": "\n".join(filter(None, lines)), "bisection": found})
+    return trial.model_copy(update={"schema_": SCHEMAS[NEWEST_VERSION], "failure": named})
 
 
 def _sources(record: Record, trial: Trial) -> list[GeneratedSource] | None:

@@ -361,6 +361,18 @@ def generated_modules() -> list[str]:
     return list(dict.fromkeys(path for path in paths if path))
 
 
+def compiler_bisector() -> Any:
+    """`CompilerBisector`, which leaves out parts of the compiler to find one that fails; None up to 2.5."""
+    return _attribute("torch._inductor.compiler_bisector", "CompilerBisector")
+
+
+def reset_compiler() -> None:
+    """Forget everything that was compiled in this process."""
+    reset = _attribute("torch._dynamo", "reset")
+    if reset is not None:
+        reset()
+
+
 def mark_step() -> None:
     """Tell CUDA graphs that a new step begins, so that the last one's outputs may be overwritten."""
     import torch

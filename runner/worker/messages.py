@@ -57,10 +57,10 @@ class Strategy:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-Purpose = Literal["measure", "prime", "trace", "profile", "canaries", "probes", "submodules"]
+Purpose = Literal["measure", "prime", "trace", "profile", "bisect", "canaries", "probes", "submodules"]
 """What one process is for. `prime` fills a cache, `trace` compiles for the compiler's own log, `profile`
-takes a few steps under the profiler; canaries and probes are of several workloads in one process, and
-`submodules` only builds the model.
+takes a few steps under the profiler, `bisect` finds the part of the compiler that fails; canaries and probes
+are of several workloads in one process, and `submodules` only builds the model.
 """
 
 
@@ -191,6 +191,7 @@ class Record:
     sources: list[dict[str, Any]] | None = None
     """The code that the compiler wrote, of a process that traces."""
     probes: dict[str, Any] | None = None
+    bisection: dict[str, Any] | None = None
     source_hash: str | None = None
     """Of the code that was imported from the work tree."""
 

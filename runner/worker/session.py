@@ -16,7 +16,17 @@ from typing import Any
 
 import torch
 
-from runner.worker import affinity, energy, internals, loading, memory, numerics, profiling, streams
+from runner.worker import (
+    affinity,
+    bisecting,
+    energy,
+    internals,
+    loading,
+    memory,
+    numerics,
+    profiling,
+    streams,
+)
 from runner.worker.clock import Kept, headline_of
 from runner.worker.compiler import compiler_facts, compiling, phases
 from runner.worker.device.timers import Timers
@@ -175,8 +185,8 @@ class Session:
         if key is not None:
             self._cold[key] = time.monotonic_ns() - started
 
-    def start_cold(self) -> None:
-        """Libraries, model, first eager result and, for a compiled strategy, first compiled result."""
+    def start_eager(self) -> None:
+        """Libraries, model and first eager result."""
         workload = self._spec.workload
         with self._phase("import_libraries", "import_libraries_ns"):
             builder = loading.import_builder(workload.target, workload.path)
@@ -199,10 +209,13 @@ class Session:
             self._states = [State(built)]
         self._control_first = streams.FirstIteration()
         self._first_eager()
-        built = self._control.built
         if not self._is_eager:
             with self._own_time():
                 self._part(has_own_model=needs_own)
+
+    def start_cold(self) -> None:
+        """What `start_eager` does and, for a compiled strategy, the first compiled result."""
+        self.start_eager()
         self._subject = self._control if self._is_eager else self._compile()
         self._record.first_result_ns = time.monotonic_ns()
         self._cold["process_tree_cpu_ns"] = cpu_ns = tree_cpu_ns()
@@ -308,6 +321,13 @@ class Session:
             split = phases.from_time_spent(spent, internals.wait_time_ns(), elapsed_ns)
             return {"phase_source": "calculate_time_spent", "phases_ns": split}
         return {"phase_source": "wall", "phases_ns": phases.with_remainder({}, elapsed_ns)}
+
+    def bisect(self) -> None:
+        """Which part of the compiler is to blame for a failure, by compiling anew with parts left out."""
+        self.start_eager()
+        with self._phase("bisection"):
+            attempts = bisecting.Attempts(self._spec, self._control, self._deadline)
+            self._record.bisection = bisecting.bisect(attempts)
 
     def save_cache(self) -> None:
         """What the priming process of a trial leaves for the measured one."""

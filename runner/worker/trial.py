@@ -92,6 +92,9 @@ def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: 
     deadline = Deadline(math.inf if spec.timeout_s is None else entered_ns + spec.timeout_s * 1e9)
     trial = session.Session(spec, channel, record, counter, deadline)
     record.cold_start["harness_ns"] = started - entered_ns + time.monotonic_ns() - imported
+    if spec.purpose == "bisect":
+        trial.bisect()
+        return
     trial.start_cold()
     if spec.purpose == "trace":
         trial.settle()

@@ -1,0 +1,103 @@
+"""A failure of the compiler names the part that it comes from, in real processes with one planted defect."""
+
+from __future__ import annotations
+
+import pytest
+
+from db.cause.bisection import bisection_sentence, replay_line
+from db.records.evidence import Bisection
+from db.records.trial import FailureKind, Status, parse_trial
+from runner.plan.diagnostics import Diagnostics
+from runner.process.supervise import run_trial
+from tests.runner.measuring import compiled, make_spec, measure
+
+BUDGET_S = 600.0
+
+
+def _bisection(defect: str, kind: FailureKind) -> Bisection:
+    trial = measure(
+        f"build_{defect}",
+        compiled("inductor"),
+        target=f"planted_defects:build_{defect}",
+        diagnostics=Diagnostics(bisect_s=BUDGET_S),
+    )
+    assert trial.failure is not None
+    assert trial.failure.kind is kind
+    found = trial.failure.bisection
+    assert found is not None
+    assert bisection_sentence(found) in trial.failure.message
+    assert (replay_line(found) or "") in trial.failure.message
+    # It is stored as it was found.
+    assert parse_trial(trial.to_json()).failure == trial.failure
+    return found
+
+
+def test_a_wrong_decomposition_is_named() -> None:
+    found = _bisection("decomposition", FailureKind.WRONG_RESULT)
+    assert (found.outcome, found.backend) == ("named", "aot_eager_decomp_partition")
+    assert (found.subsystem, found.operator) == ("decomposition", "aten.gelu.default")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    ("defect", "kind", "subsystem", "operator"),
+    [
+        ("lowering", FailureKind.WRONG_RESULT, "lowerings", "sin"),
+        ("fusion", FailureKind.WRONG_RESULT, "post_grad_passes", "post_grad_custom_post_pass"),
+        ("in_place", FailureKind.WRONG_RESULT, "post_grad_passes", "reinplace_inplaceable_ops"),
+        ("uncompilable", FailureKind.COMPILE_ERROR, "lowerings", "sin"),
+    ],
+)
+def test_a_defect_in_inductor_is_named(defect: str, kind: FailureKind, subsystem: str, operator: str) -> None:
+    found = _bisection(defect, kind)
+    assert (found.outcome, found.backend) == ("named", "inductor")
+    assert (found.subsystem, found.operator) == (subsystem, operator)
+
+
+@pytest.mark.slow
+def test_what_is_right_is_not_compiled_again() -> None:
+    phases: list[str] = []
+    spec = make_spec(
+        "build_right",
+        compiled("inductor"),
+        target="planted_defects:build_right",
+        diagnostics=Diagnostics(bisect_s=BUDGET_S),
+    )
+    trial = run_trial(spec, on_phase=phases.append)
+    assert trial.status is Status.OK
+    assert not [phase for phase in phases if "bisection" in phase]
+
+
+@pytest.mark.slow
+def test_a_budget_that_is_spent_names_nothing_and_keeps_the_failure() -> None:
+    trial = measure(
+        "build_lowering",
+        compiled("inductor"),
+        target="planted_defects:build_lowering",
+        diagnostics=Diagnostics(bisect_s=12.0),
+    )
+    assert trial.failure is not None
+    assert trial.failure.kind is FailureKind.WRONG_RESULT
+    found = trial.failure.bisection
+    assert found is None or found.outcome == "out_of_time"
+
+
+@pytest.mark.parametrize(
+    ("found", "replayed"),
+    [
+        ({"backend": "aot_eager"}, 'backend="aot_eager"'),
+        (
+            {"backend": "inductor", "subsystem": "lowerings", "number": 5, "operator": "sin"},
+            "TORCH_BISECT_SUBSYSTEM=lowerings TORCH_BISECT_MAX=5",
+        ),
+        (
+            {"backend": "inductor", "subsystem": "inductor_emulate_precision_casts", "number": 0},
+            "`emulate_precision_casts`",
+        ),
+    ],
+)
+def test_the_line_that_replays_it_names_what_torch_takes(found: dict[str, object], replayed: str) -> None:
+    bisection = Bisection.model_validate({"outcome": "named", "attempts": 3, "spent_ns": 1} | found)
+    assert replayed in (replay_line(bisection) or "")
+    assert bisection_sentence(bisection)
