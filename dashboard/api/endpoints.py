@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dashboard.api import comparisons, queries, recorded, stored
+from dashboard.api import comparisons, queries, recorded, run_requests, stored
 from dashboard.api.queries import Query, Values
 from dashboard.api.representation import Answer
 from dashboard.api.stored import Listing
@@ -130,6 +130,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         recorded.regression,
         recorded.regression_schema,
         (404,),
+    ),
+    _listing(
+        run_requests.REQUESTS,
+        "Run requests, newest first, with why nobody takes one that waits",
+        queries.RequestsQuery,
+        freshness=run_requests.freshness,
     ),
     _listing(
         recorded.REPORTS,

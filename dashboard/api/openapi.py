@@ -6,17 +6,21 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from dashboard.api import run_requests
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
 from dashboard.api.representation import object_schema
 from dashboard.links.values import Text
 from db import __version__
 from db.engine.session import Database
+from db.records.requests import RequestSpec
 
 _ERROR = object_schema(
     {"error": object_schema({"message": {"type": "string"}, "next_step": {"type": "string"}})}
 )
 _REFUSALS = {
     400: "A parameter is unknown, missing or wrong.",
+    401: "There is no API token.",
+    403: "The API token lacks the scope requests.",
     404: "There is nothing of that name.",
     409: "The two sides cannot be compared.",
     410: "It was here, and was revoked.",
@@ -34,18 +38,25 @@ def document(database: Database, base_path: str = "") -> dict[str, Any]:
     for endpoint in ENDPOINTS:
         schemas[endpoint.name] = _hoisted(endpoint.schema(database), schemas)
         paths[PREFIX + endpoint.path] = {"get": _operation(endpoint)}
+    schemas["request"] = _hoisted(run_requests.create_schema(), schemas)
+    schemas["RequestSpec"] = _hoisted(RequestSpec.model_json_schema(), schemas)
+    paths[f"{PREFIX}/requests"]["post"] = _CREATE
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "compilewatch",
             "version": __version__,
-            "description": "Performance history of torch.compile. Read-only. Times are integer or fractional "
-            "nanoseconds, memory bytes, moments RFC 3339 in UTC; null means not measured, never 0.",
+            "description": "Performance history of torch.compile. Only run requests are written. Times are "
+            "integer or fractional nanoseconds, memory bytes, moments RFC 3339 in UTC; null means not "
+            "measured, never 0.",
         },
         # Without it the server is the root of the host (OpenAPI 3.1.0, 4.8.1).
         **({"servers": [{"url": base_path}]} if base_path else {}),
         "paths": paths,
-        "components": {"schemas": schemas},
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
     }
 
 
@@ -100,6 +111,24 @@ def _refusal(status: int) -> dict[str, Any]:
         "description": _REFUSALS[status],
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
     }
+
+
+_CREATE = {
+    "operationId": "create_request",
+    "summary": "Queue a run: what to measure, by names of the measuring host's configuration",
+    "security": [{"token": []}],
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/RequestSpec"}}},
+    },
+    "responses": {
+        "201": {
+            "description": "Queued.",
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/request"}}},
+        },
+        **{str(status): _refusal(status) for status in (*_ALWAYS, 401, 403)},
+    },
+}
 
 
 def _hoisted(schema: dict[str, Any], into: dict[str, Any]) -> dict[str, Any]:

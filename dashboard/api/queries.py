@@ -18,6 +18,7 @@ from db.engine.session import Database
 from db.errors import NotFoundError
 from db.queries.filters import Filters
 from db.queries.names import build_names, former_machine_names, machine_names
+from db.records.requests import RequestState
 from db.records.triage import TriageState
 from db.records.trial import SourceKind, Status, Task
 
@@ -180,6 +181,12 @@ class RegressionsQuery(Paged, Period):
     task: Tasks = ()
     state: Annotated[
         tuple[str, ...], Several(Word(tuple(TriageState))), Field(description="What people said it is.")
+    ] = ()
+
+
+class RequestsQuery(Paged, Period):
+    state: Annotated[
+        tuple[str, ...], Several(Word(tuple(RequestState))), Field(description="How the request stands.")
     ] = ()
 
 

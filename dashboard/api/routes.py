@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -16,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
-from dashboard.api import openapi
+from dashboard.api import openapi, run_requests
 from dashboard.api.badge import badge
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
 from dashboard.api.monitoring import health, metrics
@@ -76,13 +77,25 @@ def _api(base_path: str) -> Mount:
     app = Starlette(
         routes=[
             Route("/openapi.json", _openapi(base_path)),
-            *(Route(endpoint.path, _handler(endpoint)) for endpoint in ENDPOINTS),
+            *map(_route, ENDPOINTS),
         ],
         middleware=[Middleware(RateLimit)],
         exception_handlers=_HANDLERS,
     )
     app.router.redirect_slashes = False
     return _Below(PREFIX, app)
+
+
+def _route(endpoint: Endpoint) -> Route:
+    read = _handler(endpoint)
+    if endpoint.path != f"/{run_requests.REQUESTS.name}":
+        return Route(endpoint.path, read)
+
+    async def read_or_create(request: Request) -> Response:
+        is_new = request.method == "POST"
+        return await (run_requests.create(request) if is_new else run_in_threadpool(read, request))
+
+    return Route(endpoint.path, read_or_create, methods=["GET", "POST"])
 
 
 class _Below(Mount):

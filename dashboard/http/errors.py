@@ -58,10 +58,11 @@ def error_of_compilewatch(_: Request, error: Exception) -> Response:
 
 
 def error_of_starlette(_: Request, error: Exception) -> Response:
-    """No such route, or a method that would write."""
+    """No such route, or a method that it does not take."""
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
-        message, next_step = "The API only reads.", "Use GET or HEAD."
+        allowed = (error.headers or {}).get("Allow", "GET or HEAD")
+        message, next_step = "This route does not take that method.", f"Use {allowed}."
     elif error.status_code == 404:
         message, next_step = "There is no such route.", SEE_DOCUMENT
     else:

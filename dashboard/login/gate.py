@@ -28,6 +28,7 @@ from db.records.access import Scope as TokenScope
 
 # Whatever says only that the server lives, and the way in itself.
 OPEN = frozenset({"/healthz", "/_stcore/health", "/login", "/login/callback", "/signed-out"})
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _TOKEN_SCOPES = (
     ("/api/", TokenScope.API),
     ("/badge/", TokenScope.API),
@@ -130,9 +131,9 @@ class Gate:
     async def _refusal(self, scope: Scope) -> Response | None:
         """What a request is told instead of an answer; None where it may pass."""
         headers = Headers(scope=scope)
-        kind, _, secret = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and secret.strip().startswith(PREFIX):
-            return await self._refusal_of_token(self._people.sent_by(scope), secret.strip())
+        secret = api_token_of(headers)
+        if secret is not None:
+            return await self._refusal_of_token(self._people.sent_by(scope), secret)
         if not self._people.trusted(scope):
             return error_response(
                 403, "This address is not that of the trusted proxy.", "Come through the proxy."
@@ -147,14 +148,14 @@ class Gate:
             query = scope["query_string"].decode("latin-1")
             path = quote(f"{scope['path']}?{query}" if query else scope["path"], safe="")
             return RedirectResponse(f"/login?next={path}", 303, headers=_PRIVATE)
-        return error_response(401, "You are not signed in.", "Sign in, or send an API token.", _CHALLENGE)
+        return error_response(401, "You are not signed in.", "Sign in, or send an API token.", CHALLENGE)
 
     async def _refusal_of_token(self, request: Scope, secret: str) -> Response | None:
-        path, client = request["path"], client_of(request)
+        client = client_of(request)
         wait_s = self._wrong_tokens.wait_s(client)
         if wait_s:
             return too_many(wait_s, WRONG_TOKENS_PER_S)
-        scope = next((scope for prefix, scope in _TOKEN_SCOPES if path.startswith(prefix)), None)
+        scope = _scope_of(request["method"], request["path"])
         now = datetime.now(UTC)
         try:
             token = await to_thread.run_sync(self._token_of, secret)
@@ -163,7 +164,7 @@ class Gate:
         if token is None or token.has_ended(now):
             self._wrong_tokens.take(client)
             return error_response(
-                401, "The API token is not one, or has ended.", "Ask an operator for one.", _CHALLENGE
+                401, "The API token is not one, or has ended.", "Ask an operator for one.", CHALLENGE
             )
         if scope is None or not token.opens(scope, now):
             return error_response(
@@ -207,8 +208,22 @@ class Gate:
             return True
 
 
+def api_token_of(headers: Mapping[str, str]) -> str | None:
+    """The secret of the API token that `headers` carry; None where they carry none."""
+    kind, _, secret = headers.get("authorization", "").partition(" ")
+    secret = secret.strip()
+    return secret if kind.lower() == "bearer" and secret.startswith(PREFIX) else None
+
+
+def _scope_of(method: str, path: str) -> TokenScope | None:
+    """What a token must open to pass; None where none passes."""
+    if method not in _SAFE:
+        return TokenScope.REQUESTS if path.startswith("/api/") else None
+    return next((scope for prefix, scope in _TOKEN_SCOPES if path.startswith(prefix)), None)
+
+
 _PRIVATE = {"Cache-Control": "no-store"}
-_CHALLENGE = {"WWW-Authenticate": 'Bearer realm="compilewatch"', **_PRIVATE}
+CHALLENGE = {"WWW-Authenticate": 'Bearer realm="compilewatch"', **_PRIVATE}
 
 
 def _address(scope: Scope) -> str | None:

@@ -12,7 +12,8 @@ from dashboard.login.access import Role, require
 from dashboard.read.database import database_url
 from dashboard.read.policy import limits_in_force
 from db.engine.session import Database, open_database
-from db.records.requests import RequestKind, RequestSpec, RequestState
+from db.queries.hosts import unserved
+from db.records.requests import RequestKind, RequestSpec, RequestState, RunRequest
 from db.records.schedules import Schedule
 from db.store.requests import cancel_request, new_request, save_request
 from db.store.schedules import pause_schedule, resume_schedule
@@ -22,10 +23,22 @@ T = TypeVar("T")
 
 def request_run(spec: RequestSpec, *, by: str, note: str | None = None) -> str:
     """Queue a run within the limits: what became of it, as a sentence. Raises CompilewatchError."""
+    require(Role.OPERATOR)
+    request, waiting = queue_request(spec, by=by, note=note)
+    return f"Queued as {request.request_id}. {waiting or 'A service that fits measures it next.'}"
+
+
+def queue_request(spec: RequestSpec, *, by: str, note: str | None = None) -> tuple[RunRequest, str | None]:
+    """Queue a run within the limits, whoever asks: the request, and why nobody takes it now, if so.
+
+    Raises CompilewatchError.
+    """
     limits_in_force().require_request(spec)
-    request = new_request(str(ULID()), RequestKind.MANUAL, spec, by=by, at=datetime.now(UTC), note=note)
-    _write(lambda database: save_request(database, request))
-    return f"Queued as {request.request_id}. A service that fits measures it next."
+    at = datetime.now(UTC)
+    request = new_request(str(ULID()), RequestKind.MANUAL, spec, by=by, at=at, note=note)
+    with open_database(database_url()) as database:
+        save_request(database, request)
+        return request, unserved(database, [request], at).get(request.request_id)
 
 
 def run_now(schedule: Schedule, *, by: str) -> str:

@@ -181,11 +181,12 @@ TokenName = Annotated[
 
 
 class Scope(StrEnum):
-    """What a token opens; none of them writes."""
+    """What a token opens; `requests` alone writes, and nothing but run requests."""
 
     API = "api"
     METRICS = "metrics"
     REPORTS = "reports"
+    REQUESTS = "requests"
 
 
 class Token(BaseModel):

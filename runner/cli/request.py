@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 from rich.table import Table
 from ulid import ULID
 
+from db.queries.hosts import unserved
 from db.queries.schedules import requests
 from db.records.requests import UNFINISHED, RequestKind, RequestSpec, RequestState, RunRequest
 from db.store.requests import cancel_request, new_request, save_request
@@ -85,10 +87,11 @@ def create(
     request = new_request(str(ULID()), RequestKind.MANUAL, spec, by=who_asks(), at=datetime.now(UTC))
     with database_of(settings) as database:
         save_request(database, request)
+        waiting = unserved(database, [request], request.asked_at)
     if json_:
-        print_document(_document([request]))
+        print_document(_document([request], waiting))
     else:
-        typer.echo(f"Queued as {request.request_id}.")
+        typer.echo(" ".join([f"Queued as {request.request_id}.", *waiting.values()]))
     return 0
 
 
@@ -103,10 +106,11 @@ def list_(
     states = tuple(RequestState) if all_ else UNFINISHED
     with database_of(settings_of(config, db), migrate=False) as database:
         listed = requests(database, states=states, limit=None if json_ else _LISTED)
+        waiting = unserved(database, listed, datetime.now(UTC))
     if json_:
-        print_document(_document(listed))
+        print_document(_document(listed, waiting))
     elif listed:
-        console().print(_table(listed))
+        console().print(_table(listed, waiting))
     else:
         typer.echo("No requests." if all_ else "Nothing is queued or running.")
     return 0
@@ -126,20 +130,24 @@ def cancel(
     return 0
 
 
-def _document(listed: list[RunRequest]) -> dict[str, Any]:
+def _document(listed: list[RunRequest], waiting: Mapping[str, str]) -> dict[str, Any]:
     return {
         "schema": "compilewatch.requests/1",
-        "rows": [request.model_dump(mode="json") for request in listed],
+        "rows": [
+            request.model_dump(mode="json") | {"unserved": waiting.get(request.request_id)}
+            for request in listed
+        ],
     }
 
 
-def _table(listed: list[RunRequest]) -> Table:
+def _table(listed: list[RunRequest], waiting: Mapping[str, str]) -> Table:
     cells = []
     for request in listed:
         spec = request.spec
         cases = ", ".join(f"{workload} / {strategy}" for workload, strategy in spec.cases)
         what = spec.suite or cases or ", ".join(spec.workloads) or "the suite of [run]"
-        note = request.history[-1].note if request.history else None
+        said = (request.history[-1].note if request.history else None, waiting.get(request.request_id))
+        note = "; ".join(filter(None, said))
         cells.append(
             (
                 *(request.request_id, request.kind.value, what, moment(request.asked_at)),

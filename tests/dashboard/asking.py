@@ -60,6 +60,7 @@ def ask(
     *,
     method: str = "GET",
     client: str = "192.0.2.1",
+    body: bytes = b"",
     **headers: str,
 ) -> Reply:
     """The reply to one request; `headers` in lower case, with `_` for `-`."""
@@ -80,7 +81,7 @@ def ask(
     sent: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)

@@ -45,7 +45,7 @@ _QUEUE = {
     "what": Column("What"),
     **parts.texts({"machine": "Machine", "asked_by": "Requested by"}),
     "asked_at": Column("Requested (UTC)", kind="moment"),
-    **parts.texts({"owner": "Measured by", "note": "Note", "request_id": "Request"}),
+    **parts.texts({"owner": "Measured by", "unserved": "Waits", "note": "Note", "request_id": "Request"}),
 }
 _SCHEDULES = {
     "name": Column("Schedule", pinned=True),
@@ -152,7 +152,7 @@ def _running(rows: Sequence[Mapping[str, Any]]) -> tuple[Part, ...]:
 
 def _queue() -> tuple[Part, ...]:
     requests, rest = listed_requests()
-    rows = request_rows(requests)
+    rows = request_rows(requests, hosts.unserved(reader(), requests, datetime.now(UTC)))
     if rows.empty:
         none = "No request yet. Create one here or with compilewatch request create."
         return (Lines((none,), "Queue", key=QUEUE),)
@@ -388,8 +388,8 @@ def _following(schedule: Schedule) -> str | None:
     return ", ".join(f"{at.astimezone(UTC):%m-%d %H:%M}" for at in later) or None
 
 
-def request_rows(requests: Sequence[RunRequest]) -> pd.DataFrame:
-    """One row per run request, in the order given."""
+def request_rows(requests: Sequence[RunRequest], unserved: Mapping[str, str]) -> pd.DataFrame:
+    """One row per run request, in the order given; `unserved` says by id why nobody takes one."""
     return pd.DataFrame(
         [
             {
@@ -400,6 +400,7 @@ def request_rows(requests: Sequence[RunRequest]) -> pd.DataFrame:
                 "asked_by": request.asked_by,
                 "asked_at": request.asked_at,
                 "owner": request.owner,
+                "unserved": unserved.get(request.request_id),
                 "note": request.history[-1].note if request.history else None,
                 "request_id": request.request_id,
             }
@@ -417,6 +418,7 @@ def _request_words(spec: RequestSpec) -> str:
     words += [joined(spec.workloads)] if spec.workloads else []
     words += [f"with {joined(spec.strategies)}"] if spec.strategies else []
     words += [f"on {joined(spec.builds)}"] if spec.builds else []
+    words += [units.plural(spec.trials, "trial")] if spec.trials else []
     return ", ".join(words) or "everything configured"
 
 

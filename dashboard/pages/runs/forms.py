@@ -23,11 +23,12 @@ def may_operate() -> bool:
 
 
 def ask_for_run(view: View, hosts: Sequence[HostState]) -> None:
-    """Ask for a suite on a machine, or on whichever is free first."""
+    """Ask for a suite or for workloads on a machine, or on whichever is free first."""
+    choices = view.choices
     with st.popover("Ask for a run", icon=":material/add:", key="ask-run"):
         st.selectbox(
             "Suite",
-            list(view.choices.suites),
+            list(choices.suites),
             index=None,
             accept_new_options=True,
             placeholder="the suite of the measuring host",
@@ -42,17 +43,40 @@ def ask_for_run(view: View, hosts: Sequence[HostState]) -> None:
             key="ask-machine",
             help="A host name, or a pattern such as gpu-*.",
         )
+        labels = dict.fromkeys(row["build_label"] for row in choices.build_rows.values())
+        for label, offered, unset in (
+            ("Workloads", choices.workloads, "those of the suite"),
+            ("Strategies", choices.strategies, "those of the suite"),
+            ("Builds", [each for each in labels if isinstance(each, str)], "those of the measuring host"),
+        ):
+            st.multiselect(
+                label,
+                list(offered),
+                accept_new_options=True,
+                placeholder=unset,
+                key=f"ask-{label.lower()}",
+                help="By the names of the measuring host's configuration.",
+            )
+        st.number_input(
+            "Trials per case",
+            min_value=1,
+            value=None,
+            step=1,
+            placeholder="as the suite says",
+            key="ask-trials",
+        )
         signing.name_field("ask-name")
         st.button("Queue it", type="primary", on_click=_queue, key="ask-yes")
 
 
 def _queue() -> None:
     state = st.session_state
-    suite, machine = (state.get(f"ask-{name}") or None for name in ("suite", "machine"))
+    names = ("suite", "machine", "workloads", "strategies", "builds", "trials")
+    wanted = {name: typed for name in names if (typed := state.get(f"ask-{name}"))}
     signing.act(
         PAGE,
         "ask-name",
-        lambda by: run_actions.request_run(RequestSpec(suite=suite, machine=machine), by=by),
+        lambda by: run_actions.request_run(RequestSpec.model_validate(wanted), by=by),
     )
 
 

@@ -134,6 +134,36 @@ def test_who_is_no_operator_changes_nothing(url: str) -> None:
     assert not [button for button in test.button if button.key in {"ask-yes", "run-now-yes", "pause-yes"}]
 
 
+def test_the_page_asks_for_workloads_strategies_and_trials(url: str) -> None:
+    test = opened(Link(page=Page.RUNS))
+    test.text_input("ask-name").input("Ann")
+    test.multiselect("ask-workloads").set_value(["mlp"])
+    test.multiselect("ask-strategies").set_value(["eager", "default"])
+    test.number_input("ask-trials").set_value(7)
+    test.button("ask-yes").click().run()
+    with open_database(url, read_only=True) as database:
+        (request,) = requests(database)
+    assert request.spec == RequestSpec(workloads=("mlp",), strategies=("eager", "default"), trials=7)
+
+
+def test_what_nobody_serves_says_so_at_once_and_on_its_row(url: str) -> None:
+    said = run_actions.request_run(RequestSpec(machine="gpu-9"), by="Ann")
+    assert "No service runs for gpu-9" in said
+    now = datetime.now(UTC)
+    with open_database(url) as database:
+        save_host(database, host(name="spare", seen_at=now, started_at=now))
+        save_host(database, host(name="gone", seen_at=now - 2 * SILENT_AFTER))
+    assert "Nobody serves gpu-*" in run_actions.request_run(RequestSpec(machine="gpu-*"), by="Ann")
+    assert "Nobody serves gone" in run_actions.request_run(RequestSpec(machine="gone"), by="Ann")
+    for machine in (None, "spare", "sp*"):
+        assert "measures it next" in run_actions.request_run(RequestSpec(machine=machine), by="Ann")
+    page = opened(Link(page=Page.RUNS))
+    queue = next(each.value for each in page.dataframe if "unserved" in each.value.columns)
+    told = dict(zip(queue["machine"], queue["unserved"], strict=True))
+    assert "Nobody serves gpu-9" in told["gpu-9"]
+    assert "Now running: spare." in told["gone"]
+
+
 def test_the_page_asks_once_and_says_what_came_of_it(url: str) -> None:
     test = opened(Link(page=Page.RUNS))
     test.button("ask-yes").click().run()
@@ -216,7 +246,7 @@ def test_a_report_of_runs_keeps_queue_schedules_and_machines(url: str) -> None:
     tables = {part.title: part for part in content.sections if isinstance(part, Table)}
     assert set(tables) >= {"Queue", "Schedules", "Machines", "Runs, newest first"}
     (asked,) = tables["Queue"].rows
-    assert {"queued", "suite standard", "Ann", "schedule nightly, run now"} <= set(asked)
+    assert {"queued", "suite standard, 5 trials", "Ann", "schedule nightly, run now"} <= set(asked)
     (planned,) = tables["Schedules"].rows
     assert {"nightly", "▶ active", units.moment(NOW + timedelta(days=1))} <= set(planned)
     assert "latency 2.50 %" in tables["Machines"].rows[0]

@@ -39,3 +39,13 @@ def test_a_sweep_is_asked_for_by_its_name(tmp_path: Path) -> None:
     asked = in_this_process("request", "create", "-w", "ranker", "--json", cwd=tmp_path)
     assert asked.returncode == 0, asked.stderr
     assert json.loads(asked.stdout)["rows"][0]["spec"]["workloads"] == ["ranker"]
+
+
+def test_what_nobody_serves_says_so_at_once_and_in_the_list(tmp_path: Path) -> None:
+    asked = in_this_process("request", "create", "-w", "ranker", "--machine", "gpu-9", cwd=tmp_path)
+    assert "No service runs for gpu-9" in asked.stdout
+    listed = in_this_process("request", "list", "--json", cwd=tmp_path)
+    assert "No service runs for gpu-9" in json.loads(listed.stdout)["rows"][0]["unserved"]
+    assert "No service runs for gpu-9" in " ".join(
+        in_this_process("request", "list", cwd=tmp_path).stdout.split()
+    )
