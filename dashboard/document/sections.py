@@ -10,7 +10,7 @@ import pandas as pd
 from dashboard.document.content import Chart, Column, Figures, Lines, Section, Table
 from dashboard.document.svg import draw
 from dashboard.parts import parts
-from dashboard.parts.column_units import UNITS, written
+from dashboard.parts.column_units import UNITS, Quantity, written
 from dashboard.parts.parts import Part
 from db import units
 
@@ -94,8 +94,8 @@ def table(part: parts.Table) -> Table:
 
 def cell_text(value: Any, column: parts.Column) -> str:
     """A cell as text."""
-    if column.unit:
-        return written(value, UNITS[column.unit])
+    if column.unit or isinstance(value, Quantity):
+        return written(value, UNITS[column.unit or "count"])
     if (text := cell(value)) == units.MISSING:
         return text
     if column.kind == "moment":

@@ -21,7 +21,7 @@ from db.metrics.groups import row_dicts
 from db.metrics.throughput import items_of
 from db.records.marks import bound_cell
 from db.records.strategies import EAGER, sort_key
-from db.verdicts.noise_words import floor_cell
+from db.verdicts.noise_words import smallest_change
 
 CASE = {"workload": Column("Workload", pinned=True), "strategy": Column("Strategy")}
 """The columns that name a case."""
@@ -83,16 +83,20 @@ def case_facts(
     """The cells of `CASE_FACTS` for a case, the noise floor that of `metric`."""
     return {
         "bound": bound_cell(case["bound"]),
-        "noise": floor_cell(floors, metric, case["bound"]),
+        "noise": smallest_change(floors, metric, case["bound"]),
         "trials": case["counted_trials"],
     }
 
 
 def speedup_interval(case: Mapping[str, Any]) -> tuple[float, float] | str:
     """The cell of a case in `SPEEDUP_INTERVAL`."""
-    low, high = case["speedup_low"], case["speedup_high"]
+    return interval_cell(case["speedup_low"], case["speedup_high"], case["counted_trials"])
+
+
+def interval_cell(low: Any, high: Any, trials: Any) -> tuple[float, float] | str:
+    """The cell of an interval of so many trials."""
     if pd.isna(low) or pd.isna(high):
-        return units.interval(None, None, units.ratio, trials=case["counted_trials"])
+        return units.interval(None, None, str, trials=trials)
     return low, high
 
 

@@ -8,19 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from db import units
+from db.columns.metrics import METRICS
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A cell of a column whose rows have units of their own: a raw number in `unit`, or a word."""
+
+    value: float | str | None
+    unit: str
+
+
+class Sides(NamedTuple):
+    """A cell with a raw number of base and one of head."""
+
+    base: float
+    head: float
 
 
 @dataclass(frozen=True)
 class Unit:
     """`raw` is that of the numbers in a frame, empty for plain ones; `write` makes a text of one. A screen
     has them in one of `scales`, name and factor, as `form` says; `write_end` makes a text of an end of an
-    interval where the title says the unit.
+    interval where the title says the unit. What is smaller than `least` is shown as nothing.
     """
 
     raw: str
@@ -28,10 +44,15 @@ class Unit:
     scales: tuple[tuple[str, float], ...] = (("", 1.0),)
     form: str = "%.3g"
     write_end: Callable[[Any], str] | None = None
+    least: float = 0.0
+
+
+# A smaller change is told as none.
+_LEAST_CHANGE = 5e-5
 
 
 def _change(fraction: Any) -> str:
-    return units.percent(fraction, signed=True)
+    return units.percent(fraction if abs(fraction) >= _LEAST_CHANGE else 0, signed=True)
 
 
 UNITS = {
@@ -47,11 +68,25 @@ UNITS = {
     ),
     "rate": Unit("per s", units.rate, (("per s", 1.0), ("thousand per s", 1e3), ("million per s", 1e6))),
     "ratio": Unit("x", units.ratio, (("x", 1.0),)),
-    "change": Unit("fraction", _change, (("%", 0.01),), "%+.3g"),
+    "change": Unit("fraction", _change, (("%", 0.01),), "%+.3g", least=_LEAST_CHANGE),
+    "share": Unit("fraction", units.percent, (("%", 0.01),)),
+    "J": Unit("J", units.energy, (("mJ", 1e-3), ("J", 1.0), ("kJ", 1e3))),
+    "1/s": Unit("1/s", units.significant, (("1/s", 1.0),)),
     "count": Unit("", units.count, form="localized"),
     "steps": Unit("steps", units.steps, (("steps", 1.0),), "localized", units.count),
     "money": Unit("$", units.money, (("$", 1.0),)),
 }
+
+
+def unit_of(metric: str) -> str:
+    """The key in `UNITS` of what a metric is in; that of one in words is none of them."""
+    unit = METRICS[metric].unit
+    return "ratio" if unit == "x" else unit
+
+
+def quantity(metric: str, value: float | str | None) -> Quantity:
+    """`value` of `metric` as a cell."""
+    return Quantity(units.words(value) if isinstance(value, str) else value, unit_of(metric))
 
 
 def numbers_of(values: pd.Series) -> pd.Series:
@@ -68,8 +103,12 @@ def scale_of(unit: Unit, values: pd.Series) -> tuple[str, float]:
 
 def written(value: Any, unit: Unit) -> str:
     """A cell as text: a number, both ends of an interval, or a word that stands for one."""
+    if isinstance(value, Quantity):
+        return value.value if isinstance(value.value, str) else written(value.value, UNITS[value.unit])
     if isinstance(value, str):
         return value
+    if isinstance(value, Sides):
+        return " + ".join(map(unit.write, value))
     if isinstance(value, tuple):
         ends: list[Any] = [None if pd.isna(end) else end for end in value]
         return units.interval(ends[0], ends[1], unit.write_end or unit.write)

@@ -103,11 +103,12 @@ class Column:
     also where they are texts already. `width_px` is the width on a screen, which else follows the first rows.
 
     With a `unit` of `dashboard.parts.column_units` cells are raw numbers, of an "interval" pairs of them or a
-    word in their place. A screen shows what is `hidden` to whoever chooses it.
+    word in their place, of "sides" those of base and head. Cells of a "quantity" have units of their own. A
+    screen shows what is `hidden` to whoever chooses it.
     """
 
     title: str
-    kind: Literal["text", "number", "share", "moment", "history", "interval"] = "text"
+    kind: Literal["text", "number", "share", "moment", "history", "interval", "sides", "quantity"] = "text"
     numeric: bool = False
     pinned: bool = False
     wide: bool = False
@@ -117,6 +118,10 @@ class Column:
     reach: float = 0.0
     unit: str = ""
     hidden: bool = False
+
+
+WRITTEN = frozenset({"interval", "sides", "quantity"})
+"""Kinds of columns whose cells are more than a number."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +148,7 @@ class Table:
             name: column
             for name, column in self.columns.items()
             if name not in _KNOWN_OF_SOME
-            or (name in self.frame and (self.frame[name] != units.MISSING).any())
+            or (name in self.frame and (self.frame[name].dropna() != units.MISSING).any())
         }
 
 
@@ -272,6 +277,7 @@ CASE_FACTS = {
     "noise": Column(
         "Noise floor",
         numeric=True,
+        unit="share",
         explained=f"Smallest change that {TRIALS_A_SIDE} trials a side show, of such cases on this machine.",
     ),
     **TRIALS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from dashboard.parts.column_units import UNITS
 from db import units
 from db.columns.metrics import COUNTED_METRICS, METRICS
 from db.judge.compare.whole import overall_verdict
@@ -14,8 +15,6 @@ from db.records.vocabulary import Metric, Verdict
 
 NAMED_CASES = 5
 SIDES_HELP = "The geometric mean of the trials that were compared; of what is counted, the count."
-# A smaller change is told as none.
-_LEAST_CHANGE = 5e-5
 
 
 def workload_label(case: CaseKey, labels: Mapping[str, str]) -> str:
@@ -36,19 +35,11 @@ def figure(metric: Metric, value: float | str | None) -> str:
 def change(row: Row) -> str:
     """How the value moved: a signed share, or the words where one side has no number."""
     if row.change is not None:
-        return units.percent(row.change if abs(row.change) >= _LEAST_CHANGE else 0, signed=True)
+        return UNITS["change"].write(row.change)
     if row.metric in COUNTED_METRICS and row.base == row.head:
         return units.MISSING
     base, head = figure(row.metric, row.base), figure(row.metric, row.head)
     return head if base == head else f"{base} → {head}"
-
-
-def change_beside(row: Row) -> str:
-    """`change` where both values stand beside it: in words only the one that says what became of it."""
-    base, head = figure(row.metric, row.base), figure(row.metric, row.head)
-    if row.change is not None or base == head:
-        return change(row)
-    return f"from {base}" if base == units.NEVER else f"→ {head}"
 
 
 def interval(row: Row) -> str:

@@ -20,8 +20,8 @@ from dashboard.document import svg
 from dashboard.document.sections import cell_text
 from dashboard.links import links
 from dashboard.links.links import Link
-from dashboard.parts.column_units import UNITS
-from dashboard.parts.parts import Chart, Table
+from dashboard.parts.column_units import UNITS, Quantity
+from dashboard.parts.parts import WRITTEN, Chart, Column, Table
 from db import units
 from db.interchange.write.csv_cells import harmless
 from db.interchange.write.markdown_cells import escaped_text
@@ -31,6 +31,7 @@ TABLE_SCHEMA = "compilewatch.table/1"
 # A number as tables show it: signed, with its unit.
 _NUMBER = re.compile(r"[+-]?\d[\d.,]*(?:\s?%|x|\s[A-Za-zµ]{1,5})?")
 _LONGEST_NAME = 120
+_ENDS = {"interval": ("low", "high"), "sides": ("base", "head")}
 
 
 Shown = Table | Chart
@@ -98,14 +99,25 @@ def _as_json(table: Table, origin: Origin, at: datetime) -> bytes:
         "data_version": origin.data_version,
         "exported_at": at.isoformat(),
         "columns": {name: titles[0] for name, titles in _titles(table).items()},
-        "rows": [{name: _value(row[name]) for name in table.titled} for row in _rows(table)],
+        "rows": [
+            {
+                key: _value(value)
+                for name, column in table.titled.items()
+                for key, value in _keyed(name, column, row[name])
+            }
+            for row in _rows(table)
+        ],
     }
     return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1).encode(errors="replace")
 
 
 def _as_markdown(table: Table, origin: Origin, at: datetime) -> bytes:
     """A table for chat, issues and pull requests, with the view and its link above."""
-    names = [name for name in table.titled if not any(map(_is_list, table.frame[name]))]
+    names = [
+        name
+        for name, column in table.titled.items()
+        if column.kind in WRITTEN or not any(map(_is_list, table.frame[name]))
+    ]
     lines = [
         f"**{escaped_text(table.alt)}**",
         "",
@@ -118,7 +130,9 @@ def _as_markdown(table: Table, origin: Origin, at: datetime) -> bytes:
     lines += [
         _line(
             [
-                cell_text(row[name], titled[name]) if titled[name].unit else _text(row[name]) or units.MISSING
+                cell_text(row[name], titled[name])
+                if titled[name].unit or titled[name].kind in WRITTEN
+                else _text(row[name]) or units.MISSING
                 for name in names
             ]
         )
@@ -145,12 +159,15 @@ _CHART_FORMATS = (
 
 
 def _titles(table: Table) -> dict[str, list[str]]:
-    """By column its title with the unit of its numbers, of an interval one for each end."""
+    """By column its title with the unit of its numbers, of two numbers one for each, of one in a unit of its
+    own with one for the unit.
+    """
     titles = {}
     for name, column in table.titled.items():
         unit = UNITS[column.unit].raw if column.unit else ""
-        ends = [f"{column.title}, {end}" for end in ("low", "high")] if column.kind == "interval" else []
+        ends = [f"{column.title}, {end}" for end in _ENDS.get(column.kind, ())]
         titles[name] = [f"{title} ({unit})" if unit else title for title in ends or [column.title]]
+        titles[name] += [f"{column.title}, unit"] if column.kind == "quantity" else []
     return titles
 
 
@@ -158,12 +175,27 @@ def _raw(table: Table) -> dict[str, list[Any]]:
     """What a file of the table has, title -> values: numbers as they are, intervals end by end."""
     raw: dict[str, list[Any]] = {}
     for name, titles in _titles(table).items():
-        values = table.frame[name].tolist()
-        if len(titles) == 1:
-            raw[titles[0]] = values
-        for place, title in enumerate(titles if len(titles) > 1 else ()):
-            raw[title] = [value[place] if isinstance(value, tuple) else None for value in values]
+        cells = [_cells(table.titled[name], value) for value in table.frame[name].tolist()]
+        for place, title in enumerate(titles):
+            raw[title] = [cell[place] for cell in cells]
     return raw
+
+
+def _cells(column: Column, value: Any) -> tuple[Any, ...]:
+    """A cell as a file has it, in as many cells as its column has titles. A word is no number in a unit."""
+    if isinstance(value, Quantity):
+        return value.value, UNITS[value.unit].raw if value.unit in UNITS else ""
+    if column.kind in _ENDS:
+        return tuple(value) if isinstance(value, tuple) else (None, None)
+    return (None if column.unit and isinstance(value, str) else value,)
+
+
+def _keyed(name: str, column: Column, value: Any) -> list[tuple[str, Any]]:
+    """The keys of a cell in JSON: both ends are a list, a unit of its own has a key."""
+    cells = _cells(column, value)
+    if isinstance(value, Quantity):
+        return [(name, cells[0]), (f"{name}_unit", cells[1])]
+    return [(name, list(cells) if isinstance(value, tuple) else cells[0])]
 
 
 def _rows(table: Table) -> list[dict[str, Any]]:

@@ -12,9 +12,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.charts import sparklines
-from dashboard.parts.column_units import UNITS, Unit, numbers_of, scale_of, written
+from dashboard.document.sections import cell_text
+from dashboard.parts.column_units import UNITS, Unit, numbers_of, scale_of
 from dashboard.parts.parts import (
     LEFT_OUT,
+    WRITTEN,
     Badges,
     Chart,
     Column,
@@ -254,14 +256,14 @@ def _table(part: Table, pick: Pick | None, above: Callable[[], None] | None) -> 
 
 
 def _on_screen(frame: pd.DataFrame, columns: Mapping[str, Column]) -> pd.DataFrame:
-    """Numbers in the unit that the screen has them in, intervals in words."""
+    """Numbers in the unit that the screen has them in; in words intervals and what has units of its own."""
     shown = frame[list(columns)].copy()
     for name, column in columns.items():
-        if column.unit and column.kind == "interval":
-            shown[name] = [written(value, UNITS[column.unit]) for value in frame[name]]
+        if column.kind in WRITTEN:
+            shown[name] = [cell_text(value, column) for value in frame[name]]
         elif column.unit:
-            _, factor = scale_of(UNITS[column.unit], frame[name])
-            shown[name] = numbers_of(frame[name]) / factor
+            unit, numbers = UNITS[column.unit], numbers_of(frame[name])
+            shown[name] = numbers.mask(numbers.abs() < unit.least, 0.0) / scale_of(unit, numbers)[1]
     return shown
 
 
@@ -287,7 +289,7 @@ def _configured(column: Column, values: pd.Series) -> Any:
         "help": escaped(column.explained) or None,
         "width": "large" if column.wide else column.width_px or None,
     }
-    if column.unit:
+    if column.unit and column.kind != "sides":
         return _measured(column, UNITS[column.unit], values, shared)
     match column.kind:
         case "history":

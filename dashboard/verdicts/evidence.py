@@ -11,13 +11,12 @@ from dashboard.charts import build_events, change_points, gaps, trend_rows, tren
 from dashboard.charts.style import ChartContent
 from dashboard.parts import parts
 from dashboard.parts.parts import Chart, Column, Empty, Part, Table
-from dashboard.parts.verdict_words import interval_title
 from dashboard.read.data import read_choices_on, read_interleaved, read_points
 from dashboard.read.policy import policy_in_force
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.text import theme
 from dashboard.verdicts import evidence_charts as charts
-from dashboard.verdicts.tables import SIDES, case_table
+from dashboard.verdicts.tables import Q_VALUE, SIDES, TRIALS, case_table, change_columns
 from db import units
 from db.columns.metrics import HISTORY_METRICS, METRICS
 from db.judge.results import BuildSide, CaseKey, Row
@@ -32,10 +31,10 @@ def _columns(confidence: float | None) -> dict[str, Column]:
     """`confidence` of the intervals."""
     return {
         "metric": Column("Metric", pinned=True),
+        **change_columns(confidence),
+        "verdict": Column("Verdict"),
         **SIDES,
-        **parts.numbers({"change": "Change", "interval": interval_title(confidence), "q": "q"}),
-        **parts.texts({"verdict": "Verdict", "moved": "Who moved"}),
-        "trials": Column("Trials", numeric=True),
+        **parts.hidden({**Q_VALUE, "moved": Column("Who moved"), **TRIALS}),
         "reason": Column("Why", wide=True),
     }
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pandas as pd
 
 from dashboard.parts import parts, verdict_words
+from dashboard.parts.column_units import UNITS, Sides, quantity, unit_of
 from dashboard.parts.parts import Column, Part, Tone
 from db import units
 from db.columns.metrics import COUNTED_METRICS, METRICS
@@ -16,35 +18,56 @@ from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.results import Comparison, LatencyChange, LeftOut, Row
 from db.judge.words import verdicts as wording
 from db.records.marks import bound_cell, bound_word
-from db.records.strategies import sort_key
 from db.records.vocabulary import Metric, Verdict
-from db.verdicts.noise_words import floor_cell
+from db.verdicts.noise_words import smallest_change
 
 CASE_COLUMNS = (
     *("metric", "base", "head", "change", "interval", "q", "verdict", "moved", "trials", "reason"),
 )
+_ENDS = (("base", "Base"), ("head", "Head"))
 SIDES = {
-    name: Column(title, numeric=True, explained=verdict_words.SIDES_HELP)
-    for name, title in (("base", "Base"), ("head", "Head"))
+    name: Column(title, "quantity", numeric=True, explained=verdict_words.SIDES_HELP) for name, title in _ENDS
 }
-TRIALS = {"trials": Column("n", numeric=True, explained="Trials of base and head.")}
-_SHIFT = (Metric.COMPILE_COST, Metric.BREAK_EVEN)
+TRIALS = {"trials": Column("n", "sides", numeric=True, unit="count", explained="Trials of base and head.")}
+Q_VALUE = {
+    "q": Column("q", "number", form="%.2g", explained="Of the change (Benjamini and Hochberg).", hidden=True)
+}
 
 
-def row_cells(row: Row, floors: Sequence[NoiseFloor] = ()) -> dict[str, str]:
-    """One verdict as texts. `floors` are the noise floors of its machine."""
+def change_columns(confidence: float | None) -> dict[str, Column]:
+    """How far a value moved, and the interval of that at `confidence`."""
+    return {
+        "change": Column("Change", numeric=True, unit="change"),
+        "interval": Column(
+            verdict_words.interval_title(confidence), "interval", numeric=True, unit="change", hidden=True
+        ),
+    }
+
+
+def sides_of(metric: Metric) -> dict[str, Column]:
+    """Base and head of a table that is about `metric` alone: numbers, unless it may never come."""
+    unit = "" if metric is Metric.BREAK_EVEN else unit_of(metric)
+    return {
+        name: replace(column, kind="text", unit=unit) if unit in UNITS else column
+        for name, column in SIDES.items()
+    }
+
+
+def row_cells(row: Row, floors: Sequence[NoiseFloor] = ()) -> dict[str, object]:
+    """One verdict as cells. `floors` are the noise floors of its machine."""
+    two_trials = min(row.trials) == 2 and row.change is not None
     return {
         "metric": METRICS[row.metric].name,
-        "base": verdict_words.figure(row.metric, row.base),
-        "head": verdict_words.figure(row.metric, row.head),
-        "change": verdict_words.change_beside(row),
-        "interval": verdict_words.interval(row),
-        "q": verdict_words.q_value(row),
+        "base": quantity(row.metric, row.base),
+        "head": quantity(row.metric, row.head),
+        "change": row.change,
+        "interval": row.interval or (units.TWO_TRIALS if two_trials else None),
+        "q": row.q_value,
         "verdict": wording.row_verdict(row),
         "moved": verdict_words.moved(row),
         "bound": bound_cell(row.bound),
-        "noise": floor_cell(floors, row.metric.value, row.bound),
-        "trials": verdict_words.side_sizes(row),
+        "noise": smallest_change(floors, row.metric.value, row.bound),
+        "trials": Sides(*row.trials),
         "reason": row.reason,
     }
 
@@ -86,53 +109,6 @@ def left_out_table(left_out: Sequence[LeftOut]) -> pd.DataFrame:
         ],
         columns=["workload", "strategy", "verdict", "reason"],
     )
-
-
-def shift_table(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataFrame:
-    """One row per compiled case: compile cost and break-even before and after, the worst shift first."""
-    by_case: dict[tuple[str, str], dict[Metric, Row]] = {}
-    for row in comparison.rows:
-        if row.metric in _SHIFT:
-            by_case.setdefault((verdict_words.workload_label(row.case, labels), row.strategy), {})[
-                row.metric
-            ] = row
-    ordered = sorted(by_case.items(), key=lambda item: (_worst(item[1]), item[0][0], sort_key(item[0][1])))
-    return pd.DataFrame(
-        [
-            {"workload": workload, "strategy": strategy, **_facts(rows), **_shift_cells(rows)}
-            for (workload, strategy), rows in ordered
-        ]
-    )
-
-
-def _worst(rows: Mapping[Metric, Row]) -> int:
-    return min(wording.WORST_FIRST.index(row.verdict) for row in rows.values())
-
-
-def _facts(rows: Mapping[Metric, Row]) -> dict[str, str]:
-    row = next(iter(rows.values()))
-    return {"bound": bound_cell(row.bound), "trials": verdict_words.side_sizes(row)}
-
-
-def _shift_cells(rows: Mapping[Metric, Row]) -> dict[str, str | None]:
-    cells: dict[str, str | None] = {}
-    for metric in _SHIFT:
-        row = rows.get(metric)
-        cells |= {
-            f"{metric.value}_from_to": None
-            if row is None
-            else _from_to(*(verdict_words.figure(metric, value) for value in (row.base, row.head))),
-            f"{metric.value}_change": None if row is None else verdict_words.change_beside(row),
-            f"{metric.value}_verdict": None if row is None else wording.row_verdict(row),
-        }
-    return cells
-
-
-def _from_to(base: str, head: str) -> str:
-    """Both values, a unit that they share named once: "1,719 → 3,069 steps"."""
-    number, _, unit = base.partition(" ")
-    shared = unit and head.endswith(f" {unit}")
-    return f"{number if shared else base} → {head}"
 
 
 def count_changes(comparison: Comparison, labels: Mapping[str, str]) -> pd.DataFrame:
@@ -183,7 +159,8 @@ def cases_table(
     ]
     order = {id(row): place for place, row in enumerate(wording.worst_first(row for row, _ in shown))}
     shown.sort(key=lambda pair: order[id(pair[0])])
-    return pd.DataFrame([_case_cells(row, rows, labels, floors) for row, rows in shown])
+    columns = sides_of(metric)
+    return pd.DataFrame([_case_cells(row, rows, labels, floors, columns) for row, rows in shown])
 
 
 def _fails(row: Row | None) -> bool:
@@ -191,24 +168,25 @@ def _fails(row: Row | None) -> bool:
 
 
 def _case_cells(
-    row: Row, rows: Mapping[Metric, Row], labels: Mapping[str, str], floors: Sequence[NoiseFloor]
+    row: Row,
+    rows: Mapping[Metric, Row],
+    labels: Mapping[str, str],
+    floors: Sequence[NoiseFloor],
+    columns: Mapping[str, Column],
 ) -> dict[str, object]:
     speedup = rows.get(Metric.SPEEDUP)
-    eager, compiled = (
-        units.MISSING if change is None else units.ratio(1 + change)
-        for change in (row.eager_change, row.compiled_change)
-    )
+    cells = row_cells(row, floors)
+    if columns["base"].unit:
+        ends = (("base", row.base), ("head", row.head))
+        cells |= {name: None if isinstance(value, str) else value for name, value in ends}
     return {
         "workload": verdict_words.workload_label(row.case, labels),
         "strategy": row.strategy,
-        **row_cells(row, floors),
-        "speedup": units.MISSING
-        if speedup is None
-        else _from_to(
-            *(verdict_words.figure(Metric.SPEEDUP, value) for value in (speedup.base, speedup.head))
-        ),
-        "eager_ratio": eager,
-        "compiled_ratio": compiled,
+        **cells,
+        "speedup_base": speedup.base if speedup else None,
+        "speedup_head": speedup.head if speedup else None,
+        "eager_ratio": None if row.eager_change is None else 1 + row.eager_change,
+        "compiled_ratio": None if row.compiled_change is None else 1 + row.compiled_change,
         "tone": row.verdict.value,
         "case": (verdict_words.workload_label(row.case, labels), row.strategy),
     }
@@ -222,13 +200,12 @@ def summary_table(rows: pd.DataFrame) -> pd.DataFrame:
         if mine.empty:
             continue
         mean = math.expm1(sum(map(math.log1p, mine)) / len(mine))
-        low, high = (units.percent(each, signed=True) for each in (mine.min(), mine.max()))
         summary.append(
             {
                 "verdict": wording.marked(verdict),
-                "cases": units.count(len(mine)),
-                "mean": units.percent(mean, signed=True),
-                "range": low if low == high else f"{low} to {high}",
+                "cases": len(mine),
+                "mean": mean,
+                "range": (mine.min(), mine.max()),
                 "tone": verdict.value,
             }
         )

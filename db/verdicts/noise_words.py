@@ -32,12 +32,12 @@ def floor_text(floors: Iterable[NoiseFloor], metrics: Collection[str] = _BRIEFLY
     )
 
 
-def floor_cell(floors: Iterable[NoiseFloor], metric: str, bound: object) -> str:
-    """The smallest change of `metric` that cases of the class `bound` show, in a table; a dash where that is
-    not known.
+def smallest_change(floors: Iterable[NoiseFloor], metric: str, bound: object) -> float | None:
+    """The smallest change of `metric`, as a fraction, that cases of the class `bound` show; None where that
+    is not known.
     """
     floor = floor_of(floors, metric, Bound(bound) if isinstance(bound, str) else None)
-    return units.MISSING if floor is None else units.percent(floor.change)
+    return None if floor is None else floor.change
 
 
 def floor_sentence(floors: Iterable[NoiseFloor], metrics: Collection[str] = _BRIEFLY) -> str | None:

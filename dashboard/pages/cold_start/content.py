@@ -10,7 +10,7 @@ from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link
 from dashboard.pages.cold_start import charts
 from dashboard.parts import parts
-from dashboard.parts.cases import CASE, NO_CASE, cases_of, floors_of, of_cases
+from dashboard.parts.cases import CASE, NO_CASE, cases_of, floors_of, interval_cell, of_cases
 from dashboard.parts.parts import (
     BOUND,
     LEFT_OUT,
@@ -34,35 +34,35 @@ from db.records.strategies import EAGER, sort_key
 from db.records.trial import CacheState
 
 _COLUMNS = {
-    **CASE,
-    **BOUND,
+    "workload": CASE["workload"],
+    **parts.quantities("ns", {"first": "First result"}),
+    "strategy": CASE["strategy"],
+    **parts.quantities("ns", {"cost": "Compile cost"}),
     "cache": Column("Cache state"),
-    **parts.numbers(
+    **parts.quantities("count", {"breaks": "Graph breaks"}),
+    **parts.hidden(
         {
-            "first": "Time to first result",
-            "cost": "Compile cost",
-            "interval": "95 % interval",
-            "graphs": "Graphs",
-            "breaks": "Graph breaks",
-            "recompiles": "Recompiles",
+            "interval": Column(
+                "95 % interval", "interval", numeric=True, unit="ns", explained="Of the compile cost."
+            ),
+            **parts.quantities("count", {"graphs": "Graphs", "recompiles": "Recompiles"}),
+            **BOUND,
+            **TRIALS,
         }
     ),
-    **TRIALS,
 }
 _PRODUCTION_COLUMNS = {
     "workload": Column("Job", pinned=True),
+    **parts.quantities("ns", {"first": "First step", "cost": "Compile cost"}),
     "strategy": Column("Strategy"),
-    "machine": Column("Machine"),
-    "torch": Column("torch"),
-    "started": Column("Started"),
-    **parts.numbers(
+    "started": Column("Started (UTC)", kind="moment"),
+    **parts.hidden(
         {
-            "first": "Time to first step",
-            "cost": "Compile cost",
-            "cpu": "CPU time",
-            "breaks": "Graph breaks",
-            "recompiles": "Recompiles",
-            "processes": "Processes",
+            **parts.texts({"machine": "Machine", "torch": "torch"}),
+            **parts.quantities("ns", {"cpu": "CPU time"}),
+            **parts.quantities(
+                "count", {"breaks": "Graph breaks", "recompiles": "Recompiles", "processes": "Processes"}
+            ),
         }
     ),
 }
@@ -133,13 +133,13 @@ def _production(snapshot: Snapshot) -> tuple[Part, ...]:
             "strategy": case["strategy"],
             "machine": case["machine"],
             "torch": case["torch"],
-            "started": units.moment(case["last_started_at"]),
-            "first": charts.seconds_text(case["time_to_first_result_ns"]),
-            "cost": charts.seconds_text(case["compile_cost_ns"]),
-            "cpu": charts.seconds_text(case["process_tree_cpu_ns"]),
-            "breaks": units.count(case["graph_breaks"]),
-            "recompiles": units.count(case["recompiles"]),
-            "processes": units.count(case["trials"]),
+            "started": case["last_started_at"],
+            "first": case["time_to_first_result_ns"],
+            "cost": case["compile_cost_ns"],
+            "cpu": case["process_tree_cpu_ns"],
+            "breaks": case["graph_breaks"],
+            "recompiles": case["recompiles"],
+            "processes": case["trials"],
         }
         for case in row_dicts(jobs.sort_values("last_started_at", ascending=False))
     ]
@@ -256,7 +256,7 @@ def _figures(cases: pd.DataFrame, starts: _Starts) -> Figures:
 
 
 def _case_rows(cases: pd.DataFrame) -> pd.DataFrame:
-    """A row per case, its times as texts. Eager compiles nothing and so has no compile cost."""
+    """A row per case. Eager compiles nothing and so has no compile cost."""
     ordered = sorted(
         row_dicts(cases[_OF_CASE]), key=lambda row: (row["workload_label"], sort_key(row["strategy"]))
     )
@@ -270,15 +270,13 @@ def _case_rows(cases: pd.DataFrame) -> pd.DataFrame:
                 "strategy": case["strategy"],
                 "bound": bound_cell(case["bound"]),
                 "cache": units.MISSING if eager else case["cache"],
-                "first": charts.seconds_text(case["time_to_first_result_ns"]),
-                "cost": units.MISSING if eager else charts.seconds_text(case["compile_cost_ns"]),
-                "interval": units.MISSING
-                if eager
-                else units.interval(*ends, charts.seconds_text, trials=case["counted_trials"]),
-                "graphs": units.count(case["graphs"]),
-                "breaks": units.count(case["graph_breaks"]),
-                "recompiles": units.count(case["recompiles"]),
-                "trials": units.count(case["counted_trials"]),
+                "first": case["time_to_first_result_ns"],
+                "cost": None if eager else case["compile_cost_ns"],
+                "interval": None if eager else interval_cell(*ends, case["counted_trials"]),
+                "graphs": case["graphs"],
+                "breaks": case["graph_breaks"],
+                "recompiles": case["recompiles"],
+                "trials": case["counted_trials"],
             }
         )
     return pd.DataFrame(rows)

@@ -29,15 +29,23 @@ from db.records.triage import OPEN_STATES
 _NOTHING = Empty("No recorded regression fits these filters.", "Widen them here or in the sidebar.")
 _HIDDEN = "It was chosen by its link; the filters of this report leave it out of its table."
 _COLUMNS = {
-    "state": Column("State", pinned=True),
+    "workload": Column("Workload", pinned=True),
+    "change": finding_columns(None)["change"],
+    "state": Column("State"),
     **finding_columns(None),
-    "also": Column("Shown by too", explained="Other figures of the same case at the same step."),
-    "cause": Column(
-        "Cause class",
-        explained="Which side moved: compiled, eager or the machine. Not which part of the build.",
+    "to": Column("To"),
+    **parts.hidden(
+        {
+            "also": Column("Shown by too", explained="Other figures of the same case at the same step."),
+            "cause": Column(
+                "Cause class",
+                explained="Which side moved: compiled, eager or the machine. Not which part of the build.",
+            ),
+            **parts.texts({"from": "From", "machine": "Machine"}),
+            "recorded_at": Column("Recorded (UTC)", kind="moment"),
+            **parts.texts({"by": "Last said by", "note": "Note", "link": "Link"}),
+        }
     ),
-    **parts.texts({"from": "From", "to": "To", "machine": "Machine", "recorded": "Recorded"}),
-    **parts.texts({"by": "Last said by", "note": "Note", "link": "Link"}),
 }
 _STORY = {
     **parts.texts({"at": "When", "state": "State", "by": "Who"}),
@@ -83,7 +91,6 @@ def _inbox(shown: Sequence[RegressionState], key: str, floors: inbox.Floors) -> 
     waiting = sum(counts[state] for state in OPEN_STATES)
     closed = len(shown) - waiting
     table = inbox.inbox_table(shown, floors)
-    table = table.assign(recorded=[units.moment(at) for at in table["recorded_at"]])
     return (
         Headline(
             f"{units.plural(waiting, 'open regression')}, {units.count(closed)} closed",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 
@@ -26,15 +27,14 @@ _EXPLAINED = "At the confidence of the policy by which it was judged."
 
 def finding_columns(confidence: float | None) -> dict[str, Column]:
     """The columns of a verdict; `confidence` of its interval, None where it was recorded."""
-    title = verdict_words.interval_title(confidence)
+    changes = tables.change_columns(confidence)
+    changes["interval"] = replace(changes["interval"], explained="" if confidence else _EXPLAINED)
     return {
-        **parts.texts({"workload": "Workload", "strategy": "Strategy", "metric": "Metric"}),
-        **tables.SIDES,
-        "change": Column("Change", numeric=True),
-        "interval": Column(title, numeric=True, explained="" if confidence else _EXPLAINED),
-        "moved": Column("Who moved"),
-        **CASE_FACTS,
-        **tables.TRIALS,
+        "workload": Column("Workload", pinned=True),
+        **changes,
+        "strategy": Column("Strategy"),
+        "metric": Column("Metric"),
+        **parts.hidden({**tables.SIDES, "moved": Column("Who moved"), **CASE_FACTS, **tables.TRIALS}),
     }
 
 
@@ -106,7 +106,7 @@ def _verdicts_now(
         headline = Headline(sentence, "good" if shown else "warning")
         return (headline, *notes, *_left_out(comparison, wanted))
     columns = finding_columns(comparison.policy.confidence)
-    columns |= {"q": Column("q", numeric=True), "reason": Column("Why", wide=True)}
+    columns |= {**tables.Q_VALUE, "reason": Column("Why", wide=True)}
     alt = "What regressed in the newest run against the one before it"
     return (
         Headline(f"{units.plural(len(rows), 'figure')} regressed in the newest run", "bad"),

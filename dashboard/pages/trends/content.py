@@ -15,7 +15,8 @@ from dashboard.charts.style import ChartContent
 from dashboard.links import links
 from dashboard.links.links import Link, Page, verdict_metric
 from dashboard.parts import parts
-from dashboard.parts.cases import CASE, NO_FACTS, case_facts, floors_of, focus_of
+from dashboard.parts.cases import CASE, NO_FACTS, case_facts, floors_of, focus_of, interval_cell
+from dashboard.parts.column_units import unit_of
 from dashboard.parts.parts import CASE_FACTS, Chart, Column, Empty, PageContent, Part, Tone
 from dashboard.parts.published_lines import PUBLISHED_COLUMNS, PUBLISHED_TITLE, published_lines
 from dashboard.read.data import (
@@ -143,7 +144,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
         replace(link, focus=focus),
         builds=newest_builds(mine, "last_started_at"),
         data=lambda: {"cases": rows_of(_every_column(snapshot, link, focus, by))},
-        appendix=lambda: _points(chart, link, focus),
+        appendix=lambda: _points(chart, mine, link, focus),
     )
 
 
@@ -195,19 +196,34 @@ def _tone(finding: str) -> Tone:
     return next((tone for word, tone in tones.items() if f" {word} since " in finding), "")
 
 
-def _points(chart: ChartContent, link: Link, focus: str) -> tuple[Part, ...]:
-    """What the chart is drawn from, newest first."""
+def _points(chart: ChartContent, points: pd.DataFrame, link: Link, focus: str) -> tuple[Part, ...]:
+    """What the chart is drawn from, newest first; `points` has its rows with raw values."""
     if chart.spec is None:
         return ()
-    word = METRICS[link.metric].name
-    numbers = {"value_text": word, "interval_text": "95 % interval", "trials_text": "Trials"}
-    titles = {"when_text": "Run", "build": "Build", "strategy": "Strategy"}
+    figure, drawn = METRICS[link.metric], chart.frames["main"].iloc[::-1]
+    raw, unit = points.loc[drawn.index], unit_of(link.metric)
+    rows = drawn[["build", "strategy"]].assign(
+        at=raw["last_started_at"], value=raw[figure.column], trials=raw["counted_trials"]
+    )
+    if figure.interval is not None:
+        ends = zip(*(raw[name] for name in (*figure.interval, "counted_trials")), strict=True)
+        rows["interval"] = [interval_cell(*each) for each in ends]
     return parts.table(
         "trend-points",
-        f"{word} of {focus}, point by point",
-        chart.frames["main"].iloc[::-1],
-        parts.texts(titles) | parts.numbers(numbers),
-        title=f"{word} of {focus}, newest first",
+        f"{figure.name} of {focus}, point by point",
+        rows,
+        {
+            "at": Column("Run (UTC)", kind="moment"),
+            **parts.quantities(unit, {"value": figure.name}),
+            **parts.texts({"build": "Build", "strategy": "Strategy"}),
+            **(
+                {"interval": Column("95 % interval", "interval", numeric=True, unit=unit)}
+                if figure.interval
+                else {}
+            ),
+            **parts.TRIALS,
+        },
+        title=f"{figure.name} of {focus}, newest first",
     )
 
 
@@ -221,17 +237,21 @@ def _every_case(points: pd.DataFrame, link: Link, floors: Sequence[NoiseFloor]) 
         cases,
         {
             **CASE,
-            "newest": Column(f"Newest ({figure.axis_unit})", numeric=True),
+            "newest": Column("Newest", numeric=True, unit=unit_of(link.metric)),
             "change": Column(
-                "Median change (%)",
-                kind="number",
-                form="%+.1f",
+                "Change",
+                numeric=True,
+                unit="change",
                 explained=f"Since the {before} before, not judged. The heading is.",
             ),
-            **CASE_FACTS,
             "history": Column("History", kind="history", reach=reach),
-            "runs": Column("Runs", kind="number", explained="How many runs the history shows."),
             "last": Column("Measured (UTC)", kind="moment"),
+            **parts.hidden(
+                {
+                    **CASE_FACTS,
+                    "runs": Column("Runs", kind="number", explained="How many runs the history shows."),
+                }
+            ),
         },
         title=f"{figure.name} of every case",
     )
@@ -325,9 +345,9 @@ def _case_cells(
     shown as the newest, whatever was measured after it: on an axis of versions it is that of the highest.
     """
     newest = known[-1] if known else NO_FACTS
-    values = [float(point[figure.column]) / figure.divisor for point in known]
+    values = [float(point[figure.column]) for point in known]
     return {
-        "newest": units.significant(values[-1]) if values else units.MISSING,
+        "newest": values[-1] if values else None,
         "change": _change(values),
         **case_facts(newest, floors, figure.key),
         "history": values[-60:],
@@ -337,7 +357,5 @@ def _case_cells(
 
 
 def _change(values: Sequence[float]) -> float | None:
-    """From the last point but one to the last, in percent; what rounds to nothing has no sign."""
-    if len(values) < 2 or not values[-2]:
-        return None
-    return round((values[-1] / values[-2] - 1) * 100, 1) + 0.0
+    """From the last point but one to the last, as a fraction."""
+    return values[-1] / values[-2] - 1 if len(values) > 1 and values[-2] else None

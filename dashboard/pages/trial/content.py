@@ -50,23 +50,22 @@ LONGEST_WHY = 200
 _CANCELLED = "cancelled"
 _TIMES = ("timing_method", "device_ns", "unflushed_ns", "wall_pipelined_ns")
 _COLUMNS = {
-    **CASE,
+    "workload": CASE["workload"],
+    **parts.quantities("ns", {"latency": "Latency"}),
+    "strategy": CASE["strategy"],
     # The first rows are "ok", which is shorter than "cancelled".
     "status": Column("Status", width_px=95),
-    **parts.numbers(
-        {
-            "rate": "Throughput (eager)",
-            "latency": "Latency",
-            "eager": "Eager latency",
-            "speedup": "Speedup",
-            "first": "Time to first result",
-            "peak": "Peak memory",
-        }
-    ),
-    **parts.texts({"bound": "Timing", "build": "Build"}),
+    **parts.quantities("ratio", {"speedup": "Speedup"}),
+    **parts.numbers({"rate": "Throughput (eager)"}),
     "started": Column("Started (UTC)", kind="moment"),
     "why": Column("Failure", wide=True),
-    "trial": Column("Trial"),
+    **parts.hidden(
+        {
+            **parts.quantities("ns", {"eager": "Eager latency", "first": "Time to first result"}),
+            **parts.quantities("bytes", {"peak": "Peak memory"}),
+            **parts.texts({"bound": "Timing", "build": "Build", "trial": "Trial"}),
+        }
+    ),
 }
 
 
@@ -216,7 +215,7 @@ def _status_words(frame: pd.DataFrame) -> list[str]:
 
 
 def trial_rows(frame: pd.DataFrame, builds: Mapping[str, str]) -> pd.DataFrame:
-    """One row of texts per trial of `frame`, which has the oldest first; here the newest. `builds`: names."""
+    """One row per trial of `frame`, which has the oldest first; here the newest. `builds`: names."""
     newest = frame.iloc[::-1]
     speedup = newest["control_latency_ns"].astype("Float64") / newest["latency_ns"]
     return pd.DataFrame(
@@ -229,12 +228,12 @@ def trial_rows(frame: pd.DataFrame, builds: Mapping[str, str]) -> pd.DataFrame:
                 for failure in zip(newest["failure_kind"], newest["failure_message"], strict=True)
             ],
             "rate": _rates(newest),
-            "latency": [units.duration(value) for value in newest["latency_ns"]],
-            "eager": [units.duration(value) for value in newest["control_latency_ns"]],
+            "latency": newest["latency_ns"],
+            "eager": newest["control_latency_ns"],
             "bound": list(map(_timing, *(newest[name].tolist() for name in _TIMES))),
-            "speedup": [units.ratio(value) for value in speedup],
-            "first": [units.duration(value) for value in newest["time_to_first_result_ns"]],
-            "peak": [units.size(value) for value in newest["peak_bytes"]],
+            "speedup": speedup,
+            "first": newest["time_to_first_result_ns"],
+            "peak": newest["peak_bytes"],
             "build": newest["build_id"].map(dict(builds)),
             "started": newest["started_at"],
             "trial": newest["trial_id"],

@@ -46,12 +46,12 @@ _EVENT = {
 _COMPILE = {
     "batch": Column("Batch", kind="number"),
     "part": Column("Part"),
-    "took": Column("Took", numeric=True),
+    **parts.quantities("ns", {"took": "Took"}),
     "reason": Column("Reason", wide=True),
 }
 _PHASE = {
     "phase": Column("Phase"),
-    "time": Column("Time", numeric=True),
+    **parts.quantities("ns", {"time": "Time"}),
     "share": Column("Share", kind="share", form="%.1f %%"),
 }
 _LONGEST_ROW = ("name", "calls", "time", "share")
@@ -190,7 +190,7 @@ def _stream(trial: Trial) -> tuple[Part, ...]:
         {
             "batch": each.batch,
             "part": each.part,
-            "took": units.duration(each.took_ns),
+            "took": each.took_ns,
             "reason": each.reason or "first compilation",
         }
         for each in stream.compiles or ()
@@ -309,8 +309,7 @@ def _cold_start(trial: Trial) -> Part:
         return Lines(tuple(filter(None, ("The time of single phases is not known.", steady))), title)
     total = sum(ns for _, ns in phases)
     rows = [
-        {"phase": PHASES.get(phase, phase), "time": units.duration(ns), "share": 100 * ns / total}
-        for phase, ns in phases
+        {"phase": PHASES.get(phase, phase), "time": ns, "share": 100 * ns / total} for phase, ns in phases
     ]
     alt = "Phases from process start to first result with their times"
     return titled(title, Table("trial-phases", alt, pd.DataFrame(rows), _PHASE, note=steady))

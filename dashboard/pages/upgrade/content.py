@@ -29,7 +29,6 @@ from dashboard.parts.parts import (
     Table,
     Tone,
 )
-from dashboard.parts.verdict_words import interval_title
 from dashboard.read.data import (
     filters_of,
     read_choices,
@@ -44,7 +43,7 @@ from dashboard.read.snapshots import Snapshot, cached
 from dashboard.verdicts import inbox, tables
 from dashboard.verdicts.evidence import Evidence, evidence, evidence_parts, series_parts
 from dashboard.verdicts.pair import with_builds
-from dashboard.verdicts.tables import SIDES, TRIALS
+from dashboard.verdicts.tables import Q_VALUE, SIDES, TRIALS, change_columns, sides_of
 from dashboard.write import sign_offs
 from db import units
 from db.cause.compiler_change import SourceChange
@@ -72,17 +71,18 @@ _TONES: dict[Verdict, Tone] = {
 }
 _SUMMARY = {
     "verdict": Column("Verdict"),
-    **parts.numbers({"cases": "Cases", "mean": "Mean change", "range": "Range"}),
+    **parts.quantities("count", {"cases": "Cases"}),
+    **parts.quantities("change", {"mean": "Mean change"}),
+    "range": Column("Range", "interval", numeric=True, unit="change"),
 }
 _FACTS = CASE_FACTS | TRIALS
 _COUNTS = {
     **CASE,
-    **BOUND,
-    **TRIALS,
     "metric": Column("Metric"),
-    **parts.numbers({"base": "Base", "head": "Head"}),
+    **SIDES,
     "verdict": Column("Verdict"),
     "reason": Column("Why", wide=True),
+    **parts.hidden({**BOUND, **TRIALS}),
 }
 _VERDICTS = {"verdicts-moved": "What is not unchanged", "verdicts-still": "Unchanged within the margin"}
 _DIFFERS = parts.texts({"part": "Part", "base": "Base", "head": "Head"})
@@ -153,7 +153,7 @@ def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, be
             *_decisions(beside.signed),
             *parts.listed("Why cases changed", beside.why, key="why"),
             *beside.in_focus,
-            *_shift(comparison, labels),
+            *_shift(comparison, labels, beside.floors, metric),
             *_counts(comparison, labels),
             *_differs(beside.differs),
             *tables.left_out_parts("Left out of the comparison", comparison.left_out, CASE),
@@ -331,18 +331,28 @@ def _forest(rows: pd.DataFrame, name: str, link: Link) -> Chart:
 
 def _case_columns(confidence: float, metric: Metric) -> dict[str, Column]:
     """Without the speedup where it is the metric: base and head have it."""
-    speedup = {} if metric is Metric.SPEEDUP else parts.numbers({"speedup": "Speedup"})
+    speedups = {"speedup_base": "Speedup of base", "speedup_head": "Speedup of head"}
     ratio = "Head over base of the latency of {}, in the same processes."
+    ratios = {"eager_ratio": ("Eager ratio", "eager"), "compiled_ratio": ("Compiled ratio", "compiled code")}
+    change = change_columns(confidence)
     return {
-        **CASE,
+        "workload": CASE["workload"],
+        "change": change["change"],
+        "strategy": CASE["strategy"],
         "verdict": Column("Verdict"),
-        **SIDES,
-        **parts.numbers({"change": "Change", "interval": interval_title(confidence)}),
-        **speedup,
-        "eager_ratio": Column("Eager ratio", numeric=True, explained=ratio.format("eager")),
-        "compiled_ratio": Column("Compiled ratio", numeric=True, explained=ratio.format("compiled code")),
-        "moved": Column("Who moved"),
-        **_FACTS,
+        **sides_of(metric),
+        **parts.hidden(
+            {
+                "interval": change["interval"],
+                **({} if metric is Metric.SPEEDUP else parts.quantities("ratio", speedups)),
+                **{
+                    name: Column(title, numeric=True, unit="ratio", explained=ratio.format(what))
+                    for name, (title, what) in ratios.items()
+                },
+                "moved": Column("Who moved"),
+                **_FACTS,
+            }
+        ),
         "reason": Column("Why", wide=True),
     }
 
@@ -395,18 +405,22 @@ def _evidence(snapshot: Snapshot, link: Link, case: CaseKey) -> Evidence:
 # What else two builds differ in.
 
 
-def _shift(comparison: Comparison, labels: Mapping[str, str]) -> tuple[Part, ...]:
-    columns = dict(CASE) | BOUND | TRIALS
-    for metric in (Metric.COMPILE_COST, Metric.BREAK_EVEN):
-        moved, change, verdict = (f"{metric.value}_{part}" for part in ("from_to", "change", "verdict"))
-        columns |= {
-            moved: Column(METRICS[metric].name, numeric=True),
-            change: Column("Change", numeric=True),
-            verdict: Column("Verdict"),
-        }
-    alt = "Compile cost and break-even of every compiled case before and after, with verdicts"
-    table = tables.shift_table(comparison, labels)
-    return parts.table("upgrade-shift", alt, table, columns, title="Compile cost and break-even")
+def _shift(
+    comparison: Comparison, labels: Mapping[str, str], floors: Sequence[NoiseFloor], shown: Metric
+) -> tuple[Part, ...]:
+    """Compile cost and break-even of every case, without the one that is `shown` above."""
+    return tuple(
+        table
+        for metric in (Metric.COMPILE_COST, Metric.BREAK_EVEN)
+        if metric is not shown
+        for table in _table(
+            f"upgrade-{metric.value}",
+            f"{METRICS[metric].name} of every case on both sides, with verdicts",
+            tables.cases_table(comparison, metric, labels, floors),
+            _case_columns(comparison.policy.confidence, metric),
+            title=METRICS[metric].name,
+        )
+    )
 
 
 def _counts(comparison: Comparison, labels: Mapping[str, str]) -> tuple[Part, ...]:
@@ -482,7 +496,8 @@ def _verdicts(
         **CASE,
         **parts.texts({"metric": "Metric", "verdict": "Verdict"}),
         **SIDES,
-        **parts.numbers({"change": "Change", "interval": interval_title(confidence), "q": "q"}),
+        **change_columns(confidence),
+        **Q_VALUE,
         "moved": Column("Who moved"),
         **_FACTS,
     }

@@ -10,11 +10,14 @@ from starlette.applications import Starlette
 
 from dashboard.api.routes import routes
 from dashboard.links.links import Link, Page
+from dashboard.pages.trial import content as trial
+from dashboard.read.snapshots import Snapshot
 from db.units import MISSING
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
 from tests.dashboard.asking import ask
-from tests.dashboard.conftest import DATABASE, opened
+from tests.dashboard.conftest import DATABASE
+from tests.dashboard.pages.page_numbers import tables
 from tests.db.interchange.reading import SAMPLES, TIMM, needs_samples, needs_timm
 
 TOLD = {
@@ -139,7 +142,8 @@ def test_the_numbers_of_a_file_are_those_that_are_shown(
     for name, expected in sample.figures.items():
         assert row[name] == (expected if not isinstance(expected, int) else pytest.approx(expected, abs=1))
     machine = row["machine_id"]
-    table = opened(Link(page=Page.TRIAL, machine=machine, workload=(sample.workload,))).dataframe[0].value
+    link = Link(page=Page.TRIAL, machine=machine, workload=(sample.workload,))
+    table = tables(trial.page(Snapshot.now(), link))["trial-table"]
     (shown,) = table[table["trial"] == row["trial_id"]].to_dict("records")
     assert {name: shown[name] for name in sample.shown} == sample.shown
     assert f"(imported, {row['source_name']})" in shown["workload"]

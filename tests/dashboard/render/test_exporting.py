@@ -13,7 +13,8 @@ import pytest
 from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import charts as speedups
-from dashboard.parts.parts import Chart, Table, texts
+from dashboard.parts.column_units import Sides, quantity
+from dashboard.parts.parts import Chart, Column, Table, quantities, texts
 from dashboard.render.exporting import Origin, file_name, formats_of
 from db import units
 
@@ -90,6 +91,42 @@ def test_json_keeps_numbers_and_says_where_it_comes_from() -> None:
     }
     assert document["rows"][2]["history"] == [None]
     assert document["rows"][2]["change"] is None
+
+
+def test_a_file_has_raw_numbers_and_says_their_units() -> None:
+    """Also where two numbers share a cell, or each row has a unit of its own."""
+    frame = pd.DataFrame(
+        {
+            "latency": [1_234_567.0, None],
+            "change": [0.0123, None],
+            "interval": [(-0.01, 0.03), "n=2"],
+            "trials": [Sides(3, 4), Sides(1, 1)],
+            "base": [quantity("latency", 7e6), quantity("numerics", "pass")],
+        }
+    )
+    columns = {
+        **quantities("ns", {"latency": "Latency"}),
+        **quantities("change", {"change": "Change"}),
+        "interval": Column("Interval", "interval", unit="change"),
+        "trials": Column("n", "sides", unit="count"),
+        "base": Column("Base", "quantity"),
+    }
+    table = Table("t", "Raw", frame, columns)
+    first, second = csv.DictReader(io.StringIO(made(table, "CSV"), newline=""))
+    assert first == {
+        **{"Latency (ns)": "1234567.0", "Change (fraction)": "0.0123"},
+        **{"Interval, low (fraction)": "-0.01", "Interval, high (fraction)": "0.03"},
+        **{"n, base": "3", "n, head": "4", "Base": "7000000.0", "Base, unit": "ns"},
+    }
+    assert (second["Latency (ns)"], second["Interval, low (fraction)"], second["Base"]) == ("", "", "pass")
+    assert json.loads(made(table, "JSON"))["rows"][0] == {
+        **{"latency": 1234567.0, "change": 0.0123, "interval": [-0.01, 0.03]},
+        **{"trials": [3, 4], "base": 7e6, "base_unit": "ns"},
+    }
+    assert (
+        made(table, "Markdown").splitlines()[-2]
+        == "| 1.23 ms | +1.23 % | -1.00 % to +3.00 % | 3 + 4 | 7.00 ms |"
+    )
 
 
 def test_markdown_is_one_table_without_markup_of_its_cells() -> None:
