@@ -100,7 +100,7 @@ class Walk:
         code, shown = self.run("compilewatch import history.jsonl")
         assert code == 0, shown
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
-        models = [body for body in blocks(text + readme, "python") if "def build(" in body]
+        models = [body for body in blocks(text + readme, "python") if "from torch import nn" in body]
         (self.folder / "my_models.py").write_text(models[0], encoding="utf-8")
         for name, content in JOBS.items():
             if name.partition("/")[0] in text:

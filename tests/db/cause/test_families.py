@@ -1,4 +1,4 @@
-"""Names of kernels against their families: the table of the documentation, line by line."""
+"""Names of kernels against their families, those of `kernel_names.tsv` and of the documentation."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from db.cause.families import Family, Kernel, canonical, classify
 
 _PAGE = Path(__file__).parents[3] / "docs" / "kernels.md"
-_ROW = re.compile(r"^\| `(.+)` \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
-TABLE = _ROW.findall(_PAGE.read_text(encoding="utf-8"))
+_NAMES = Path(__file__).with_name("kernel_names.tsv")
+TABLE = [tuple(line.split("\t")) for line in _NAMES.read_text(encoding="utf-8").splitlines()]
 
 
 def said(kernel: Kernel) -> str:
@@ -28,6 +28,14 @@ def said(kernel: Kernel) -> str:
 def test_the_table_has_every_family():
     assert {family for _, family, _ in TABLE} == {family.value for family in Family}
     assert len(TABLE) > 90
+
+
+def test_the_examples_of_the_page_have_their_family():
+    rows = re.findall(r"^\| ([a-zA-Z, ]+) \| (`.*`) \|", _PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(rows) == 8
+    for families, names in rows:
+        for name in re.findall(r"`([^`]+)`", names):
+            assert classify(name).family.value in families
 
 
 @pytest.mark.parametrize(("name", "family", "says"), TABLE)

@@ -27,7 +27,7 @@ from runner.workloads.catalog.targets import check_target, locate_module
 from tests.runner.measuring import build
 
 ROOT = Path(__file__).resolve().parents[3]
-DOCUMENT = (ROOT / "docs" / "workloads.md").read_text()
+DOCS = ROOT / "docs"
 
 
 @pytest.fixture(autouse=True)
@@ -42,8 +42,9 @@ def _own_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[
             del sys.modules[name]
 
 
-def block(language: str, number: int = 0) -> str:
-    return re.findall(rf"```{language}\n(.*?)```", DOCUMENT, re.DOTALL)[number]
+def block(language: str, number: int = 0, *, page: str = "workloads") -> str:
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)[number]
 
 
 def write(file: str, content: str) -> None:
@@ -73,7 +74,7 @@ def test_the_documented_example_is_ten_lines_and_is_measured() -> None:
 
 @pytest.mark.parametrize("name", ["adamw", "scheduled", "mixed", "accumulated"])
 def test_each_documented_training_step_is_found_to_be_one_and_takes_its_step(name: str) -> None:
-    write("my_models.py", block("python", 2))
+    write("my_models.py", block("python", page="training"))
     plan = plan_run(Settings(), workloads=[f"my_models:{name}"], strategies=["eager"], device="cpu", trials=1)
     (spec,) = plan.trials
     assert spec.workload.task is Task.TRAINING
@@ -169,7 +170,7 @@ def test_the_documented_training_example_trains() -> None:
 
 
 def test_the_documented_stream_and_strategy_are_known() -> None:
-    write("compilewatch.toml", block("toml", 1) + block("toml", 2))
+    write("compilewatch.toml", block("toml", page="training") + block("toml", page="strategies"))
     settings = load_settings()
     one, eight = (known_workloads(settings)[name] for name in ("chat-b1", "chat-b8"))
     stream = build(eight).stream
@@ -182,7 +183,7 @@ def test_the_documented_stream_and_strategy_are_known() -> None:
 
 
 def test_the_documented_sweep_makes_the_documented_names() -> None:
-    write("compilewatch.toml", block("toml", 3))
+    write("compilewatch.toml", block("toml", 1))
     known = known_workloads(load_settings())
     names = [name for name in known if name.startswith("encoder-sweep")]
     assert names == [f"encoder-sweep-b{b}-s{s}" for b in (1, 8, 32) for s in (64, 128)]
