@@ -3,6 +3,7 @@
 Bounds, so that no input can exhaust memory or disk:
 
 - a line has at most 16 MiB, a document that must be read whole (JSON) at most 64 MiB;
+- of lines without content there are at most 100,000 more than of others;
 - an archive expands to at most 4 GiB, and to at most 200 times its own size once past 16 MiB;
 - a zip has at most 10,000 members and no archive inside it.
 """
@@ -26,6 +27,8 @@ from typing import BinaryIO
 from db.errors import RecordError, one_line
 
 MAX_LINE_BYTES = 16 * 2**20
+MAX_EMPTY_LINES = 100_000
+"""More than there are others: a small archive holds a hundred million, each of which takes its time."""
 MAX_DOCUMENT_BYTES = 64 * 2**20
 MAX_EXPANDED_BYTES = 4 * 2**30
 MAX_EXPANSION_RATIO = 200
@@ -40,6 +43,8 @@ _EMPTY_ZIP_MAGIC = b"PK\x05\x06"
 _ARCHIVE_SUFFIXES = {".gz", ".zip"}
 # What torch writes into the folder TORCH_TRACE, and what the recorder writes.
 _OF_JOBS = ("dedicated_log_torch_trace_*.log*", "compilewatch_job_*.jsonl*")
+# What a line without content is made of: one of a payload, or a row of empty cells.
+_NOTHING = b" \t\r\n,;"
 _UTF8_BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _LONGEST_NAME = 255
@@ -101,13 +106,19 @@ class InputFile:
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """(line number from 1, line without its end); memory does not grow with the file."""
         with self.open() as stream:
-            number = 0
+            number = empty = 0
             while line := stream.readline(MAX_LINE_BYTES + 1):
                 number += 1
                 if len(line) > MAX_LINE_BYTES:
                     raise RecordError(
                         f"{self.shown}, line {number}: is longer than {MAX_LINE_BYTES // 2**20} MiB.",
                         "Check that the file has one record per line.",
+                    )
+                empty += -1 if line.strip(_NOTHING) else 1
+                if empty > MAX_EMPTY_LINES:
+                    raise RecordError(
+                        f"{self.shown}, line {number}: most lines until there are empty.",
+                        "Check that it is the file you meant.",
                     )
                 yield number, (line.removeprefix(_UTF8_BOM) if number == 1 else line).rstrip(b"\r\n")
 

@@ -7,16 +7,14 @@ its content, beside the ids of the frame; long content is a payload.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from db.interchange.files.fields import NS_PER_S, Fields, Place
+from db.interchange.files.fields import NS_PER_S, Fields, Place, as_fields, load_json
 from db.records.evidence import CacheCounters, CompilerEvent, CompilerFacts
-from db.records.fields import INT64_MAX
 from db.records.identity import CacheState
 
 WITH_PAYLOAD = frozenset({"chromium_event", "artifact"})
@@ -145,34 +143,35 @@ class CompileLog:
         self._places: dict[int, str] = {}
         self._strings: dict[int, str] = {}
 
-    def add(self, record: Mapping[str, Any], payload: str, place: Place) -> None:
-        """One record. Raises ValueError, TypeError or KeyError where it is not what torch writes, RecordError
-        where a figure of it is none.
-        """
-        self.rank = Fields(place, record).count("rank") if "rank" in record else self.rank
-        if "chromium_event" in record:
-            self._timed(json.loads(payload) if payload else record["chromium_event"])
-        elif "artifact" in record:
-            self._artifact(record, record["artifact"]["name"], payload)
-        elif "str" in record:
-            text, number = record["str"]
-            self._strings[int(number)] = str(text)
-        elif "dynamo_start" in record:
+    def add(self, record: Fields, payload: str) -> None:
+        """One record. Raises RecordError naming the field that is not what torch writes."""
+        if "rank" in record.data:
+            self.rank = record.count("rank")
+        if "chromium_event" in record.data:
+            self._timed(_of_payload(record, payload) if payload else record.part("chromium_event"))
+        elif "artifact" in record.data:
+            self._artifact(record, record.part("artifact").text("name", _TEXT_LIMIT) or "", payload)
+        elif "str" in record.data:
+            self._named(record)
+        elif "dynamo_start" in record.data:
             self._started(record)
-        elif "describe_tensor" in record:
-            self._devices.add(str(record["describe_tensor"].get("device", "")))
+        elif "describe_tensor" in record.data:
+            self._devices.add(record.part("describe_tensor").text("device", _TEXT_LIMIT) or "")
         else:
-            self._measured(record, place)
+            self._measured(record)
 
-    def _timed(self, event: Mapping[str, Any]) -> None:
-        if not event:
+    def _timed(self, event: Fields) -> None:
+        if not event.data:
             return
-        name, at_ns = str(event["name"]), _moment_ns(float(event["ts"]) * _NS_PER_US)
+        name, at_ns = event.required_text("name", _TEXT_LIMIT), event.scaled("ts", _NS_PER_US)
+        if at_ns is None:
+            event.fail("ts", "is missing")
         if self.began_ns is None:
             self.began_ns = at_ns
-        if event["ph"] == "B":
+        kind = event.required_text("ph")
+        if kind == "B":
             self.phases.begin(name, at_ns)
-        elif event["ph"] == "E":
+        elif kind == "E":
             self.phases.end(name, at_ns)
         else:
             self._answered(name)
@@ -184,27 +183,39 @@ class CompileLog:
             self._cache[f"{_CACHES[cache]}_{_ANSWERS[answer]}"] += 1
             self._answers.append(answer)
 
-    def _artifact(self, record: Mapping[str, Any], name: str, payload: str) -> None:
+    def _artifact(self, record: Fields, name: str, payload: str) -> None:
         if name == "torch_version":
-            self.torch = str(json.loads(payload)["pytorch_version"])
+            self.torch = _of_payload(record, payload).required_text("pytorch_version")
         elif name == "dynamo_graph_break_reason":
             payload = payload[:_PAYLOAD_LIMIT]
             self._breaks[(_break_reason(payload), _break_place(payload))] += 1
         elif name == "recompile_reasons":
-            self._recompiles[_ids(record)] = _recompile_reason(payload)
+            self._recompiles[_ids(record)] = _recompile_reason(record.place, payload)
 
-    def _started(self, record: Mapping[str, Any]) -> None:
-        stack = record["dynamo_start"].get("stack") or []
-        if stack and record.get("frame_id") is not None:
-            file = self._strings.get(int(stack[-1]["filename"]))
-            if file is not None:
-                self._places.setdefault(int(record["frame_id"]), _short(f"{file}:{stack[-1]['line']}"))
+    def _named(self, record: Fields) -> None:
+        """A text that later records name by its number."""
+        match record.data["str"]:
+            case [str(text), int(number)]:
+                self._strings[number] = text
+            case _:
+                record.fail("str", "must be a text and its number")
 
-    def _measured(self, record: Mapping[str, Any], place: Place) -> None:
+    def _started(self, record: Fields) -> None:
+        stack = record.part("dynamo_start").data.get("stack") or []
+        frame = record.count("frame_id")
+        if not isinstance(stack, list):
+            record.fail("dynamo_start.stack", "must be a list")
+        if stack and frame is not None:
+            innermost = as_fields(record.place, stack[-1], "dynamo_start.stack")
+            number, line = innermost.count("filename"), innermost.count("line")
+            if number in self._strings and line is not None:
+                self._places.setdefault(frame, _short(f"{self._strings[number]}:{line}"))
+
+    def _measured(self, record: Fields) -> None:
         for name in METRICS:
-            if name not in record:
+            if name not in record.data:
                 continue
-            fields = Fields(place, record).part(name)
+            fields = record.part(name)
             metrics = fields.data
             for count in _COUNTS:
                 fields.count(count)
@@ -289,15 +300,14 @@ class CompileLog:
         return CacheCounters(**{name: self._cache[name] for name in names})
 
 
-def _moment_ns(since_1970: float) -> int:
-    if not 0 <= since_1970 <= INT64_MAX:
-        raise ValueError("is no time of this era")
-    return int(since_1970)
+def _of_payload(record: Fields, payload: str) -> Fields:
+    """The object that a payload is. Raises RecordError where it is none."""
+    return as_fields(record.place, load_json(payload.encode(), record.place), "the payload")
 
 
-def _ids(record: Mapping[str, Any]) -> tuple[int, int]:
-    frame, again = record.get("frame_id"), record.get("frame_compile_id")
-    return (-1 if frame is None else int(frame), 0 if again is None else int(again))
+def _ids(record: Fields) -> tuple[int, int]:
+    frame, again = record.count("frame_id"), record.count("frame_compile_id")
+    return (-1 if frame is None else frame, 0 if again is None else again)
 
 
 def _all(compiles: list[Mapping[str, Any]], key: str) -> list[int]:
@@ -333,12 +343,12 @@ def _without_id(reason: str) -> str:
     return _COMPILE_ID.sub("", reason.strip()) or _NO_REASON
 
 
-def _recompile_reason(payload: str) -> str:
+def _recompile_reason(place: Place, payload: str) -> str:
     """The first guard that failed: from a list of them, or one per line."""
     text = payload.strip()
     if text.startswith("["):
-        reasons = json.loads(text)
-        return _without_id(str(reasons[0])) if reasons else _NO_REASON
+        reasons = load_json(text.encode(), place)
+        return _without_id(str(reasons[0])) if isinstance(reasons, list) and reasons else _NO_REASON
     return _without_id(text.partition("\n")[0])
 
 

@@ -13,11 +13,10 @@ from typing import Any
 
 from db.errors import RecordError
 from db.interchange.files.fields import Fields, Place, as_fields, load_json
-from db.interchange.files.opening import InputFile
+from db.interchange.files.opening import MAX_LINE_BYTES, InputFile
 from db.interchange.files.options import ImportOptions
 from db.interchange.traces.compile_log import CompileLog
 from db.interchange.traces.job_trials import JobProcess
-from db.interchange.traces.torch_trace import DAMAGE
 from db.records.evidence import Memory
 from db.records.identity import Task
 from db.units import plural
@@ -26,7 +25,6 @@ SCHEMA = "compilewatch.job/1"
 STEADY_FACTOR = 2
 """A first step that takes more than this many steady ones is no steady one, as in a trial's cold start."""
 _FEWEST_STEPS = 8
-_NEXT = "Copy it again from the job's host, or import the other files alone."
 _MEMORY = ("peak_rss_bytes", "peak_bytes", "peak_reserved_bytes")
 
 
@@ -46,18 +44,16 @@ class _Recording:
     memory: dict[str, int] = field(default_factory=dict)
 
     def add(self, line: Fields) -> None:
-        """One line. Raises what `DAMAGE` lists where the recorder did not write it, RecordError where a
-        figure of it is none.
-        """
+        """One line. Raises RecordError naming the field that the recorder did not write so."""
         if "trace" in line.data:
-            self.log.add(line.part("trace").data, line.data.get("payload") or "", line.place)
+            self.log.add(line.part("trace"), line.text("payload", MAX_LINE_BYTES) or "")
         elif "import_torch_ns" in line.data:
             self.import_torch_ns = line.count("import_torch_ns")
             self.software = line.part("software")
         elif "steps_ns" in line.data:
             self._stepped(line)
         elif "ended" not in line.data:
-            raise ValueError("is no line of a recording")
+            line.fail("the line", "is none of a recording")
         sizes = {name: line.part("memory").count(name) for name in _MEMORY}
         self.memory |= {name: size for name, size in sizes.items() if size is not None}
 
@@ -84,7 +80,7 @@ class _Recording:
 def read_process(file: InputFile, options: ImportOptions) -> JobProcess:
     """What one recording tells; of one that ends inside a line, everything before it.
 
-    Raises RecordError where a line before the last one is damaged.
+    Raises RecordError where a line before the last one is damaged, or any is not what the recorder writes.
     """
     lines = file.lines()
     number, first = next(lines, (1, b""))
@@ -92,25 +88,23 @@ def read_process(file: InputFile, options: ImportOptions) -> JobProcess:
     header = as_fields(place, load_json(first, place))
     if header.text("schema") != SCHEMA:
         header.fail("schema", f"must be {SCHEMA}")
-    recording, damaged = _Recording(), 0
+    recording = _Recording()
+    damaged: RecordError | None = None
     for number, line in lines:
-        if damaged:
-            raise RecordError(f"{file.shown}, line {damaged}: is no line of a recording.", _NEXT)
+        if damaged is not None:
+            raise damaged
         at = Place(file.shown, number)
         try:
             fields = as_fields(at, load_json(line, at))
-        except RecordError:
-            damaged = number
-            continue
-        try:
+        except RecordError as error:
+            damaged = error
+        else:
             recording.add(fields)
-        except DAMAGE:
-            damaged = number
     if recording.backward:
         options.note(
             f"{file.shown}: {plural(recording.backward, 'step')} left out, no later than the one before."
         )
-    return _process(header, recording, options, cut_off=bool(damaged))
+    return _process(header, recording, options, cut_off=damaged is not None)
 
 
 def _process(header: Fields, recording: _Recording, options: ImportOptions, *, cut_off: bool) -> JobProcess:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from db.errors import RecordError
+from pydantic import ValidationError
+
 from db.interchange.files.fields import Place
 from db.interchange.files.foreign_trials import UNKNOWN, Result, to_trial, torch_facts
 from db.interchange.files.options import ImportOptions
@@ -21,6 +22,7 @@ from db.records.evidence import ColdStart, Memory, PhasesNs, Summary
 from db.records.identity import JOB_SOURCE, CacheState, Strategy, StrategyKind, Task
 from db.records.strategies import EAGER
 from db.records.trial import Trial
+from db.records.validation import problem
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -63,11 +65,10 @@ def job_trials(processes: Sequence[JobProcess], options: ImportOptions) -> Itera
         for process in execution:
             try:
                 result = _result(process, began, len(execution))
-            except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
-                raise RecordError(
-                    f"{process.place}: holds figures that no compilation has.",
-                    "Check that the file is whole.",
-                ) from error
+            except ValidationError as error:
+                # Of figures that are right one by one, and beyond every bound together.
+                first = error.errors(include_url=False)[0]
+                raise process.place.error(".".join(map(str, first["loc"])), problem(first)) from error
             yield to_trial(result, JOB_SOURCE, options)
 
 

@@ -8,13 +8,12 @@ writes `dedicated_log_torch_trace_[rank_N_]RANDOM.log`.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from db.errors import RecordError
-from db.interchange.files.fields import Place
+from db.interchange.files.fields import Place, as_fields, load_json
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.interchange.traces.compile_log import ARTIFACTS, WITH_PAYLOAD, CompileLog
@@ -31,30 +30,26 @@ UNNAMED = "job"
 """The name of a job whose log lies in no folder that anybody knows."""
 
 
-class _DamageError(Exception):
-    """A record is not what torch writes."""
-
-
-DAMAGE = (_DamageError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
-"""What folding a record raises that torch did not write."""
+class DamageError(RecordError):
+    """A record that is not whole, as the last one of a log that was cut off."""
 
 
 def read_process(file: InputFile, options: ImportOptions) -> JobProcess:
     """What one log tells. Of a log that ends inside a record, everything before it.
 
-    Raises RecordError where a record before the last one is damaged.
+    Raises RecordError where a record before the last one is damaged, or any is not what torch writes.
     """
     log, digest = CompileLog(), hashlib.sha256()
-    damaged: int | None = None
+    damaged: DamageError | None = None
     for record in _records(file):
         if damaged is not None:
-            raise RecordError(f"{file.shown}, line {damaged}: is no record of TORCH_TRACE.", _NEXT)
+            raise damaged
         digest.update(record.text + b"\0")
         record.payload.add_to(digest)
         try:
             _fold(log, record, Place(file.shown, record.line))
-        except DAMAGE:
-            damaged = record.line
+        except DamageError as error:
+            damaged = error
     named = _RANK.search(file.name)
     return JobProcess(
         place=Place(file.shown),
@@ -146,12 +141,13 @@ def _is_read(record: bytes) -> bool:
 
 
 def _fold(log: CompileLog, read: _Record, place: Place) -> None:
-    record: Any = json.loads(read.text)
-    if not isinstance(record, dict):
-        raise _DamageError
-    if "artifact" in record and record["artifact"].get("name") not in ARTIFACTS:
+    try:
+        fields = as_fields(place, load_json(read.text, place))
+    except RecordError as error:
+        raise DamageError(f"{place}: is no record of TORCH_TRACE.", _NEXT) from error
+    if "artifact" in fields.data and fields.part("artifact").text("name", 2_000) not in ARTIFACTS:
         return
-    expected = record.get("has_payload")
+    expected = fields.text("has_payload")
     if expected and _is_read(read.text) and read.payload.md5 != expected:
-        raise _DamageError
-    log.add(record, read.payload.kept.decode("utf-8", errors="replace"), place)
+        raise DamageError(f"{place}: has_payload: is the checksum of another payload.", _NEXT)
+    log.add(fields, read.payload.kept.decode("utf-8", errors="replace"))

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from db.engine.session import Database
-from db.errors import CompilewatchError
+from db.errors import CompilewatchError, RecordError
 from db.interchange.files.options import ImportOptions
 from db.interchange.read import process
 from db.interchange.read.formats import Format
@@ -91,13 +91,32 @@ def test_a_file_that_takes_too_long_is_refused_and_the_next_one_comes_in(
     sqlite_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "CPU_S", 1)
-    slow = tmp_path / "slow.csv.gz"
-    slow.write_bytes(gzip.compress(b"workload,latency_ms\n" + b"\n" * 100_000_000, 1))
+    slow = tmp_path / "dedicated_log_torch_trace_a.log.gz"
+    slow.write_bytes(gzip.compress(artifact("torch_version", "{}").encode() + b"\tx\n" * 20_000_000, 1))
     good = tmp_path / "good.jsonl"
     good.write_text(make_trial().to_json() + "\n")
     report = import_paths(sqlite_database, [slow, good], options=OPTIONS)
     assert "processor time" in report.errors[0].message
     assert report.new == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "empty"),
+    [
+        ("a.csv", b"workload,latency_ms\nm,1\n", b"\n"),
+        ("b.csv", b"name;speedup;abs_latency\n", b" ; ;\n"),
+        ("c.json", TINY[Format.OSS_V3]["results.json"].encode(), b"\n"),
+        ("d.jsonl", make_trial().to_json().encode() + b"\n", b"\n"),
+        ("dedicated_log_torch_trace_a.log", whole_log().encode(), b"\t\n"),
+    ],
+)
+def test_empty_lines_end_soon(tmp_path: Path, name: str, head: bytes, empty: bytes) -> None:
+    path = tmp_path / f"{name}.gz"
+    path.write_bytes(gzip.compress(head + empty * 20_000_000, 1))
+    begun = time.process_time()
+    with pytest.raises(RecordError, match="most lines until there are empty"):
+        read(path, **TOLD)
+    assert time.process_time() - begun < 10, "20 million of them took that and more"
 
 
 def test_an_upload_is_read_there_too(sqlite_database: Database) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +21,7 @@ from db.queries.trials import trial_records
 from db.records.trial import CacheState, CompilerEvent, Task
 from runner.worker.compiler import phases
 from tests.db.interchange.reading import read
-from tests.db.interchange.trace_logs import MISMATCH, artifact, event, metrics, whole_log
+from tests.db.interchange.trace_logs import MISMATCH, artifact, event, metrics, record, whole_log
 from tests.runner.measuring import FAST_COMPILE
 
 NAME = "dedicated_log_torch_trace_{}.log"
@@ -144,7 +146,24 @@ def test_damage_inside_refuses_the_folder_with_file_and_line(
     assert report.new == 0
     (error,) = report.errors
     assert "dedicated_log_torch_trace_bad.log, line " in error.message
-    assert error.message.endswith("is no record of TORCH_TRACE.")
+    assert error.message.endswith("has_payload: is the checksum of another payload.")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"compilation_metrics": {}, "frame_compile_id": "b"}, "frame_compile_id"),
+        ({"str": [1]}, "str"),
+        ({"describe_tensor": {"device": []}}, "describe_tensor.device"),
+        ({"chromium_event": {"name": "a", "ph": "B", "ts": "soon"}}, "chromium_event.ts"),
+    ],
+)
+def test_what_torch_does_not_write_is_said_with_line_and_field(
+    tmp_path: Path, wrong: dict[str, Any], field: str
+) -> None:
+    line = 1 + whole_log().count("\n")
+    with pytest.raises(RecordError, match=rf", line {line}: {re.escape(field)}: "):
+        read(written(tmp_path / "job", bad=whole_log() + record(wrong)))
 
 
 def test_a_compressed_log_and_logs_of_idle_processes(tmp_path: Path) -> None:
