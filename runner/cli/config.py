@@ -16,12 +16,12 @@ from pydantic import BaseModel, SecretStr
 from db.engine.session import shown_address
 from db.errors import ConfigError, DatabaseError
 from db.units import plural
+from runner.catalog.builtin import WORKLOADS
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, settings_of
-from runner.cli.output.documents import print_document
-from runner.cli.output.tables import console, plain_table
 from runner.config.sources import DEFAULT_FILE, Origin, check_variables, origins
+from runner.output.documents import print_document
+from runner.output.tables import console, plain_table
 from runner.plan.selection import known_suites, known_workloads, select
-from runner.workloads.catalog.builtin import WORKLOADS
 
 CONFIG_SCHEMA = "compilewatch.config/1"
 

@@ -19,7 +19,7 @@ from pydantic import (
 from pydantic_settings import NoDecode
 
 from db.records.access import Origin
-from runner.worker.sampling import SamplingPlan
+from runner.worker.timing.sampling import SamplingPlan
 
 LogFormat = Literal["text", "json"]
 ShortName = Annotated[

@@ -17,6 +17,7 @@ from db.records.fields import Identifier, Record
 from db.records.strategies import EAGER
 from db.records.trial import Build, Strategy, Workload
 from db.records.validation import first_problem
+from runner.catalog.definition import WorkloadDefinition
 from runner.config.sections import Timeout
 from runner.config.settings import Settings
 from runner.plan.builds import known_builds
@@ -27,8 +28,7 @@ from runner.plan.jobs import Job
 from runner.plan.plan import workload_spec
 from runner.plan.selection import known_workloads, select_by_data
 from runner.plan.trial_spec import TorchSettings, TrialSpec
-from runner.worker.sampling import SamplingPlan
-from runner.workloads.catalog.definition import WorkloadDefinition
+from runner.worker.timing.sampling import SamplingPlan
 
 
 class RefusedError(CompilewatchError):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from db.errors import CompilewatchError
-from runner.workloads.catalog.targets import source_file, split_target
+from runner.catalog.targets import source_file, split_target
 
 Locate = Callable[[str], Path | None]
 _Import = ast.Import | ast.ImportFrom

@@ -6,9 +6,9 @@ from ulid import ULID
 
 from db.records.strategies import EAGER
 from db.records.trial import Task
+from runner.catalog.definition import WorkloadDefinition
 from runner.plan.plan import workload_spec
 from runner.plan.trial_spec import TrialSpec
-from runner.workloads.catalog.definition import WorkloadDefinition
 
 TIMEOUT_S = 120.0
 TRIALS_PER_RUN = 6

@@ -20,12 +20,12 @@ from db.errors import ConfigError
 from db.records.fields import Identifier
 from db.records.strategies import ONNX_PACKAGES, not_applicable_reason
 from db.records.trial import Strategy, StrategyKind, Task
+from runner.catalog.definition import WorkloadDefinition
 from runner.config.settings import BuildSettings, Settings
 from runner.plan.cancellation import check_cancelled
 from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.plan.selection import ResolvedSuite, check_packages, select
 from runner.plan.trial_spec import Part, TorchSettings, TrialSpec, WorkloadSpec
-from runner.workloads.catalog.definition import WorkloadDefinition
 
 
 class NotApplicable(Part):

@@ -7,12 +7,12 @@ from pathlib import Path
 from db.errors import ConfigError
 from db.records.strategies import not_applicable_reason
 from db.records.trial import CacheState, Strategy, StrategyKind
+from runner.catalog.definition import WorkloadDefinition
+from runner.catalog.targets import split_target
 from runner.config.settings import Settings
 from runner.plan.bundle import bundle_of, literal
 from runner.plan.plan import case_spec
 from runner.plan.selection import select
-from runner.workloads.catalog.definition import WorkloadDefinition
-from runner.workloads.catalog.targets import split_target
 
 SCRIPT, LOADER = "precompile.py", "load_caches.py"
 CACHES, VALID_FOR = "caches.zip", "valid_for.json"

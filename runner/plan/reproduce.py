@@ -18,6 +18,8 @@ from db.errors import ConfigError, one_line
 from db.metrics.summary import summarize_samples
 from db.records.trial import SourceKind, Strategy, Trial
 from db.units import count, duration, moment, words
+from runner.catalog.definition import WorkloadDefinition
+from runner.catalog.targets import split_target
 from runner.config.settings import Settings
 from runner.plan.builds import created_builds
 from runner.plan.bundle import bundle_of, literal
@@ -28,8 +30,6 @@ from runner.plan.plan import Plan, PlannedRun, case_spec, workload_spec
 from runner.plan.selection import select_by_data
 from runner.plan.trial_spec import MatmulPrecision, TorchSettings, TrialSpec
 from runner.worker.host import split_version, torch_variant
-from runner.workloads.catalog.definition import WorkloadDefinition
-from runner.workloads.catalog.targets import split_target
 
 MOST_THREADS = 1024
 """More than that a record cannot ask for; a script may be for a larger host than this one."""
@@ -105,7 +105,7 @@ def script_of(trial: Trial, settings: Settings) -> str:
     case = _case_here(trial, settings)
     definition = case.definition
     bundle = bundle_of(definition.target, definition.path)
-    bundle.add("runner.worker.reproduction", "reproduce")
+    bundle.add("runner.worker.compiler.reproduction", "reproduce")
     environment = pinned_settings(case.threads) | case.worker_env
     spec = case_spec(definition, case.strategy, _device(trial), settings)
     spec |= {"threads": case.threads, "matmul_precision": case.matmul_precision}

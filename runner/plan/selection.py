@@ -13,13 +13,13 @@ from typing import TypeVar
 from db.errors import CompilewatchError, ConfigError, NotFoundError, one_line
 from db.records.strategies import BUILTIN, TORCH_BACKENDS, parse_strategy
 from db.records.trial import Strategy, Task
+from runner.catalog.builtin import WORKLOADS
+from runner.catalog.definition import WorkloadDefinition
+from runner.catalog.libraries import extra_of, is_library_name, library_workload
+from runner.catalog.targets import check_builder, check_target, is_target
+from runner.catalog.user import sweep_names, user_target, user_workloads
 from runner.config.settings import Settings
 from runner.plan.interpreter import InterpreterFacts
-from runner.workloads.catalog.builtin import WORKLOADS
-from runner.workloads.catalog.definition import WorkloadDefinition
-from runner.workloads.catalog.libraries import extra_of, is_library_name, library_workload
-from runner.workloads.catalog.targets import check_builder, check_target, is_target
-from runner.workloads.catalog.user import sweep_names, user_target, user_workloads
 
 # Suites: named lists of workloads and strategies, how often each case runs, and in what environment.
 

@@ -1,4 +1,4 @@
-"""One trial to run. The measured process gets its part as `runner.worker.messages.Specification`."""
+"""One trial to run. The measured process gets its part as `runner.worker.step.messages.Specification`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from db.records.fields import Identifier
 from db.records.trial import Build, Strategy, Workload
 from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
-from runner.worker.sampling import SamplingPlan
+from runner.worker.timing.sampling import SamplingPlan
 
 
 class Part(BaseModel):

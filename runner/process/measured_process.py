@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from db.records.trial import Code, Trial
+from runner.catalog.work_tree import work_tree_of
 from runner.device.feeding import feeding_cpus
 from runner.device.state import DeviceFacts, DeviceWatch
 from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
@@ -18,9 +19,8 @@ from runner.plan.trial_spec import TrialSpec, WorkloadSpec
 from runner.process.failure import oom_kills
 from runner.process.pipe import GuardedProcess, ProcessOutcome
 from runner.process.record import Listening, assemble
-from runner.worker import messages
-from runner.worker.messages import Purpose, Record, Specification, read
-from runner.workloads.catalog.work_tree import work_tree_of
+from runner.worker.step import messages
+from runner.worker.step.messages import Purpose, Record, Specification, read
 
 OnPhase = Callable[[str], None]
 WORKER = Path(__file__).parents[1] / "worker" / "main.py"

@@ -34,8 +34,8 @@ from runner.plan.trial_spec import TrialSpec
 from runner.process.failure import Ending, failure_of, log_tail, with_cause
 from runner.process.pipe import ProcessOutcome
 from runner.worker.host import machine_facts
-from runner.worker.messages import SLOWED, Energy, Facts, Kept, Pause, Phase, Record, from_worker, read
-from runner.worker.messages import Failure as WorkerFailure
+from runner.worker.step.messages import SLOWED, Energy, Facts, Kept, Pause, Phase, Record, from_worker, read
+from runner.worker.step.messages import Failure as WorkerFailure
 
 
 @dataclass

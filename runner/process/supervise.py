@@ -29,7 +29,7 @@ from runner.plan.diagnostics import Diagnostics
 from runner.plan.trial_spec import TrialSpec, WorkloadSpec
 from runner.process.measured_process import Attempt, Finished, OnPhase, Role, listen
 from runner.process.trace import trace_directory, trace_in
-from runner.worker.messages import Purpose, Record, read
+from runner.worker.step.messages import Purpose, Record, read
 
 _LOG = logging.getLogger("compilewatch.runner")
 WAITING = "waiting for the device"

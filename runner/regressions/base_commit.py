@@ -12,7 +12,7 @@ from db.judge.compare.sides import Selection
 from db.queries.codes import commits_of_run, runs_of_commits
 from db.records.identity import SHORT_COMMIT
 from db.units import plural
-from runner.workloads.catalog.work_tree import WorkTree, is_revision
+from runner.catalog.work_tree import WorkTree, is_revision
 
 SEARCHED_ANCESTORS = 5000
 """How far back a measured commit is looked for."""

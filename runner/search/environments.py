@@ -8,8 +8,8 @@ from pathlib import Path
 
 from db.engine.session import Database
 from db.errors import printable
-from runner.cli.output.progress import measure
 from runner.config.settings import BuildSettings, Settings
+from runner.output.progress import measure
 from runner.plan.builds import create_build, created_builds
 from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.plan.durations import Case, Durations, stored_durations_s

@@ -12,13 +12,14 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from runner.worker import internals, numerics
+from runner.worker import numerics
 from runner.worker.compiler import compiling
 from runner.worker.failures import describe
-from runner.worker.loading import UnsupportedCaseError
-from runner.worker.messages import Specification
-from runner.worker.sampling import Deadline
-from runner.worker.steps import Variant, apart, make_variant
+from runner.worker.step import internals
+from runner.worker.step.loading import UnsupportedCaseError
+from runner.worker.step.messages import Specification
+from runner.worker.step.steps import Variant, apart, make_variant
+from runner.worker.timing.sampling import Deadline
 
 # Of one attempt, as a share of the longest so far: compilations differ.
 _MARGIN = 1.5

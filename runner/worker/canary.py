@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from runner.worker.clock import Step, Timer, Times, headline_of
 from runner.worker.device.timers import Timers
-from runner.worker.evidence import BlockWatch, canary_ns, host_state
+from runner.worker.timing.clock import Step, Timer, Times, headline_of
+from runner.worker.timing.evidence import BlockWatch, canary_ns, host_state
 
 WARMUP_CALLS = 5
 SAMPLES = 15

@@ -26,7 +26,7 @@ _WORKLOAD_PHASES = ("build_model", "eager_first")
 # What of ours calls the workload's own code and the compiler: what is raised inside is not the harness's.
 _HERE = f"{Path(__file__).parent}/"
 _OF_THE_WORKLOAD = {
-    "steps.py": (
+    "step/steps.py": (
         "forward",
         "forward_batch",
         "train",
@@ -36,7 +36,7 @@ _OF_THE_WORKLOAD = {
         "own_copy",
         "apart",
     ),
-    "loading.py": ("import_builder", "build_workload"),
+    "step/loading.py": ("import_builder", "build_workload"),
     "compiler/compiling.py": ("apply",),
 }
 # A guard that failed names what it is about as the user wrote it, self.calls == 3, or as Python reaches it:

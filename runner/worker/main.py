@@ -41,7 +41,7 @@ def main() -> None:
     # At the deadline the runner sends SIGTERM: the stacks go to the log, then the default action ends us.
     faulthandler.register(signal.SIGTERM, all_threads=True, chain=True)
     _provide_package()
-    from runner.worker.messages import Channel, Specification
+    from runner.worker.step.messages import Channel, Specification
     from runner.worker.trial import run
 
     channel = Channel(int(sys.argv[1]))

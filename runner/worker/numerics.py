@@ -13,10 +13,9 @@ from typing import Any
 
 import torch
 
-from runner.worker.internals import force_eager
-from runner.worker.memory import suffices_for
-from runner.worker.sampling import Deadline
-from runner.worker.state import (
+from runner.worker.step.internals import force_eager
+from runner.worker.step.memory import suffices_for
+from runner.worker.step.state import (
     Leaves,
     State,
     copied,
@@ -28,8 +27,9 @@ from runner.worker.state import (
     same,
     with_inputs,
 )
-from runner.worker.steps import Variant, grad_context, input_tensors, loss_of, output_of
+from runner.worker.step.steps import Variant, grad_context, input_tensors, loss_of, output_of
 from runner.worker.streams import shapes_of
+from runner.worker.timing.sampling import Deadline
 from runner.workloads.built import TRAINING, Batch, Built
 
 # The rule by which PyTorch's own benchmarks accept a compiled result, for two tensors.

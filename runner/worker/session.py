@@ -16,25 +16,19 @@ from typing import Any
 
 import torch
 
-from runner.worker import (
-    affinity,
-    bisecting,
-    energy,
-    internals,
-    loading,
-    memory,
-    numerics,
-    profiling,
-    streams,
-)
-from runner.worker.clock import Kept, headline_of
+from runner.worker import affinity, bisecting, numerics, streams
 from runner.worker.compiler import compiler_facts, compiling, phases
 from runner.worker.device.timers import Timers
-from runner.worker.evidence import InstructionCounter, host_state
 from runner.worker.failures import WrongResultError, is_ours
-from runner.worker.loading import UnsupportedCaseError
-from runner.worker.messages import Channel, Record, Specification, Strategy
-from runner.worker.sampling import (
+from runner.worker.step import internals, loading, memory, profiling
+from runner.worker.step.loading import UnsupportedCaseError
+from runner.worker.step.messages import Channel, Record, Specification, Strategy
+from runner.worker.step.state import State, functions_of
+from runner.worker.step.steps import Variant, apart, grad_context, make_variant, own_copy, own_inputs
+from runner.worker.timing import energy
+from runner.worker.timing.clock import Kept, headline_of
+from runner.worker.timing.evidence import InstructionCounter, host_state
+from runner.worker.timing.sampling import (
     Deadline,
     Evidence,
     NotSteadyError,
@@ -43,8 +37,6 @@ from runner.worker.sampling import (
     until_steady,
     warm_up,
 )
-from runner.worker.state import State, functions_of
-from runner.worker.steps import Variant, apart, grad_context, make_variant, own_copy, own_inputs
 from runner.workloads.built import TRAINING
 
 # What one process leaves for the next: nothing to do for warm, one file for portable.

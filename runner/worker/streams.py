@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from runner.worker.compiler import compiler_facts
-from runner.worker.steps import Variant, tensors_of
+from runner.worker.step.steps import Variant, tensors_of
 from runner.workloads.built import Batch, Built
 
 # Enough for any epoch that a person reads batch by batch; a longer one keeps its compilations all the same.

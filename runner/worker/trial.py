@@ -11,10 +11,10 @@ import traceback
 
 from runner.worker import affinity
 from runner.worker.code import source_hash
-from runner.worker.evidence import InstructionCounter
 from runner.worker.failures import WrongResultError, describe, is_ours, kind_of, recompiled_on
-from runner.worker.messages import Channel, Facts, Failure, Record, Specification
-from runner.worker.sampling import Deadline, NotSteadyError
+from runner.worker.step.messages import Channel, Facts, Failure, Record, Specification
+from runner.worker.timing.evidence import InstructionCounter
+from runner.worker.timing.sampling import Deadline, NotSteadyError
 
 
 def run(spec: Specification, channel: Channel, *, entered_ns: int) -> None:
@@ -81,8 +81,8 @@ def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: 
         record.probes = probes.measure(torch.device(spec.device), spec.workloads)
         return
     if spec.purpose == "submodules":
-        from runner.worker import loading
         from runner.worker.compiler import compiling
+        from runner.worker.step import loading
 
         channel.enter("build_model")
         builder = loading.import_builder(spec.workload.target, spec.workload.path)

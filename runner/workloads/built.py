@@ -2,7 +2,7 @@
 
 A builder is `build(*, device: torch.device, dtype: torch.dtype, **sizes) -> Built`. Everything it does is
 set-up and is timed as `build_model_ns`; what is measured afterwards is one call of the closure that
-`runner.worker.steps` makes of it, so that no set-up can slip into a sample.
+`runner.worker.step.steps` makes of it, so that no set-up can slip into a sample.
 """
 
 from __future__ import annotations

@@ -19,11 +19,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from runner.worker.clock import CpuTimer
-from runner.worker.evidence import BlockWatch, canary_ns
-from runner.worker.sampling import PAIRS, Sampler, SamplingPlan, Side, median_rank, warm_up
-from runner.worker.steps import make_variant
-from runner.workloads.catalog.builtin import WORKLOADS
+from runner.catalog.builtin import WORKLOADS
+from runner.worker.step.steps import make_variant
+from runner.worker.timing.clock import CpuTimer
+from runner.worker.timing.evidence import BlockWatch, canary_ns
+from runner.worker.timing.sampling import PAIRS, Sampler, SamplingPlan, Side, median_rank, warm_up
 from tests.runner.measuring import build
 
 ROOT = Path(__file__).parents[2]

@@ -23,7 +23,7 @@ from db.queries import comparison
 from db.queries.trials import trials_frame
 from db.verdicts import gateway
 from db.verdicts.sides import resolve_side
-from runner.cli.judging import newest_runs
+from runner.cli.verdicts.judging import newest_runs
 from tests.benchmarks.large_databases import postgresql_history, sizes, sqlite_history
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]

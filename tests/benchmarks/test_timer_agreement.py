@@ -11,11 +11,11 @@ import pytest
 import torch
 from torch.utils.benchmark import Timer
 
-from runner.worker.clock import CpuTimer
-from runner.worker.evidence import BlockWatch
-from runner.worker.sampling import SamplingPlan, Side, warm_up
-from runner.worker.steps import grad_context, make_variant
-from runner.workloads.catalog.builtin import WORKLOADS
+from runner.catalog.builtin import WORKLOADS
+from runner.worker.step.steps import grad_context, make_variant
+from runner.worker.timing.clock import CpuTimer
+from runner.worker.timing.evidence import BlockWatch
+from runner.worker.timing.sampling import SamplingPlan, Side, warm_up
 from tests.runner.measuring import build
 
 ROUNDS = 5

@@ -21,7 +21,7 @@ from runner.process.execution import note_end, work_off
 from runner.process.local_executor import LocalExecutor
 from runner.storage.persistence import store_waiting
 from runner.storage.spool import Spool
-from runner.worker.sampling import SamplingPlan
+from runner.worker.timing.sampling import SamplingPlan
 
 FAKE_WORKER = Path(__file__).with_name("fake_worker.py")
 # Short enough for a thousand trials, far longer than a fake worker that does not hang needs.

@@ -20,12 +20,12 @@ from typing import Any, Protocol
 import torch
 
 from runner.worker import affinity, probes, session
-from runner.worker.clock import Step
 from runner.worker.device.cuda import CudaDevice
 from runner.worker.device.interface import Device
 from runner.worker.device.timer import DeviceTimer, GateChoice
 from runner.worker.device.timers import traced
 from runner.worker.device.tracing import Tracer
+from runner.worker.timing.clock import Step
 from tests.gpu.conftest import NO_DEVICE
 from tests.runner.simulated_device import US, SimulatedDevice, SimulatedStep
 

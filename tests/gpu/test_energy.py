@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from runner.device.state import DeviceWatch, nvml_watts
-from runner.worker.energy import run_window
+from runner.worker.timing.energy import run_window
 
 pytestmark = pytest.mark.gpu
 

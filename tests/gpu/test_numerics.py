@@ -7,7 +7,7 @@ import torch
 
 from db.records.trial import Status, Task
 from runner.worker.numerics import check
-from runner.worker.steps import make_variant
+from runner.worker.step.steps import make_variant
 from tests.gpu.measuring import measure_on_gpu
 from tests.gpu.test_trials import mode
 from tests.runner.seeded_defects import DEFECTS, build

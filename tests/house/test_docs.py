@@ -18,6 +18,7 @@ from tests.house.tracked import ROOT, project_files
 PAGES = [path for path in project_files() if path.suffix == ".md"]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 TARGETS = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
+COMMAND: Any = typer.main.get_command(app)
 
 
 def anchors(text: str) -> set[str]:
@@ -42,7 +43,7 @@ def broken_links(page: Path, text: str) -> list[str]:
 
 def unknown_words(arguments: list[str]) -> list[str]:
     """Return the command or the options among `arguments` that compilewatch does not have."""
-    command: Any = typer.main.get_command(app)
+    command = COMMAND
     options = {option for parameter in command.params for option in parameter.opts}
     unknown = []
     for word in arguments:

@@ -10,14 +10,14 @@ import torch
 
 from db.records.strategies import EAGER
 from db.records.trial import CacheState, Strategy, StrategyKind, Task, Trial
+from runner.catalog.definition import WorkloadDefinition
 from runner.plan.plan import workload_spec
 from runner.plan.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
 from runner.process.supervise import run_trial
-from runner.worker import messages
-from runner.worker.loading import build_workload, import_builder
-from runner.worker.sampling import SamplingPlan
+from runner.worker.step import messages
+from runner.worker.step.loading import build_workload, import_builder
+from runner.worker.timing.sampling import SamplingPlan
 from runner.workloads.built import Built
-from runner.workloads.catalog.definition import WorkloadDefinition
 
 FIXTURES = Path(__file__).parent
 # Neither depends on the model, and together they are two thirds of a cold compilation on a CPU.

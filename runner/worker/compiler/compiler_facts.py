@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path, PurePath
 from typing import Any
 
-from runner.worker import internals
+from runner.worker.step import internals
 
 _TEXT_LIMIT = 2_000
 _NAME_LIMIT = 200

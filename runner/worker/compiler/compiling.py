@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 from runner.worker.compiler.onnx_session import session_of
-from runner.worker.internals import mark_step, mode_options
-from runner.worker.loading import UnsupportedCaseError, exportable
-from runner.worker.messages import Strategy
-from runner.worker.steps import grad_context
+from runner.worker.step.internals import mark_step, mode_options
+from runner.worker.step.loading import UnsupportedCaseError, exportable
+from runner.worker.step.messages import Strategy
+from runner.worker.step.steps import grad_context
 from runner.workloads.built import TRAINING, Built
 
 _SUBMODULE = "submodule:"

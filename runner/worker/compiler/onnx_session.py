@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from runner.worker.loading import UnsupportedCaseError, exportable
-from runner.worker.steps import tensors_of
+from runner.worker.step.loading import UnsupportedCaseError, exportable
+from runner.worker.step.steps import tensors_of
 from runner.workloads.built import Built
 
 _NEEDED = ("onnx", "onnxscript", "onnxruntime")

@@ -29,10 +29,10 @@ from runner.worker.compiler.load_caches import (
     load_caches,
     surroundings,
 )
-from runner.worker.loading import UnsupportedCaseError, build_workload
-from runner.worker.messages import Strategy, Workload, read
-from runner.worker.reproduction import compiled_step, configure
-from runner.worker.steps import grad_context, own_copy
+from runner.worker.compiler.reproduction import compiled_step, configure
+from runner.worker.step.loading import UnsupportedCaseError, build_workload
+from runner.worker.step.messages import Strategy, Workload, read
+from runner.worker.step.steps import grad_context, own_copy
 
 STEPS = 2
 # A library is only taken as built where what it was linked of is there too.

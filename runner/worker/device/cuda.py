@@ -11,7 +11,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from runner.worker.device.gates import SpinGate, StreamWaitGate
 from runner.worker.device.interface import Gate, Session, Step
-from runner.worker.profiling import LAUNCH, device_work, interval, on_host, union_us
+from runner.worker.step.profiling import LAUNCH, device_work, interval, on_host, union_us
 
 _DEFAULT_L2_BYTES = 64 * 1024 * 1024
 # Calls of the CUDA runtime and driver, and of HIP, in which the host waits for the device.

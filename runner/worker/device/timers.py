@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import torch
 
-from runner.worker.clock import CpuTimer, Kept, Step, Timer
 from runner.worker.device.cuda import CudaDevice
 from runner.worker.device.timer import DeviceTimer, GateChoice
 from runner.worker.device.tracing import Tracer
+from runner.worker.timing.clock import CpuTimer, Kept, Step, Timer
 
 
 class Timers:

@@ -161,8 +161,8 @@ DOORS: dict[str, Callable[[Question], Document]] = {
 }
 # Where each door has its judge from.
 JUDGE_OF = {
-    "compare": "runner.cli.judging.gateway.compare",
-    "gate": "runner.cli.judging.gateway.compare",
+    "compare": "runner.cli.verdicts.judging.gateway.compare",
+    "gate": "runner.cli.verdicts.judging.gateway.compare",
     "API": "dashboard.api.comparisons.gateway.compare",
     "page": "dashboard.read.data.compare",
     "report": "dashboard.reports.freeze.compare",

@@ -23,7 +23,7 @@ from db.units import MISSING
 from db.verdicts.gateway import compare
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
-from runner.cli.output.comparison_text import markdown
+from runner.output.comparison_text import markdown
 from tests.builders import MS, START, make_timed, make_timing
 
 UPGRADE = Path(__file__).parents[3] / "docs" / "measured" / "h100" / "upgrade-2.11-2.13.jsonl"

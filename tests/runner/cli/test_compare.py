@@ -12,7 +12,7 @@ from db.engine.session import open_database
 from db.store.trials import save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
-from runner.cli.output.comparison_text import summary_lines
+from runner.output.comparison_text import summary_lines
 from tests.builders import MS, make_build, make_history, make_workload
 from tests.db.judge.compare.test_upgrade import background, judge
 from tests.regression_cases import RUN_0, RUN_1, stepping_history

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.cli.serve import dashboard_environment
+from runner.cli.stored.serve import dashboard_environment
 from runner.config.sources import load_settings
 from tests.runner.terminal import compilewatch, in_this_process
 

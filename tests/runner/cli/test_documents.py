@@ -16,8 +16,8 @@ from db.queries.filters import Filters
 from db.queries.trials import trials_frame
 from db.records.trial import FailureKind, Trial
 from db.store.trials import save_trials
-from runner.cli.output.documents import print_document, run_document
-from runner.cli.output.tables import result_table
+from runner.output.documents import print_document, run_document
+from runner.output.tables import result_table
 from runner.plan.plan import NotApplicable
 from tests.builders import MS, make_history
 
@@ -143,7 +143,7 @@ def test_builds_of_one_torch_are_told_apart_by_name(releases: tuple[str, str], n
 
 
 def test_the_table_says_when_it_may_never_pay() -> None:
-    from runner.cli.output.tables import _break_even
+    from runner.output.tables import _break_even
 
     row = {"break_even": "steps", "break_even_steps": 1240, "break_even_interval": "open"}
     assert _break_even(row) == "1,240 steps or never"

@@ -17,10 +17,10 @@ from db.records.triage import TriageState
 from db.records.trial import Trial
 from db.records.vocabulary import Metric, Verdict
 from db.store.trials import save_trials
-from runner.cli import confirmation
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
-from runner.cli.judging import Decided
+from runner.cli.verdicts import confirmation
+from runner.cli.verdicts.judging import Decided
 from tests.builders import MS, make_history
 from tests.db.queries.test_causes import AFTER, BEFORE, SENTENCE, explained_history
 from tests.regression_cases import RUN_0, RUN_1, stepping_history

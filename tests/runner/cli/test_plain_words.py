@@ -18,9 +18,9 @@ from db.records.vocabulary import Metric
 from db.store.trials import save_trial, save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
-from runner.cli.output.comparison_text import comparison_table
-from runner.cli.output.history_text import HistoryReport, history_sentences, history_table
-from runner.cli.output.progress import LineProgress, TimeLeft
+from runner.output.comparison_text import comparison_table
+from runner.output.history_text import HistoryReport, history_sentences, history_table
+from runner.output.progress import LineProgress, TimeLeft
 from runner.plan.durations import Durations
 from tests.builders import MS, START, make_build, make_history, make_trial
 

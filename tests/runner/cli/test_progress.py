@@ -6,7 +6,7 @@ import pytest
 
 from db.records.trial import Status
 from db.units import duration
-from runner.cli.output.progress import LineProgress, TimeLeft
+from runner.output.progress import LineProgress, TimeLeft
 from runner.plan.durations import Durations
 from tests.builders import START, make_trial
 

@@ -10,7 +10,7 @@ from db.cause.trials import device_time_figures
 from db.engine.session import open_database
 from db.records.trial import ColdStart, Summary
 from db.store.trials import save_trial
-from runner.cli.browse import memory_texts, profile_texts, sampling_texts, trace_texts
+from runner.cli.stored.browse import memory_texts, profile_texts, sampling_texts, trace_texts
 from tests.builders import MS, make_imported, make_machine, make_memory, make_trial
 from tests.explained_parts import make_profile, make_sampling, make_trace
 from tests.runner.terminal import in_this_process

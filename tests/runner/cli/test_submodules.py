@@ -11,7 +11,7 @@ from torch import nn
 
 from db.records.strategies import parse_strategy
 from db.records.trial import ColdStart, CompilerFacts
-from runner.cli.output.submodules import submodule_rows
+from runner.output.submodules import submodule_rows
 from runner.worker.compiler.compiling import direct_submodules
 from runner.workloads.built import Built
 from tests.builders import START, make_trial

@@ -10,7 +10,7 @@ import pytest
 
 from db.errors import printable
 from db.records.trial import Failure, FailureKind, Status
-from runner.cli.output.tables import PlainConsole
+from runner.output.tables import PlainConsole
 from tests.builders import make_machine, make_trial
 from tests.runner.terminal import in_this_process
 

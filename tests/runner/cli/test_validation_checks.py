@@ -10,7 +10,7 @@ import pytest
 from db.judge.compare.noise_floor import NoiseFloor, Scatter
 from db.records.trial import Trial
 from db.records.vocabulary import Bound
-from runner.cli.doctor import CPU_ONLY, Validation, print_validation, validation_document
+from runner.cli.measure.doctor import CPU_ONLY, Validation, print_validation, validation_document
 from runner.doctor.checks import Check, Verdict, aim_cv, gate_checks, probe_checks, variation_checks
 from runner.doctor.probes import Probed, Probes
 from runner.doctor.validation import Measured

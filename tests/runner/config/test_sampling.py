@@ -12,7 +12,7 @@ from runner.config.settings import RunSettings, Settings
 from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.plan.plan import plan_run
 from runner.process.measured_process import Role, worker_specification
-from runner.worker.sampling import SamplingPlan
+from runner.worker.timing.sampling import SamplingPlan
 
 
 def test_the_defaults_are_those_of_the_sampler() -> None:

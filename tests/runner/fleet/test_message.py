@@ -12,7 +12,7 @@ from db.errors import ConfigError
 from db.records.requests import RequestKind, RequestSpec
 from db.records.strategies import parse_strategy
 from db.store.requests import new_request
-from runner.cli.schedule import LogProgress
+from runner.cli.measure.schedule import LogProgress
 from runner.config.settings import Settings
 from runner.config.sources import load_settings
 from runner.fleet.dispatch import Fleet, jobs_with_ids, with_ids_of

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from db.errors import ConfigError, NotFoundError
 from db.records.strategies import BUILTIN, parse_strategy
+from runner.catalog.builtin import WORKLOADS
 from runner.config.settings import BuildSettings, Settings
 from runner.config.sources import load_settings
 from runner.plan.plan import Plan, plan_run
 from runner.plan.selection import SUITES
 from runner.process.measured_process import Role, worker_specification
-from runner.worker.messages import Specification
-from runner.workloads.catalog.builtin import WORKLOADS
+from runner.worker.step.messages import Specification
 
 ROOT = Path(__file__).resolve().parents[3]
 TWO_BUILDS = (

@@ -19,13 +19,13 @@ from db.queries.filters import Filters
 from db.queries.trials import trial_records
 from db.records.strategies import BUILTIN, parse_strategy
 from db.records.trial import Strategy, Trial
+from runner.catalog.builtin import WORKLOADS
 from runner.config.settings import Settings, SuiteSettings
 from runner.config.sources import load_settings
 from runner.plan.environment import recorded_environment
 from runner.plan.reproduce import MOST_THREADS, interpreter_for, plan_again, script_of
 from runner.plan.selection import SUITES, known_workloads
 from runner.worker.host import torch_variant
-from runner.workloads.catalog.builtin import WORKLOADS
 from tests.builders import make_build, make_imported, make_machine, make_trial
 from tests.runner.bare_environment import make_bare_environment
 from tests.runner.terminal import compilewatch, in_this_process
@@ -193,7 +193,7 @@ def test_a_record_loads_no_model_of_a_library(name: str, monkeypatch: pytest.Mon
     def looked_up(*_: object) -> None:
         raise AssertionError("a library was looked up")
 
-    monkeypatch.setattr("runner.workloads.catalog.libraries.importlib.util.find_spec", looked_up)
+    monkeypatch.setattr("runner.catalog.libraries.importlib.util.find_spec", looked_up)
     workload = WORKLOADS["mlp-train"].record().model_copy(update={"name": name})
     trial = _trial().model_copy(update={"workload": workload})
     for refused in (_refused(trial), _refused_script(trial)):

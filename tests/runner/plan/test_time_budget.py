@@ -13,7 +13,7 @@ from db.errors import ConfigError
 from db.queries.trials import trial_records
 from db.records.trial import Trial
 from db.store.trials import save_trials
-from runner.cli import run
+from runner.cli.measure import run
 from runner.config.settings import BuildSettings, Settings
 from runner.config.sources import load_settings
 from runner.plan.durations import Durations, stored_durations_s

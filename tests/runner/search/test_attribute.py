@@ -120,7 +120,7 @@ def attribute(tmp_path, monkeypatch, capfd, builds, _sqlite_template):
 
     def call(host, *arguments, base="old", head="new", case=case, as_json=True):
         monkeypatch.setattr(environments, "measure", host.measure)
-        monkeypatch.setattr("runner.cli.attribute.environment_of", installed)
+        monkeypatch.setattr("runner.cli.measure.attribute.environment_of", installed)
         line = ["attribute", base, head, *case, "--device", "cpu", *arguments]
         code = exit_code_of(app, [*line, *(["--json"] if as_json else [])])
         captured = capfd.readouterr()
@@ -276,7 +276,7 @@ def test_only_the_stored_cases_that_moved_are_measured(attribute, monkeypatch, t
 
 @pytest.mark.parametrize("case", [("evil:build", "default"), ("hf:gpt2", "default"), ("mlp", "backend:evil")])
 def test_what_a_record_calls_its_case_is_no_code(attribute, monkeypatch, case):
-    monkeypatch.setattr("runner.cli.attribute.moved_cases", lambda *_: [case])
+    monkeypatch.setattr("runner.cli.measure.attribute.moved_cases", lambda *_: [case])
     code, _, messages = attribute(Host(slower(torch="2.12.1")), case=())
     assert code == 2
     assert "Data cannot name the" in messages

@@ -13,7 +13,7 @@ from runner.worker.device.gates import Flag
 from runner.worker.device.timer import TRIES, DeviceTimer, GateChoice
 from runner.worker.device.timers import traced
 from runner.worker.device.tracing import LONGEST_NS, Tracer
-from runner.worker.sampling import Sampler, SamplingPlan, Side, warm_up
+from runner.worker.timing.sampling import Sampler, SamplingPlan, Side, warm_up
 from tests.runner.simulated_device import US, SimulatedDevice, SimulatedStep
 from tests.runner.worker.test_sampling import CALM, FakeWatch
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
-from runner.worker import internals
 from runner.worker.compiler import compiler_facts
-from runner.worker.steps import grad_context
+from runner.worker.step import internals
+from runner.worker.step.steps import grad_context
 from tests.runner import workload_fixtures as workloads
 
 pytestmark = pytest.mark.usefixtures("fresh_dynamo")

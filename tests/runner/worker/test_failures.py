@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from runner.worker.failures import describe, is_ours, kind_of, recompiled_on
-from runner.worker.loading import UnsupportedCaseError, WorkloadError, import_builder
-from runner.worker.messages import Workload, read
-from runner.worker.steps import make_variant
+from runner.worker.step.loading import UnsupportedCaseError, WorkloadError, import_builder
+from runner.worker.step.messages import Workload, read
+from runner.worker.step.steps import make_variant
 from runner.workloads.built import Built
 from tests.runner import workload_fixtures
 

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from db.records.trial import FailureKind, Status, parse_trial
-from runner.worker import internals
-from runner.worker.loading import build_workload, import_builder
-from runner.worker.memory import resident_bytes, step_peak
-from runner.worker.messages import Workload
 from runner.worker.numerics import check
-from runner.worker.state import State, functions_of
-from runner.worker.steps import apart, make_variant
+from runner.worker.step import internals
+from runner.worker.step.loading import build_workload, import_builder
+from runner.worker.step.memory import resident_bytes, step_peak
+from runner.worker.step.messages import Workload
+from runner.worker.step.state import State, functions_of
+from runner.worker.step.steps import apart, make_variant
 from tests.runner.field_models import helper
 from tests.runner.measuring import FIXTURES, compiled, measure
 

@@ -9,8 +9,8 @@ import sys
 import pytest
 import torch
 
-from runner.worker import memory
-from runner.worker.steps import make_variant
+from runner.worker.step import memory
+from runner.worker.step.steps import make_variant
 from runner.workloads.built import Built
 
 MIB = 1 << 20

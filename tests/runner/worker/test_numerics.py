@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from runner.worker.numerics import check, tolerance_of
-from runner.worker.state import State
-from runner.worker.steps import make_variant, own_copy
+from runner.worker.step.state import State
+from runner.worker.step.steps import make_variant, own_copy
 from runner.workloads.built import Built
 from tests.runner import workload_fixtures as workloads
 from tests.runner.seeded_defects import DEFECTS, build

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.worker.clock import BlockTimes
-from runner.worker.evidence import Block
-from runner.worker.sampling import (
+from runner.worker.timing.clock import BlockTimes
+from runner.worker.timing.evidence import Block
+from runner.worker.timing.sampling import (
     PAIRS,
     Deadline,
     NotSteadyError,

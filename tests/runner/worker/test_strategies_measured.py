@@ -16,11 +16,11 @@ from db.records.trial import FailureKind, NumericsStatus, Status, Strategy, Tria
 from runner.config.settings import Settings
 from runner.config.sources import load_settings
 from runner.plan import plan
-from runner.worker import internals, messages
 from runner.worker.compiler import compiler_facts, compiling, onnx_session
 from runner.worker.failures import kind_of
-from runner.worker.loading import UnsupportedCaseError, build_workload, import_builder
-from runner.worker.messages import read
+from runner.worker.step import internals, messages
+from runner.worker.step.loading import UnsupportedCaseError, build_workload, import_builder
+from runner.worker.step.messages import read
 from runner.workloads.built import Built
 from tests.runner import workload_fixtures
 from tests.runner.measuring import FIXTURES, compiled, measure

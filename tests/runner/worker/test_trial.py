@@ -9,7 +9,7 @@ import struct
 import pytest
 
 from db.records.trial import Status, parse_trial
-from runner.worker.evidence import InstructionCounter
+from runner.worker.timing.evidence import InstructionCounter
 from tests.runner.bare_environment import make_bare_environment
 from tests.runner.measuring import compiled, measure
 

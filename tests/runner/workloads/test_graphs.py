@@ -14,10 +14,10 @@ import pytest
 import torch
 from torch import nn
 
-from runner.worker.steps import loss_of, tensors_of
+from runner.catalog.builtin import WORKLOADS
+from runner.worker.step.steps import loss_of, tensors_of
 from runner.workloads.built import TRAINING, Batch, Built
 from runner.workloads.calibration import calibrate_batch_norm
-from runner.workloads.catalog.builtin import WORKLOADS
 from tests.runner.measuring import build
 
 # FlexAttention takes no meta device and warns in eager: test_operators.py.

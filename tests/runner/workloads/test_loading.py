@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import nn
 
-from runner.worker.loading import WorkloadError, build_workload, import_builder
-from runner.worker.messages import Workload
-from runner.worker.steps import make_variant, own_copy
+from runner.catalog.builtin import WORKLOADS
+from runner.worker.step.loading import WorkloadError, build_workload, import_builder
+from runner.worker.step.messages import Workload
+from runner.worker.step.steps import make_variant, own_copy
 from runner.workloads.built import Built
-from runner.workloads.catalog.builtin import WORKLOADS
 from tests.runner.measuring import build
 
 CPU = torch.device("cpu")

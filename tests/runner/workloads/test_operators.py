@@ -8,15 +8,15 @@ from torch.nn import functional
 
 from db.records.strategies import BUILTIN
 from db.records.trial import Status, Trial
+from runner.catalog.builtin import WORKLOADS
 from runner.config.settings import Settings
 from runner.plan.plan import plan_run
 from runner.process.supervise import run_trial
 from runner.worker.compiler.compiling import compile_arguments
-from runner.worker.messages import Strategy, read
 from runner.worker.numerics import check
-from runner.worker.sampling import SamplingPlan
-from runner.worker.steps import make_variant
-from runner.workloads.catalog.builtin import WORKLOADS
+from runner.worker.step.messages import Strategy, read
+from runner.worker.step.steps import make_variant
+from runner.worker.timing.sampling import SamplingPlan
 from tests.runner.measuring import FAST_COMPILE, FEW, build
 
 

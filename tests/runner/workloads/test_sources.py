@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from db.records.trial import Task
-from runner.workloads.catalog import definition
-from runner.workloads.catalog.builtin import WORKLOADS
-from runner.workloads.catalog.definition import WorkloadDefinition
-from runner.workloads.catalog.targets import locate_module
+from runner.catalog import definition
+from runner.catalog.builtin import WORKLOADS
+from runner.catalog.definition import WorkloadDefinition
+from runner.catalog.targets import locate_module
 
 
 def versions() -> dict[str, str]:

@@ -16,14 +16,14 @@ import torch
 from db.records.evidence import StreamFacts
 from db.records.strategies import parse_strategy
 from db.records.trial import NumericsStatus, Status, Task
-from runner.worker import internals, messages
+from runner.catalog.builtin import WORKLOADS
+from runner.catalog.streams import STREAMS
 from runner.worker.compiler import compiler_facts, compiling, phases
 from runner.worker.numerics import check
-from runner.worker.steps import grad_context, make_variant, own_copy
+from runner.worker.step import internals, messages
+from runner.worker.step.steps import grad_context, make_variant, own_copy
 from runner.worker.streams import FirstIteration, facts
 from runner.workloads.built import Built
-from runner.workloads.catalog.builtin import WORKLOADS
-from runner.workloads.catalog.streams import STREAMS
 from runner.workloads.decode import Decoder
 from runner.workloads.lengths import Lengths, padded_length
 from tests.runner import workload_fixtures

@@ -9,13 +9,13 @@ import torch
 from torch import nn
 
 from db.records.trial import NumericsStatus, Status, Task
+from runner.catalog.builtin import WORKLOADS
 from runner.worker.compiler.compiling import optimizer_compiler
-from runner.worker.messages import Strategy
 from runner.worker.numerics import check
-from runner.worker.state import State
-from runner.worker.steps import make_variant, own_copy
+from runner.worker.step.messages import Strategy
+from runner.worker.step.state import State
+from runner.worker.step.steps import make_variant, own_copy
 from runner.workloads.built import TRAINING, Built
-from runner.workloads.catalog.builtin import WORKLOADS
 from tests.runner.measuring import build, compiled, measure
 
 CPU = torch.device("cpu")

@@ -13,17 +13,17 @@ import torch
 
 from db.errors import CompilewatchError, ConfigError, NotFoundError
 from db.records.trial import Status, Task
+from runner.catalog.definition import WorkloadDefinition
+from runner.catalog.targets import check_target, locate_module
 from runner.config.settings import Settings
 from runner.config.sources import load_settings
 from runner.plan.plan import plan_run
 from runner.plan.selection import known_workloads, select
 from runner.process.supervise import run_trial
-from runner.worker import messages
-from runner.worker.loading import build_workload, import_builder
-from runner.worker.messages import read
-from runner.worker.steps import make_variant
-from runner.workloads.catalog.definition import WorkloadDefinition
-from runner.workloads.catalog.targets import check_target, locate_module
+from runner.worker.step import messages
+from runner.worker.step.loading import build_workload, import_builder
+from runner.worker.step.messages import read
+from runner.worker.step.steps import make_variant
 from tests.runner.measuring import build
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from db.records.trial import Code
-from runner.workloads.catalog.work_tree import WorkTree, is_revision
+from runner.catalog.work_tree import WorkTree, is_revision
 from tests.git_repository import Repository
 
 

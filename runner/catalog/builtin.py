@@ -1,0 +1,243 @@
+"""The workloads every installation knows. Importing this imports no torch.
+
+Smoke sizes are chosen for two CPU cores: a step of a fraction of a millisecond to a few milliseconds and a
+compilation of seconds. Standard sizes are those of the papers and of PyTorch's own benchmarks, for a
+datacenter GPU. Every model is built from its configuration with random weights; nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+from db.records.trial import Task
+from runner.catalog.definition import WorkloadDefinition, sequence_tokens
+from runner.catalog.streams import STREAMS
+
+_SMOKE = (
+    WorkloadDefinition(
+        name="cnn",
+        summary="convolutions, batch norm and residual additions, the operations of a ResNet",
+        target="runner.workloads.cnn:build",
+        batch_size=16,
+        shape={"image_size": 32},
+        item="image",
+        kwargs={"channels": 32, "blocks": 1},
+    ),
+    WorkloadDefinition(
+        name="encoder",
+        summary="pre-norm transformer encoder with scaled dot product attention",
+        target="runner.workloads.transformer:build",
+        batch_size=32,
+        shape={"sequence_length": 32},
+        item="token",
+        count_items=sequence_tokens,
+        kwargs={"width": 64, "heads": 4, "layers": 1},
+    ),
+    WorkloadDefinition(
+        name="elementwise",
+        summary="bias, GELU, residual and layer norm written out as single operations",
+        task=Task.FUNCTION,
+        target="runner.workloads.elementwise:build",
+        batch_size=512,
+        shape={"width": 512},
+        item="row",
+        has_regions=False,
+    ),
+    WorkloadDefinition(
+        name="mlp-train",
+        summary="training step of linear layers with GELU: forward, loss, backward, optimizer",
+        task=Task.TRAINING,
+        target="runner.workloads.mlp:build_training",
+        batch_size=64,
+        shape={"width": 256},
+        item="row",
+        kwargs={"layers": 3, "classes": 10},
+        has_regions=False,
+    ),
+)
+
+_STANDARD = (
+    WorkloadDefinition(
+        name="resnet50",
+        summary="ResNet-50 image classification, channels last",
+        target="runner.workloads.vision:build_resnet50",
+        batch_size=64,
+        shape={"image_size": 224},
+        dtype="bfloat16",
+        item="image",
+        packages=("transformers",),
+    ),
+    WorkloadDefinition(
+        name="bert-base",
+        summary="BERT-base sequence classification",
+        target="runner.workloads.language:build_bert",
+        batch_size=32,
+        shape={"sequence_length": 128},
+        dtype="bfloat16",
+        item="sequence",
+        packages=("transformers",),
+    ),
+    WorkloadDefinition(
+        name="bert-base-train",
+        summary="training step of BERT-base sequence classification",
+        task=Task.TRAINING,
+        target="runner.workloads.language:build_bert_training",
+        batch_size=16,
+        shape={"sequence_length": 128},
+        dtype="bfloat16",
+        item="sequence",
+        packages=("transformers",),
+    ),
+    WorkloadDefinition(
+        name="vit-b16",
+        summary="ViT-B/16 image classification",
+        target="runner.workloads.vision:build_vit",
+        batch_size=64,
+        shape={"image_size": 224},
+        dtype="bfloat16",
+        item="image",
+        packages=("transformers",),
+    ),
+    WorkloadDefinition(
+        name="gpt2",
+        summary="GPT-2 forward pass over a whole context, without a key-value cache",
+        target="runner.workloads.language:build_gpt2",
+        batch_size=8,
+        shape={"sequence_length": 512},
+        dtype="bfloat16",
+        item="token",
+        count_items=sequence_tokens,
+        packages=("transformers",),
+    ),
+    WorkloadDefinition(
+        name="sd-unet",
+        summary="one denoising step of the Stable Diffusion 1 U-Net, channels last",
+        target="runner.workloads.diffusion:build_sd_unet",
+        batch_size=2,
+        shape={"latent_size": 64, "text_length": 77},
+        dtype="float16",
+        item="image",
+        packages=("diffusers", "transformers"),
+    ),
+    WorkloadDefinition(
+        name="encoder-512",
+        summary="the encoder at datacenter size: six blocks, 512 wide",
+        target="runner.workloads.transformer:build",
+        batch_size=32,
+        shape={"sequence_length": 128},
+        dtype="bfloat16",
+        item="token",
+        count_items=sequence_tokens,
+        kwargs={"width": 512, "heads": 8, "layers": 6},
+    ),
+    WorkloadDefinition(
+        name="lstm-cell",
+        summary="an LSTM cell in a Python loop over the sequence, unrolled by the compiler",
+        target="runner.workloads.rnn:build_lstm_cell",
+        batch_size=16,
+        shape={"sequence_length": 32, "width": 256},
+        dtype="bfloat16",
+        item="sequence",
+        kwargs={"hidden": 512},
+        has_regions=False,
+    ),
+    WorkloadDefinition(
+        name="mlp-4096",
+        summary="linear layers with GELU, 4096 wide",
+        target="runner.workloads.mlp:build",
+        batch_size=1024,
+        shape={"width": 4096},
+        dtype="bfloat16",
+        item="row",
+        kwargs={"layers": 4, "classes": 10},
+        has_regions=False,
+    ),
+    WorkloadDefinition(
+        name="elementwise-4096",
+        summary="the element-wise function at datacenter size",
+        task=Task.FUNCTION,
+        target="runner.workloads.elementwise:build",
+        batch_size=16384,
+        shape={"width": 4096},
+        dtype="bfloat16",
+        item="row",
+        has_regions=False,
+    ),
+)
+
+
+def _encoder_training(name: str, summary: str, dtype: str = "float32", **kwargs: bool) -> WorkloadDefinition:
+    return WorkloadDefinition(
+        name=name,
+        summary=summary,
+        task=Task.TRAINING,
+        target="runner.workloads.encoder_training:build",
+        batch_size=8,
+        shape={"sequence_length": 32},
+        dtype=dtype,
+        item="token",
+        count_items=sequence_tokens,
+        kwargs={"width": 64, "heads": 4, "layers": 2, **kwargs},
+    )
+
+
+_UNLISTED = (
+    _encoder_training("encoder-train", "training step of the encoder with AdamW"),
+    _encoder_training(
+        "encoder-train-checkpointing",
+        "the same with activation checkpointing: less memory, the forward pass twice",
+        checkpointing=True,
+    ),
+    _encoder_training(
+        "encoder-train-compiled-optimizer",
+        "the same, where a compiled strategy compiles the optimizer as well",
+        compile_optimizer=True,
+    ),
+    _encoder_training("encoder-train-bf16", "the same under autocast in bfloat16", dtype="bfloat16"),
+    _encoder_training(
+        "encoder-train-fp16", "the same under autocast in float16 with a GradScaler", dtype="float16"
+    ),
+    WorkloadDefinition(
+        name="flex-attention",
+        summary="causal FlexAttention with a bias per head: one fused kernel where it is compiled",
+        target="runner.workloads.operators:build_flex_attention",
+        batch_size=2,
+        shape={"sequence_length": 256},
+        item="token",
+        count_items=sequence_tokens,
+        kwargs={"width": 64, "heads": 4},
+        has_regions=False,
+    ),
+    WorkloadDefinition(
+        name="custom-op",
+        summary="element-wise operations around a torch.library.custom_op, which no kernel is fused across",
+        task=Task.FUNCTION,
+        target="runner.workloads.operators:build_custom_op",
+        batch_size=512,
+        shape={"width": 512},
+        item="row",
+        has_regions=False,
+    ),
+    WorkloadDefinition(
+        name="dropout-train",
+        summary="training step with dropout: whether random numbers repeat from one seed",
+        task=Task.TRAINING,
+        target="runner.workloads.operators:build_dropout_training",
+        batch_size=64,
+        shape={"width": 256},
+        item="row",
+        kwargs={"classes": 10},
+        has_regions=False,
+    ),
+    WorkloadDefinition(
+        name="unet",
+        summary="a DDPM U-Net in plain torch, for where diffusers is not installed",
+        target="runner.workloads.unet:build",
+        batch_size=2,
+        shape={"image_size": 64},
+        item="image",
+        kwargs={"channels": 64, "levels": 3},
+    ),
+)
+
+WORKLOADS: dict[str, WorkloadDefinition] = {
+    definition.name: definition for definition in (*_SMOKE, *_STANDARD, *_UNLISTED, *STREAMS)
+}

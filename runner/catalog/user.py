@@ -1,0 +1,126 @@
+"""Workloads of the configuration and of the command line -> definitions, sweeps expanded."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import difflib
+import itertools
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from db.errors import ConfigError, NotFoundError
+from runner.catalog.builtin import WORKLOADS
+from runner.catalog.definition import WorkloadDefinition
+from runner.catalog.libraries import is_library_name, library_workload
+from runner.catalog.targets import (
+    check_target,
+    is_target,
+    locate_module,
+    returned_task,
+    split_target,
+)
+
+if TYPE_CHECKING:
+    from db.records.trial import Task
+    from runner.config.settings import Settings, WorkloadSettings
+
+
+def user_workloads(settings: Settings) -> dict[str, WorkloadDefinition]:
+    """Every [[workload]] of the configuration by name, one for each value of a sweep.
+
+    Raises ConfigError when a target is neither "module:function" nor a built-in workload, or two
+    workloads end up with one name.
+    """
+    definitions: dict[str, WorkloadDefinition] = {}
+    for entry in settings.workload:
+        for definition in _sweep(entry, settings):
+            if definition.name in definitions:
+                raise ConfigError(f"Two workloads are named {definition.name!r}.", "Rename one of them.")
+            definitions[definition.name] = definition
+    return definitions
+
+
+def sweep_names(settings: Settings) -> dict[str, tuple[str, ...]]:
+    """What each [[workload]] entry that lists sizes makes: its name -> those of its workloads."""
+    names_of = {
+        entry.name: tuple(each.name for each in _sweep(entry, settings)) for entry in settings.workload
+    }
+    return {name: names for name, names in names_of.items() if names != (name,)}
+
+
+def user_target(target: str, settings: Settings) -> WorkloadDefinition:
+    """The workload of `--workload module:function`: in float32 at the function's own size, of the task of
+    `[run]` or else of what the function returns.
+
+    Raises ConfigError when there is no such function.
+    """
+    path = (str(settings.project_root),)
+    check_target(target, path)
+    definition = WorkloadDefinition(name=target, target=target, summary="from the command line", path=path)
+    return _with_task(definition, settings.run.task)
+
+
+def _with_task(definition: WorkloadDefinition, task: Task | None) -> WorkloadDefinition:
+    """Of `task`, else as the source of the builder shows it, and else open until it is called."""
+    if task is None and is_target(definition.target):
+        shown = None
+        # A file that is missing or cannot be read is named where its workload is measured.
+        with contextlib.suppress(ConfigError):
+            file = locate_module(split_target(definition.target)[0], definition.path)
+            shown = returned_task(definition.target, file)
+        return dataclasses.replace(definition, task=shown or definition.task, task_is_open=True)
+    return dataclasses.replace(definition, task=task or definition.task)
+
+
+def _base(entry: WorkloadSettings, root: Path) -> WorkloadDefinition:
+    """`entry` with its target resolved and everything but batch size and shape filled in."""
+    path = (str(root), *(str((root / extra).resolve()) for extra in entry.path))
+    if is_library_name(entry.target):
+        base = dataclasses.replace(library_workload(entry.target, root), name=entry.name)
+    elif is_target(entry.target):
+        named = WorkloadDefinition(
+            name=entry.name, target=entry.target, summary="from the configuration", path=path
+        )
+        base = _with_task(named, entry.task)
+    elif entry.target in WORKLOADS:
+        base = dataclasses.replace(WORKLOADS[entry.target], name=entry.name, items_per_iteration=None)
+    else:
+        near = difflib.get_close_matches(entry.target, list(WORKLOADS), n=1, cutoff=0.5)
+        raise NotFoundError(
+            f"Workload {entry.name!r} has target {entry.target!r}, neither module:function nor built in.",
+            f"Did you mean {near[0]}?" if near else "`compilewatch list workloads` shows the built-in ones.",
+        )
+    return dataclasses.replace(
+        base,
+        task=entry.task or base.task,
+        dtype=entry.dtype or base.dtype,
+        item=entry.item or base.item,
+        items_per_iteration=entry.items_per_iteration,
+        kwargs={**base.kwargs, **entry.kwargs},
+        regions=entry.regions,
+        has_regions=base.has_regions or bool(entry.regions),
+    )
+
+
+def _sweep(entry: WorkloadSettings, settings: Settings) -> list[WorkloadDefinition]:
+    """One definition for each combination of the listed sizes; the name says the values that vary."""
+    base = _base(entry, settings.project_root)
+    batch_sizes = entry.batch_size if isinstance(entry.batch_size, tuple) else (entry.batch_size,)
+    sizes: dict[str, int | tuple[int, ...]] = {**base.shape, **entry.shape}
+    listed = {key: value for key, value in sizes.items() if isinstance(value, tuple)}
+    settings.limits.require("sweeps", math.prod(map(len, (batch_sizes, *listed.values()))))
+    definitions = []
+    points = [dict(zip(listed, values, strict=True)) for values in itertools.product(*listed.values())]
+    for batch_size, point in itertools.product(batch_sizes, points):
+        name = entry.name + (f"-b{batch_size}" if len(batch_sizes) > 1 else "")
+        name += "".join(f"-{_SHORT.get(key, key)}{value}" for key, value in point.items())
+        shape = {key: value for key, value in sizes.items() if not isinstance(value, tuple)} | point
+        definitions.append(
+            dataclasses.replace(base, name=name, batch_size=batch_size or base.batch_size, shape=shape)
+        )
+    return definitions
+
+
+_SHORT = {"sequence_length": "s"}

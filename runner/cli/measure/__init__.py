@@ -1,0 +1,1 @@
+"""Commands that measure, or have measured."""

@@ -1,0 +1,174 @@
+"""`compilewatch precompile`: caches for production, and the script that makes and loads them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from db.errors import CompilewatchError, ConfigError, one_line
+from db.units import plural, size
+from runner.cli import completion
+from runner.cli.options import ConfigOption, JsonOption, settings_of
+from runner.config.scrub import scrub
+from runner.config.settings import Settings
+from runner.device.lock import default_lock_dir, device_lock
+from runner.device.state import device_facts
+from runner.output.documents import print_document
+from runner.output.progress import waiting_lines
+from runner.plan.cancellation import run_child
+from runner.plan.environment import worker_environment
+from runner.plan.interpreter import check_interpreter
+from runner.plan.precompile import CACHES, LOADER, SCRIPT, VALID_FOR, case_of, directory_files
+from runner.plan.selection import check_packages, resolve_device, select
+
+
+class PrecompileError(CompilewatchError):
+    """The workload could not be compiled, or its caches not be written."""
+
+
+def precompile(
+    workload: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORKLOAD",
+            help="By name, module:function or LIBRARY:MODEL.",
+            autocompletion=completion.workloads,
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Where to write; made if need be.")
+    ],
+    strategy: Annotated[str, typer.Option("--strategy", "-s", metavar="S", help="By name.")] = "default",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda:0.")] = "auto",
+    python: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Compile under this interpreter, with any torch.")
+    ] = None,
+    json_: JsonOption = False,
+    config: ConfigOption = None,
+) -> int:
+    """Compile a workload for production: its caches, and the script that loads them.
+
+    Example: compilewatch precompile encoder -s default -o caches/encoder
+
+    A second process loads what the first one wrote. Exits 1 where it had to compile all the same. The
+    environment is that of a trial, with the TORCHINDUCTOR_, TORCHDYNAMO_ and TRITON_ variables of this one.
+    """
+    settings = settings_of(config, None)
+    # A name typed wrongly is said at once, before an interpreter spends seconds importing torch.
+    select(settings, workloads=(workload,), strategies=(strategy,))
+    facts = check_interpreter(str(python or sys.executable))
+    resolved = resolve_device(settings.run.device if device == "auto" else device, [facts])
+    definition, wanted = case_of(settings, workload, strategy, resolved)
+    if python is None:
+        check_packages([definition])
+    _write(directory_files(definition, wanted, settings, resolved), output)
+    print(f"Compiling {definition.name} / {wanted.name} on {resolved}, torch {facts.torch}.", file=sys.stderr)
+    device_id, what = device_facts(resolved).uuid or resolved, f"{definition.name} / {wanted.name}"
+    with device_lock(device_id, default_lock_dir(), what=what, on_wait=waiting_lines()):
+        cold = _run(facts.path, output, settings)
+        loaded = _run(facts.path, output, settings, "--warm-up")
+    valid_for = json.loads((output / VALID_FOR).read_text(encoding="utf-8"))["surroundings"]
+    hit = bool(loaded["hits"]) and not (loaded["compiled"] or loaded["built"])
+    if json_:
+        print_document(
+            {
+                "schema": "compilewatch.precompiled/1",
+                "workload": definition.name,
+                "strategy": wanted.name,
+                "directory": str(output),
+                "cold": cold,
+                "loaded": loaded,
+                "all_from_cache": hit,
+                "valid_for": valid_for,
+            }
+        )
+    else:
+        _print(output, cold, loaded, valid_for, task=definition.task)
+    return 0 if hit else 1
+
+
+# What a process sets to be as the one that compiled, by its name in `valid_for.json`.
+_SETTINGS = {
+    "matmul precision": 'torch.set_float32_matmul_precision("{}")',
+    "threads": "torch.set_num_threads({})",
+}
+
+
+def _write(files: dict[str, str], directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if any(directory.iterdir()) and not (directory / SCRIPT).exists():
+            raise ConfigError(f"{directory} holds other files.", "Name a directory of its own.")
+        for name in (VALID_FOR, CACHES):
+            (directory / name).unlink(missing_ok=True)
+        for name, text in files.items():
+            (directory / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CompilewatchError(
+            f"{directory} cannot be written: {error.strerror}.", "Name a directory you may write to."
+        ) from error
+
+
+def _run(python: str, directory: Path, settings: Settings, *options: str) -> dict[str, Any]:
+    """What the script of `directory` reports, run in a fresh process with caches of its own."""
+    with tempfile.TemporaryDirectory(prefix="compilewatch-precompile-") as scratch:
+        environment = worker_environment(Path(scratch), threads=settings.threads, extra=_compiler_variables())
+        command = [python, str((directory / SCRIPT).absolute()), "--json", *options]
+        try:
+            finished = run_child(command, env=environment, timeout_s=settings.run.timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise PrecompileError(
+                f"{SCRIPT} did not end within {settings.run.timeout_s:g} s.", "Raise `timeout_s` in [run]."
+            ) from error
+    try:
+        report: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        last = one_line(scrub(finished.stderr.strip().splitlines()[-1])) if finished.stderr.strip() else ""
+        raise PrecompileError(
+            f"{SCRIPT} ended with code {finished.returncode}: {last or 'it printed nothing'}",
+            f"Run it to see all: {python} {directory / SCRIPT} {' '.join(options)}".rstrip(),
+        ) from None
+    return report
+
+
+def _compiler_variables() -> dict[str, str]:
+    """Those of this process that change what is compiled; without the directories of its caches."""
+    prefixes = ("TORCHINDUCTOR_", "TORCHDYNAMO_", "TRITON_")
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(prefixes) and not name.endswith("_CACHE_DIR")
+    }
+
+
+def _print(
+    directory: Path, cold: dict[str, Any], loaded: dict[str, Any], valid_for: dict[str, str], *, task: str
+) -> None:
+    print(f"From empty caches: first step {cold['first_step_s']:.3g} s, {_compiled(cold)}.")
+    print(
+        f"A second process, caches loaded: first step {loaded['first_step_s']:.3g} s, "
+        f"{plural(loaded['hits'], 'graph')} from the cache, {_compiled(loaded)}."
+    )
+    print(f"{directory / CACHES} ({size((directory / CACHES).stat().st_size)}) is valid for:")
+    for name, value in valid_for.items():
+        print(f"  {name}: {value}")
+    print(f"In production, with {directory} on the path ({LOADER}), before anything is compiled:")
+    lines = ["import torch", "from load_caches import load_caches"]
+    lines += [step.format(valid_for[name]) for name, step in _SETTINGS.items() if name in valid_for]
+    print("\n".join(f"  {line}" for line in (*lines, "load_caches()")))
+    variables = [f"{name}={value}" for name, value in valid_for.items() if name.isupper() and "_" in name]
+    if variables:
+        print(f"Start the process with {' '.join(variables)}, as here.")
+    if task != "training":
+        print("Call the model under torch.no_grad(), as here: with gradients it is another graph.")
+
+
+def _compiled(report: dict[str, Any]) -> str:
+    return f"{plural(report['compiled'], 'graph')} compiled, {report['built']} C++ libraries built"

@@ -1,0 +1,332 @@
+"""`compilewatch run`: measure now, store, print the result table."""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pandas import DataFrame
+
+from db.engine.session import Database
+from db.errors import ConfigError
+from db.judge.targets import check_targets
+from db.log_lines import OneLine
+from db.metrics.cases import summarize_cases
+from db.metrics.eligibility import without_canaries
+from db.queries.filters import Filters
+from db.queries.notes import BuildCase, notes_of_cases
+from db.queries.trials import trial_records, trials_frame
+from db.records.trial import StrategyKind, Task
+from db.records.vocabulary import Verdict
+from db.units import MISSING, plural, words
+from runner.catalog.targets import is_target
+from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
+from runner.cli.options import (
+    ConfigOption,
+    DatabaseOption,
+    JsonOption,
+    LabelOption,
+    ProfileOption,
+    PythonsOption,
+    StacksOption,
+    StrategiesOption,
+    SuiteOption,
+    TraceOption,
+    TrialsOption,
+    WorkloadsOption,
+    database_of,
+    seconds_of,
+    settings_of,
+)
+from runner.cli.verdicts.judging import ComparisonReport, print_logged
+from runner.cli.verdicts.run_verdicts import judge_and_log, worst_verdicts
+from runner.config.settings import BuildSettings, Settings
+from runner.device.host import require_space
+from runner.output.comparison_text import target_lines
+from runner.output.documents import print_document, run_document
+from runner.output.progress import measure
+from runner.output.submodules import submodule_rows, submodule_table
+from runner.output.tables import console, print_lines, reasons, result_table
+from runner.plan.builds import builds_named, interpreter_facts
+from runner.plan.diagnostics import Diagnostics
+from runner.plan.durations import Durations, stored_durations_s
+from runner.plan.interpreter import InterpreterFacts
+from runner.plan.plan import Plan, plan_run
+from runner.plan.selection import resolve_device, select
+from runner.plan.time_budget import by_value, require_fit
+from runner.process.execution import RunOutcome
+from runner.process.supervise import run_submodules
+
+
+def run(
+    suite: SuiteOption = None,
+    workload: WorkloadsOption = None,
+    strategy: StrategiesOption = None,
+    trials: TrialsOption = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            "--minutes",
+            min=0.1,
+            help="Measure the most valuable cases first, and start nothing that takes longer than this.",
+        ),
+    ] = None,
+    task: Annotated[
+        Task | None,
+        typer.Option(
+            help="Of workloads named as module:function. By default what the function returns decides."
+        ),
+    ] = None,
+    wait: Annotated[
+        str | None,
+        typer.Option(help="How long to wait for others to leave the device: 10m, 90s, 0. Unset: for ever."),
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda:0.")] = "auto",
+    python: PythonsOption = None,
+    build: StacksOption = None,
+    label: LabelOption = None,
+    profile: ProfileOption = False,
+    trace: TraceOption = False,
+    submodules: Annotated[
+        bool,
+        typer.Option(
+            "--submodules",
+            help="Compile each direct submodule of one model by itself, too, and list what each costs.",
+        ),
+    ] = False,
+    json_: JsonOption = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Measure now, store every trial and print the results. Example: compilewatch run --suite smoke
+
+    Exits 1 when a trial fails or a case regresses since the run before; 2 when nothing can be measured; 130
+    when interrupted.
+    """
+    wait_s = None if wait is None else seconds_of("--wait", wait)
+    settings = settings_of(config, db)
+    workloads, strategies = workload or (), strategy or ()
+    if task is not None:
+        settings = _with_task(settings, task, workloads)
+    # A name typed wrongly is said at once, before an interpreter spends seconds importing torch.
+    select(settings, suite=suite, workloads=workloads, strategies=strategies)
+    builds = _builds(python, build, settings)
+    facts = interpreter_facts(builds)
+    resolved = resolve_device(settings.run.device if device == "auto" else device, facts)
+    if submodules:
+        strategies = _with_submodules(settings, suite, workloads, strategies, resolved, builds)
+    plan = plan_run(
+        settings,
+        suite=suite,
+        workloads=workloads,
+        strategies=strategies,
+        trials=trials,
+        device=resolved,
+        label=label,
+        builds=builds,
+        diagnostics=Diagnostics(profile=profile, trace_into=settings.data_dir.absolute() if trace else None),
+    )
+    require_space(settings.data_dir)
+    _warn_on_stderr()
+    with _database(settings) as database:
+        durations = Durations(stored_durations_s(database, plan))
+        if minutes is not None:
+            plan = by_value(plan, durations)
+            require_fit(plan, durations, 60 * minutes)
+        _print_plan(plan, resolved, facts)
+        seconds = math.inf if minutes is None else 60 * minutes
+        outcome, budget = measure(plan, database, settings, durations, seconds, wait_s)
+        frame = trials_frame(database, Filters(runs=_run_ids(plan)))
+        report = _judge(plan, frame, database, settings)
+        notes = notes_of_cases(database, Filters(runs=_run_ids(plan)))
+        rows = submodule_rows(trial_records(database, Filters(runs=_run_ids(plan)))) if submodules else None
+    _print(plan, frame, report, settings, json_, rows, notes)
+    if settings.fleet.spool_dir:
+        where = settings.fleet.spool_dir
+        print(f"compilewatch: The trials are in {where}; no database has them yet.", file=sys.stderr)
+        print(f"  Type `compilewatch import {where}` where the database is.", file=sys.stderr)
+    if unmeasured := budget.unmeasured_text():
+        print(f"compilewatch: {unmeasured}", file=sys.stderr)
+    return _exit_code(outcome, report)
+
+
+def _run_ids(plan: Plan) -> tuple[str, ...]:
+    return tuple(planned.run_id for planned in plan.runs)
+
+
+def _with_task(settings: Settings, task: Task, workloads: Sequence[str]) -> Settings:
+    others = [name for name in workloads if not is_target(name)]
+    if others or not workloads:
+        named = others[0] if others else "A suite"
+        raise ConfigError(
+            f"{named} has a task of its own; --task is for workloads named as module:function.",
+            "Leave out --task, or set `task` in the workload's [[workload]].",
+        )
+    return settings.model_copy(update={"run": settings.run.model_copy(update={"task": task})})
+
+
+def _with_submodules(
+    settings: Settings,
+    suite: str | None,
+    workloads: Sequence[str],
+    strategies: Sequence[str],
+    device: str,
+    builds: Sequence[BuildSettings],
+) -> list[str]:
+    """The strategies, and those of `torch.compile` for each direct submodule of the one workload."""
+    chosen = select(settings, suite=suite, workloads=workloads, strategies=strategies)
+    if len(chosen.workloads) != 1:
+        raise ConfigError("--submodules is for one model.", "Name it: --workload encoder.")
+    whole = [s.name for s in chosen.strategies if s.kind is StrategyKind.COMPILE and s.scope == "full"]
+    if not whole:
+        raise ConfigError("--submodules needs a strategy that compiles.", "Add --strategy default.")
+    spec = plan_run(
+        settings, suite=suite, workloads=workloads, strategies=whole, device=device, builds=builds
+    ).trials[0]
+    paths = run_submodules(spec, spec.interpreter or sys.executable)
+    if not paths:
+        raise ConfigError(f"{chosen.workloads[0].name} has no submodules.", "Name a model, not a function.")
+    by_part = [f"{name}+submodule:{path}" for name in whole for path in paths]
+    return [*(strategy.name for strategy in chosen.strategies), *by_part]
+
+
+@contextmanager
+def _database(settings: Settings) -> Iterator[Database]:
+    """The configured one; where trials go to `[fleet] spool_dir`, an empty one for this command alone."""
+    if settings.fleet.spool_dir is None:
+        with database_of(settings) as database:
+            yield database
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="compilewatch-run-") as directory,
+        database_of(
+            settings.model_copy(update={"database_url": f"sqlite:///{directory}/run.db"}), changes=False
+        ) as own,
+    ):
+        yield own
+
+
+def _builds(python: list[Path] | None, build: list[str] | None, settings: Settings) -> list[BuildSettings]:
+    """The builds that were named, else those of the configuration; none stands for this interpreter."""
+    named = [BuildSettings(name=f"python{n}", python=path) for n, path in enumerate(python or [], start=1)]
+    named += builds_named(build or (), settings)
+    return named or list(settings.builds)
+
+
+def _warn_on_stderr() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(OneLine("compilewatch: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+
+
+def _judge(plan: Plan, frame: DataFrame, database: Database, settings: Settings) -> ComparisonReport | None:
+    """Against the run before; builds that took turns against each other. What regressed is remembered."""
+    if frame.empty:
+        return None
+    report, logged = judge_and_log(database, _run_ids(plan), tuple(frame["workload"].unique()), settings)
+    print_logged(logged)
+    return report
+
+
+def _print(
+    plan: Plan,
+    frame: DataFrame,
+    report: ComparisonReport | None,
+    settings: Settings,
+    as_json: bool,
+    submodules: list[dict[str, Any]] | None,
+    notes: Mapping[BuildCase, list[str]],
+) -> None:
+    cases = summarize_cases(without_canaries(frame))
+    verdicts = worst_verdicts(report.comparison) if report else {}
+    targets = check_targets(frame, settings.targets)
+    if as_json:
+        machine, builds = _identities(frame)
+        failures = _failures(frame)
+        document = run_document(
+            _run_ids(plan), machine, builds, cases, plan.not_applicable, failures, verdicts
+        )
+        checks = [check.model_dump(mode="json") for check in targets]
+        parts = {} if submodules is None else {"submodules": submodules}
+        print_document({**document, **parts, "targets": checks, "policy": settings.policy.to_json()})
+        return
+    out = console()
+    rows = cases.to_dict("records")
+    out.print(
+        result_table(rows, plan.not_applicable, verdicts, builds=_build_names(plan, frame), notes=notes)
+    )
+    if submodules is not None:
+        out.print(submodule_table(submodules))
+    print_lines([*reasons(plan.not_applicable), *target_lines(targets)])
+    print_lines(
+        f"{workload} / {strategy}: {words(failure['kind'])}: {failure['message']}"
+        for (_, workload, strategy), failure in _failures(frame).items()
+    )
+
+
+def _build_names(plan: Plan, frame: DataFrame) -> dict[str, str]:
+    """What the builds of a plan are called here, by id; none where it measures one."""
+    if len(plan.runs) == 1:
+        return {}
+    called = {planned.run_id: planned.build for planned in plan.runs}
+    names: dict[str, list[str]] = {}
+    for run_id, build_id in frame[["run_id", "build_id"]].drop_duplicates().itertuples(index=False):
+        names.setdefault(str(build_id), []).append(called[run_id] or MISSING)
+    return {build_id: ", ".join(some) for build_id, some in names.items()}
+
+
+def _identities(frame: DataFrame) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+    if frame.empty:
+        return None, []
+    machine_columns = {"machine_id": "id", "machine": "name"}
+    machine_columns |= {name: name for name in ("device", "device_name")}
+    same = ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os")
+    build_columns = {"build_id": "id", "build_label": "label"} | {name: name for name in same}
+    machine = {name: frame[column].iloc[-1] for column, name in machine_columns.items()}
+    builds = frame[list(build_columns)].rename(columns=build_columns).drop_duplicates("id")
+    plain = builds.astype(object).where(builds.notna(), None)
+    return machine, [{str(k): v for k, v in row.items()} for row in plain.to_dict("records")]
+
+
+def _failures(frame: DataFrame) -> dict[tuple[str, str, str], dict[str, str]]:
+    """The newest failure of each case: its kind and first line."""
+    failed = frame[frame["status"] == "failed"]
+    return {
+        (str(row.build_id), str(row.workload), str(row.strategy)): {
+            "kind": str(row.failure_kind),
+            "message": str(row.failure_message).split("\n", 1)[0],
+        }
+        for row in failed.itertuples()
+    }
+
+
+def _print_plan(plan: Plan, device: str, facts: Sequence[InterpreterFacts]) -> None:
+    without_gpu = device == "cpu" and not any(fact.device_count for fact in facts)
+    where = "the CPU (no GPU found)" if without_gpu else device
+    versions = ", ".join(f"torch {fact.torch}" for fact in facts)
+    cases = {spec.case for spec in plan.trials}
+    amount = f"{plural(len(cases), 'case')} in {plural(len(plan.trials), 'trial')}"
+    print(f"Measuring {amount} on {where}, {versions}.", file=sys.stderr)
+
+
+def _exit_code(outcome: RunOutcome, report: ComparisonReport | None) -> int:
+    if outcome.waiting:
+        print(
+            f"compilewatch: {plural(outcome.waiting, 'trial')} on disk, waiting for the database.\n"
+            "  The next `compilewatch run` stores them.",
+            file=sys.stderr,
+        )
+    if outcome.interrupted:
+        return EXIT_INTERRUPTED
+    if not outcome.measured:
+        # Another process had the device, or the control series took all the minutes.
+        return EXIT_CANNOT
+    regressed = report is not None and report.comparison.verdict is Verdict.REGRESSED
+    return 1 if outcome.failed or regressed else 0

@@ -1,0 +1,1 @@
+"""Commands on what is stored: shown, moved, served, cleaned."""

@@ -1,0 +1,147 @@
+"""`compilewatch break-even`: when compilation has paid for itself, and which strategy to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from itertools import groupby
+from operator import itemgetter
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from db.errors import NotFoundError
+from db.metrics.break_even_rows import break_even_rows
+from db.metrics.case_modes import with_strategies
+from db.metrics.cases import summarize_cases
+from db.metrics.eligibility import without_canaries
+from db.metrics.throughput import throughputs_text
+from db.queries.filters import Filters
+from db.queries.named import require_stored
+from db.queries.run_parts import of_newest_builds
+from db.queries.trials import trials_frame
+from db.records.marks import origin_mark_of
+from db.records.strategies import EAGER
+from db.units import MISSING, count, duration, money, steps
+from db.verdicts.sides import builds_named
+from runner.cli.options import (
+    BuildsOption,
+    ConfigOption,
+    DatabaseOption,
+    JsonOption,
+    StrategiesOption,
+    WorkloadsOption,
+    database_of,
+    settings_of,
+)
+from runner.output.documents import print_document
+from runner.output.tables import console, plain_table, print_lines
+
+SCHEMA = "compilewatch.break-even/1"
+
+# How the sizes of a row are written behind its workload's name.
+_SIZES: tuple[Callable[[dict[str, Any]], str], ...] = (
+    lambda row: row["task"],
+    lambda row: "" if row["batch_size"] is None else f"b{row['batch_size']}",
+    lambda row: "x".join(str(size) for size in row["shape"].values()),
+    lambda row: row["dtype"],
+)
+
+
+def break_even_command(
+    workload: WorkloadsOption = None,
+    strategy: StrategiesOption = None,
+    build: BuildsOption = None,
+    steps_: Annotated[int, typer.Option("--steps", min=1, help="Steps per process.")] = 10_000,
+    restarts_per_day: Annotated[
+        int, typer.Option(min=0, help="Restarts a day; each pays the compile cost again.")
+    ] = 0,
+    price_per_hour: Annotated[
+        float | None, typer.Option(min=0, help="Price of the device per hour, in $.")
+    ] = None,
+    json_: JsonOption = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Fastest strategy overall and its number of steps, for each machine's newest build or --build.
+
+    Example: compilewatch break-even --steps 100000
+    """
+    with database_of(settings_of(config, db), migrate=False) as database:
+        filters = Filters(workloads=tuple(workload or ()), builds=builds_named(build or (), database))
+        require_stored(database, replace(filters, strategies=tuple(strategy or ())))
+        frames = [trials_frame(database, each) for each in of_newest_builds(database, filters)]
+    cases = [summarize_cases(without_canaries(frame)) for frame in frames]
+    hourly = None if price_per_hour is None else Decimal(str(price_per_hour))
+    chosen = (with_strategies(each, strategy or ()) for each in cases)
+    rows = [row for each in chosen for row in break_even_rows(each, steps_, restarts_per_day, hourly)]
+    if not rows:
+        raise NotFoundError(
+            "No stored case has a latency to compare.",
+            "Measure eager and a compiled strategy with `compilewatch run`.",
+        )
+    if json_:
+        print_document(
+            {"schema": SCHEMA, "steps": steps_, "restarts_per_day": restarts_per_day, "rows": rows}
+        )
+        return 0
+    subject = "Build" if build else "Newest build"
+    for _, mine in groupby(rows, key=itemgetter("machine_id", "build_id")):
+        of_build = list(mine)
+        first = of_build[0]
+        torch = f"torch {first['torch']}, " if first["torch"] else ""
+        print_lines([f"{subject} of {first['machine']}: {torch}build {first['build_id']}"])
+        console().print(_table(of_build, hourly is not None))
+    return 0
+
+
+def _label(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
+    """The workload of a row; with whatever of its sizes tells it from others of this name in `rows`."""
+    name = row["workload"] + origin_mark_of(row)
+    alike = [other for other in rows if other["workload"] + origin_mark_of(other) == name]
+    telling = [write(row) for write in _SIZES if len({write(other) for other in alike}) > 1]
+    return " ".join([row["workload"], *filter(None, telling)]) + origin_mark_of(row)
+
+
+def _lowest_not_shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of each workload none of whose strategies is chosen the one with the lowest total."""
+    lowest = []
+    for _, group in groupby(rows, key=itemgetter("workload_id")):
+        mine = list(group)
+        known = [row for row in mine if row["total_ns"] is not None]
+        if known and not any(row["chosen"] for row in mine):
+            lowest.append(min(known, key=itemgetter("total_ns")))
+    return lowest
+
+
+def _table(rows: list[dict[str, Any]], priced: bool) -> Table:
+    figures = [
+        "throughput (eager)",
+        "break-even",
+        "in time",
+        *(["in money"] if priced else []),
+        "total",
+        "fastest from",
+    ]
+    cells_of = []
+    lowest = _lowest_not_shown(rows)
+    for row in rows:
+        cells = [
+            throughputs_text(
+                row["item"] or "",
+                row["throughput_per_s"],
+                None if row["strategy"] == EAGER.name else row["control_throughput_per_s"],
+            ),
+            steps(row["break_even_steps"]),
+            duration(row["break_even_time_ns"]),
+            *([money(row["break_even_price"])] if priced else []),
+            duration(row["total_ns"]),
+            MISSING if row["fastest_from_steps"] is None else f"step {count(row['fastest_from_steps'])}",
+        ]
+        verdict = "← choose" if row["chosen"] else row["reason"] or ""
+        if any(row is each for each in lowest):
+            verdict = "lowest, no difference shown"
+        cells_of.append((_label(row, rows), str(row["torch"]), row["strategy"], *cells, verdict))
+    return plain_table(("workload", "torch", "strategy", *figures, "choice"), cells_of, right=figures)

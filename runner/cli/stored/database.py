@@ -1,0 +1,139 @@
+"""`compilewatch db`: look after the database."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from db.engine.session import open_database, shown_address
+from db.queries.integrity import find_damage, trials_of_impossible_moments, trials_of_impossible_samples
+from db.store.removal import remove_trials, require_stored
+from db.units import plural
+from db.units import size as bytes_text
+from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+from runner.output.documents import print_document
+
+app = typer.Typer(
+    help="Check, back up, upgrade and clean the database.", no_args_is_help=True, rich_markup_mode=None
+)
+
+_File = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, a SQLite file.")]
+
+
+@app.command("upgrade")
+def upgrade(db: DatabaseOption = None, config: ConfigOption = None) -> int:
+    """Create the database or bring it to this release's schema. Example: compilewatch db upgrade"""
+    with database_of(settings_of(config, db), changes=False) as database:
+        typer.echo(f"{database.url} has the schema of this release.")
+    return 0
+
+
+@app.command("backup")
+def backup(file: _File, db: DatabaseOption = None, config: ConfigOption = None) -> int:
+    """Write everything into a new file while others write. Example: compilewatch db backup monday.db"""
+    from db.store.backup import back_up
+
+    size = back_up(settings_of(config, db).database_url, file)
+    typer.echo(f"{file} holds everything ({bytes_text(size)}).")
+    return 0
+
+
+@app.command("restore")
+def restore(
+    file: _File,
+    yes: Annotated[bool, typer.Option("--yes", help="Without confirmation.")] = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Restore a backup into a new or empty database, after confirmation.
+
+    Example: compilewatch db restore monday.db --db sqlite:///restored.db --yes
+    """
+    from db.store.backup import restore as restore_backup
+
+    url = settings_of(config, db).database_url
+    if file.is_file() and not yes:
+        typer.confirm(f"Restore {file} into {shown_address(url)}?", abort=True, err=True)
+    trials = restore_backup(file, url)
+    typer.echo(
+        f"{plural(trials, 'trial')} of {file} and all that belongs to them are in {shown_address(url)}."
+    )
+    return 0
+
+
+@app.command("check")
+def check(db: DatabaseOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> int:
+    """Check for damage; exits 1 with the next step if there is any. Example: compilewatch db check"""
+    with open_database(settings_of(config, db).database_url, read_only=True) as database:
+        damage = find_damage(database)
+        shown = database.url
+    if as_json:
+        print_document({"database": shown, "sound": not damage, "damage": [asdict(one) for one in damage]})
+    else:
+        lines = [f"{one.what}\n  {one.next_step}" for one in damage]
+        typer.echo("\n".join(lines) or f"{shown} is sound.")
+    return 1 if damage else 0
+
+
+@app.command("remove-trials")
+def remove(
+    trial: Annotated[list[str] | None, typer.Argument(metavar="TRIAL...", help="Ids of trials.")] = None,
+    impossible_moments: Annotated[
+        bool,
+        typer.Option("--impossible-moments", help="All trials that `db check` lists with such a moment."),
+    ] = False,
+    impossible_samples: Annotated[
+        bool, typer.Option("--impossible-samples", help="All trials that `db check` lists with such samples.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Without confirmation.")] = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Delete trials, after confirmation. Example: compilewatch db remove-trials --impossible-moments"""
+    if bool(trial) + impossible_moments + impossible_samples != 1:
+        raise typer.BadParameter("Name trials, or --impossible-moments, or --impossible-samples.")
+    with open_database(settings_of(config, db).database_url) as database:
+        if impossible_moments:
+            wanted = trials_of_impossible_moments(database)
+        else:
+            wanted = trials_of_impossible_samples(database) if impossible_samples else list(trial or ())
+        if not wanted:
+            typer.echo("Nothing to remove.")
+            return 0
+        require_stored(database, wanted)
+        trials = plural(len(wanted), "trial")
+        if not yes:
+            typer.confirm(f"Take {trials} out of {database.url} for ever?", abort=True, err=True)
+        remove_trials(database, wanted)
+        typer.echo(f"{trials} taken out of {database.url}.")
+    return 0
+
+
+@app.command("vacuum")
+def vacuum(db: DatabaseOption = None, config: ConfigOption = None) -> int:
+    """Return the space of deleted rows. Example: compilewatch db vacuum"""
+    with open_database(settings_of(config, db).database_url) as database:
+        before = database.size_bytes()
+        database.vacuum()
+        after = database.size_bytes()
+        typer.echo(f"{database.url}: {bytes_text(before)} before, {bytes_text(after)} now.")
+    return 0
+
+
+@app.command("copy")
+def copy(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The database to read, as for --db.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="A new or empty database.")],
+) -> int:
+    """Copy every row between SQLite and PostgreSQL; the source does not change.
+
+    Example: compilewatch db copy sqlite:///compilewatch.db postgresql://compilewatch@db.example/compilewatch
+    """
+    from db.store.copy import copy_database
+
+    copied = copy_database(source, target)
+    typer.echo(f"{copied.target} holds all {plural(copied.rows['trial'], 'trial')} and what belongs to them.")
+    return 0

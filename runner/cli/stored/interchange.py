@@ -1,0 +1,321 @@
+"""`compilewatch import`, `export` and `schema`: trial records in and out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, BinaryIO, cast
+
+import typer
+
+from db.engine.session import Database
+from db.errors import CompilewatchError, NotFoundError, printable
+from db.interchange.files.opening import RUNS_FOLDER, job_files
+from db.interchange.files.options import ImportOptions, StatedDevice, StatedStrategy, past, torch_version
+from db.interchange.read.importing import AUTO, FileReport, ImportReport, import_paths
+from db.interchange.sources.csv_mapping import not_used
+from db.interchange.write.exporting import ExportFormat, format_of
+from db.interchange.write.exporting import export as export_trials
+from db.interchange.write.flat import latencies_ns
+from db.queries.filters import Filters
+from db.queries.named import require_stored
+from db.queries.newest_trials import any_trial
+from db.records.trial import NEWEST_VERSION, SCHEMAS, SourceKind, Status, Task, trial_schema
+from db.units import count, duration, plural, ratio, words
+from db.verdicts.sides import builds_named
+from runner.cli.front import EXIT_CANNOT
+from runner.cli.options import (
+    BuildsOption,
+    ConfigOption,
+    DatabaseOption,
+    JsonOption,
+    LabelOption,
+    StrategiesOption,
+    WorkloadsOption,
+    database_of,
+    database_to_read,
+    moment_of,
+    name_database,
+    settings_of,
+)
+from runner.output.documents import print_document
+from runner.storage.persistence import import_runs
+from runner.storage.spool import TravellingSpool
+
+_UNSAID = "where the file has none."
+
+
+def import_(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH...", help="Files to read, or folders of jobs' logs or of a host's trials."
+        ),
+    ],
+    format_: Annotated[str, typer.Option("--format", help="auto, or the name of a format.")] = AUTO,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Preview the first rows; store nothing.")
+    ] = False,
+    torch: Annotated[str | None, typer.Option(help=f"torch version, {_UNSAID}")] = None,
+    cuda: Annotated[str | None, typer.Option(help=f"CUDA version, {_UNSAID}")] = None,
+    driver: Annotated[str | None, typer.Option(help=f"Driver version, {_UNSAID}")] = None,
+    python: Annotated[str | None, typer.Option(help=f"Python version, {_UNSAID}")] = None,
+    device: Annotated[StatedDevice | None, typer.Option(help=f"Kind of device, {_UNSAID}")] = None,
+    device_name: Annotated[str | None, typer.Option(help=f"GPU or CPU model, {_UNSAID}")] = None,
+    machine: Annotated[str | None, typer.Option(help="A name for the machine.")] = None,
+    dtype: Annotated[str | None, typer.Option(help=f"Data type, {_UNSAID}")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help=f"Batch size, {_UNSAID}")] = None,
+    task: Annotated[Task | None, typer.Option(help=f"Task, {_UNSAID}")] = None,
+    strategy: Annotated[
+        StatedStrategy | None, typer.Option(help=f"Eager, or a mode of torch.compile, {_UNSAID}")
+    ] = None,
+    measured_at: Annotated[
+        str | None, typer.Option(metavar="TIME", help=f"Moment of the measurement, {_UNSAID}")
+    ] = None,
+    pair_key: Annotated[
+        str | None, typer.Option(help="pytest-benchmark: the parameter that names the strategy.")
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD=COLUMN", help="csv: a column's meaning, such as latency_ms=time. Repeatable."
+        ),
+    ] = None,
+    workload: Annotated[str | None, typer.Option(help="csv, vllm-bench: the workload of all.")] = None,
+    suite: Annotated[str | None, typer.Option(help="A suite name for the imported trials.")] = None,
+    job: Annotated[str | None, typer.Option(help="torch-trace: the job; default: its folder.")] = None,
+    label: LabelOption = None,
+    json_: JsonOption = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Read trial records or another tool's results. Example: compilewatch import history.jsonl
+
+    Each file comes in whole or not at all; a second import adds nothing. Exits 2 when a file cannot be read.
+    """
+    settings = settings_of(config, db)
+    moment = moment_of("--measured-at", measured_at)
+    options = ImportOptions(
+        task=task,
+        strategy=strategy,
+        measured_at=past(moment) if moment else None,
+        pair_key=pair_key,
+        workload=workload,
+        columns=_columns(column),
+        usual_columns=settings.csv_columns,
+        torch=torch_version(torch) if torch is not None else None,
+        cuda=cuda,
+        driver=driver,
+        python=python,
+        device=device.value if device else None,
+        device_name=device_name,
+        machine=machine,
+        dtype=dtype,
+        batch_size=batch_size,
+        suite=suite,
+        job=job,
+        label=label,
+    )
+    _require_files(paths)
+    with database_to_read(settings) if dry_run else database_of(settings, changes=False) as database:
+        report = import_paths(database, paths, format=format_, options=options, dry_run=dry_run)
+        for path in () if dry_run else paths:
+            if (path / RUNS_FOLDER).is_dir():
+                import_runs(TravellingSpool(path), database)
+        if not dry_run and any(file.new for file in report.files):
+            name_database(database)
+    return _print(report, as_json=json_)
+
+
+def export(
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", help="The format to write; default: by the file's suffix, else jsonl."),
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
+    workload: WorkloadsOption = None,
+    strategy: StrategiesOption = None,
+    machine: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="A machine's id. Repeatable.")
+    ] = None,
+    build: BuildsOption = None,
+    suite: Annotated[list[str] | None, typer.Option(metavar="S", help="A suite by name. Repeatable.")] = None,
+    run: Annotated[list[str] | None, typer.Option(metavar="ID", help="A run's id. Repeatable.")] = None,
+    task: Annotated[list[Task] | None, typer.Option(help="A task by name. Repeatable.")] = None,
+    status: Annotated[list[Status] | None, typer.Option(help="ok or failed.")] = None,
+    source: Annotated[
+        list[SourceKind] | None, typer.Option(help="Measured here, or imported. Repeatable.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="From this time (RFC 3339, UTC) on.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Up to this time (RFC 3339, UTC).")
+    ] = None,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Write stored trials; jsonl re-imports without loss.
+
+    Example: compilewatch export --output history.jsonl
+    """
+    filters = Filters(
+        workloads=tuple(workload or ()),
+        strategies=tuple(strategy or ()),
+        machines=tuple(machine or ()),
+        suites=tuple(suite or ()),
+        runs=tuple(run or ()),
+        tasks=tuple(task or ()),
+        statuses=tuple(status or ()),
+        sources=tuple(source or ()),
+        since=moment_of("--since", since),
+        until=moment_of("--until", until),
+    )
+    chosen = format_of(output, format_)
+    with database_of(settings_of(config, db), migrate=False) as database:
+        filters = replace(filters, builds=builds_named(build or (), database))
+        require_stored(database, filters)
+        _require_some(database, filters, output)
+        notes: list[str] = []
+        place = output or _standard_output(chosen)
+        written = export_trials(database, filters, format=chosen, output=place, notes=notes)
+    for note in notes:
+        print(printable(note), file=sys.stderr)
+    if output is not None:
+        print(f"Wrote {plural(written, 'trial')} to {output}.", file=sys.stderr)
+    return 0
+
+
+def _standard_output(format_: str) -> BinaryIO:
+    """Where an export without a file goes: to a pipe as it is, to a terminal without what would drive it."""
+    if not sys.stdout.isatty():
+        return sys.stdout.buffer
+    if format_ == ExportFormat.PARQUET:
+        raise CompilewatchError("Parquet is no text for a terminal.", "Name a file with --output.")
+    return cast(BinaryIO, _Terminal())
+
+
+class _Terminal:
+    """Takes bytes of UTF-8 and prints what a terminal does not obey."""
+
+    def write(self, data: bytes) -> int:
+        sys.stdout.write(printable(data.decode(errors="replace")))
+        return len(data)
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+
+def schema(
+    version: Annotated[
+        int,
+        typer.Option(
+            "--version", metavar="N", min=min(SCHEMAS), max=NEWEST_VERSION, help="Version of the record."
+        ),
+    ] = NEWEST_VERSION,
+) -> int:
+    """Print the JSON Schema of the trial record. Example: compilewatch schema > trial.schema.json"""
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    print_document({"$schema": dialect, **trial_schema(version)})
+    return 0
+
+
+def _require_some(database: Database, filters: Filters, output: Path | None) -> None:
+    """Before anything is written: a file of an earlier export is not replaced by an empty one."""
+    if any_trial(database, filters):
+        return
+    unwritten = "" if output is None else f"; {output} was not written"
+    raise CompilewatchError(
+        f"No stored trial fits these filters{unwritten}.",
+        "Leave out one of them, or see `compilewatch list runs`.",
+    )
+
+
+def _require_files(paths: Sequence[Path]) -> None:
+    for path in paths:
+        if not path.exists():
+            raise NotFoundError(f"There is no file {path}.", "Check the path; nothing was imported.")
+    for path in paths:
+        if path.is_dir() and not (job_files(path) or (path / RUNS_FOLDER).is_dir()):
+            raise CompilewatchError(
+                f"{path} is a folder; nothing was imported.", f"Name the files in it, such as {path}/*.jsonl."
+            )
+    for path in paths:
+        if not (path.is_file() or path.is_dir()):
+            raise CompilewatchError(
+                f"{path} is a pipe or a device, which cannot be read twice; nothing was imported.",
+                "Write its content to a file and import that.",
+            )
+
+
+def _columns(options: list[str] | None) -> dict[str, str]:
+    """From what was typed: field -> column."""
+    columns: dict[str, str] = {}
+    for text in options or []:
+        field, equals, column = text.partition("=")
+        field, column = field.strip(), column.strip()
+        if not (field and equals and column):
+            raise CompilewatchError(
+                f"--column {text} has no field or no column.", "Write it as --column latency_ms=time."
+            )
+        if field in columns:
+            raise CompilewatchError(
+                f"--column names twice what {field} is: {columns[field]} and {column}.", "Name one of them."
+            )
+        columns[field] = column
+    return columns
+
+
+def _print(report: ImportReport, *, as_json: bool) -> int:
+    """What came in, and on standard error each file that could not be read: then 2, else 0.
+
+    Columns that are not used are said there too, of a dry run beside what would come in.
+    """
+    if as_json:
+        print_document(report.as_json())
+    else:
+        _print_files(report)
+    for file in report.files:
+        if file.unused and (file.error or as_json or not report.dry_run):
+            print(printable(f"{file.path}: {_unused(file)}"), file=sys.stderr)
+        for note in file.notes:
+            print(printable(note), file=sys.stderr)
+    for error in report.errors:
+        print(printable(f"compilewatch: {error.message}\n  {error.next_step}"), file=sys.stderr)
+    return EXIT_CANNOT if report.errors else 0
+
+
+def _print_files(report: ImportReport) -> None:
+    verb = "would bring" if report.dry_run else "brought"
+    for file in report.files:
+        if file.error is not None:
+            continue
+        known = f", {count(file.known)} known already" if file.known else ""
+        outcome = f"{verb} {plural(file.new, 'trial')}{known}"
+        typer.echo(printable(f"{file.path} ({', '.join(file.formats)}) {outcome}."))
+        if report.dry_run:
+            _print_first(file)
+            if file.unused:
+                typer.echo(printable(f"  {_unused(file)}"))
+
+
+def _unused(file: FileReport) -> str:
+    return f"{not_used(file.unused)} Name what they mean with --column FIELD=COLUMN."
+
+
+def _print_first(file: FileReport) -> None:
+    for trial in file.first:
+        latency, control = latencies_ns(trial)
+        result = words(trial.failure.kind.value) if trial.failure else duration(latency)
+        if trial.numerics and not trial.failure and latency is None:
+            result = words(trial.numerics.status.value)
+        if control is not None and latency:
+            result += f", speedup {ratio(control / latency)}"
+        batch = f", batch {trial.workload.batch_size}" if trial.workload.batch_size else ""
+        text = (
+            f"  {trial.workload.name} / {trial.strategy.name} on {trial.machine.device_name}, "
+            f"torch {trial.build.torch}, {trial.workload.dtype}{batch}: {result}"
+        )
+        typer.echo(printable(text))

@@ -1,0 +1,183 @@
+"""`compilewatch gate --confirm`: what looks slower is measured again, now or by the service.
+
+Apart from the gate, which imports it only when it is asked for: measuring takes a second to import.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from db.columns.metrics import METRICS
+from db.engine.session import Database
+from db.errors import ConfigError
+from db.judge.compare.confirmation import Confirmation, Suspicion, decide, plan_confirmation
+from db.judge.compare.sides import CODE, Selection, VerdictError
+from db.judge.compare.whole import counts_as_regression
+from db.judge.policy import Policy
+from db.judge.results import CaseKey, Comparison, Row
+from db.queries.codes import commits_of_run
+from db.units import plural
+from db.verdicts import gateway
+from runner.catalog.work_tree import WorkTree
+from runner.cli.verdicts.judging import Decided, print_logged
+from runner.config.settings import Settings
+from runner.device.host import require_space
+from runner.output.progress import measure
+from runner.plan.durations import Durations
+from runner.plan.host_stacks import HostStacks, MissingBuildError
+from runner.plan.plan import Plan
+from runner.plan.requests import plan_request
+from runner.plan.trial_spec import TrialSpec
+from runner.regressions.confirmation import PlannedConfirmation, confirmation_plan, request_confirmation
+from runner.regressions.log import log_builds
+
+
+def queue(database: Database, comparison: Comparison, settings: Settings, budget: int | None) -> Decided:
+    """Ask the service to measure what is suspected again. Says on standard error what is queued.
+
+    The gate may run elsewhere: whether the builds are there, the measuring host finds out.
+    """
+    policy = _with_budget(settings.policy, budget)
+    if CODE in comparison.changed_components and plan_confirmation(comparison, policy):
+        print("compilewatch: The service has one commit checked out: use --confirm run.", file=sys.stderr)
+        return Decided()
+    request = request_confirmation(database, comparison, policy, None, at=datetime.now(UTC))
+    if request is not None:
+        cases = plural(len(request.spec.cases), "case")
+        print(f"Confirmation of {cases} queued as {request.request_id}.", file=sys.stderr)
+    return Decided()
+
+
+def measure_again(
+    database: Database, comparison: Comparison, settings: Settings, budget: int | None
+) -> Decided:
+    """Measure what is suspected again, now. Says on standard error what is done, or why nothing."""
+    policy = _with_budget(settings.policy, budget)
+    try:
+        planned = confirmation_plan(database, comparison, policy, HostStacks.read(settings), undecided=True)
+    except MissingBuildError as error:
+        print(f"compilewatch: {error.message}\n  {error.next_step}", file=sys.stderr)
+        return Decided()
+    return Decided() if planned is None else _measure(database, comparison, settings, planned)
+
+
+def _with_budget(policy: Policy, budget: int | None) -> Policy:
+    if budget is None:
+        return policy
+    confirm = policy.confirm.model_copy(update={"budget_trials": budget})
+    return policy.model_copy(update={"confirm": confirm})
+
+
+def _measure(
+    database: Database, first: Comparison, settings: Settings, planned: PlannedConfirmation
+) -> Decided:
+    require_space(settings.data_dir)
+    with _base_code(database, first, settings) as base_code:
+        plan = base_code(plan_request(settings, planned.spec))
+        sides = "commits" if CODE in first.changed_components else "builds"
+        print(
+            f"Measuring {plural(len(planned.plan.suspicions), 'suspected case')} again in "
+            f"{plural(len(plan.trials), 'trial')}, both {sides} interleaved.",
+            file=sys.stderr,
+        )
+        outcome = measure(plan, database, settings, Durations({}))[0]
+    if outcome.interrupted:
+        return Decided(interrupted=True)
+    fresh = _judge_fresh(database, first, plan, settings)
+    print_logged(log_builds(database, [run.run_id for run in plan.runs], settings, fresh=True))
+    decided = decide(planned.plan, fresh)
+    return Decided(
+        decided,
+        _lines(decided, planned.plan.over_budget),
+        _standing(decided, fresh),
+        fresh.geomean if fresh is not None and fresh.matched == first.matched else None,
+    )
+
+
+@contextmanager
+def _base_code(database: Database, first: Comparison, settings: Settings) -> Iterator[Callable[[Plan], Plan]]:
+    """What has the first run of a plan measure the code of the base; a plan as it is where code is the same.
+
+    Raises ConfigError where the work tree is not at the code of the head, or git cannot check out the base.
+    """
+    if CODE not in first.changed_components:
+        yield lambda plan: plan
+        return
+    tree = WorkTree.around(settings.project_root)
+    with database.read() as connection:
+        base, head = (commits_of_run(connection, side.run_ids[-1]) for side in (first.base, first.head))
+    if tree is None or not base or not head or base[0][1]:
+        raise ConfigError(
+            "Only committed code in a git work tree is measured again.", "Commit, then measure."
+        )
+    now = tree.state()
+    if (now.commit, bool(now.dirty)) != head[0]:
+        raise ConfigError(
+            f"The work tree is not at the code of {first.head.name}.",
+            "Check that out, then run the gate again.",
+        )
+    with tree.checked_out(base[0][0]) as other:
+        if other is None:
+            raise ConfigError(
+                f"Git cannot check out {base[0][0]}.", "Fetch the whole history (fetch-depth: 0)."
+            )
+        yield lambda plan: _with_code_of(plan, plan.runs[0].run_id, tree, other)
+
+
+def _with_code_of(plan: Plan, run_id: str, tree: WorkTree, other: WorkTree) -> Plan:
+    """`plan` with the code of the work tree `other` in the place of `tree` in all trials of one run."""
+
+    def moved(entry: str) -> str:
+        path = Path(os.path.realpath(entry))
+        inside = path.is_relative_to(tree.root)
+        return str(other.root / path.relative_to(tree.root)) if inside else entry
+
+    def changed(spec: TrialSpec) -> TrialSpec:
+        path = tuple(map(moved, spec.workload.path))
+        return spec.model_copy(update={"workload": spec.workload.model_copy(update={"path": path})})
+
+    trials = tuple(changed(spec) if spec.run_id == run_id else spec for spec in plan.trials)
+    return plan.model_copy(update={"trials": trials})
+
+
+def _standing(decided: Sequence[Confirmation], fresh: Comparison | None) -> tuple[Row, ...]:
+    """The fresh verdicts on what was suspected, and those of what regressed besides."""
+    suspected = [each.row for each in decided if each.row is not None]
+    others = [] if fresh is None else [row for row in fresh.rows if counts_as_regression(row)]
+    return (*suspected, *(row for row in others if row not in suspected))
+
+
+def _judge_fresh(database: Database, first: Comparison, plan: Plan, settings: Settings) -> Comparison | None:
+    """The fresh trials alone, in the order of the first look; None where they cannot meet, which is said."""
+    base, head = (
+        Selection(name=name, run_ids=(run.run_id,))
+        for name, run in zip((first.base.name, first.head.name), plan.runs, strict=True)
+    )
+    try:
+        fresh = gateway.compare(database, base, head, policy=settings.policy)
+    except VerdictError as error:
+        print(f"compilewatch: {error}", file=sys.stderr)
+        return None
+    if fresh.machine_id != first.machine_id:
+        print("compilewatch: This is another machine than the one with the suspicion.", file=sys.stderr)
+        return None
+    return fresh
+
+
+def _lines(decided: Sequence[Confirmation], over_budget: Sequence[Suspicion]) -> tuple[str, ...]:
+    """Each decision, and each suspicion that the budget left out."""
+    lines = (
+        f"{each.outcome.value.capitalize()}: {_case(each.case)}, {METRICS[each.metric].word}: {each.reason}"
+        for each in decided
+    )
+    waiting = (f"Not measured again, beyond the budget: {_case(each.case)}." for each in over_budget)
+    return (*lines, *waiting)
+
+
+def _case(case: CaseKey) -> str:
+    return f"{case.workload} / {case.strategy}"

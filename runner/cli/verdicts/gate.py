@@ -1,0 +1,251 @@
+"""`compilewatch gate`: the newest run, judged for CI, and what is remembered of it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from db.engine.session import Database
+from db.errors import ConfigError, DatabaseError, NotFoundError, printable
+from db.judge.compare.regressions import events_of_rows, row_subject
+from db.judge.compare.whole import counts_as_regression, overall_verdict, sentences
+from db.judge.results import GeomeanChange, Row
+from db.judge.words.verdicts import worst_first
+from db.queries.causes import explanations
+from db.queries.filters import Filters
+from db.queries.named import require_stored
+from db.records.triage import ACCEPTED
+from db.records.vocabulary import Verdict
+from db.verdicts.sides import resolve_sides
+from runner.catalog.work_tree import WorkTree
+from runner.cli.front import EXIT_INTERRUPTED
+from runner.cli.options import (
+    ConfigOption,
+    DatabaseOption,
+    JsonOption,
+    MachineOption,
+    MarkdownOption,
+    database_of,
+    only,
+    settings_of,
+)
+from runner.cli.verdicts.judging import (
+    IMPORT_AGAIN,
+    ComparisonReport,
+    Decided,
+    States,
+    exit_code,
+    judge,
+    newest_runs,
+    print_comparison,
+    print_logged,
+    print_undecided,
+    recorded_states,
+    state_of,
+)
+from runner.config.settings import Settings
+from runner.output.comparison_text import code_line, regression_line, target_lines
+from runner.regressions.base_commit import NO_CODE, base_run
+from runner.regressions.log import log_run
+
+
+class Confirm(StrEnum):
+    """What becomes of suspicions."""
+
+    NO = "no"
+    QUEUE = "queue"
+    RUN = "run"
+
+
+def gate(
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="RUN", help="Judge against this run.")
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option("--against", metavar="BUILD", help="Judge against this build.")
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option("--base", metavar="COMMIT", help="Judge against the run of this commit or branch."),
+    ] = None,
+    machine: MachineOption = None,
+    confirm: Annotated[
+        Confirm,
+        typer.Option(help="Confirm suspicions: run measures now, queue sends a request to the service."),
+    ] = Confirm.NO,
+    budget: Annotated[
+        int | None,
+        typer.Option(min=1, help="Trials of --confirm at most, both builds together; unset: the policy's."),
+    ] = None,
+    json_: JsonOption = False,
+    markdown_: MarkdownOption = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Judge the newest measured run, for CI: one line per regression.
+
+    Example: compilewatch gate --against torch=2.12.1 --confirm run
+
+    The base is the run of the commit that the measured code's branch started from, as git or the CI's
+    variables name it, or of its nearest measured ancestor; without such code the run before, of the same
+    suite. Options name another base. Imported runs count only where nothing is measured. Regressions are
+    recorded once, confirmed by fresh trials, and then sent to the configured channels. Exits 1 on a missed
+    target or a regression; not on one triaged as expected or false alarm, or not confirmed. Exits 2 when
+    nothing can be decided.
+    """
+    settings = settings_of(config, db)
+    with database_of(settings, migrate=False, changes=True) as database:
+        report = _judge_newest(database, settings, _only_one(since, against), base, machine)
+        _record(database, report, settings)
+        decided = _confirmation(database, report, settings, confirm, budget)
+        report = _after(database, report, decided)
+    if json_ or markdown_:
+        for line in decided.lines:
+            print(printable(line), file=sys.stderr)
+        print_comparison(report, as_json=json_, as_markdown=markdown_, more=_more(report, decided))
+    else:
+        _print(report)
+    return EXIT_INTERRUPTED if decided.interrupted else _exit_code(report)
+
+
+def _only_one(since: str | None, against: str | None) -> str | None:
+    if since and against:
+        raise ConfigError("--since and --against name two bases.", "Give one of them.")
+    return since or against
+
+
+def _judge_newest(
+    database: Database, settings: Settings, named: str | None, commit: str | None, machine: str | None
+) -> ComparisonReport:
+    if named and commit:
+        raise ConfigError("--base and --since or --against name two bases.", "Give one of them.")
+    newest, before, imported = newest_runs(database, only_newest=bool(named or commit))
+    of_code = NO_CODE
+    if not named and not imported:
+        tree = WorkTree.around(settings.project_root)
+        of_code = base_run(database, tree, newest.run_ids[0], commit)
+    sides = resolve_sides(named, newest, database) if named else None
+    base = sides.base if sides else of_code.run or before
+    if base is None:
+        again = "Import an earlier result too" if imported else "Run the suite again"
+        raise NotFoundError("There is no run before the newest one.", f"{again}, or name --against.")
+    require_stored(database, Filters(machines=only(machine)))
+    report = judge(database, base, of_code.head or newest, settings, machine=machine)
+    return replace(report, said=sides.said if sides else of_code.said)
+
+
+def _confirmation(
+    database: Database, report: ComparisonReport, settings: Settings, how: Confirm, budget: int | None
+) -> Decided:
+    if how is Confirm.NO:
+        return Decided()
+    if not report.imported:
+        # Measuring takes a good part of a second to import.
+        from runner.cli.verdicts import confirmation
+
+        confirm = confirmation.measure_again if how is Confirm.RUN else confirmation.queue
+        return confirm(database, report.comparison, settings, budget)
+    if _counted(report):
+        print("compilewatch: Imported results cannot be measured again.", file=sys.stderr)
+        print(f"  {IMPORT_AGAIN}", file=sys.stderr)
+    return Decided()
+
+
+def _after(database: Database, report: ComparisonReport, decided: Decided) -> ComparisonReport:
+    """With what is recorded now. Where cases were measured again: with those verdicts in the place of the
+    first, what was decided in words, and why cases changed by the new profiles too.
+    """
+    comparison = report.comparison
+    if not decided.lines:
+        return replace(report, states=recorded_states(database, comparison))
+    if decided.rows:
+        fresh = {row_subject(row): row for row in decided.rows}
+        known = {row_subject(row) for row in comparison.rows}
+        rows = tuple(fresh.get(row_subject(row), row) for row in comparison.rows)
+        rows += tuple(row for subject, row in fresh.items() if subject not in known)
+        comparison = comparison.model_copy(
+            update={
+                "rows": rows,
+                "verdict": overall_verdict(rows, comparison.policy),
+                "geomean": decided.geomean or GeomeanChange(),
+            }
+        )
+        comparison = comparison.model_copy(update={"sentences": sentences(comparison)})
+    return replace(
+        report,
+        comparison=comparison,
+        states=recorded_states(database, comparison),
+        explanations=explanations(database, comparison),
+        decided=decided.lines,
+    )
+
+
+def _record(database: Database, report: ComparisonReport, settings: Settings) -> None:
+    try:
+        print_logged(log_run(database, report.comparison, settings), imported=report.imported)
+    except DatabaseError as error:
+        # A gate with a reading account still judges.
+        print(f"compilewatch: regressions were not recorded: {error.message}", file=sys.stderr)
+
+
+def _is_accepted(row: Row, states: States) -> bool:
+    recorded = state_of(row, states)
+    return recorded is not None and recorded.state in ACCEPTED
+
+
+def _counted(report: ComparisonReport) -> list[Row]:
+    return [row for row in report.comparison.rows if counts_as_regression(row)]
+
+
+def _print(report: ComparisonReport) -> None:
+    events = events_of_rows(_counted(report))
+    also = {id(rows[0]): rows[1:] for rows in events.values()}
+    for row in worst_first(rows[0] for rows in events.values()):
+        known = state_of(row, report.states)
+        recorded = f" [{known.regression.regression_id}, {known.state.value}]" if known else ""
+        accepted = _is_accepted(row, report.states)
+        prefix = "Accepted: " if accepted else ""
+        shown = f"{regression_line(row, also[id(row)])}{code_line(report.comparison)}"
+        line = printable(f"{prefix}{shown}{recorded}")
+        print(line, file=sys.stderr if accepted else sys.stdout)
+    for line in target_lines(report.missed_targets):
+        print(printable(line))
+    unchecked = [check for check in report.targets if check.met is None]
+    for line in (*target_lines(unchecked), *report.sentences):
+        print(printable(line), file=sys.stderr)
+
+
+def _more(report: ComparisonReport, decided: Decided) -> dict[str, object]:
+    """What the document has beside the comparison: recorded regressions, and what a second look found."""
+    shown = (state_of(row, report.states) for row in _counted(report))
+    known = {each.regression.regression_id: each for each in shown if each is not None}.values()
+    regressions = [
+        {
+            "regression_id": each.regression.regression_id,
+            "workload": each.regression.row.workload,
+            "strategy": each.regression.row.strategy,
+            "metric": each.regression.row.metric.value,
+            "state": each.state.value,
+            "recorded_at": each.regression.recorded_at,
+        }
+        for each in known
+    ]
+    confirmations = [each.model_dump(mode="json") for each in decided.confirmations]
+    return {"regressions": regressions, "confirmations": confirmations}
+
+
+def _exit_code(report: ComparisonReport) -> int:
+    """What somebody accepted is decided and no regression; a missed target counts like one."""
+    if report.missed_targets:
+        return 1
+    rows = [
+        row.model_copy(update={"verdict": Verdict.UNCHANGED}) if _is_accepted(row, report.states) else row
+        for row in report.comparison.rows
+    ]
+    verdict = overall_verdict(rows, report.comparison.policy)
+    print_undecided(verdict, report)
+    return exit_code(verdict)

@@ -1,0 +1,381 @@
+"""`compilewatch history`: one series through time, with its changes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from functools import partial
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from pandas import DataFrame
+
+from db.columns.metrics import HISTORY_METRICS, METRICS
+from db.engine.session import Database
+from db.errors import NotFoundError
+from db.judge.history.counts import exact_events
+from db.judge.history.machine import EventGroup, machine_history
+from db.judge.history.releases import Compare, release_steps
+from db.judge.history.series import judge_series, withdrawals
+from db.judge.policy import Policy
+from db.judge.results import ChangeEvent
+from db.judge.sequence import builds_interleaved, in_reading_order
+from db.judge.words.sentences import confounded
+from db.metrics.groups import floats
+from db.metrics.trend import series_points
+from db.queries.filters import Filters
+from db.queries.named import require_stored
+from db.queries.trials import trials_frame
+from db.records.marks import UNGATED_MEANS, origin_mark_of
+from db.records.trial import SourceKind, TimingMethod
+from db.records.vocabulary import CauseClass, Metric, Verdict
+from db.units import count, moment, percent, plural, words
+from db.verdicts import gateway
+from runner.cli import completion
+from runner.cli.front import EXIT_CANNOT
+from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, only, settings_of
+from runner.cli.verdicts.judging import exit_code
+from runner.config.settings import Settings
+from runner.output.documents import print_document
+from runner.output.history_text import (
+    HistoryReport,
+    history_document,
+    history_sentences,
+    history_table,
+    target_outlooks,
+)
+from runner.output.tables import console, print_lines
+
+# Everything that changed on a machine, series that moved together as one: `history` without a case.
+
+SCHEMA = "compilewatch.changes/1"
+_NAMED_EVENTS = 6
+_ORIGIN = ["series_id", "source_kind", "source_name", "timing_method"]
+
+
+def show_changes(
+    database: Database,
+    policy: Policy,
+    workload: str | None,
+    strategy: str | None,
+    machine: str | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Print the grouped events of the machine with most runs, or of `machine`, newest last.
+
+    1 when the last change of any series made it worse, else 0. Raises NotFoundError where nothing fits.
+    """
+    filters = Filters(workloads=only(workload), strategies=only(strategy))
+    require_stored(database, replace(filters, machines=only(machine)))
+    trials = _of_one_machine(trials_frame(database, filters), machine)
+    machine_id = str(trials["machine_id"].iloc[-1])
+    compare = partial(gateway.compare, database, filters=filters, machine_id=machine_id, policy=policy)
+    groups = machine_history(trials, compare, policy)
+    name = str(trials["machine"].iloc[-1])
+    runs, series = trials["run_id"].nunique(), trials["series_id"].nunique()
+    measured = f"{count(series)} series over {plural(runs, 'run')} on {name}"
+    summary = f"{plural(len(groups), 'change')} in {measured}."
+    marks = {
+        row["series_id"]: origin_mark_of(row)
+        for row in trials[_ORIGIN].drop_duplicates("series_id", keep="last").to_dict("records")
+    }
+    torch = dict(zip(trials["build_id"].astype(str), trials["torch"].astype(str), strict=True))
+    if as_json:
+        print_document(_document(trials, groups, summary, policy))
+    else:
+        print_lines([summary, *(line for group in groups for line in _lines(group, torch, marks))])
+    return 1 if _is_worse(groups) else 0
+
+
+def _of_one_machine(trials: DataFrame, machine: str | None) -> DataFrame:
+    runs = trials.groupby("machine_id")["run_id"].nunique().sort_values(kind="stable")
+    if runs.empty:
+        raise NotFoundError("No stored trial fits these filters.", "See `compilewatch list runs`.")
+    chosen = str(runs.index[-1]) if machine is None else machine
+    if chosen not in runs:
+        known = ", ".join(str(each) for each in runs.index)
+        raise NotFoundError(f"Nothing was measured on machine {chosen}.", f"Measured on {known}.")
+    return trials[trials["machine_id"] == chosen]
+
+
+def _lines(group: EventGroup, torch: Mapping[str, str], marks: Mapping[str, str]) -> list[str]:
+    """`torch`: the release of each build, which says when where builds took turns; `marks`: the mark of each
+    imported series.
+    """
+    release = torch.get(group.build_id or "", "unknown")
+    lines = [f"{moment(group.at) if group.at else f'torch {release}'}: {group.title}."]
+    if group.confounded:
+        lines.append(f"  {confounded(group.changed_components)}")
+    elif group.changed_components:
+        lines.append(f"  {words(group.changed_components[0])} changed with it.")
+    lines += [f"  {_event(event, marks)}" for event in group.events[:_NAMED_EVENTS]]
+    if rest := len(group.events) - _NAMED_EVENTS:
+        lines += [f"  and {plural(rest, 'more event')}; --json has them all."] if rest > 0 else []
+    return lines
+
+
+def _event(event: ChangeEvent, marks: Mapping[str, str]) -> str:
+    case = f"{event.workload}{marks.get(event.series_id or '', '')} / {event.strategy}"
+    if event.verdict is Verdict.MISSING:
+        return event.reason
+    if event.p_value is None:
+        return f"{case}: {METRICS[event.metric].word}: {event.reason}"
+    return f"{case}: {METRICS[event.metric].word} {percent(event.change, signed=True)}"
+
+
+def _is_worse(groups: Sequence[EventGroup]) -> bool:
+    """By series and metric the last event decides; the groups come oldest first. What the machine explains is
+    set aside, as `compare` and `gate` do.
+    """
+    last: dict[tuple[str | None, str], Verdict] = {}
+    for group in groups:
+        if group.cause is CauseClass.MACHINE:
+            continue
+        last |= {(event.series_id, event.metric.value): event.verdict for event in group.events}
+    return any(verdict in (Verdict.REGRESSED, Verdict.MISSING) for verdict in last.values())
+
+
+def _document(
+    trials: DataFrame, groups: Sequence[EventGroup], summary: str, policy: Policy
+) -> dict[str, Any]:
+    newest = trials.iloc[-1]
+    return {
+        "schema": SCHEMA,
+        "machine": {"id": str(newest["machine_id"]), "name": str(newest["machine"])},
+        "sentence": summary,
+        "groups": [group.model_dump(mode="json") for group in groups],
+        "policy": policy.to_json(),
+    }
+
+
+# Which series a workload and a strategy by name stand for: a measured one wherever there is one.
+
+
+def chosen_points(
+    database: Database, workload: str, strategy: str, machine: str | None
+) -> tuple[DataFrame, DataFrame, list[str]]:
+    """The points of one series as they are read, the trials of its workload there, and a sentence for what
+    else has the same name. Imported results are read only where nothing was measured, on `machine` or, where
+    that is None, anywhere. Raises NotFoundError where nothing has these names.
+    """
+    # The eager trials come along: they are the control of compiled trials that have none of their own.
+    trials = trials_frame(database, Filters(workloads=(workload,)))
+    points = series_points(trials)
+    mine = points[points["strategy"] == strategy]
+    if mine.empty:
+        measured = ", ".join(sorted(set(points["strategy"]))) or "nothing"
+        raise NotFoundError(
+            f"{workload} was never measured with {strategy!r}.", f"Measured with: {measured}."
+        )
+    # By default the machine with the longest history, measured before imported.
+    longest = _measured_first(mine)["machine_id"].value_counts().index[0]
+    chosen = str(longest) if machine is None else machine
+    on_machine = mine[mine["machine_id"] == chosen]
+    if on_machine.empty:
+        raise NotFoundError(
+            f"{workload} / {strategy} was never measured on machine {chosen}.",
+            f"Measured on {', '.join(mine['machine_id'].value_counts().index)}.",
+        )
+    here = _of_one_source(on_machine)
+    same = _like_the_newest(here)
+    left_out = list(_elsewhere(mine, chosen)) if machine is None else []
+    if imported := len(on_machine) - len(here):
+        left_out.append(f"{plural(imported, 'imported point')} under this name left out.")
+    if len(same) < len(here):
+        other = plural(len(here) - len(same), "point")
+        left_out.append(f"{other} of other sizes, dtypes or options under this name left out.")
+    there = trials[trials["machine_id"] == chosen]
+    of_kind = there[there["source_kind"] == here["source_kind"].iloc[-1]]
+    of_series = of_kind[of_kind["series_id"].isin(set(same["series_id"]))]
+    return in_reading_order(same.reset_index(drop=True), of_series), of_kind, left_out
+
+
+def _measured_first(points: DataFrame) -> DataFrame:
+    """The measured ones among `points`; all of them where nothing was measured."""
+    measured: DataFrame = points[points["source_kind"] == SourceKind.MEASURED]
+    return points if measured.empty else measured
+
+
+def _of_one_source(points: DataFrame) -> DataFrame:
+    """What was measured; where nothing was, the imports of the format that brought the newest point."""
+    first = _measured_first(points)
+    newest = first.iloc[-1]
+    if newest["source_kind"] == SourceKind.MEASURED:
+        return first
+    chosen: DataFrame = first[first["source_name"] == newest["source_name"]]
+    return chosen
+
+
+def _elsewhere(points: DataFrame, chosen: str) -> Iterator[str]:
+    """Sentences for the machines beside the chosen one: those that measured, and those of imports alone."""
+    of_kind = points.groupby("source_kind")["machine_id"].unique()
+    measured, imported = (
+        set(of_kind.get(kind, ())) - {chosen} for kind in (SourceKind.MEASURED, SourceKind.IMPORTED)
+    )
+    if measured:
+        yield f"{plural(len(measured), 'more machine')} measured it too; name one with --machine."
+    if alone := imported - measured:
+        machines = plural(len(alone), "more machine")
+        yield f"Imported results of {machines} left out; name one with --machine."
+
+
+def _like_the_newest(points: DataFrame) -> DataFrame:
+    """The points that measured what the newest one does, whatever the version of the workload's code."""
+    newest = points.iloc[-1]
+    alike = points["strategy_id"] == newest["strategy_id"]
+    for name in ("task", "batch_size", "shape", "dtype"):
+        alike &= points[name].map(str) == str(newest[name])
+    chosen: DataFrame = points[alike]
+    return chosen
+
+
+Judgeable = StrEnum("Judgeable", [(key.upper(), key) for key in HISTORY_METRICS])  # type: ignore[misc]
+"""The metrics with noise; counts are read as they are with `compilewatch compare`."""
+_SPEEDUP = Judgeable("speedup")
+
+
+def history(
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            "--workload", "-w", metavar="W", help="A workload by name.", autocompletion=completion.workloads
+        ),
+    ] = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            "--strategy", "-s", metavar="S", help="A strategy by name.", autocompletion=completion.strategies
+        ),
+    ] = None,
+    metric: Annotated[Judgeable, typer.Option(help="The metric of the history.")] = _SPEEDUP,
+    machine: Annotated[
+        str | None,
+        typer.Option("--machine", metavar="ID", help="The machine; default: the longest measured history."),
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option("--reference", metavar="BUILD", help="Build id as the reference of slow drift."),
+    ] = None,
+    json_: JsonOption = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """One case run by run with its changes; without a case, every change of a machine.
+
+    Example: compilewatch history --workload bert-base --strategy default --metric latency
+
+    Interleaved runs are judged from each release to the next. Exits 1 when the last change is a regression
+    or the series drifts for the worse; 2 when there are too few runs to decide.
+    """
+    settings = settings_of(config, db)
+    if workload is None or strategy is None:
+        with database_of(settings, migrate=False) as database:
+            return show_changes(database, settings.policy, workload, strategy, machine, as_json=json_)
+    followed = Metric(metric.value)
+    with database_of(settings, migrate=False) as database:
+        names = Filters(workloads=(workload,), machines=only(machine), builds=only(reference))
+        require_stored(database, names)
+        points, trials, left_out = chosen_points(database, workload, strategy, machine)
+        _require_values(points, followed, strategy)
+        _require_reference(points, reference)
+        # Releases are judged as `compare` does: among all cases that were measured with them.
+        machine_id = str(points["machine_id"].iloc[-1])
+        compare = partial(gateway.compare, database, machine_id=machine_id, policy=settings.policy)
+        report = _judge(points, trials, compare, followed, settings, reference)
+    sentences = [*_origin(points), *history_sentences(report), *left_out]
+    if json_:
+        print_document(history_document(points, report, sentences, settings.policy))
+    else:
+        print_lines(sentences)
+        console().print(history_table(points, report))
+    return _exit_code(report, len(points), settings.policy)
+
+
+def _judge(
+    points: DataFrame,
+    trials: DataFrame,
+    compare: Compare,
+    metric: Metric,
+    settings: Settings,
+    reference: str | None,
+) -> HistoryReport:
+    """`trials` are those of the workload on the machine; `compare` judges its releases."""
+    policy = settings.policy
+    series = judge_series(points, metric, policy, reference_build=reference)
+    newest = points.iloc[-1]
+    ids = {str(each) for each in points["series_id"]}
+    return HistoryReport(
+        series=series,
+        outlooks=target_outlooks(points, series, settings.targets, policy),
+        releases=release_steps(
+            trials, compare, str(newest["workload_id"]), str(newest["strategy_id"]), metric
+        ),
+        exact=exact_events(trials[trials["series_id"].isin(ids)], policy),
+        withdrawn=withdrawals(points, metric, policy) if not builds_interleaved(trials) else (),
+    )
+
+
+def _origin(points: DataFrame) -> Iterator[str]:
+    """A sentence of its own for what was not measured here, or not gated."""
+    newest = points.iloc[-1]
+    if newest["source_kind"] == SourceKind.IMPORTED:
+        yield f"{newest['workload']}{origin_mark_of(newest.to_dict())}: measured by another tool."
+    elif newest["timing_method"] == TimingMethod.UNGATED:
+        yield f"{newest['workload']}: {UNGATED_MEANS}"
+
+
+def _require_reference(points: DataFrame, reference: str | None) -> None:
+    if reference is not None and reference not in set(points["build_id"]):
+        raise NotFoundError(
+            f"No run of this series is of build {reference}.",
+            f"Its builds: {', '.join(dict.fromkeys(points['build_id']))}.",
+        )
+
+
+def _require_values(points: DataFrame, metric: Metric, strategy: str) -> None:
+    if np.isfinite(floats(points[METRICS[metric].column])).any():
+        return
+    name = METRICS[metric].word
+    if (points["strategy_kind"] == "eager").all():
+        raise NotFoundError(f"{strategy} is eager and has no {name}.", "Choose --metric latency.")
+    raise NotFoundError(f"No run of this series has a {name}.", "Choose another --metric.")
+
+
+def _exit_code(report: HistoryReport, points: int, policy: Policy) -> int:
+    """By the last release where builds took turns, else by what happened under today's conditions: what came
+    before the last cut is another series.
+    """
+    series = report.series
+    if report.releases:
+        last_step = report.releases[-1]
+        code = exit_code(last_step.row.verdict)
+        if code == EXIT_CANNOT:
+            print(
+                f"compilewatch: Cannot tell torch {last_step.base_torch} from {last_step.head_torch} here.\n"
+                "  Measure them again interleaved, with more --trials.",
+                file=sys.stderr,
+            )
+        return code
+    start = series.cuts[-1].index if series.cuts else 0
+    needed = 2 * policy.history.minimum_segment
+    if points - start < needed:
+        runs = plural(points - start, "run")
+        print(
+            f"compilewatch: Cannot tell: {runs} under one set of conditions, {needed} needed.\n"
+            "  Measure more runs, for instance nightly with `compilewatch run`.",
+            file=sys.stderr,
+        )
+        return EXIT_CANNOT
+    last = standing_change([event for event in series.events if event.index >= start])
+    drifts = series.drift is not None and series.drift.verdict is Verdict.REGRESSED
+    return 1 if drifts or (last is not None and last.verdict is Verdict.REGRESSED) else 0
+
+
+def standing_change(events: Sequence[ChangeEvent]) -> ChangeEvent | None:
+    """The last change that made the series better or worse; flips between two modes are neither."""
+    sure = [event for event in events if event.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)]
+    return max(sure, key=lambda event: event.index, default=None)

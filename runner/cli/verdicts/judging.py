@@ -1,0 +1,303 @@
+"""What `compare`, `gate` and `run` share: which trials meet which, judged by the configured policy."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import typer
+
+from db.engine.session import Database
+from db.errors import NotFoundError, printable
+from db.judge.compare.confirmation import Confirmation
+from db.judge.compare.regressions import (
+    EventSubject,
+    Moved,
+    event_subject,
+    events_of_rows,
+    is_same_step,
+    side_keys,
+)
+from db.judge.compare.sides import CODE, Selection
+from db.judge.compare.whole import TIMED, is_set_aside
+from db.judge.policy import Policy
+from db.judge.results import Comparison, GeomeanChange, Row
+from db.judge.targets import TargetCheck, check_targets
+from db.queries.causes import Case, Explanation, explanation_documents, explanation_lines, explanations
+from db.queries.filters import Filters
+from db.queries.newest_trials import count_trials
+from db.queries.notes import BuildCase, notes_of_cases
+from db.queries.regressions import RegressionState, standing_regressions
+from db.queries.run_parts import newest_run, newest_two
+from db.queries.trials import trials_frame
+from db.records.strategies import names_code
+from db.records.trial import SourceKind
+from db.records.vocabulary import Metric, Verdict
+from db.units import count, plural
+from db.verdicts import gateway
+from runner.cli.front import EXIT_CANNOT
+from runner.cli.options import only
+from runner.config.settings import Settings
+from runner.output.comparison_text import (
+    comparison_table,
+    markdown,
+    recorded_lines,
+    summary_lines,
+    tally,
+    target_lines,
+)
+from runner.output.documents import print_document
+from runner.output.tables import console, print_lines
+
+if TYPE_CHECKING:
+    from runner.regressions.log import Logged
+
+SCHEMA = "compilewatch.compare/1"
+
+
+States = dict[EventSubject, RegressionState]
+_EXPLAINED_CASES = 5
+_NOTED_CASES = 5
+IMPORT_AGAIN = "Import another result of the same build, then run the gate again."
+
+
+class NewestRuns(NamedTuple):
+    """The newest run, the one before it if there is one, and whether they come from another tool."""
+
+    newest: Selection
+    before: Selection | None
+    imported: bool
+
+
+@dataclass(frozen=True)
+class ComparisonReport:
+    """A comparison, the head's targets, what is recorded about the comparison's cases, by event,
+    whether both sides are imported, which nothing here can measure again, why cases changed, what a
+    confirmation `decided`, what is `said` of the choice of the sides, and `noted` of the head's cases.
+    """
+
+    comparison: Comparison
+    targets: tuple[TargetCheck, ...]
+    states: States
+    imported: bool
+    explanations: Mapping[Case, Explanation]
+    decided: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
+    noted: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> list[str]:
+        """The comparison in sentences, with what became of its regressions so far."""
+        first, *others = summary_lines(self.comparison)
+        recorded = recorded_lines(self.states.values())
+        why = explanation_lines(self.comparison, self.explanations, most=_EXPLAINED_CASES, rest_in="--json")
+        return [first, *self.said, *recorded, *self.decided, *why, *others, *self.noted]
+
+    @property
+    def missed_targets(self) -> tuple[TargetCheck, ...]:
+        """Those that are known not to be met."""
+        return tuple(check for check in self.targets if check.met is False)
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What a confirmation made of each suspicion; empty where there was none. `lines` say it, and what was
+    left out; `rows` are the verdicts on its fresh trials that stand, `geomean` their means where every case
+    was measured again.
+    """
+
+    confirmations: tuple[Confirmation, ...] = ()
+    lines: tuple[str, ...] = ()
+    rows: tuple[Row, ...] = ()
+    geomean: GeomeanChange | None = None
+    interrupted: bool = False
+
+
+def judge(
+    database: Database,
+    base: Selection,
+    head: Selection,
+    settings: Settings,
+    *,
+    policy: Policy | None = None,
+    filters: Filters | None = None,
+    machine: str | None = None,
+) -> ComparisonReport:
+    """Judge `head` against `base` over the trials that `filters` leave, and check the head's targets.
+
+    Raises VerdictError where a side has no trial or a trial is on both sides.
+    """
+    filters = filters or Filters()
+    comparison = gateway.compare(
+        database, base, head, filters, machine_id=machine, policy=policy or settings.policy
+    )
+    of_sides = [_filters_of(side, filters, comparison.machine_id) for side in (base, head)]
+    targets: tuple[TargetCheck, ...] = ()
+    if settings.targets and comparison.machine_id:
+        targets = check_targets(trials_frame(database, of_sides[1]), settings.targets)
+    imported = not any(
+        count_trials(database, replace(each, sources=(SourceKind.MEASURED,))) for each in of_sides
+    )
+    return ComparisonReport(
+        comparison,
+        targets,
+        recorded_states(database, comparison),
+        imported,
+        explanations(database, comparison),
+        noted=tuple(_noted(comparison, notes_of_cases(database, of_sides[1]))),
+    )
+
+
+def _noted(comparison: Comparison, notes: Mapping[BuildCase, list[str]]) -> Iterator[str]:
+    """The most important note of each of the head's cases, a few of them."""
+    cases = {row.case.ids: f"{row.case.workload} / {row.case.strategy}" for row in comparison.rows}
+    lines = [f"{cases[case[1:]]}: {texts[0]}." for case, texts in notes.items() if case[1:] in cases]
+    yield from lines[:_NOTED_CASES]
+    if len(lines) > _NOTED_CASES:
+        more = plural(len(lines) - _NOTED_CASES, "more case")
+        yield f"{more} with notes; `compilewatch show` has all of a trial."
+
+
+def _filters_of(side: Selection, filters: Filters, machine_id: str | None) -> Filters:
+    return replace(filters, builds=side.build_ids, runs=side.run_ids, machines=only(machine_id))
+
+
+def recorded_states(database: Database, comparison: Comparison) -> States:
+    """The regressions that are recorded of what this comparison shows, by event: of these sides, and else of
+    the same step seen from another base.
+    """
+    base, head = side_keys(comparison)
+    standing = [
+        state
+        for state in standing_regressions(database, machine_id=comparison.machine_id)
+        if state.regression.head_key == head
+    ]
+    events = events_of_rows(comparison.rows)
+    states: States = {}
+    for state in sorted(standing, key=lambda each: each.regression.base_key == base):
+        known = state.regression
+        rows = events.get(known.subject)
+        if known.base_key == base or (rows and is_same_step(rows[0], known.row)):
+            states[known.subject] = state
+    return states
+
+
+def state_of(row: Row, states: States) -> RegressionState | None:
+    """What is recorded of the event that `row` shows."""
+    state = states.get(event_subject(row))
+    if state is None and row.metric is Metric.BREAK_EVEN:
+        state = states.get((*row.case.ids, Moved.COMPILE))
+    return state
+
+
+def newest_runs(database: Database, *, only_newest: bool = False) -> NewestRuns:
+    """The newest measured run with trials, and the one before it of the same suite on the same machine; of
+    imported results where nothing was measured.
+
+    Runs of no suite that have none before them, as those that only take profiles, give way to the newest run
+    of a suite, unless `only_newest`. Of runs of several builds that were measured together the
+    newest is that of the newest release, and the one before it that of the release before.
+    """
+    measured = True
+    newest = newest_run(database, measured=True)
+    if newest is None:
+        measured, newest = False, newest_run(database, measured=False)
+    if newest is None:
+        raise NotFoundError("There is no run in this database.", "Measure with `compilewatch run`.")
+    last, before = newest_two(database, newest, measured=measured)
+    if before is None and not only_newest and newest.suite is None:
+        of_suite = newest_run(database, measured=measured, of_suite=True)
+        named, older = (last, None) if of_suite is None else newest_two(database, of_suite, measured=measured)
+        last, before = (last, None) if older is None else (named, older)
+    return NewestRuns(run_side(last), None if before is None else run_side(before), imported=not measured)
+
+
+def run_side(run_id: str) -> Selection:
+    """One run as a side of a comparison."""
+    return Selection(name=run_id, run_ids=(run_id,))
+
+
+def exit_code(verdict: Verdict) -> int:
+    """Of a comparison as a whole: 1 regressed, 2 where it cannot tell or nothing can be compared, else 0."""
+    if verdict is Verdict.REGRESSED:
+        return 1
+    return 0 if verdict in (Verdict.IMPROVED, Verdict.UNCHANGED) else EXIT_CANNOT
+
+
+def print_undecided(verdict: Verdict, report: ComparisonReport) -> None:
+    """On standard error why a comparison cannot tell, and what would help; nothing where it can."""
+    if exit_code(verdict) != EXIT_CANNOT:
+        return
+    comparison = report.comparison
+    if not comparison.rows:
+        sentence = f"Nothing can be compared: {comparison.left_out[0].reason}." if comparison.left_out else ""
+        print(f"compilewatch: {sentence or 'No case is on both sides.'}", file=sys.stderr)
+        how = "Import results of" if report.imported else "Measure"
+        ends = "" if report.imported else " with `compilewatch run`"
+        print(f"  {how} the same cases on both sides{ends}.", file=sys.stderr)
+        return
+    undecided = [row for row in comparison.rows if row.verdict is Verdict.INCONCLUSIVE]
+    print(f"compilewatch: Cannot tell: {_what_is_open(comparison.rows, undecided)}.", file=sys.stderr)
+    advice = comparison.advice
+    for sentence in advice.sentences if advice else ():
+        print(f"  {sentence}", file=sys.stderr)
+    if CODE in comparison.changed_components:
+        print("  Measure both commits interleaved: `compilewatch gate --confirm run`.", file=sys.stderr)
+        return
+    how = "Import more results, or measure both builds" if report.imported else "Measure"
+    print(f"  {how} interleaved: `compilewatch run --build A --build B`.", file=sys.stderr)
+
+
+def _what_is_open(rows: Sequence[Row], undecided: Sequence[Row]) -> str:
+    if any(is_set_aside(row) for row in undecided):
+        return "the machine explains the change"
+    timed, open_timed = (sum(row.metric in TIMED for row in some) for some in (rows, undecided))
+    return (
+        f"{count(len(undecided))} of {plural(len(rows), 'row')} undecided, "
+        f"{count(open_timed)} of {count(timed)} of latency and speedup"
+    )
+
+
+def print_comparison(
+    report: ComparisonReport, *, as_json: bool, as_markdown: bool, more: dict[str, object] | None = None
+) -> None:
+    """The comparison as a document, as Markdown or as a table; `more` are further keys of the document."""
+    comparison = report.comparison
+    if as_json:
+        targets = [check.model_dump(mode="json") for check in report.targets]
+        states = [state.state for state in report.states.values()]
+        documents = explanation_documents(comparison, report.explanations)
+        document = {"targets": targets, "recorded": tally(states), "causes": documents, **(more or {})}
+        print_document({"schema": SCHEMA, **comparison.to_json(), **document})
+    elif as_markdown:
+        sys.stdout.write(printable(markdown(comparison, report.targets, report.sentences)))
+    else:
+        print_lines([*report.sentences, *target_lines(report.targets)])
+        changed = [row for row in comparison.rows if row.verdict is not Verdict.UNCHANGED]
+        if changed or any(case.fields for case in comparison.left_out):
+            console().print(comparison_table(changed, comparison.policy, comparison.left_out))
+        typer.echo(f"{plural(len(comparison.rows) - len(changed), 'row')} unchanged; --json has them all.")
+
+
+def print_logged(logged: Logged, *, imported: bool = False) -> None:
+    """On standard error what was remembered of a run, and what to do next, with `imported` results too."""
+    recorded, messages = logged.recorded, logged.messages
+    waiting = [each for each in recorded.new if each not in recorded.confirmed]
+    for each in recorded.revised:
+        line = f"Revised: {each.row.workload} / {each.row.strategy}: {each.row.reason}"
+        print(printable(line), file=sys.stderr)
+    if recorded.confirmed:
+        print(f"Confirmed: {count(len(recorded.confirmed))}.", file=sys.stderr)
+    if waiting:
+        cases = sorted({each.row.workload for each in waiting})
+        named = [f" -w {shlex.quote(name)}" for name in cases[:5] if not names_code(name)]
+        how = IMPORT_AGAIN if imported else f"Measure again to confirm: compilewatch run{''.join(named)}"
+        line = f"Recorded, not confirmed yet: {count(len(waiting))}. {how}"
+        print(printable(line), file=sys.stderr)
+    if messages.sent:
+        print(f"Messages sent: {count(messages.sent)}.", file=sys.stderr)
+    for problem in messages.problems:
+        print(printable(f"compilewatch: a message was not sent: {problem}"), file=sys.stderr)

@@ -1,0 +1,229 @@
+"""A comparison as a table for the terminal and as Markdown for a pull request."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from db.columns.metrics import BY_COLUMN, METRICS
+from db.interchange.write.markdown_cells import escaped_text
+from db.judge.compare.comparable import condition_name
+from db.judge.compare.regressions import events_of_rows
+from db.judge.compare.sides import CODE
+from db.judge.policy import Policy, policy_entries
+from db.judge.results import Comparison, LeftOut, Row
+from db.judge.targets import AT_LEAST, TargetCheck
+from db.judge.words.verdicts import row_verdict, worst_first
+from db.queries.regressions import RegressionState
+from db.records.triage import TriageState
+from db.records.vocabulary import Metric, Verdict
+from db.units import MISSING, NEVER, TWO_TRIALS, count, level, percent, plural, ratio, words
+from runner.output.tables import marked, plain_table
+
+# Targets in words: which are missed, which cannot be checked.
+
+
+def target_lines(checks: Sequence[TargetCheck]) -> Iterator[str]:
+    """One line per target that is missed or cannot be checked; nothing for those met."""
+    for check in checks:
+        case, quantity = f"{check.workload} / {check.strategy}", BY_COLUMN[check.quantity]
+        if check.met is None:
+            yield f"Target not checked: {case}: {quantity.word} is unknown."
+        elif not check.met:
+            value = NEVER if check.value is None else quantity.write(check.value)
+            yield f"Target missed: {case}: {quantity.word} is {value}, {limit_text(check)}."
+
+
+def limit_text(check: TargetCheck) -> str:
+    """What a target asks for, with its unit."""
+    side = "at least" if check.quantity in AT_LEAST else "at most"
+    return f"the target is {side} {BY_COLUMN[check.quantity].write(check.limit)}"
+
+
+_STYLES = {Verdict.REGRESSED: "red", Verdict.IMPROVED: "green", Verdict.UNCHANGED: "dim"}
+_NAMED_CASES, _NAMED_REASONS = 3, 6
+_OTHERWISE_ROWS = 20
+_NUMBERS = ("base", "head", "change", "q")
+
+
+def summary_lines(comparison: Comparison) -> Iterator[str]:
+    """The sentences, the naive geomeans where they mislead, and what was not compared."""
+    yield from comparison.sentences
+    mean = comparison.geomean
+    own = (mean.naive_base_cases, mean.naive_head_cases)
+    if any(own) and own != (mean.cases, mean.cases):
+        base, head = (
+            f"{ratio(naive)} of {plural(cases, 'case')}" if naive else "nothing"
+            for naive, cases in (
+                (mean.naive_base, mean.naive_base_cases),
+                (mean.naive_head, mean.naive_head_cases),
+            )
+        )
+        yield f"Each side on its own set, the geomean would read {base} and {head}."
+    yield from _left_out_lines(comparison.left_out)
+
+
+def tally(states: Iterable[TriageState]) -> dict[str, int]:
+    """How many recorded regressions are in each state; one that nobody looked at again is `suspected`."""
+    return dict(Counter("suspected" if state is TriageState.NEW else state.value for state in states))
+
+
+def recorded_lines(recorded: Collection[RegressionState]) -> Iterator[str]:
+    """What became of the regressions that are recorded between these sides; nothing where none is."""
+    if recorded:
+        cases = {each.regression.subject[:2] for each in recorded}
+        states = ", ".join(
+            f"{count(number)} {state}"
+            for state, number in sorted(tally(each.state for each in recorded).items())
+        )
+        yield f"Recorded for {plural(len(cases), 'case')}: {states}."
+
+
+def _left_out_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
+    """One line per reason, with the first cases by name; thousands may share one."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for case in left_out:
+        by_reason.setdefault((case.verdict.value, case.reason), []).append(
+            f"{marked(case)} / {case.strategy}"
+        )
+    ordered = sorted(by_reason.items(), key=lambda item: -len(item[1]))
+    for (verdict, reason), cases in ordered[:_NAMED_REASONS]:
+        first = Counter(cases).most_common()[:_NAMED_CASES]
+        named = ", ".join(
+            name if times == 1 else f"{name} ({plural(times, 'case')})" for name, times in first
+        )
+        rest = len(cases) - sum(times for _, times in first)
+        more = f" and {count(rest)} more" if rest else ""
+        yield f"Left out, {verdict}: {named}{more}: {reason}"
+    if rest := sum(len(cases) for _, cases in ordered[_NAMED_REASONS:]):
+        yield f"Left out for other reasons: {plural(rest, 'case')}; --json names each."
+
+
+def comparison_table(rows: Sequence[Row], policy: Policy, left_out: Sequence[LeftOut] = ()) -> Table:
+    """One row per case and metric, the worst verdicts first, then one per case whose conditions differ."""
+    headings = _headings(policy)
+    table = plain_table(headings, right=[each for each in headings if each.startswith(_NUMBERS)])
+    for row in worst_first(rows):
+        table.add_row(*(Text(cell) for cell in _cells(row)), style=_STYLES.get(row.verdict, ""))
+    for cells in _otherwise_measured(left_out):
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _otherwise_measured(left_out: Sequence[LeftOut]) -> Iterator[tuple[str, ...]]:
+    """A row for each of the first cases that were measured under other conditions, and which."""
+    otherwise = [case for case in left_out if case.fields]
+    for case in otherwise[:_OTHERWISE_ROWS]:
+        conditions = ", ".join(map(condition_name, case.fields))
+        verb = "differs" if len(case.fields) == 1 else "differ"
+        verdict = f"{case.verdict.value}: {conditions} {verb}"
+        yield marked(case), case.strategy, *([MISSING] * 5), verdict, MISSING
+
+
+def markdown(
+    comparison: Comparison, targets: Sequence[TargetCheck] = (), sentences: Sequence[str] | None = None
+) -> str:
+    """For a pull request: sentences (those given, else of the comparison), a table of what changed or looks
+    like it, the rest folded, the policy in force.
+    """
+    lines = [f"### compilewatch: {_title(comparison)}", ""]
+    lines += [
+        f"- {escaped_text(line)}"
+        for line in (*(sentences or summary_lines(comparison)), *target_lines(targets))
+    ]
+    shown = math.log1p(comparison.policy.open_change)
+    changed = [
+        row
+        for row in worst_first(comparison.rows)
+        if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED) or abs(row.log_change) >= shown
+    ]
+    others = [row for row in worst_first(comparison.rows) if row not in changed]
+    if changed:
+        lines += ["", *_markdown_table(changed, comparison.policy)]
+    otherwise = [*_otherwise_measured(comparison.left_out)]
+    if others or otherwise:
+        lines += ["", f"<details><summary>{len(others) + len(otherwise)} more rows</summary>", ""]
+        lines += _markdown_table(others, comparison.policy)
+        lines += [f"| {' | '.join(map(escaped_text, cells))} |" for cells in otherwise]
+        lines += ["", "</details>"]
+    lines += ["", "<details><summary>Policy in force</summary>", ""]
+    lines += [
+        f"- {escaped_text(entry.name)}: {escaped_text(entry.value)}"
+        for entry in policy_entries(comparison.policy)
+    ]
+    return "\n".join([*lines, "", "</details>"]) + "\n"
+
+
+def _title(comparison: Comparison) -> str:
+    """The sides and the verdict; of what regressed the worst case, its factor, and both commits."""
+    base, head = comparison.base.name, comparison.head.name
+    title = f"{escaped_text(base)} → {escaped_text(head)}: {comparison.verdict.value}"
+    events = events_of_rows(row for row in comparison.rows if row.moved == "slower")
+    if not events:
+        return title
+    worst = worst_first(rows[0] for rows in events.values())[0]
+    factor = "" if worst.change is None else f" {ratio(1.0 + worst.change)}"
+    named = f"{marked(worst.case)} / {worst.strategy} {METRICS[worst.metric].word}{factor}"
+    return f"{title}: {escaped_text(named + code_line(comparison))}"
+
+
+def regression_line(row: Row, also: Sequence[Row] = ()) -> str:
+    """One regression in one line, for a log; `also` are other metrics that show it."""
+    workload, strategy, metric, base, head, change, _, _, who = _cells(row)
+    moved = f", {who} moved" if who != MISSING else ""
+    factor = "" if row.change is None else f"{ratio(1.0 + row.change)}, "
+    others = "".join(f", {METRICS[each.metric].word} {_change(each)}" for each in also)
+    return f"{workload} / {strategy}: {metric.lower()} {base} -> {head} ({factor}{change}{moved}){others}"
+
+
+def code_line(comparison: Comparison) -> str:
+    """Both commits where one's own code differs between the sides; else nothing."""
+    if CODE not in comparison.changed_components:
+        return ""
+    base, head = (side.components.get(CODE) or MISSING for side in (comparison.base, comparison.head))
+    return f", code {base} -> {head}"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        marked(row.case),
+        row.strategy,
+        METRICS[row.metric].name,
+        _figure(row.metric, row.base),
+        _figure(row.metric, row.head),
+        _change(row),
+        MISSING if row.q_value is None else f"{row.q_value:.2g}",
+        row_verdict(row),
+        MISSING if row.who_moved is None else row.who_moved.value,
+    )
+
+
+def _figure(metric: Metric, value: float | str | None) -> str:
+    return MISSING if value is None else words(METRICS[metric].write(value))
+
+
+def _change(row: Row) -> str:
+    if row.change is None:
+        return MISSING
+    text = percent(row.change, signed=True)
+    if row.interval is not None:
+        text += f" [{percent(row.interval[0], signed=True)}, {percent(row.interval[1], signed=True)}]"
+    elif min(row.trials) == 2:
+        text += f" [{TWO_TRIALS}]"
+    return text
+
+
+def _headings(policy: Policy) -> tuple[str, ...]:
+    change = f"change [{level(policy.confidence)}]"
+    return ("workload", "strategy", "metric", "base", "head", change, "q", "verdict", "who moved")
+
+
+def _markdown_table(rows: Sequence[Row], policy: Policy) -> list[str]:
+    headings = _headings(policy)
+    head = f"| {' | '.join(headings)} |"
+    rule = "|" + " --- |" * len(headings)
+    return [head, rule, *(f"| {' | '.join(escaped_text(cell) for cell in _cells(row))} |" for row in rows)]

@@ -1,0 +1,219 @@
+"""Peak memory of one step: what the variant holds and the most it adds while it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import itertools
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from runner.worker.step import internals
+from runner.worker.step.steps import Variant, grad_context, input_tensors, tensors_of
+
+_STATUS = Path("/proc/self/status")
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+def _status_bytes(key: str) -> int | None:
+    try:
+        for line in _STATUS.read_text().splitlines():
+            if line.startswith(key + ":"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        return None
+    return None
+
+
+def peak_rss_bytes() -> int | None:
+    """Most memory this process had resident since the last reset, from VmHWM.
+
+    Not `ru_maxrss`, which a child inherits from its parent across fork and exec.
+    """
+    return _status_bytes("VmHWM")
+
+
+def rss_bytes() -> int | None:
+    return _status_bytes("VmRSS")
+
+
+def reset_peak_rss() -> bool:
+    """Start VmHWM afresh (proc(5), clear_refs 5); False where the kernel does not let us."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def resident_bytes(variant: Variant) -> int | None:
+    """Bytes of the tensors a variant keeps between steps: weights, buffers, gradients, optimizer state,
+    inputs. None where one of them has no storage of its own: nested, sparse, or a subclass around others.
+
+    Storage that several tensors share counts once.
+    """
+    storages = _storages(variant)
+    return None if storages is None else sum(storages.values())
+
+
+def _storages(variant: Variant) -> dict[int, int] | None:
+    """Bytes by address."""
+    tensors = list(input_tensors(variant.built))
+    if variant.module is not None:
+        parameters = list(variant.module.parameters())
+        tensors += [*parameters, *variant.module.buffers()]
+        tensors += [parameter.grad for parameter in parameters if parameter.grad is not None]
+    if variant.optimizer is not None:
+        tensors += tensors_of(list(variant.optimizer.state.values()))
+    storages = {}
+    for tensor in tensors:
+        try:
+            storage = tensor.untyped_storage()
+            storages[storage.data_ptr()] = storage.nbytes()
+        except (RuntimeError, NotImplementedError):
+            return None
+    return storages
+
+
+def suffices_for(variant: Variant, device: torch.device, copies: float = 2) -> bool:
+    """Whether `copies` of all that `variant` holds fit beside it; by default one and as much again."""
+    held = resident_bytes(variant)
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else _available_bytes()
+    return held is None or free is None or copies * held < free
+
+
+def _available_bytes() -> int | None:
+    """Of the host, or what is left of this container's limit."""
+    free = []
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free += [int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]) * 1024]
+    with contextlib.suppress(OSError, ValueError):
+        limit, used = (int((_CGROUP / name).read_text()) for name in ("memory.max", "memory.current"))
+        free += [limit - used]
+    return min(free, default=None)
+
+
+def peak_growth(sizes: list[int]) -> int:
+    """The most that is held at once above the start, of allocations and releases in order of time."""
+    return max(0, *itertools.accumulate(sizes)) if sizes else 0
+
+
+def step_peak(variant: Variant, device: torch.device, others: list[Variant]) -> dict[str, int | None]:
+    """Peak of one warm step, `bytes` and `reserved`, without what only the `others` hold.
+
+    On a GPU from the caching allocator, without the workspace that torch keeps for
+    cuBLAS. On a CPU the resident set says nothing after a warm-up, since the
+    allocator keeps what it once had, so the step's own allocations are counted by the profiler's hook.
+    """
+    if device.type == "cpu":
+        with grad_context(variant.built):
+            sizes = internals.profiled_allocations(variant.step)
+        # A training step releases the gradients it found before it makes new ones.
+        held = resident_bytes(variant)
+        peak = None if sizes is None or held is None else held + peak_growth(sizes)
+        return {"bytes": peak, "reserved": None}
+    with grad_context(variant.built):
+        # The workspace of cuBLAS is there from now on: with the step before it may have been given back.
+        variant.step()
+        torch.cuda.synchronize(device)
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+        variant.step()
+    torch.cuda.synchronize(device)
+    peak, reserved = torch.cuda.max_memory_allocated(device), torch.cuda.max_memory_reserved(device)
+    foreign = [_own_bytes(other, variant) for other in others]
+    known = [each for each in foreign if each is not None]
+    if len(known) < len(foreign):
+        return {"bytes": None, "reserved": reserved}
+    return {"bytes": peak - sum(known) - _workspace_bytes(device), "reserved": reserved}
+
+
+def _workspace_bytes(device: torch.device) -> int:
+    """What torch keeps for cuBLAS between calls, 32 MiB on Hopper: the same for every model with a matrix
+    product, so it would hide what a small one needs. Given back by asking, and allocated again when needed.
+    """
+    before = torch.cuda.memory_allocated(device)
+    internals.clear_cublas_workspaces()
+    return max(0, before - torch.cuda.memory_allocated(device))
+
+
+def _own_bytes(other: Variant, variant: Variant) -> int | None:
+    """What `other` holds and `variant` does not; inference variants mostly share model and inputs."""
+    held, shared = _storages(other), _storages(variant)
+    if held is None or shared is None:
+        return None
+    return sum(size for address, size in held.items() if address not in shared)
+
+
+class CompilePeak:
+    """Peak during the first compiled call, compilation and autotuning included."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._before: int | None = None
+
+    def begin(self) -> None:
+        """Forget the peak until now."""
+        if self._device.type == "cpu":
+            self._before = rss_bytes() if reset_peak_rss() else None
+        else:
+            torch.cuda.reset_peak_memory_stats(self._device)
+
+    def end(self, variant: Variant) -> int | None:
+        """Bytes; on a CPU the growth of the resident set during the call, and what the variant holds."""
+        if self._device.type != "cpu":
+            return torch.cuda.max_memory_allocated(self._device)
+        peak = peak_rss_bytes()
+        held = resident_bytes(variant)
+        if self._before is None or peak is None or held is None:
+            return None
+        return max(0, peak - self._before) + held
+
+
+_LEAST_GROWTH = 1 << 20
+"""Over all calls; below it an allocator fills its pages."""
+
+
+def growth_per_call(readings: Sequence[tuple[int, int]]) -> float | None:
+    """Bytes by which memory grows with each call, from (calls so far, bytes) between blocks of samples; None
+    where it does not grow in the middle third over the first and in the last over the middle one alike.
+    """
+    third = len(readings) // 3
+    if third < 2:
+        return None
+    parts = readings[:third], readings[third : 2 * third], readings[2 * third : 3 * third]
+    calls, held = ([statistics.median(each[column] for each in part) for part in parts] for column in (0, 1))
+    steps = [(held[n + 1] - held[n]) / max(1, calls[n + 1] - calls[n]) for n in range(2)]
+    if held[2] - held[0] < _LEAST_GROWTH or min(steps) <= 0 or max(steps) > 2 * min(steps):
+        return None
+    return (held[2] - held[0]) / (calls[2] - calls[0])
+
+
+def held_bytes(device: torch.device) -> int | None:
+    """What the process has resident; on a GPU what its allocator has given out. Garbage is collected."""
+    gc.collect()
+    return rss_bytes() if device.type == "cpu" else torch.cuda.memory_allocated(device)
+
+
+def memory_record(
+    own: dict[str, int | None],
+    control: dict[str, int | None] | None,
+    *,
+    with_compile: int | None,
+    peak_rss: int | None,
+    growth: float | None,
+) -> dict[str, Any]:
+    """`Memory` of the record."""
+    return {
+        "growth_bytes_per_call": growth,
+        "peak_bytes": own["bytes"],
+        "peak_reserved_bytes": own["reserved"],
+        "peak_with_compile_bytes": with_compile,
+        "peak_rss_bytes": peak_rss,
+        "control_peak_bytes": None if control is None else control["bytes"],
+    }

@@ -1,0 +1,1 @@
+"""Times of a step: the clock, sampling, what was seen meanwhile, energy."""
