@@ -114,7 +114,7 @@ def verdicts(
     by_case = {
         (build, row.case.ids): row
         for build, comparison in comparisons.items()
-        for row in comparison.rows
+        for row in comparison.with_asked().rows
         if row.metric.value == metric
     }
     drawn = points.loc[rows.index, ["build_id", "workload_id", "strategy_id"]]
@@ -167,8 +167,10 @@ def _frame(
         free = all(abs(x - a) > _LABEL_WIDTH or abs(y - b) > _LABEL_HEIGHT for a, b in written)
         if free:
             written.append((x, y))
-        rises = (event.change or 0.0) > 0
-        change = f"{units.percent(event.change, signed=True)} {_WORDS[event.verdict]}"
+        # A count that was 0 has risen, by no share.
+        rises = event.change is None or event.change > 0
+        size = "from 0" if event.change is None else units.percent(event.change, signed=True)
+        change = f"{size} {_WORDS[event.verdict]}"
         marks.append(
             {
                 "at": at,

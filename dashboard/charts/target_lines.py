@@ -12,15 +12,6 @@ from dashboard.charts.trend_rows import Window
 from db.columns.metrics import METRICS
 from db.judge.targets import AT_LEAST, Target
 
-# The quantity of a target that a figure of the trend chart has.
-QUANTITIES = {
-    "speedup": "speedup",
-    "latency": "latency_p95_ns",
-    "throughput": "throughput_per_s",
-    "compile_cost": "compile_cost_ns",
-    "peak_memory": "peak_bytes",
-    "break_even": "break_even_steps",
-}
 # A budget farther from the points than this share of their value would flatten them: it is said instead.
 _NEAR = 1.0
 
@@ -30,7 +21,9 @@ def frame(rows: pd.DataFrame, metric: str, targets: Sequence[Target]) -> pd.Data
 
     `rows` as `trend_rows.frame` returns them.
     """
-    figure, quantity = METRICS[metric], QUANTITIES.get(metric, "")
+    figure = METRICS[metric]
+    # A target limits no median of latency: its 95th percentile stands for it.
+    quantity = "latency_p95_ns" if metric == "latency" else figure.column
     cases = dict.fromkeys(zip(rows["workload"].tolist(), rows["strategy"].tolist(), strict=True))
     limits = {
         limit
@@ -39,7 +32,7 @@ def frame(rows: pd.DataFrame, metric: str, targets: Sequence[Target]) -> pd.Data
         if target.fits(workload, strategy) and (limit := target.limits().get(quantity)) is not None
     }
     bound = "at least" if quantity in AT_LEAST else "at most"
-    of = " (95th percentile)" if quantity == "latency_p95_ns" else ""
+    of = " (95th percentile)" if metric == "latency" else ""
     return pd.DataFrame(
         {
             "value": [limit / figure.divisor for limit in sorted(limits)],

@@ -40,7 +40,22 @@ _first_call = partial(
     _integer, summary=Summary.MEDIAN, banded=True, threshold=Threshold.FINE, eager_too=False
 )
 _count = partial(
-    _integer, summary=Summary.LARGEST, unit="count", write=units.count, threshold=Threshold.EXACT
+    _integer,
+    summary=Summary.LARGEST,
+    unit="count",
+    write=units.count,
+    axis=(1, "count"),
+    eager_too=False,
+    threshold=Threshold.EXACT,
+)
+_percentile = partial(
+    _float,
+    summary=Summary.MEDIAN,
+    unit="ns",
+    write=duration,
+    axis=(1e6, "ms"),
+    banded=True,
+    threshold=Threshold.COARSE,
 )
 _clock = partial(
     _float,
@@ -115,15 +130,27 @@ TRIAL: tuple[Column, ...] = (
         judged=True,
     ),
     _float(column="latency_p05_ns", definition="The latency that 5 % of a process's steps do not exceed."),
-    _float(
+    _percentile(
         column="latency_p95_ns",
         definition="The latency that 95 % of a process's steps do not exceed.",
         key="latency_p95",
         name="p95 latency",
+    ),
+    _percentile(
+        column="latency_p99_ns",
+        definition="The latency that 99 % of a process's steps do not exceed; of 100 steps or more.",
+        key="latency_p99",
+        name="p99 latency",
+    ),
+    _float(
+        column="latency_sd_ns",
+        definition="Standard deviation of a process's steps.",
+        summary=Summary.MEDIAN,
+        key="latency_sd",
+        name="Standard deviation within a process",
         unit="ns",
         write=duration,
     ),
-    _float(column="latency_p99_ns", definition="The latency that 99 % of a process's steps do not exceed."),
     _integer(column="samples", definition="Timed steps."),
     _float(column="control_latency_ns", definition="Median time of an eager step in the same process."),
     _integer(column="control_samples", definition="Timed eager steps in the same process."),
@@ -232,6 +259,19 @@ TRIAL: tuple[Column, ...] = (
     _integer(column="peak_rss_bytes", place="memory.peak_rss_bytes"),
     _integer(column="control_peak_bytes", place="memory.control_peak_bytes", summary=Summary.PASSED),
     _integer(column="graphs", place="compiler.graphs", summary=Summary.LARGEST),
+    _integer(
+        column="ops_captured",
+        place="compiler.ops_captured",
+        summary=Summary.LARGEST,
+        definition="Operations in the graphs that were captured.",
+        key="captured_operations",
+        name="Captured operations",
+        unit="count",
+        write=units.count,
+        higher_is_better=True,
+        axis=(1, "operations"),
+        eager_too=False,
+    ),
     _count(
         column="graph_breaks",
         definition="How often capture of the graph was interrupted.",

@@ -16,13 +16,15 @@ from db.judge.change_points import autocorrelation
 from db.judge.policy import Policy, PolicyPart
 from db.judge.results import Result
 from db.metrics.cases import summarize_cases
-from db.metrics.eligibility import is_canary, passed_mask, suspect_mask
+from db.metrics.eligibility import is_canary
 from db.metrics.groups import Floats, floats
 from db.units import plural
 
 Limit = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
-AT_LEAST = ("throughput_per_s", "speedup")
+Count = Annotated[int, Field(ge=0)]
+
+AT_LEAST = ("throughput_per_s", "speedup", "ops_captured")
 """Quantities that must not fall below their target; all others must not rise above it."""
 
 
@@ -32,11 +34,16 @@ class Target(PolicyPart):
     workload: str = "*"
     strategy: str = "*"
     latency_p95_ns: Limit | None = None
+    latency_p99_ns: Limit | None = None
     throughput_per_s: Limit | None = None
     compile_cost_ns: Limit | None = None
     peak_bytes: Limit | None = None
     speedup: Limit | None = None
     break_even_steps: Limit | None = None
+    time_to_first_result_ns: Limit | None = None
+    graph_breaks: Count | None = None
+    recompiles: Count | None = None
+    ops_captured: Limit | None = None
 
     @model_validator(mode="after")
     def _limits_something(self) -> Target:
@@ -77,23 +84,13 @@ def check_targets(trials: DataFrame, targets: tuple[Target, ...]) -> tuple[Targe
     if not targets or trials.empty:
         return ()
     cases = summarize_cases(trials, resamples=1)
-    p95 = _latency_p95(trials)
     checks = []
     for row in cases.to_dict("records"):
-        key = (row["machine_id"], row["build_id"], row["workload_id"], row["strategy_id"])
-        values = {str(name): value for name, value in row.items()} | {"latency_p95_ns": p95.get(key)}
+        values = {str(name): value for name, value in row.items()}
         for target in targets:
             if target.fits(str(row["workload"]), str(row["strategy"])):
                 checks += [_check(values, name, limit) for name, limit in target.limits().items()]
     return tuple(checks)
-
-
-def _latency_p95(trials: DataFrame) -> dict[tuple[object, ...], float]:
-    """Median over trials of each trial's own 95th percentile, per case."""
-    timed = trials[passed_mask(trials) & ~suspect_mask(trials)]
-    keys = ["machine_id", "build_id", "workload_id", "strategy_id"]
-    medians = timed.groupby(keys)["latency_p95_ns"].median().dropna()
-    return {tuple(key): float(value) for key, value in medians.items()}  # type: ignore[arg-type]
 
 
 def _check(values: dict[str, object], quantity: str, limit: float) -> TargetCheck:

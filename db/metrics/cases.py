@@ -34,6 +34,7 @@ from db.metrics.intervals import (
     no_quotients,
     repayment_intervals,
 )
+from db.metrics.percentiles import spread_columns
 from db.metrics.throughput import items_per_step, throughput_columns
 from db.metrics.trial_times import TrialTimes, trial_times
 from db.records.trial import SPEEDUP_COLUMNS, NumericsStatus, Status, StrategyKind
@@ -196,6 +197,7 @@ def summary_columns(
     counts = {name: _largest_count(groups, trials[name], passed) for name in COUNTED}
     compiled = equal_to(trials["strategy_kind"], StrategyKind.COMPILE.value)[newest_rows]
     columns |= {**counts, "nothing_compiled": compiled & (counts["graphs"] == 0)}
+    columns |= spread_columns(trials, groups, times.latency_ns, times.timed)
     return columns | throughput_columns(items_per_step(trials)[newest_rows], columns)
 
 

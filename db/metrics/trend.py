@@ -28,9 +28,6 @@ POINT_COLUMNS: dict[str, str] = {
     "point_suspect": "bool",
     # across trials: 10th and 90th percentile of the trials' values, missing below two of them
     **{f"{metric}_{end}": "Float64" for metric in BANDED for end in ("p10", "p90")},
-    # within trials: median over trials of the percentiles of their samples
-    "latency_within_p05_ns": "Float64",
-    "latency_within_p95_ns": "Float64",
 }
 
 
@@ -83,7 +80,4 @@ def _bands(trials: DataFrame, groups: Groups, times: TrialTimes, passed: Bools) 
         present = groups.present(values[metric])
         for end, share in (("p10", 0.1), ("p90", 0.9)):
             bands[f"{metric}_{end}"] = np.where(present.n >= 2, present.quantile(share), np.nan)
-    for end in ("p05", "p95"):
-        within = np.where(np.isnan(times.latency_ns), np.nan, positive(trials[f"latency_{end}_ns"]))
-        bands[f"latency_within_{end}_ns"] = groups.median(within)
     return bands

@@ -13,6 +13,7 @@ from db.metrics.controls import Control, is_eager, with_same_run
 from db.metrics.device_times import trial_device_times, without_mixing
 from db.metrics.eligibility import passed_mask, positive, suspect_mask
 from db.metrics.groups import Bools, Floats, Groups, floats
+from db.metrics.percentiles import measured
 
 WORKLOAD_KEYS = ("machine_id", "build_id", "workload_id")
 
@@ -51,7 +52,7 @@ def trial_times(trials: DataFrame, groups: Groups, *, of: Sequence[str] = WORKLO
         control_ns=control,
         # eager compiles nothing: its first calls are the part that compile cost leaves out
         compile_cost_ns=np.where(timed & ~is_eager(trials), floats(trials["trial_compile_cost_ns"]), np.nan),
-        others={name: np.where(timed, positive(trials[name]), np.nan) for name in TIMED},
+        others={name: np.where(timed, measured(trials, name), np.nan) for name in TIMED},
         control=origin,
         pooled_eager_ns=_pooled(trials, groups, np.where(is_eager(trials), latency, control), of),
         device=trial_device_times(trials, groups, timed),

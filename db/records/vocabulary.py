@@ -15,6 +15,8 @@ class Metric(StrEnum):
     LATENCY = "latency"
     SPEEDUP = "speedup"
     THROUGHPUT = "throughput"
+    LATENCY_P95 = "latency_p95"
+    LATENCY_P99 = "latency_p99"
     DEVICE_TIME = "device_time"
     ISSUE_TIME = "issue_time"
     DEVICE_SPEEDUP = "device_speedup"
@@ -33,6 +35,7 @@ class Metric(StrEnum):
     COMPILE_INSTRUCTIONS = "compile_instructions"
     GRAPH_BREAKS = "graph_breaks"
     RECOMPILES = "recompiles"
+    CAPTURED_OPERATIONS = "captured_operations"
     NUMERICS = "numerics"
 
 

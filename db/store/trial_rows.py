@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from statistics import stdev
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -190,6 +191,7 @@ def _latencies(trial: Trial, ascending: dict[str, list[int]]) -> dict[str, Any]:
         "latency_ns": median,
         "latency_p95_ns": p95,
         "latency_p99_ns": p99,
+        "latency_sd_ns": stdev(own) if len(own) > 1 else None,
         "samples": samples,
         "control_latency_ns": control,
         "control_samples": len(eager) or None,

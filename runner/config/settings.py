@@ -20,6 +20,7 @@ from db.records.strategies import CACHE_OF_KIND
 from db.records.trial import Strategy, StrategyKind, Task
 from runner.config.sections import (
     SIZE,
+    CountLimit,
     Device,
     Dtype,
     EmbedSettings,
@@ -156,11 +157,16 @@ class TargetSettings(Section):
     workload: str = "*"
     strategy: str = "*"
     latency_p95_ns: Limit = None
+    latency_p99_ns: Limit = None
     throughput_per_s: Limit = None
     compile_cost_ns: Limit = None
     peak_bytes: Limit = None
     speedup: Limit = None
     break_even_steps: Limit = None
+    time_to_first_result_ns: Limit = None
+    graph_breaks: CountLimit = None
+    recompiles: CountLimit = None
+    ops_captured: Limit = None
 
     @model_validator(mode="after")
     def _limits_something(self) -> Self:

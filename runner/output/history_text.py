@@ -26,15 +26,8 @@ from runner.output.tables import plain_table
 
 # The targets of one series, and when a trend will cross them.
 
-TARGET_QUANTITIES: dict[Metric, dict[str, str]] = {
-    Metric.LATENCY: {"latency_p95_ns": "latency_within_p95_ns", "throughput_per_s": "throughput_per_s"},
-    Metric.THROUGHPUT: {"throughput_per_s": "throughput_per_s"},
-    Metric.SPEEDUP: {"speedup": "speedup"},
-    Metric.COMPILE_COST: {"compile_cost_ns": "compile_cost_ns"},
-    Metric.PEAK_MEMORY: {"peak_bytes": "peak_bytes"},
-    Metric.BREAK_EVEN: {"break_even_steps": "break_even_steps"},
-}
-"""By metric the quantities a target may limit, and the column of a point that holds each."""
+_BESIDE = {Metric.LATENCY: ("latency_p95_ns", "throughput_per_s")}
+"""Quantities that the history of another metric tells of too."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +50,10 @@ def target_outlooks(
     for target in targets:
         if not target.fits(str(newest["workload"]), str(newest["strategy"])):
             continue
-        for quantity, column in TARGET_QUANTITIES.get(series.metric, {}).items():
+        for quantity in (METRICS[series.metric].column, *_BESIDE.get(series.metric, ())):
             limit = target.limits().get(quantity)
-            if limit is not None:
-                values = floats(points[column].iloc[start:])
+            if limit:
+                values = floats(points[quantity].iloc[start:])
                 usable = values[np.isfinite(values) & (values > 0)]
                 at_least = quantity in AT_LEAST
                 forecast = forecast_crossing(usable, limit, at_least=at_least, policy=policy)
@@ -98,7 +91,8 @@ def history_sentences(report: HistoryReport) -> Iterator[str]:
     for event in series.events:
         when = f"{moment(event.at)}: " if event.at is not None else ""
         reach = _ends_text(event.interval, "95 % interval") or "no interval"
-        yield f"{when}{event.reason} (p {event.p_value:.2g}, {reach})"
+        sure = "" if event.p_value is None else f" (p {event.p_value:.2g}, {reach})"
+        yield f"{when}{event.reason}{sure}"
     for event in report.withdrawn:
         yield f"{moment(event.at)}: announced then, taken back since: {event.reason}"
     for step in report.releases:
@@ -163,7 +157,8 @@ def _step_mark(step: ReleaseStep) -> str:
 def _mark(event: ChangeEvent) -> str:
     changed = f", {_named(event.changed_components)} changed" if event.changed_components else ""
     verdict = _FLIPS if event.verdict is Verdict.INCONCLUSIVE else marked(event.verdict)
-    return f"{verdict} {percent(event.change, signed=True)}{changed}"
+    step = f"from {event.before:g}" if event.change is None else percent(event.change, signed=True)
+    return f"{verdict} {step}{changed}"
 
 
 def _named(fields: Sequence[str]) -> str:

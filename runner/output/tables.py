@@ -13,7 +13,9 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from db.errors import printable
+from db.columns.column import Column
+from db.columns.metrics import METRICS
+from db.errors import ConfigError, printable
 from db.judge.results import CaseKey, LeftOut
 from db.metrics.controls import Control
 from db.metrics.throughput import items_of, throughputs_text
@@ -106,10 +108,11 @@ def result_table(
     *,
     builds: Mapping[str, str],
     notes: Mapping[tuple[str, str, str], Sequence[str]],
+    chosen: Sequence[Column] | None = None,
 ) -> Table:
     """One row per case. `cases` are rows of a frame of cases; `verdicts` by workload and strategy. `builds`
     has the names of several builds by id; they stand where torch does not tell them apart. Of `notes`
-    (`db.queries.notes`) the first is said.
+    (`db.queries.notes`) the first is said. `chosen` figures stand in place of the usual ones.
 
     Column eager is what speedup is taken against: the median of eager in the compiled case's own processes.
     """
@@ -121,14 +124,15 @@ def result_table(
     named = len({row["torch"] for row in cases}) < len(builds)
     of_build = [*(["build"] if named else []), *(["torch"] if builds else [])]
     against = ["against last run"] if verdicts else []
-    table = plain_table(("workload", "strategy", *of_build, *_FIGURES, *against, "note"), right=_FIGURES)
+    figures = _FIGURES if chosen is None else ("trials", *(each.word for each in chosen))
+    table = plain_table(("workload", "strategy", *of_build, *figures, *against, "note"), right=figures)
     for row in cases:
         sides = {"build": builds.get(row["build_id"], MISSING), "torch": str(row["torch"])}
         verdict_cells = [verdicts.get((row["workload"], row["strategy"]), MISSING)] if verdicts else []
         names = (row["workload"], row["strategy"], *(sides[heading] for heading in of_build))
-        table.add_row(*map(Text, (*names, *_figures(row), *verdict_cells, _notes(row, apart, notes))))
+        table.add_row(*map(Text, (*names, *_cells(row, chosen), *verdict_cells, _notes(row, apart, notes))))
     for case in not_applicable:
-        blanks = [MISSING] * (len(of_build) + len(_FIGURES) + len(against))
+        blanks = [MISSING] * (len(of_build) + len(figures) + len(against))
         table.add_row(Text(case.workload), Text(case.strategy), *blanks, Text("not applicable"), style="dim")
     return table
 
@@ -181,6 +185,24 @@ def eager_apart(row: Mapping[Any, Any], eager: Mapping[Any, Any]) -> str | None:
 
 def _is_missing(value: float | None) -> bool:
     return value is None or math.isnan(value)
+
+
+def figures_named(names: str) -> list[Column]:
+    """The metrics of a case named `NAME,NAME`. Raises ConfigError for one that there is not."""
+    wanted = [each.strip() for each in names.split(",")]
+    for name in wanted:
+        if name not in METRICS:
+            known = ", ".join(METRICS)
+            raise ConfigError(f"--columns has no figure called {name}.", f"Name some of {known}.")
+    return [METRICS[name] for name in wanted]
+
+
+def _cells(row: Mapping[Any, Any], chosen: Sequence[Column] | None) -> list[str]:
+    if chosen is None:
+        return _figures(row)
+    values = ((each, row[each.column]) for each in chosen)
+    cells = [MISSING if value is None else words(each.write(value)) for each, value in values]
+    return [f"{row['counted_trials']}", *cells]
 
 
 def _figures(row: Mapping[Any, Any]) -> list[str]:

@@ -15,6 +15,7 @@ from dashboard.pages.modes import charts
 from dashboard.pages.modes.roofline import roofline_parts
 from dashboard.parts import parts
 from dashboard.parts.cases import (
+    CASE,
     NO_CASE,
     NO_DIFFERENCE,
     NO_FACTS,
@@ -28,6 +29,7 @@ from dashboard.parts.cases import (
 from dashboard.parts.parts import (
     CASE_FACTS,
     LEFT_OUT,
+    TRIALS,
     Chart,
     Column,
     Headline,
@@ -45,6 +47,7 @@ from db import units
 from db.judge.compare.noise_floor import NoiseFloor
 from db.metrics.case_modes import Fastest, choose_modes, fastest
 from db.metrics.groups import row_dicts
+from db.metrics.percentiles import FEWEST_FOR_P99
 from db.records.strategies import EAGER, sort_key
 
 _TOOLTIP_HAS_IT = "Where a name has no room, the tooltip has it."
@@ -82,6 +85,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
         _headline(cases),
         _heat_map(cases, link),
         _best(cases, link, floors),
+        *_percentiles(cases),
         *_front(charts.front(cases)),
         *_roofline(snapshot, link, cases),
         *parts.listed(LEFT_OUT, [str(aside) for aside in asides(cases)]),
@@ -226,6 +230,42 @@ def _best_for_steps(cases: pd.DataFrame, steps: int) -> pd.DataFrame:
             "facts": [facts.get(key, NO_FACTS) for key in _keys(chosen)],
             "options": chosen["options"],
         }
+    )
+
+
+_PERCENTILES = {
+    **CASE,
+    **parts.quantities(
+        "ns",
+        {
+            "latency_ns": "p50",
+            "latency_p95_ns": "p95",
+            "latency_p99_ns": "p99",
+            "latency_sd_ns": "SD within a process",
+            "latency_between_sd_ns": "SD between processes",
+        },
+    ),
+    "samples": Column(
+        "Steps", numeric=True, unit="count", explained="Of the process that has fewest: a p99 rests on them."
+    ),
+    **TRIALS,
+}
+
+
+def _percentiles(cases: pd.DataFrame) -> tuple[Table, ...]:
+    """Percentiles of a step and both spreads, a row per case."""
+    known = cases[cases["latency_ns"].notna()]
+    ordered = sorted(row_dicts(known), key=lambda case: (case["workload_label"], sort_key(case["strategy"])))
+    named = [
+        case | {"workload": case["workload_label"], "trials": case["counted_trials"]} for case in ordered
+    ]
+    return parts.table(
+        "modes-percentiles",
+        "Percentiles and spread of a step's latency of every case",
+        pd.DataFrame(named, columns=list(_PERCENTILES)),
+        _PERCENTILES,
+        title="Percentiles of a step, and how far it scatters",
+        note=f"Of each process, over processes. No p99 below {FEWEST_FOR_P99} steps a process.",
     )
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from dashboard.charts import build_events, change_points, gaps, sparklines, target_lines, trend_rows, trends
 from dashboard.charts.style import ChartContent
 from dashboard.links import links
-from dashboard.links.links import Link, Page, verdict_metric
+from dashboard.links.links import Link, Page, asked_metric, verdict_metric
 from dashboard.parts import parts
 from dashboard.parts.cases import CASE, NO_FACTS, case_facts, floors_of, focus_of, interval_cell
 from dashboard.parts.column_units import unit_of
@@ -306,7 +306,8 @@ def _each_to_the_next(
     found = {}
     for base, head in pairwise(drawn[-MOST_STEPS - 1 :]):
         try:
-            found[head] = read_comparison(snapshot, filters_of(replace(link, build=None)), base, head)
+            filters, asked = filters_of(replace(link, build=None)), asked_metric(link)
+            found[head] = read_comparison(snapshot, filters, base, head, asked=asked)
         except VerdictError:
             continue
     return found

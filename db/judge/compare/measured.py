@@ -16,6 +16,7 @@ from db.judge.sequence import occasions
 from db.metrics.controls import is_eager
 from db.metrics.eligibility import passed_mask, positive, suspect_mask
 from db.metrics.groups import Bools, Floats, Ints, floats
+from db.metrics.percentiles import measured
 from db.records.vocabulary import Metric
 
 LOG_VALUE_COLUMNS = (
@@ -96,7 +97,8 @@ def log_values(trials: DataFrame, further: Sequence[Metric] = ()) -> LogValues:
 
 def columns_of(metrics: Iterable[Metric]) -> tuple[str, ...]:
     """The columns of a trial that `log_values` needs for further metrics."""
-    return tuple(METRICS[metric].column for metric in metrics)
+    columns = [METRICS[metric].column for metric in metrics]
+    return (*columns, "samples") if columns else ()
 
 
 def timed_apart(trials: DataFrame) -> Bools:
@@ -110,7 +112,7 @@ def timed_apart(trials: DataFrame) -> Bools:
 
 def _positive_or_none(trials: DataFrame, name: str) -> Floats:
     """The positive values of a column that a frame may lack, NaN elsewhere."""
-    return positive(trials[name]) if name in trials else np.full(len(trials), np.nan)
+    return measured(trials, name) if name in trials else np.full(len(trials), np.nan)
 
 
 def layout(trials: DataFrame, case: Ints) -> Observations:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from db.columns.metrics import higher_is_better
+from db.columns.metrics import METRICS, higher_is_better
 from db.judge.change_points import Boundary, examine_boundary
 from db.judge.compare.sides import COMPONENTS, as_text
 from db.judge.history.stretches import Stretch
 from db.judge.modes import is_flip
 from db.judge.policy import HistoryPolicy
 from db.judge.results import ChangeEvent
-from db.judge.words.sentences import announced, withdrawn
+from db.judge.words.sentences import announced, counted, withdrawn
+from db.metrics.groups import floats
 from db.records.ids import identity
 from db.records.vocabulary import Metric, Verdict
 
@@ -53,6 +54,41 @@ def change_events(
                 changed_components=changed,
                 confounded=len(changed) > 1,
                 reason=announced(metric, math.expm1(boundary.difference), changed, flips=flips),
+            )
+        )
+    return events
+
+
+def count_events(points: DataFrame, metric: Metric, cuts: Sequence[int]) -> list[ChangeEvent]:
+    """Every step of a count from a point that knows it to the next, none across a point of `cuts`: nothing is
+    estimated, so a step is an event at once.
+    """
+    values = floats(points[METRICS[metric].column]).tolist()
+    known = [place for place, value in enumerate(values) if math.isfinite(value)]
+    events = []
+    for old, new in itertools.pairwise(known):
+        before, after = values[old], values[new]
+        if before == after or any(old < cut <= new for cut in cuts):
+            continue
+        changed = changed_between(points.iloc[old], points.iloc[new])
+        events.append(
+            ChangeEvent(
+                event_id=_event_id(points, metric, new),
+                metric=metric,
+                **labels(points.iloc[new]),
+                index=new,
+                announced_at=new,
+                before=before,
+                after=after,
+                change=after / before - 1.0 if before else None,
+                interval=None,
+                p_value=None,
+                verdict=Verdict.IMPROVED
+                if (after > before) == higher_is_better(metric)
+                else Verdict.REGRESSED,
+                changed_components=changed,
+                confounded=len(changed) > 1,
+                reason=counted(metric, before, after, changed),
             )
         )
     return events

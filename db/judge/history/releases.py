@@ -54,7 +54,7 @@ def release_steps(
     return tuple(
         ReleaseStep(base_build=base, head_build=head, base_torch=torch[base], head_torch=torch[head], row=row)
         for base, head, comparison in release_comparisons(trials, compare)
-        for row in comparison.rows
+        for row in comparison.with_asked().rows
         if row.case.ids == (workload_id, strategy_id) and row.metric is metric
     )
 

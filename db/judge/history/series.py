@@ -9,17 +9,17 @@ import numpy as np
 from pandas import DataFrame
 from scipy import special
 
-from db.columns.metrics import higher_is_better
+from db.columns.metrics import SUMMARY_COLUMNS, higher_is_better
 from db.judge.change_points import Boundary, autocorrelation, boundaries, noise_scale, robust_deviation
 from db.judge.compare.sides import as_text
-from db.judge.history.events import change_events, evidence_against, in_place_of, withdrawal
+from db.judge.history.events import change_events, count_events, evidence_against, in_place_of, withdrawal
 from db.judge.history.nightly import NightlyBoundaries, nightly_boundaries
 from db.judge.history.stretches import Cut, Stretch, cut_stretches, find_cuts, points_of_build
 from db.judge.modes import two_modes
 from db.judge.policy import HistoryPolicy, Policy
 from db.judge.results import ChangeEvent, Result
 from db.judge.words.sentences import drifted
-from db.metrics.groups import Bools, Floats, Ints
+from db.metrics.groups import Bools, Floats, Ints, floats
 from db.records.vocabulary import Metric, Verdict
 
 # Slow drift against a pinned reference: what no comparison of neighbours sees.
@@ -119,6 +119,8 @@ def judge_series(
     """
     policy = policy or Policy()
     cuts = find_cuts(points)
+    if metric not in policy.thresholds:
+        return _counted(points, metric, cuts)
     events: list[ChangeEvent] = []
     segments: list[Segment] = []
     stretches = cut_stretches(points, metric, cuts)
@@ -143,6 +145,21 @@ def judge_series(
     )
 
 
+def _counted(points: DataFrame, metric: Metric, cuts: list[Cut]) -> SeriesHistory:
+    """What is counted has no noise: every step is one, and nothing drifts."""
+    return SeriesHistory(
+        series_id=as_text(points["series_id"].iloc[-1]) if "series_id" in points and len(points) else None,
+        metric=metric,
+        points=int(np.isfinite(floats(points[SUMMARY_COLUMNS[metric]])).sum()),
+        events=tuple(count_events(points, metric, [cut.index for cut in cuts])),
+        segments=(),
+        cuts=tuple(cuts),
+        noise=None,
+        two_mode=False,
+        drift=None,
+    )
+
+
 def judge_new_point(
     points: DataFrame, metric: Metric, known: tuple[ChangeEvent, ...] = (), policy: Policy | None = None
 ) -> tuple[ChangeEvent, ...]:
@@ -153,7 +170,7 @@ def judge_new_point(
     change; the old one is never changed.
     """
     policy = policy or Policy()
-    stretches = cut_stretches(points, metric, find_cuts(points))
+    stretches = [] if metric not in policy.thresholds else cut_stretches(points, metric, find_cuts(points))
     if not stretches:
         return ()
     rules = policy.history

@@ -362,6 +362,13 @@ def announced(metric: Metric, change: float, components: tuple[str, ...], *, fli
     return f"{step}; no part of the build changed with it."
 
 
+def counted(metric: Metric, before: float, after: float, components: tuple[str, ...]) -> str:
+    """A step of a count, with what changed in the build there."""
+    step = f"{METRIC_NAMES[metric]} {'rose' if after > before else 'fell'} from {units.count(before)} to"
+    changed = f"; {', '.join(map(units.words, components))} changed" if components else ""
+    return f"{step} {units.count(after)}{changed}."
+
+
 def withdrawn(metric: Metric, change: float, points: int) -> str:
     """Why an announced step is taken back, `points` points later. `change`: what is left of it, relative."""
     more = f"{points} more point{'' if points == 1 else 's'}"

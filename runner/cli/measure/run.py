@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 from pandas import DataFrame
 
+from db.columns.column import Column
 from db.engine.session import Database
 from db.errors import ConfigError
 from db.judge.targets import check_targets
@@ -53,7 +54,7 @@ from runner.output.comparison_text import target_lines
 from runner.output.documents import print_document, run_document
 from runner.output.progress import measure
 from runner.output.submodules import submodule_rows, submodule_table
-from runner.output.tables import console, print_lines, reasons, result_table
+from runner.output.tables import console, figures_named, print_lines, reasons, result_table
 from runner.plan.builds import builds_named, interpreter_facts
 from runner.plan.diagnostics import Diagnostics
 from runner.plan.durations import Durations, stored_durations_s
@@ -101,6 +102,13 @@ def run(
             help="Compile each direct submodule of one model by itself, too, and list what each costs.",
         ),
     ] = False,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Figures of the table by name, such as latency,latency_p95,latency_p99,latency_sd.",
+        ),
+    ] = None,
     json_: JsonOption = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,
@@ -110,6 +118,7 @@ def run(
     Exits 1 when a trial fails or a case regresses since the run before; 2 when nothing can be measured; 130
     when interrupted.
     """
+    chosen = None if columns is None else figures_named(columns)
     wait_s = None if wait is None else seconds_of("--wait", wait)
     settings = settings_of(config, db)
     workloads, strategies = workload or (), strategy or ()
@@ -147,7 +156,7 @@ def run(
         report = _judge(plan, frame, database, settings)
         notes = notes_of_cases(database, Filters(runs=_run_ids(plan)))
         rows = submodule_rows(trial_records(database, Filters(runs=_run_ids(plan)))) if submodules else None
-    _print(plan, frame, report, settings, json_, rows, notes)
+    _print(plan, frame, report, settings, json_, rows, notes, chosen)
     if settings.fleet.spool_dir:
         where = settings.fleet.spool_dir
         print(f"compilewatch: The trials are in {where}; no database has them yet.", file=sys.stderr)
@@ -243,6 +252,7 @@ def _print(
     as_json: bool,
     submodules: list[dict[str, Any]] | None,
     notes: Mapping[BuildCase, list[str]],
+    chosen: Sequence[Column] | None,
 ) -> None:
     cases = summarize_cases(without_canaries(frame))
     verdicts = worst_verdicts(report.comparison) if report else {}
@@ -259,9 +269,8 @@ def _print(
         return
     out = console()
     rows = cases.to_dict("records")
-    out.print(
-        result_table(rows, plan.not_applicable, verdicts, builds=_build_names(plan, frame), notes=notes)
-    )
+    names = _build_names(plan, frame)
+    out.print(result_table(rows, plan.not_applicable, verdicts, builds=names, notes=notes, chosen=chosen))
     if submodules is not None:
         out.print(submodule_table(submodules))
     print_lines([*reasons(plan.not_applicable), *target_lines(targets)])

@@ -284,7 +284,9 @@ def history(
         _require_reference(points, reference)
         # Releases are judged as `compare` does: among all cases that were measured with them.
         machine_id = str(points["machine_id"].iloc[-1])
-        compare = partial(gateway.compare, database, machine_id=machine_id, policy=settings.policy)
+        compare = partial(
+            gateway.compare, database, machine_id=machine_id, policy=settings.policy, asked=(followed,)
+        )
         report = _judge(points, trials, compare, followed, settings, reference)
     sentences = [*_origin(points), *history_sentences(report), *left_out]
     if json_:
@@ -314,7 +316,11 @@ def _judge(
         releases=release_steps(
             trials, compare, str(newest["workload_id"]), str(newest["strategy_id"]), metric
         ),
-        exact=exact_events(trials[trials["series_id"].isin(ids)], policy),
+        exact=tuple(
+            event
+            for event in exact_events(trials[trials["series_id"].isin(ids)], policy)
+            if event.metric is not metric
+        ),
         withdrawn=withdrawals(points, metric, policy) if not builds_interleaved(trials) else (),
     )
 

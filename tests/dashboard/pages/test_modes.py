@@ -59,7 +59,7 @@ def slower(slower_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("goal", ["latency", "steps"])
 def test_slower_code_is_never_the_best_strategy(slower: None, goal: str) -> None:
-    (best,) = (part for part in _page(goal).parts if isinstance(part, Table))
+    (best,) = (part for part in _page(goal).parts if isinstance(part, Table) and part.key == "modes-best")
     chosen = dict(zip(best.frame["workload"], best.frame["strategy"], strict=True))
     assert chosen["vit-b16"] == "eager"
 
@@ -86,7 +86,7 @@ def test_what_is_not_told_apart_is_not_called_best(store: Store, trials: int) ->
     )
     page = _page("latency")
     assert page.headline == "Fastest of 1 workload: no difference shown on 1"
-    (best,) = (part for part in page.parts if isinstance(part, Table))
+    (best,) = (part for part in page.parts if isinstance(part, Table) and part.key == "modes-best")
     assert best.frame["strategy"].tolist() == ["no difference shown"]
     assert {"default", "max-autotune"} - {"eager"} <= {*best.frame["rivals"].iloc[0].split(", "), "eager"}
 
@@ -140,7 +140,9 @@ def test_the_scatter_has_a_line_at_eager_and_round_ticks(slower: None) -> None:
 def test_eager_without_a_process_of_its_own_is_the_one_beside_a_slower_strategy(store: Store) -> None:
     slow = make_trial(workload="mlp", strategy="default", latency_ns=9 * MS, control_latency_ns=8 * MS)
     store([slow])
-    (best,) = (part for part in _page("latency").parts if isinstance(part, Table))
+    (best,) = (
+        part for part in _page("latency").parts if isinstance(part, Table) and part.key == "modes-best"
+    )
     (row,) = best.frame.to_dict("records")
     assert (row["strategy"], row["value"]) == ("no difference shown", row["eager"])
     assert row["ratio"] == 1

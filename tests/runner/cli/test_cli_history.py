@@ -220,7 +220,7 @@ def four_runs(_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) 
         (("-w", "mlp", "-s", "default", "--reference", "x"), ("No build 'x' is stored.", "Stored: ")),
         (("-w", "mlp", "-s", "defualt"), ("never measured with 'defualt'", "default, eager")),
         (("-w", "mlp", "-s", "eager", "--metric", "break_even"), ("eager and has no break-even", "latency")),
-        (("-w", "mlp", "-s", "default", "--metric", "graph_breaks"), ("graph_breaks", "--help")),
+        (("-w", "mlp", "-s", "default", "--metric", "numerics"), ("numerics", "--help")),
     ],
 )
 def test_what_has_no_history_is_one_sentence(
