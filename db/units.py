@@ -192,7 +192,8 @@ def interval(
     *,
     trials: SupportsFloat | None = None,
 ) -> str:
-    """Both ends in the words of `formatter`: "1.70x to 1.96x"; one end missing reads "from" or "up to".
+    """Both ends in the words of `formatter`: "1.70x to 1.96x"; one end missing reads "from" or "up to", and
+    one that is wider than its value, the geometric mean of the ends, says so.
 
     Without an end, "n=2" where so many `trials` were all there were.
     """
@@ -204,4 +205,11 @@ def interval(
         return f"up to {high_text}"
     if high_text == MISSING:
         return f"from {low_text}"
-    return f"{low_text} to {high_text}"
+    wide = " (wider than its value)" if _is_wider(low, high) else ""
+    return f"{low_text} to {high_text}{wide}"
+
+
+def _is_wider(low: object, high: object) -> bool:
+    if not (isinstance(low, int | float) and isinstance(high, int | float)) or low <= 0:
+        return False
+    return high - low > math.sqrt(low * high)

@@ -123,10 +123,14 @@ def _figure(case: pd.Series, metric: str) -> BadgeText:
 def _speedup(case: pd.Series) -> BadgeText:
     if pd.isna(case["speedup"]):
         return BadgeText(NO_DATA, _UNKNOWN_COLOUR)
+    if case["first_look"]:
+        return BadgeText(f"{units.ratio(case['speedup'])} (first look)", _UNKNOWN_COLOUR)
     return BadgeText(units.ratio(case["speedup"]), _WORSE_COLOUR if case["speedup"] < 1 else theme.BLUE)
 
 
 def _break_even(case: pd.Series) -> BadgeText:
+    if case["first_look"]:
+        return BadgeText("first look", _UNKNOWN_COLOUR)
     if case["break_even"] == units.NEVER:
         return BadgeText(units.NEVER, _WORSE_COLOUR)
     if pd.isna(case["break_even_steps"]):

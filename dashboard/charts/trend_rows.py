@@ -60,7 +60,7 @@ def needed(metric: str) -> list[str]:
     """The columns of points that this module reads for a figure: few of a hundred, so rows move quickly."""
     figure = METRICS[metric]
     columns = (
-        *("run_id", "build_id", "workload", "strategy", "last_started_at", "point_suspect"),
+        *("run_id", "build_id", "workload", "strategy", "last_started_at", "point_suspect", "first_look"),
         *("timing_method", "bound", "counted_trials", figure.column),
         *(*(figure.band or ()), *(figure.interval or ())),
     )
@@ -106,8 +106,10 @@ def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> 
             "value": value,
             "low": np.where(np.isnan(low), value, low),
             "high": np.where(np.isnan(high), value, high),
-            "suspect": pd.array(["trusted", "suspect"], dtype="str").take(
-                rows["point_suspect"].to_numpy(dtype=np.int64)
+            "state": np.select(
+                [rows["point_suspect"].to_numpy(np.bool_), rows["first_look"].to_numpy(np.bool_)],
+                ["suspect", "first look"],
+                "trusted",
             ),
             "value_text": [figure.write(item) for item in rows[figure.column].tolist()],
             "interval_text": _interval_texts(rows, figure),

@@ -133,12 +133,12 @@ def _points(
     *,
     size_px2: int,
 ) -> list[alt.Chart]:
-    """Filled marks, and hollow ones for suspect measurements; a click picks either."""
+    """Filled marks, and hollow ones for what is suspect or a first look; a click picks either."""
     chosen = style.pick("workload", "strategy", "run_id")
     x, y = at
     layers = []
-    for state, filled in (("trusted", True), ("suspect", False)):
-        mark = base.transform_filter(f"datum.suspect == '{state}'").mark_point(
+    for sign, filled in (("==", True), ("!=", False)):
+        mark = base.transform_filter(f"datum.state {sign} 'trusted'").mark_point(
             filled=filled, strokeWidth=2, opacity=1, cursor="pointer"
         )
         layers.append(
@@ -156,7 +156,7 @@ def _points(
                     build="Build",
                     when_text="Run",
                     timing_text="Timing",
-                    suspect="Measurement",
+                    state="Measurement",
                 ),
             )
         )

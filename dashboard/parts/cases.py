@@ -16,7 +16,7 @@ from dashboard.read.snapshots import Snapshot
 from dashboard.text.rows import rows_of
 from db import units
 from db.judge.compare.noise_floor import NoiseFloor
-from db.metrics.case_modes import is_first_look, with_strategies
+from db.metrics.case_modes import with_strategies
 from db.metrics.groups import row_dicts
 from db.metrics.throughput import items_of
 from db.records.marks import bound_cell
@@ -112,7 +112,7 @@ def repayment(case: Mapping[str, Any]) -> dict[str, Any]:
         return {"steps": None, "pays_off": "reference"}
     known = case["break_even"] == "steps"
     word = "yes" if known else str(case["break_even"])
-    look = " (first look)" if is_first_look(case) else ""
+    look = " (first look)" if case["first_look"] else ""
     return {"steps": case["break_even_steps"] if known else None, "pays_off": f"{word}{look}"}
 
 
@@ -164,6 +164,7 @@ def steps_words(case: dict[str, Any]) -> str:
     """Break-even of a case in words: steps, never, or unknown; "reference" of eager itself."""
     if case["strategy"] == EAGER.name:
         return "reference"
+    look = " (first look)" if case["first_look"] else ""
     if case["break_even"] == "steps":
-        return units.steps(int(case["break_even_steps"]))
-    return str(case["break_even"])
+        return f"{units.steps(int(case['break_even_steps']))}{look}"
+    return f"{case['break_even']}{look}"

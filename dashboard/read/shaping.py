@@ -187,7 +187,16 @@ def confounded(changes: Sequence[Change]) -> bool:
 
 
 ASIDE_COLUMNS = [
-    *("workload_label", "strategy", "status", "failure_kind", "trials", "failed_trials", "nothing_compiled")
+    *(
+        "workload_label",
+        "strategy",
+        "status",
+        "failure_kind",
+        "trials",
+        "failed_trials",
+        "wild_trials",
+        "nothing_compiled",
+    )
 ]
 
 
@@ -204,7 +213,7 @@ class Aside:
 
 
 def asides(cases: pd.DataFrame) -> list[Aside]:
-    """Failed cases, cases with some failed trials, and cases in which nothing was compiled.
+    """Failed cases, cases with failed or wild trials, and cases in which nothing was compiled.
 
     `cases` has the columns `ASIDE_COLUMNS`.
     """
@@ -217,7 +226,8 @@ def asides(cases: pd.DataFrame) -> list[Aside]:
 
 def _aside_reason(case: dict[str, Any]) -> str:
     if case["status"] not in ("failed", "mixed") and not case["nothing_compiled"]:
-        return ""
+        wild, trials = case["wild_trials"], units.plural(case["trials"], "trial")
+        return f"{units.count(wild)} of {trials} set aside: its time is wild" if wild else ""
     kind = units.words(_words(case["failure_kind"]))
     why = f" ({kind})" if kind else ""
     total, failed = units.plural(case["trials"], "trial"), units.count(case["failed_trials"])

@@ -24,8 +24,6 @@ from db.queries.filters import Filters
 from db.records.strategies import EAGER
 from db.records.vocabulary import Metric
 
-_MEANS = " (the table has the geometric mean of those compared)"
-
 
 def _columns(confidence: float | None) -> dict[str, Column]:
     """`confidence` of the intervals."""
@@ -71,10 +69,10 @@ def lanes(strategies: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def reading(metric: Metric) -> str:
-    text = f"A point is a trial, the upright line the median of them{_MEANS}."
+    text = "A point is a trial, the upright line their geometric mean."
     if metric is Metric.LATENCY:
         text = "A point is the median of a trial, its bar the 5th to 95th percentile, the upright line the "
-        text += f"median of the trials{_MEANS}. Eager is the control of the same processes."
+        text += "geometric mean of the trials. Eager is the control of the same processes."
     return text
 
 
@@ -110,7 +108,7 @@ def evidence_parts(
 
 # The history of one case on its machine, over runs or over builds, with the changes of its level.
 
-_READING = "Dashed lines: the build changed. Ring: the level changed. Hollow: a suspect measurement."
+_READING = "Dashed lines: the build changed. Ring: the level changed. Hollow: suspect, or one trial."
 _POINT = {axis: f"{word} by {word}" for axis, word in trend_rows.POINT_WORDS.items()}
 
 

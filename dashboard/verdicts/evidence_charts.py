@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from dashboard.charts import style
@@ -15,7 +16,7 @@ from db import units
 from db.columns.metrics import ASKED_METRICS, FURTHER_METRICS, METRICS
 from db.judge.compare.asked import with_test
 from db.judge.results import BuildSide, CaseKey
-from db.metrics.groups import row_dicts
+from db.metrics.groups import Groups, floats, row_dicts
 from db.records.strategies import EAGER
 from db.records.vocabulary import Metric
 
@@ -92,8 +93,10 @@ def _lane_rows(
 
 
 def middles(rows: pd.DataFrame) -> pd.DataFrame:
-    """The median of every lane's trials."""
-    return rows.groupby(["lane", "strategy"], sort=False)["value"].median().reset_index()
+    """The geometric mean of every lane's trials."""
+    of_lane = rows.groupby(["lane", "strategy"], sort=False)
+    lanes = Groups(np.asarray(of_lane.ngroup(), dtype=np.int64), of_lane.ngroups)
+    return of_lane.size().index.to_frame(index=False).assign(value=lanes.mean(floats(rows["value"])))
 
 
 @lru_cache(maxsize=64)

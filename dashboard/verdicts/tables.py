@@ -212,13 +212,6 @@ def summary_table(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(summary)
 
 
-def summary_note(metric: Metric) -> str:
-    """What the mean of `summary_table` is of, beside that of the headline where both are of speedups."""
-    mean = "Mean change: geometric mean of the changes in the table below."
-    of_medians = "The geomean speedup above compares the medians of both sides."
-    return f"{mean} {of_medians}" if metric is Metric.SPEEDUP else mean
-
-
 def tone_of(verdict: Verdict, change: LatencyChange | None) -> Tone:
     """No colour where nothing can be compared, nothing is decided, or the interval holds no change."""
     decided = verdict in (Verdict.REGRESSED, Verdict.IMPROVED)

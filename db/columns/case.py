@@ -45,7 +45,19 @@ CASE: tuple[Column, ...] = (
     _integer(column="failed_trials"),
     _integer(column="suspect_trials"),
     _integer(
-        column="counted_trials", definition="Those behind latency: passed, not suspect, with a latency."
+        column="wild_trials",
+        definition="Set aside: a step time that stands alone, far from those of its siblings in the run.",
+    ),
+    _integer(
+        column="counted_trials",
+        definition="Those behind latency: passed, not suspect, not wild, with a latency.",
+    ),
+    Column(
+        column="first_look",
+        kind=Kind.FLAG,
+        definition="One counted trial: it ranks nothing and decides nothing.",
+        holder=Holder.NONE,
+        required=True,
     ),
     _text(column="failure_kind", definition="The most frequent one."),
     *_summed_up("latency_ns"),
@@ -101,7 +113,7 @@ CASE: tuple[Column, ...] = (
     ),
     _text(
         column="interval_method",
-        definition="Of speedup: bootstrap, student_t, reference (eager is 1 by definition), none.",
+        definition="Of speedup: student_t, reference (eager is 1 by definition), none.",
     ),
     _float(
         column="compile_cost_ns",
@@ -142,7 +154,7 @@ CASE: tuple[Column, ...] = (
     _integer(column="break_even_low"),
     _integer(column="break_even_high"),
     _float(column="break_even_time_ns", definition="Run time at break-even, compile cost included."),
-    *(each for each in TRIAL if each.summary is Summary.MEDIAN),
+    *(each for each in TRIAL if each.summary is Summary.MEAN),
     _float(
         column="latency_between_sd_ns",
         definition="Standard deviation of the medians of a case's processes.",
@@ -185,9 +197,9 @@ _DTYPES = {
 
 
 def _dtype(column: Column) -> str:
-    # A median of two trials may lie between two whole numbers.
-    is_median = column.summary in (Summary.MEDIAN, Summary.PASSED)
-    return "Float64" if is_median else _DTYPES[column.kind]
+    # A mean of trials may lie between two whole numbers.
+    is_mean = column.summary in (Summary.MEAN, Summary.PASSED)
+    return "Float64" if is_mean else _DTYPES[column.kind]
 
 
 CASE_COLUMNS: dict[str, str] = {each.column: _dtype(each) for each in CASE}

@@ -35,8 +35,8 @@ class Summary(StrEnum):
     """How trials become the value of their case; `own` where the column has a formula of its own."""
 
     OWN = "own"
-    MEDIAN = "median of the timed trials"
-    PASSED = "median of the passed trials"
+    MEAN = "geometric mean of the timed trials"
+    PASSED = "geometric mean of the passed trials"
     LARGEST = "largest of the passed trials"
 
 

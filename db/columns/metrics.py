@@ -23,8 +23,8 @@ SUMMARY_COLUMNS: dict[Metric, str] = {metric: METRICS[metric].column for metric 
 """The column of a case that holds the metric."""
 MEASURED_METRICS = tuple(metric for metric in Metric if METRICS[metric].judged)
 """Metrics with noise: tested on log values of trials."""
-FURTHER_METRICS = tuple(metric for metric in MEASURED_METRICS if METRICS[metric].summary is Summary.MEDIAN)
-"""Of them those without a formula: their column of a trial, and its median of a case."""
+FURTHER_METRICS = tuple(metric for metric in MEASURED_METRICS if METRICS[metric].summary is Summary.MEAN)
+"""Of them those without a formula: their column of a trial, and its mean of a case."""
 FURTHER_COLUMNS = tuple(METRICS[metric].column for metric in FURTHER_METRICS)
 ASKED_METRICS = tuple(
     metric

@@ -36,9 +36,7 @@ def _of(holder: Holder, kind: Kind, column: str, stored: str = "", **more: objec
 
 _machine, _build = partial(_of, Holder.MACHINE), partial(_of, Holder.BUILD)
 _workload, _strategy = partial(_of, Holder.WORKLOAD), partial(_of, Holder.STRATEGY)
-_first_call = partial(
-    _integer, summary=Summary.MEDIAN, banded=True, threshold=Threshold.FINE, eager_too=False
-)
+_first_call = partial(_integer, summary=Summary.MEAN, banded=True, threshold=Threshold.FINE, eager_too=False)
 _count = partial(
     _integer,
     summary=Summary.LARGEST,
@@ -50,7 +48,7 @@ _count = partial(
 )
 _percentile = partial(
     _float,
-    summary=Summary.MEDIAN,
+    summary=Summary.MEAN,
     unit="ns",
     write=duration,
     axis=(1e6, "ms"),
@@ -145,7 +143,7 @@ TRIAL: tuple[Column, ...] = (
     _float(
         column="latency_sd_ns",
         definition="Standard deviation of a process's steps.",
-        summary=Summary.MEDIAN,
+        summary=Summary.MEAN,
         key="latency_sd",
         name="Standard deviation within a process",
         unit="ns",
@@ -158,7 +156,7 @@ TRIAL: tuple[Column, ...] = (
         column="time_to_first_result_ns",
         place="cold_start.total_ns",
         definition="Start of the process to its first result.",
-        summary=Summary.MEDIAN,
+        summary=Summary.MEAN,
         key="time_to_first_result",
         name="Time to first result",
         unit="ns",
@@ -211,7 +209,7 @@ TRIAL: tuple[Column, ...] = (
         column="process_tree_cpu_ns",
         place="cold_start.process_tree_cpu_ns",
         definition="CPU time of the process and its children up to the first result.",
-        summary=Summary.MEDIAN,
+        summary=Summary.MEAN,
         key="cold_start_cpu",
         name="Cold start CPU time",
         unit="ns",
@@ -351,7 +349,7 @@ TRIAL: tuple[Column, ...] = (
         column="energy_per_step_j",
         place="timing.side.energy_per_step_j",
         definition="Energy of the whole GPU for a step, by the driver's own counter.",
-        summary=Summary.MEDIAN,
+        summary=Summary.MEAN,
         key="energy",
         name="Energy per step",
         unit="J",
@@ -375,7 +373,7 @@ TRIAL: tuple[Column, ...] = (
 
 STORED = tuple(each for each in TRIAL if each.holder is Holder.TRIAL)
 """The columns of the table `trial`."""
-TIMED = tuple(each.column for each in TRIAL if each.summary is Summary.MEDIAN)
+TIMED = tuple(each.column for each in TRIAL if each.summary is Summary.MEAN)
 COUNTED = tuple(each.column for each in TRIAL if each.summary is Summary.LARGEST)
 LABELS = tuple(each.column for each in TRIAL if each.label)
 """What a case has from its newest trial."""

@@ -265,7 +265,8 @@ class Comparison(Result):
 
     `canary_change` is the relative change of the machine's canaries; on a GPU of those that measure the
     device, and `host_canary_change` of the one that measures the host. `timing` names how GPU times were
-    taken, empty on a CPU. `asked` are rows of further metrics, of which verdict and tally know nothing.
+    taken, empty on a CPU. `wild_trials` of the compared ones are set aside (`db.metrics.wild`). `asked` are
+    rows of further metrics, of which verdict and tally know nothing.
     """
 
     base: BuildSide
@@ -282,6 +283,7 @@ class Comparison(Result):
     canary_change: float | None
     host_canary_change: float | None = None
     timing: tuple[str, ...] = ()
+    wild_trials: int = 0
     advice: Advice | None = None
     sentences: tuple[str, ...]
     policy: Policy

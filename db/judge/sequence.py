@@ -74,12 +74,33 @@ def _never_at_once(spans: _Spans, first: int, second: int) -> bool:
     return bool((start[1:] >= end[:-1])[change].all())
 
 
+def by_turns(trials: DataFrame) -> Bools:
+    """One flag per trial: it was measured by turns with trials of another build."""
+    if trials.empty:
+        return np.zeros(0, dtype=np.bool_)
+    builds = trials["build_id"].astype("str").groupby(occasions(trials)).transform("nunique")
+    flags: Bools = builds.to_numpy() > 1
+    return flags
+
+
 def builds_interleaved(trials: DataFrame) -> bool:
     """Whether any two builds of a trials frame were measured side by side."""
-    if trials.empty:
-        return False
-    builds = trials["build_id"].astype("str").groupby(occasions(trials)).nunique()
-    return bool((builds > 1).any())
+    return bool(by_turns(trials).any())
+
+
+def build_pairs(trials: DataFrame) -> list[tuple[str, str]]:
+    """Of each build the next older one that it took turns with, and itself, the oldest release first."""
+    turns = trials[by_turns(trials)]
+    sittings = (
+        turns["build_id"].astype("str").groupby(occasions(turns)).agg(set).tolist() if len(turns) else []
+    )
+    order = release_order(turns)
+    pairs = []
+    for place, head in enumerate(order):
+        beside = set().union(*(each for each in sittings if head in each))
+        older = [build for build in order[:place] if build in beside]
+        pairs += [(older[-1], head)] if older else []
+    return pairs
 
 
 def release_order(frame: DataFrame) -> list[str]:
@@ -93,10 +114,17 @@ def in_reading_order(points: DataFrame, trials: DataFrame) -> DataFrame:
     """`points` (rows of `db.metrics.trend.series_points`, oldest first) as a history is read.
 
     Builds that took turns have no before and after in time: their points are ordered by release, those of one
-    build by time. `trials` are the trials behind the points.
+    build by time. Beside other runs they are left in time, and flagged in a column `by_turns`: no step is
+    searched among them. `trials` are the trials behind the points.
     """
-    if not builds_interleaved(trials):
+    flags = by_turns(trials)
+    if not flags.any():
         return points
+    if not flags.all():
+        turns = trials.loc[flags, ["run_id", "build_id"]].drop_duplicates()
+        keys = list(zip(turns["run_id"], turns["build_id"], strict=True))
+        mine = zip(points["run_id"], points["build_id"], strict=True)
+        return points.assign(by_turns=[key in keys for key in mine])
     rank = {build: number for number, build in enumerate(release_order(points))}
     order = points["build_id"].astype("str").map(rank).sort_values(kind="stable").index
     return points.loc[order].reset_index(drop=True)

@@ -83,7 +83,7 @@ def check_targets(trials: DataFrame, targets: tuple[Target, ...]) -> tuple[Targe
     """Check every case of a trials frame against every target that fits it, in the order of the cases."""
     if not targets or trials.empty:
         return ()
-    cases = summarize_cases(trials, resamples=1)
+    cases = summarize_cases(trials)
     checks = []
     for row in cases.to_dict("records"):
         values = {str(name): value for name, value in row.items()}

@@ -20,6 +20,7 @@ _LABELS = (
     *("workload", "workload_id", "machine", "machine_id", "torch", "build_id"),
     *("source_kind", "source_name"),
 )
+FIRST_LOOK = "a first look: one trial decides nothing"
 _NOT_REPAID: dict[str, Any] = dict.fromkeys(
     ("break_even_steps", "break_even_time_ns", "break_even_price", "reason")
 )
@@ -35,10 +36,10 @@ def break_even_rows(
 
     `cases` are rows of `summarize_cases`. `total_ns` is for `steps` steps per process and `restarts`
     restarts, on the clock of one eager, `fastest_from_steps` where the strategy enters the lower envelope
-    (null: nowhere), `reason` why a case never pays off or has no figures. A strategy is not chosen where its
-    interval does not set its total apart from another's; neither is it, nor fastest from a step on, where one
-    of unknown compile cost may be done before it. Break-even is null for eager, "never" where it does not
-    exist. Raises UnitError as `best_option` does.
+    (null: nowhere), `reason` why a case never pays off, has no figures or decides nothing. A strategy is not
+    chosen where its interval does not set its total apart from another's; neither is it, nor fastest from a
+    step on, where one of unknown compile cost may be done before it. Break-even is null for eager, "never"
+    where it does not exist. Raises UnitError as `best_option` does.
     """
     groups = rows_by_workload(cases).values()
     return [row for group in groups for row in _rows(group, steps, restarts, price_per_hour)]
@@ -113,5 +114,5 @@ def _repayment(case: dict[str, Any], hourly: Decimal | None) -> dict[str, Any]:
         "break_even_steps": int(case["break_even_steps"]),
         "break_even_time_ns": float(time.value),
         "break_even_price": None if hourly is None else float(price(time, hourly)),
-        "reason": None,
+        "reason": FIRST_LOOK if case["first_look"] else None,
     }

@@ -8,7 +8,7 @@ eager is the break-even of its case.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import itemgetter
@@ -62,11 +62,6 @@ def _reason(row: _Row) -> str | None:
     return exclusion_reason(row, _EAGER_NEEDS | ({} if _is_eager(row) else _COMPILED_NEEDS))
 
 
-def is_first_look(row: Mapping[str, Any]) -> bool:
-    """Whether the figures of a case are of a single trial: they rank nothing and decide nothing."""
-    return bool(pd.notna(row["counted_trials"]) and row["counted_trials"] == 1)
-
-
 class Fastest(NamedTuple):
     """The case of a workload with the largest speedup over eager, None for eager itself; `rivals` are the
     strategies that its interval does not set it apart from: only without such is it the fastest. `compared`
@@ -92,7 +87,7 @@ def fastest(rows: Iterable[_Row], ratio: str = "speedup") -> Fastest:
     # A filled cache makes no step faster: the same code would stand against itself.
     cold = [row for row in compiled if row["cache"] in (CacheState.COLD, CacheState.NONE)]
     compiled = cold or compiled
-    ranked = [row for row in compiled if not is_first_look(row)]
+    ranked = [row for row in compiled if not row["first_look"]]
     best = max(ranked, key=itemgetter(ratio), default=None)
     best = best if best is not None and best[ratio] > 1 else None
 
@@ -187,7 +182,7 @@ def _option(row: _Row, subject: Subject) -> ModeOption:
         compile_cost_interval=interval(row["compile_cost_low_ns"], row["compile_cost_high_ns"]),
         latency_interval=interval(eager_ns / row["speedup_high"], eager_ns / row["speedup_low"]),
         eager_latency=nanoseconds(eager_ns, subject),
-        is_first_look=is_first_look(row),
+        is_first_look=bool(row["first_look"]),
     )
 
 

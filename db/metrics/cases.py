@@ -2,7 +2,7 @@
 
 What counts: a trial that failed, or whose numerics fail (a wrong result), counts as failed and in nothing
 else. A trial that was cancelled is left out, and a case without any other. A suspect trial (throttled, shared
-device) counts in memory and compiler facts, not in any time.
+device) and a wild one (`db.metrics.wild`) count in memory and compiler facts, not in any time.
 
 Eager's latency for a compiled trial is its control, interleaved in the same process. A result without one
 (imported, or written without a control) is set against the eager trials of the same run, marked `same_run`
@@ -21,16 +21,22 @@ from db.columns.case import CASE_COLUMNS, CASE_KEYS, MIXED
 from db.columns.metrics import FURTHER_COLUMNS
 from db.columns.trial import COUNTED, LABELS
 from db.metrics.break_even import repayment_columns
-from db.metrics.controls import Control, is_eager, with_same_run
+from db.metrics.controls import Control, is_eager, matched_control, with_same_run
 from db.metrics.device_times import TIME_COLUMNS, device_time_columns
-from db.metrics.eligibility import failure_kinds, passed_mask, positive, suspect_mask, without_cancelled
+from db.metrics.eligibility import (
+    failure_kinds,
+    passed_mask,
+    positive,
+    suspect_mask,
+    wild_trials,
+    without_cancelled,
+)
 from db.metrics.frames import empty_frame, typed_frame
 from db.metrics.groups import Bools, Floats, Groups, equal_to, floats
 from db.metrics.intervals import (
-    RESAMPLES,
-    Medians,
+    Means,
     Method,
-    medians_over_trials,
+    means_over_trials,
     no_quotients,
     repayment_intervals,
 )
@@ -53,21 +59,21 @@ def passed_peaks(trials: DataFrame, passed: Bools) -> Floats:
 def memory_columns(
     trials: DataFrame, groups: Groups, *, passed: Bools, reference: Bools
 ) -> dict[str, object]:
-    """Columns of many cases; the ratio is the median of the trials' own, for eager (`reference`) 1."""
+    """Columns of many cases; the ratio is the mean of the trials' own, for eager (`reference`) 1."""
     peak = passed_peaks(trials, passed)
     control, _ = with_same_run(trials, groups, positive(trials["control_peak_bytes"]), peak)
-    peaks = groups.median(peak)
+    peaks, ratio = groups.mean(peak), groups.mean(control / peak)
     return {
         "peak_bytes": peaks,
-        "control_peak_bytes": groups.median(control),
-        "memory_ratio": np.where(reference & ~np.isnan(peaks), 1.0, groups.median(control / peak)),
+        "control_peak_bytes": matched_control(groups.mean(control), peaks, ratio),
+        "memory_ratio": np.where(reference & ~np.isnan(peaks), 1.0, ratio),
     }
 
 
 # How many times faster compiled is than eager: eager latency / compiled latency, above 1 is faster.
 
 
-def speedup_columns(speedups: Medians, *, borrowed: Bools, reference: Bools) -> dict[str, object]:
+def speedup_columns(speedups: Means, *, borrowed: Bools, reference: Bools) -> dict[str, object]:
     """Columns of many cases. Eager (`reference`) is 1 by definition; a `borrowed` control has no interval."""
     hidden = np.where(borrowed, np.nan, 1.0)
     methods = [each.value for each in speedups.method]
@@ -81,17 +87,6 @@ def speedup_columns(speedups: Medians, *, borrowed: Bools, reference: Bools) -> 
     }
 
 
-def matched_control(control_ns: Floats, latency_ns: Floats, speedup: Floats) -> Floats:
-    """Per case the eager latency that its speedup is taken against: that many times its own latency.
-
-    A speedup is the median of the trials' own ratios, since a machine drifts from trial to trial. The median
-    of eager alone may belong to other trials, and a row of both medians would contradict its speedup.
-    """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        agree = np.isnan(speedup) | np.isclose(control_ns / latency_ns, speedup, rtol=1e-12, atol=0)
-    return np.where(agree, control_ns, latency_ns * speedup)
-
-
 # worst first; a check that was not made says less than one that was
 _NUMERICS_ORDER = [
     NumericsStatus.FAIL,
@@ -103,12 +98,12 @@ _NUMERICS_ORDER = [
 ]
 
 
-def summarize_cases(trials: DataFrame, *, seed: int = 0, resamples: int = RESAMPLES) -> DataFrame:
+def summarize_cases(trials: DataFrame) -> DataFrame:
     """One row per case, with the columns and types of `CASE_COLUMNS`, ordered by `CASE_KEYS`.
 
     `trials` has one row per trial with the columns of `db.queries.trials.trials_frame`, in any order. Labels
-    are those of the case's newest trial. An unknown number is missing, never 0 or NaN. The result depends on
-    the trials, `seed` and `resamples` alone. Raises KeyError where a column is absent from a frame with rows.
+    are those of the case's newest trial. An unknown number is missing, never 0 or NaN. Raises KeyError where
+    a column is absent from a frame with rows.
 
     A case that was measured under several conditions (settings of a suite) has the figures of the newest.
     """
@@ -117,7 +112,7 @@ def summarize_cases(trials: DataFrame, *, seed: int = 0, resamples: int = RESAMP
         return empty_frame(CASE_COLUMNS)
     groups = Groups.by(trials, CASE_KEYS)
     times = trial_times(trials, groups)
-    return typed_frame(summary_columns(trials, groups, times, seed=seed, resamples=resamples), CASE_COLUMNS)
+    return typed_frame(summary_columns(trials, groups, times), CASE_COLUMNS)
 
 
 def _of_newest_conditions(trials: DataFrame) -> DataFrame:
@@ -152,11 +147,11 @@ def case_values(trials: DataFrame) -> DataFrame:
     groups = Groups.by(trials, CASE_KEYS)
     times, passed = trial_times(trials, groups), passed_mask(trials)
     newest = groups.last_row(np.arange(len(trials)))
-    latency, cost = groups.median(times.latency_ns), groups.median(times.compile_cost_ns)
+    latency, cost = groups.mean(times.latency_ns), groups.mean(times.compile_cost_ns)
     eager = is_eager(trials)[newest]
     compiled = equal_to(trials["strategy_kind"], StrategyKind.COMPILE.value)[newest]
     graphs = _largest_count(groups, trials["graphs"], passed)
-    speedup = groups.median(times.speedup)
+    speedup = groups.mean(times.speedup)
     values: dict[str, object] = {
         **{name: trials[name].array.take(newest) for name in VALUE_COLUMNS[:7]},
         "status": _statuses(groups, passed),
@@ -165,8 +160,8 @@ def case_values(trials: DataFrame) -> DataFrame:
         "latency_ns": latency,
         "speedup": np.where(eager & ~np.isnan(latency), 1.0, speedup),
         "compile_cost_ns": cost,
-        "peak_bytes": groups.median(passed_peaks(trials, passed)),
-        **{name: groups.median(times.others[name]) for name in FURTHER_COLUMNS},
+        "peak_bytes": groups.mean(passed_peaks(trials, passed)),
+        **{name: groups.mean(times.others[name]) for name in FURTHER_COLUMNS},
         **device_time_columns(trials, groups, times.device, times.timed, eager),
         "pooled_eager_ns": times.pooled_eager_ns,
         **repayment_columns(
@@ -176,9 +171,7 @@ def case_values(trials: DataFrame) -> DataFrame:
     return typed_frame(values, types)
 
 
-def summary_columns(
-    trials: DataFrame, groups: Groups, times: TrialTimes, *, seed: int = 0, resamples: int = RESAMPLES
-) -> dict[str, object]:
+def summary_columns(trials: DataFrame, groups: Groups, times: TrialTimes) -> dict[str, object]:
     """The columns of `CASE_COLUMNS` for any `groups` of trials of one case each; `trials` is not empty.
 
     `times`: what `trial_times` says of the same trials and groups.
@@ -190,7 +183,7 @@ def summary_columns(
     columns: dict[str, object] = {**newest, "last_started_at": started.array.take(newest_rows)}
     passed, eager = passed_mask(trials), is_eager(trials)[newest_rows]
     columns |= _outcome_columns(trials, groups, passed)
-    columns |= _time_columns(groups, times, eager, seed=seed, resamples=resamples)
+    columns |= _time_columns(groups, times, eager)
     columns |= device_time_columns(trials, groups, times.device, times.timed, eager)
     columns |= memory_columns(trials, groups, passed=passed, reference=eager)
     # Exact and the same in every trial of a healthy case: the largest is the one to look at.
@@ -207,6 +200,7 @@ def _outcome_columns(trials: DataFrame, groups: Groups, passed: Bools) -> dict[s
         "trials": groups.sum(np.ones(len(trials))),
         "failed_trials": groups.sum(~passed),
         "suspect_trials": groups.sum(suspect_mask(trials)),
+        "wild_trials": groups.sum(wild_trials(trials)),
         "failure_kind": _most_frequent(groups, failure_kinds(trials)),
         "numerics_status": _worst_numerics(groups, trials["numerics_status"]),
     }
@@ -239,23 +233,19 @@ def _worst_numerics(groups: Groups, statuses: Series) -> list[str | None]:
     return [None if np.isnan(rank) else order[int(rank)] for rank in worst.tolist()]
 
 
-def _time_columns(
-    groups: Groups, times: TrialTimes, eager: Bools, *, seed: int, resamples: int
-) -> dict[str, object]:
+def _time_columns(groups: Groups, times: TrialTimes, eager: Bools) -> dict[str, object]:
     """`eager`: flags of the cases that are the reference."""
-
-    def over_trials(values: Floats, *, log: bool) -> Medians:
-        return medians_over_trials(groups, values, log=log, seed=seed, resamples=resamples)
-
-    latencies, costs = over_trials(times.latency_ns, log=True), over_trials(times.compile_cost_ns, log=False)
+    latencies, costs, speedups = (
+        means_over_trials(groups, values)
+        for values in (times.latency_ns, times.compile_cost_ns, times.speedup)
+    )
     borrowed = np.array([each is Control.SAME_RUN for each in times.control])
-    # On the clock of the eager that stands for all.
-    saved = times.pooled_eager_ns[groups.codes] * (1 - times.latency_ns / times.control_ns)
+    cost, saved = repayment_parts(times, groups, costs, speedups)
     saved = np.where(borrowed[groups.codes], np.nan, saved)
-    speedups = over_trials(times.speedup, log=True)
-    control_ns = matched_control(groups.median(times.control_ns), latencies.value, speedups.value)
+    control_ns = matched_control(groups.mean(times.control_ns), latencies.value, speedups.value)
     return {
         "counted_trials": latencies.n,
+        "first_look": latencies.n == 1,
         "latency_ns": latencies.value,
         "latency_low_ns": latencies.low,
         "latency_high_ns": latencies.high,
@@ -272,10 +262,24 @@ def _time_columns(
             times.pooled_eager_ns,
             speedups.value,
             eager=eager,
-            ends=repayment_intervals(groups, times.compile_cost_ns, saved),
+            ends=repayment_intervals(groups, cost, saved),
         ),
-        **{name: groups.median(values) for name, values in times.others.items()},
+        **{name: groups.mean(values) for name, values in times.others.items()},
     }
+
+
+def repayment_parts(
+    times: TrialTimes, groups: Groups, costs: Means, speedups: Means
+) -> tuple[Floats, Floats]:
+    """Of each trial what it pays and what a step saves, on the clock of the eager that stands for all.
+
+    To first order around the means of its case, so that their mean is what the case pays and saves.
+    """
+    pooled, speedup = (each[groups.codes] for each in (times.pooled_eager_ns, speedups.value))
+    cost, mean = times.compile_cost_ns, costs.value[groups.codes]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        paid = np.where(costs.log[groups.codes], mean * (1 + np.log(cost / mean)), cost)
+        return paid, pooled * (1 - (1 - np.log(times.speedup / speedup)) / speedup)
 
 
 def _largest_count(groups: Groups, counts: Series, passed: Bools) -> Floats:

@@ -34,7 +34,7 @@ def with_same_run(
     """Eager's value for every compiled trial, and per case where it comes from.
 
     `own`: the trial's own control, NaN without one. `values`: the trial's value, NaN where it does not count.
-    A case without any own control takes the median of the eager trials of its run that had the same settings;
+    A case without any own control takes the mean of the eager trials of its run that had the same settings;
     eager trials get none.
     """
     eager = is_eager(trials)
@@ -45,7 +45,7 @@ def with_same_run(
     if wanting.any():
         alike = trials[_RUN_KEYS].assign(**{_SETTINGS: _settings(trials)})
         runs = Groups.by(alike, [*_RUN_KEYS, _SETTINGS])
-        eager_of_run = runs.median(np.where(eager, values, np.nan))[runs.codes]
+        eager_of_run = runs.mean(np.where(eager, values, np.nan))[runs.codes]
         control = np.where(wanting, eager_of_run, own)
     has_control = cases.sum(~np.isnan(control)) > 0
     origin = [
@@ -53,6 +53,16 @@ def with_same_run(
         for mine, some in zip(has_own.tolist(), has_control.tolist(), strict=True)
     ]
     return control, origin
+
+
+def matched_control(control: Floats, own: Floats, ratio: Floats) -> Floats:
+    """Per case the value of eager that a ratio is taken against: that many times its own.
+
+    Where trials lack eager, the mean of eager alone is of other trials than the value beside it.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        agree = np.isnan(ratio) | np.isclose(control / own, ratio, rtol=1e-12, atol=0)
+    return np.where(agree, control, own * ratio)
 
 
 def _settings(trials: DataFrame) -> list[str]:

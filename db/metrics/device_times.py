@@ -1,4 +1,4 @@
-"""The four times of a GPU per case: medians over trials, speedup of each, and what bounds the case."""
+"""The four times of a GPU per case: means over trials, speedup of each, and what bounds the case."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pandas import DataFrame
 
+from db.metrics.controls import matched_control
 from db.metrics.eligibility import positive
 from db.metrics.groups import Bools, Floats, Groups, equal_to
 from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, SPEEDUP_COLUMNS, TimingMethod
@@ -19,7 +20,7 @@ _METHODS = (TimingMethod.GATED, TimingMethod.CUPTI, TimingMethod.UNGATED, Timing
 
 def without_mixing(trials: DataFrame, groups: Groups, timed: Bools) -> Bools:
     """`timed` without the ungated events of version 1 in groups that have wall times too: one is not the
-    other, so they share no median.
+    other, so they share no mean.
     """
     is_first = trials["record_version"].to_numpy(dtype=np.int64, na_value=1) == 1
     events = equal_to(trials["timing_method"], TimingMethod.UNGATED.value) & is_first
@@ -59,23 +60,24 @@ def _ranks(trials: DataFrame, column: str) -> NDArray[np.int64]:
 def device_time_columns(
     trials: DataFrame, groups: Groups, times: dict[str, Floats], timed: Bools, eager: Bools
 ) -> dict[str, object]:
-    """Columns of cases: `timing_method`, the medians, `bound`. Eager is 1 by definition in every speedup.
+    """Columns of cases: `timing_method`, the means, `bound`. Eager is 1 by definition in every speedup.
 
     `times`: what `trial_device_times` says; `timed` and the rest as there; `eager` flags cases.
     """
-    columns: dict[str, object] = {name: groups.median(times[name]) for name in TIME_COLUMNS}
+    columns = {name: groups.mean(times[name]) for name in TIME_COLUMNS}
     for name, speedup in zip(DEVICE_TIMES, SPEEDUP_COLUMNS, strict=True):
-        known = eager & ~np.isnan(np.asarray(columns[name]))
-        columns[speedup] = np.where(known, 1.0, groups.median(times[speedup]))
+        own, control, ratio = columns[name], f"control_{name}", groups.mean(times[speedup])
+        columns[control] = matched_control(columns[control], own, ratio)
+        columns[speedup] = np.where(eager & ~np.isnan(own), 1.0, ratio)
     ranks = np.where(timed, _ranks(trials, "timing_method").astype(np.float64), np.nan)
     has_device = groups.sum(~np.isnan(times["device_ns"])) > 0
     ranks[has_device[groups.codes] & np.isnan(times["device_ns"])] = np.nan
     best = -groups.max(-ranks)
     methods: list[str | None] = [*(method.value for method in _METHODS), None]
     names = [None if np.isnan(rank) else methods[int(rank)] for rank in best.tolist()]
-    in_loop = groups.median(np.where(np.isnan(times["device_ns"]), np.nan, loop_device_ns(trials)))
-    wall = np.asarray(columns["wall_pipelined_ns"], np.float64)
-    bounds = [bound_of(*each) for each in zip(names, in_loop.tolist(), wall.tolist(), strict=True)]
+    in_loop = groups.mean(np.where(np.isnan(times["device_ns"]), np.nan, loop_device_ns(trials)))
+    wall = columns["wall_pipelined_ns"].tolist()
+    bounds = [bound_of(*each) for each in zip(names, in_loop.tolist(), wall, strict=True)]
     return {"timing_method": names, **columns, "bound": bounds}
 
 

@@ -1,8 +1,8 @@
 """Which trials and which cases count, decided once for every metric.
 
 A trial that failed, or whose numerics fail (a wrong result), counts in nothing. One that was cancelled is no
-result, not even a failure. A suspect trial (throttled, shared device) keeps its memory and compiler facts but
-counts in no time.
+result, not even a failure. A suspect trial (throttled, shared device) and a wild one (`db.metrics.wild`) keep
+their memory and compiler facts but count in no time.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from db.metrics.groups import Bools, Floats, equal_to, flags, floats
+from db.metrics.wild import wild_mask
 from db.records.trial import FailureKind, NumericsStatus, Status
 from db.units import words
 
@@ -42,6 +43,17 @@ def without_cancelled(trials: DataFrame) -> DataFrame:
 def suspect_mask(trials: DataFrame) -> Bools:
     """One flag per trial: the device's state makes its times untrustworthy."""
     return flags(trials["suspect"])
+
+
+def wild_trials(trials: DataFrame) -> Bools:
+    """One flag per trial: its step time stands alone, so it is set aside."""
+    return wild_mask(trials, passed_mask(trials) & ~suspect_mask(trials))
+
+
+def timed_mask(trials: DataFrame) -> Bools:
+    """One flag per trial: it counts in times."""
+    sound = passed_mask(trials) & ~suspect_mask(trials)
+    return sound & ~wild_mask(trials, sound)
 
 
 def failure_kinds(trials: DataFrame) -> Series:

@@ -71,6 +71,21 @@ class Present:
         picked[filled] = self.values[(self.start + rank)[filled]]
         return picked
 
+    @property
+    def positive(self) -> Bools:
+        """The groups with values, all of them above 0."""
+        return self.pick(np.zeros(len(self.n), dtype=np.int64)) > 0
+
+    def mean(self) -> Floats:
+        """Per group: geometric where its values are above 0, else arithmetic; of equal values their own."""
+        first = self.pick(np.zeros(len(self.n), dtype=np.int64))
+        log, count = first > 0, np.maximum(self.n, 1)
+        first_of = first[self.codes]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            off = np.where(log[self.codes], np.log(self.values / first_of), self.values - first_of)
+        mean = np.bincount(self.codes, off, len(self.n)) / count
+        return np.where(log, first * np.exp(mean), first + mean)
+
     def quantile(self, fraction: float) -> Floats:
         """Per group, interpolated linearly (numpy's default, Hyndman and Fan 1996, type 7)."""
         position = fraction * np.maximum(self.n - 1, 0)
@@ -116,9 +131,12 @@ class Groups:
             values[mask][order], codes, np.concatenate(([0], np.cumsum(n)[:-1])).astype(np.int64), n
         )
 
-    def median(self, values: Floats) -> Floats:
-        """Per group, of the values that are there; NaN where none is."""
-        return self.present(values).quantile(0.5)
+    def mean(self, values: Floats) -> Floats:
+        """The value of a figure over trials: the geometric mean per group, NaN where no value is there.
+
+        A group with a value that is not above 0, which only a compile cost can be, has the arithmetic mean.
+        """
+        return self.present(values).mean()
 
     def max(self, values: Floats) -> Floats:
         """Per group, of the values that are there; NaN where none is."""

@@ -1,10 +1,8 @@
-"""95 % intervals of a median over trials, and of a quotient of means, for thousands of groups at once.
+"""95 % intervals of a mean over trials, and of a quotient of means, for thousands of groups at once.
 
-The unit is the trial, one fresh process: samples of one process are not independent. With 20 trials or more
-the interval of a median is the percentile bootstrap over trials (Efron and Tibshirani 1993, An Introduction
-to the Bootstrap, chapter 13). A bootstrap of fewer trials is too narrow, so below 20 it is Student's t
-interval (on logarithms for positive values). Fewer than three trials have none: with one degree of freedom it
-would be thirteen standard errors wide.
+The unit is the trial, one fresh process: samples of one process are not independent. The interval of a mean
+is Student's t, on logarithms where all values are above 0. Fewer than three trials have none: with one degree
+of freedom it would be thirteen standard errors wide.
 """
 
 from __future__ import annotations
@@ -15,58 +13,34 @@ from enum import StrEnum
 import numpy as np
 from scipy import special
 
-from db.metrics.groups import Floats, Groups, Ints, Present
+from db.metrics.groups import Bools, Floats, Groups, Ints
 
 LEVEL = 0.95
 FEWEST_TRIALS = 3  # fewer leave one degree of freedom or none
-BOOTSTRAP_TRIALS = 20  # fewer make a bootstrap over trials too narrow: docs/measured/verdicts.md
-RESAMPLES = 2000
-_BLOCK = 1024  # groups whose resampled medians are held in memory together
 
 
 class Method(StrEnum):
     """How an interval was made; `none` where there is none."""
 
-    BOOTSTRAP = "bootstrap"
     STUDENT_T = "student_t"
     REFERENCE = "reference"
     NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
-class Medians:
-    """Per group: the median, the ends of its interval (NaN without one), the number of trials, the method."""
+class Means:
+    """Per group: `Groups.mean`, the ends of its interval (NaN without one), the number of trials."""
 
     value: Floats
     low: Floats
     high: Floats
     n: Ints
-    method: list[Method]
+    log: Bools
+    """Whether the mean is geometric, and the interval on logarithms."""
 
-
-def _resampled_ranks(n: int, resamples: int, seed: int) -> tuple[Ints, Ints]:
-    """Ranks of the two middle values of `resamples` resamples of n values, without drawing n each time.
-
-    A resample of ranks is floor(n x U) of n uniforms, so its k-th smallest is floor(n x the k-th smallest
-    uniform), which is Beta(k, n + 1 - k); the next one above it adds a Beta(1, n - k) share of what is left
-    (David and Nagaraja 2003, Order Statistics, section 2.5). Shape of both: (resamples,).
-    """
-    generator = np.random.default_rng([seed, n])
-    k = (n + 1) // 2
-    lower = generator.beta(k, n + 1 - k, resamples)
-    upper = lower + (1 - lower) * generator.beta(1, n - k, resamples) if n % 2 == 0 else lower
-    return tuple(np.minimum(n * u, n - 1).astype(np.int64) for u in (lower, upper))  # type: ignore[return-value]
-
-
-def _bootstrap(present: Present, low: Floats, high: Floats, seed: int, resamples: int) -> None:
-    tail = (1 - LEVEL) / 2
-    for n in np.unique(present.n[present.n >= BOOTSTRAP_TRIALS]):
-        lower, upper = _resampled_ranks(int(n), resamples, seed)
-        groups = np.flatnonzero(present.n == n)
-        for block in np.split(groups, range(_BLOCK, len(groups), _BLOCK)):
-            start = present.start[block, None]
-            medians = (present.values[start + lower] + present.values[start + upper]) / 2
-            low[block], high[block] = np.quantile(medians, [tail, 1 - tail], axis=1)
+    @property
+    def method(self) -> list[Method]:
+        return [Method.NONE if n < FEWEST_TRIALS else Method.STUDENT_T for n in self.n.tolist()]
 
 
 def _t_quantile(df: Ints) -> Floats:
@@ -75,35 +49,22 @@ def _t_quantile(df: Ints) -> Floats:
     return quantile
 
 
-def _student_t(present: Present, low: Floats, high: Floats, *, log: bool) -> None:
-    few = (present.n >= FEWEST_TRIALS) & (present.n < BOOTSTRAP_TRIALS)
-    n = np.where(few, present.n, FEWEST_TRIALS)
-    scaled = np.log(present.values) if log else present.values
-    mean = np.bincount(present.codes, scaled, len(n)) / n
-    squares = np.bincount(present.codes, (scaled - mean[present.codes]) ** 2, len(n))
-    half = _t_quantile(n - 1) * np.sqrt(squares / (n - 1) / n)
-    back = np.exp if log else np.asarray
-    low[few], high[few] = back((mean - half)[few]), back((mean + half)[few])
+def means_over_trials(groups: Groups, values: Floats) -> Means:
+    """The mean per group and its interval. `values`: one per trial, NaN where missing.
 
-
-def medians_over_trials(
-    groups: Groups, values: Floats, *, log: bool, seed: int = 0, resamples: int = RESAMPLES
-) -> Medians:
-    """The median per group and its interval.
-
-    `values`: one per trial, NaN where missing; positive when `log`. The interval always holds the median. It
-    depends on the values of its own group, `seed` and `resamples` alone, not on other groups or their order.
+    They depend on the values of the group alone, not on other groups or their order.
     """
     present = groups.present(values)
-    value = present.quantile(0.5)
-    low, high = np.full(groups.count, np.nan), np.full(groups.count, np.nan)
-    _student_t(present, low, high, log=log)
-    _bootstrap(present, low, high, seed, resamples)
-    method = [
-        Method.NONE if n < FEWEST_TRIALS else Method.STUDENT_T if n < BOOTSTRAP_TRIALS else Method.BOOTSTRAP
-        for n in present.n.tolist()
-    ]
-    return Medians(value, np.minimum(low, value), np.maximum(high, value), present.n, method)
+    value, log = present.mean(), present.positive
+    n = np.maximum(present.n, FEWEST_TRIALS)
+    of_value = value[present.codes]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        off = np.where(log[present.codes], np.log(present.values / of_value), present.values - of_value)
+    squares = np.bincount(present.codes, np.square(off), groups.count)
+    half = _t_quantile(n - 1) * np.sqrt(squares / (n - 1) / n)
+    half = np.where(present.n < FEWEST_TRIALS, np.nan, half)
+    low, high = (np.where(log, value * np.exp(end), value + end) for end in (-half, half))
+    return Means(value, low, high, present.n, log)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from db.metrics.cases import summary_columns
 from db.metrics.eligibility import passed_mask, positive, suspect_mask, without_cancelled
 from db.metrics.frames import empty_frame, typed_frame
 from db.metrics.groups import Bools, Floats, Groups
-from db.metrics.intervals import RESAMPLES
 from db.metrics.throughput import items_per_step, per_second
 from db.metrics.trial_times import WORKLOAD_KEYS, TrialTimes, trial_times
 
@@ -31,9 +30,7 @@ POINT_COLUMNS: dict[str, str] = {
 }
 
 
-def series_points(
-    trials: DataFrame, *, by: Literal["run", "build"] = "run", resamples: int = RESAMPLES
-) -> DataFrame:
+def series_points(trials: DataFrame, *, by: Literal["run", "build"] = "run") -> DataFrame:
     """One row per case and run (and build, where a run has several) or per case and build, oldest first.
 
     Columns and types are `POINT_COLUMNS`: those of a case for the point's own trials, and the bands around
@@ -54,7 +51,7 @@ def series_points(
     newest = groups.last_row(moments, trials["trial_id"].to_numpy(str))
     first = groups.last_row(-moments.astype(np.int64))
     times = trial_times(marked_trials, groups, of=[*WORKLOAD_KEYS, *(["run_id"] if by == "run" else [])])
-    columns = summary_columns(marked_trials, groups, times, resamples=resamples)
+    columns = summary_columns(marked_trials, groups, times)
     columns |= {
         "run_id": trials["run_id"].array.take(newest),
         "first_started_at": started.array.take(first),

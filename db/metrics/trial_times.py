@@ -11,7 +11,7 @@ from pandas import DataFrame, Series
 from db.columns.trial import TIMED
 from db.metrics.controls import Control, is_eager, with_same_run
 from db.metrics.device_times import trial_device_times, without_mixing
-from db.metrics.eligibility import passed_mask, positive, suspect_mask
+from db.metrics.eligibility import positive, timed_mask
 from db.metrics.groups import Bools, Floats, Groups, floats
 from db.metrics.percentiles import measured
 
@@ -26,7 +26,7 @@ class TrialTimes:
     control_ns: Floats
     compile_cost_ns: Floats
     others: dict[str, Floats]
-    """By the names of `db.columns.trial.TIMED`: what a case has the median of."""
+    """By the names of `db.columns.trial.TIMED`: what a case has the mean of."""
     control: list[Control]
     pooled_eager_ns: Floats
     """Per group: geometric mean of the eager of every trial of the workload, whatever its strategy."""
@@ -44,7 +44,7 @@ def trial_times(trials: DataFrame, groups: Groups, *, of: Sequence[str] = WORKLO
     """`trials` as for `summarize_cases`; each of `groups` holds trials of one case, and of one value of `of`,
     among whose trials eager is pooled.
     """
-    timed = without_mixing(trials, groups, passed_mask(trials) & ~suspect_mask(trials))
+    timed = without_mixing(trials, groups, timed_mask(trials))
     latency = np.where(timed, positive(trials["latency_ns"]), np.nan)
     control, origin = with_same_run(trials, groups, positive(trials["control_latency_ns"]), latency)
     return TrialTimes(
@@ -63,13 +63,7 @@ def trial_times(trials: DataFrame, groups: Groups, *, of: Sequence[str] = WORKLO
 def _pooled(trials: DataFrame, groups: Groups, eager_ns: Floats, keys: Sequence[str]) -> Floats:
     """Per group the geometric mean of what is known of all trials with its `keys`."""
     whole = Groups.by(trials, list(keys))
-    present = whole.present(eager_ns)
-    # In parts of the least one: of equal ones the mean is exactly these.
-    least = present.pick(np.zeros(whole.count, dtype=np.int64))
-    logs = np.bincount(present.codes, np.log(present.values / least[present.codes]), whole.count)
-    with np.errstate(invalid="ignore"):
-        mean = least * np.exp(logs / present.n)
-    pooled: Floats = mean[whole.codes[groups.last_row(np.arange(len(trials)))]]
+    pooled: Floats = whole.mean(eager_ns)[whole.codes[groups.last_row(np.arange(len(trials)))]]
     return pooled
 
 

@@ -95,6 +95,7 @@ def case_row(
         "recompiles": _number(row["recompiles"]),
         "nothing_compiled": bool(row["nothing_compiled"]),
         "numerics": _text(row["numerics_status"]),
+        "first_look": bool(row["first_look"]),
         "trials": int(row["trials"]),
         "failed_trials": int(row["failed_trials"]),
         "verdict": verdicts.get((row["workload"], row["strategy"])),

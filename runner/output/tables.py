@@ -153,6 +153,10 @@ def note(row: Mapping[Any, Any]) -> str:
         notes.append(f"{row['failed_trials']} of {row['trials']} failed: {words(row['failure_kind'])}")
     if row["suspect_trials"]:
         notes.append(f"{row['suspect_trials']} suspect")
+    if row["first_look"]:
+        notes.append("first look")
+    if row["wild_trials"]:
+        notes.append(f"{row['wild_trials']} set aside, wild")
     return "; ".join(notes)
 
 

@@ -148,6 +148,11 @@ def test_an_interval_names_both_ends_once() -> None:
     assert units.interval(120, "never", units.steps) == "120 steps to never"
 
 
+@pytest.mark.parametrize(("low", "high", "said"), [(0.5, 2.0, True), (0.8, 1.25, False), (-0.1, 0.5, False)])
+def test_an_interval_that_is_wider_than_its_value_says_so(low: float, high: float, said: bool) -> None:
+    assert units.interval(low, high, units.ratio).endswith(" (wider than its value)") == said
+
+
 _UNITS_NS = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9}
 
 

@@ -338,11 +338,9 @@ def finding(cases: pd.DataFrame, workload: str) -> str:
     """ "default pays off after 1,240 steps", for the strategy that pays off first, or that none ever does.
     First looks are no finding.
     """
-    columns = (
-        cases[name].tolist() for name in ("strategy", "break_even", "break_even_steps", "counted_trials")
-    )
+    columns = (cases[name].tolist() for name in ("strategy", "break_even", "break_even_steps", "first_look"))
     compiled = [row for row in zip(*columns, strict=True) if row[0] != EAGER.name]
-    known = [row for row in compiled if pd.isna(row[3]) or row[3] != 1]
+    known = [row for row in compiled if not row[3]]
     paying = [(int(steps), strategy) for strategy, kind, steps, _ in known if kind == "steps"]
     if paying:
         steps, strategy = min(paying, key=itemgetter(0))

@@ -74,7 +74,7 @@ _PLAN = {
 _NEEDED = [
     *("strategy", "speedup", "break_even", "break_even_steps", "break_even_time_ns", "compile_cost_ns"),
     *("break_even_interval", "break_even_low", "break_even_high"),
-    *("bound", "counted_trials"),
+    *("bound", "counted_trials", "first_look"),
     *RATES_OF,
 ]
 
@@ -289,8 +289,8 @@ def _every_workload(cases: pd.DataFrame) -> tuple[Part, ...]:
     """Break-even in words, a row per workload and a column per strategy; nothing for a single workload."""
     rows: dict[str, dict[str, str]] = {}
     compiled = cases[cases["strategy"] != EAGER.name]
-    needed = ["workload_label", "strategy", "break_even", "break_even_steps", "bound", "counted_trials"]
-    for case in row_dicts(compiled[needed]):
+    needed = ("workload_label", "strategy", "break_even", "break_even_steps", "bound", "counted_trials")
+    for case in row_dicts(compiled[[*needed, "first_look"]]):
         trials = f"n={units.count(case['counted_trials'])}"
         words = ", ".join(filter(None, (steps_words(case), bound_word(case["bound"]), trials)))
         rows.setdefault(case["workload_label"], {"workload": case["workload_label"]})[case["strategy"]] = (
@@ -335,7 +335,7 @@ def _history(snapshot: Snapshot, link: Link, focus: str) -> tuple[Part, ...]:
     points = points[points["build_id"].isin(newest)]
     strategies = theme.ordered(points["strategy"])
     cells: dict[str, dict[str, str]] = {name: {"build": name} for name in map(names.__getitem__, newest)}
-    for point in row_dicts(points[["build_id", "strategy", "break_even", "break_even_steps"]]):
+    for point in row_dicts(points[["build_id", "strategy", "break_even", "break_even_steps", "first_look"]]):
         cells[names[point["build_id"]]][point["strategy"]] = steps_words(point)
     table = pd.DataFrame(list(cells.values())[::-1], columns=["build", *strategies])
     ordered = trend_rows.in_order(points, "torch", list(names))

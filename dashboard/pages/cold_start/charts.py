@@ -38,20 +38,25 @@ _PLACES = np.array([[*PHASES, phase].index(phase) for phase in MEASURED])
 
 
 def frame(starts: ColdStarts, labels: Mapping[str, str]) -> pd.DataFrame:
-    """Median seconds per case and phase, those that took no time left out. `labels` name workloads by id."""
+    """Seconds per case and phase, those that took no time left out: the mean over trials of all phases, in
+    the shares that the phases have on average. `labels` name workloads by id.
+    """
     cases, of_trial = _cases_of(starts.trials, labels)
-    rows, phases = np.nonzero((starts.phase_ns > 0) & (of_trial >= 0)[:, None])
+    spent = starts.phase_ns.sum(axis=1).astype(float)
+    known = (of_trial >= 0) & (spent > 0)
+    of_case = Groups(of_trial[known], len(cases))
+    total_ns, counted = of_case.mean(spent[known]), np.bincount(of_case.codes, minlength=len(cases))
+    rows, phases = np.nonzero((starts.phase_ns > 0) & known[:, None])
     bars, first, of_row = np.unique(
         of_trial[rows] * len(MEASURED) + phases, return_index=True, return_inverse=True
-    )
-    phases_by_bar = Groups(of_row.astype(np.int64), len(bars)).present(
-        starts.phase_ns[rows, phases].astype(float)
     )
     # The oldest trial's first.
     order = np.argsort(first)
     of_bar, phase_of_bar = np.divmod(bars[order], len(MEASURED))
-    median_ns, trials = phases_by_bar.quantile(0.5)[order], phases_by_bar.n[order]
-    total_ns = np.bincount(of_bar, weights=median_ns, minlength=len(cases))
+    trials = np.bincount(of_row, minlength=len(bars))[order]
+    shares = np.bincount(of_row, starts.phase_ns[rows, phases] / spent[rows], len(bars))[order]
+    share = shares / counted[of_bar]
+    mean_ns = share * total_ns[of_bar]
     names = [cases[number] for number in of_bar]
     return pd.DataFrame(
         {
@@ -61,9 +66,9 @@ def frame(starts: ColdStarts, labels: Mapping[str, str]) -> pd.DataFrame:
             "case": [_case_name(*name) for name in names],
             "phase": [_PHASE_WORDS[number] for number in phase_of_bar],
             "place": _PLACES[phase_of_bar],
-            "seconds": median_ns / 1e9,
-            "share": median_ns / total_ns[of_bar],
-            "median_ns": median_ns,
+            "seconds": mean_ns / 1e9,
+            "share": share,
+            "mean_ns": mean_ns,
             "trials": trials,
         }
     )
@@ -92,8 +97,7 @@ def _case_name(workload: str, strategy: str, cache: str) -> str:
 
 def totals(rows: pd.DataFrame, known: Mapping[tuple[str, str, str], float]) -> pd.DataFrame:
     """Per case where its bar ends and the text that stands there: the case's time to first result in `known`,
-    in ns by workload, strategy and cache state, else the sum of its phases. Medians of phases need not add up
-    to the median of their sums.
+    in ns by workload, strategy and cache state, else the sum of its phases.
     """
     ends = rows.groupby(["case", *_CASE], sort=False)["seconds"].sum().reset_index()
     keys = zip(*(ends[name] for name in _CASE), strict=True)
@@ -147,9 +151,9 @@ def drawn(rows: pd.DataFrame) -> Drawn:
 
 def _with_texts(rows: pd.DataFrame) -> pd.DataFrame:
     """`rows` with their figures as texts, which most cases need not be given: they are not drawn."""
-    return rows.drop(columns=["share", "median_ns", "trials"]).assign(
+    return rows.drop(columns=["share", "mean_ns", "trials"]).assign(
         share_text=[units.percent(share) for share in rows["share"].tolist()],
-        seconds_text=[seconds_text(median_ns) for median_ns in rows["median_ns"].tolist()],
+        seconds_text=[seconds_text(mean_ns) for mean_ns in rows["mean_ns"].tolist()],
         trials_text=[units.count(trials) for trials in rows["trials"].tolist()],
     )
 
@@ -189,7 +193,7 @@ def _bars(y: alt.Y, phases: tuple[str, ...]) -> alt.Chart:
             tooltip=style.text_tooltip(
                 case="Case",
                 phase="Phase",
-                seconds_text="Median",
+                seconds_text="Mean",
                 share_text="Share of the bar",
                 trials_text="Trials (n)",
             ),

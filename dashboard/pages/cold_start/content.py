@@ -108,7 +108,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
             "cold-start-bars",
             "Phases from process start to first result, one stacked bar per case",
             chart,
-            "Medians over passed trials, phase by phase, from spawning the process to its first result.",
+            "Means over passed trials, in the phases' shares, from spawning the process to its first result.",
         ),
         *([] if bars.rows.empty else [_figures(cases, starts)]),
         *parts.table(

@@ -71,7 +71,7 @@ def _cell(workload: str, strategy: str, case: Case | None, reasons: Mapping[str,
         failed = isinstance(case["failure_kind"], str)
         why = units.words(case["failure_kind"]) if failed else "no latency to compare"
         return cell | {"text": "failed" if failed else "unknown", "detail": why}
-    strength = max(-FULL_COLOUR, min(FULL_COLOUR, math.log2(speedup)))
+    strength = 0.0 if case["first_look"] else max(-FULL_COLOUR, min(FULL_COLOUR, math.log2(speedup)))
     empty = bool(case["nothing_compiled"])
     interval = units.interval(
         case["speedup_low"], case["speedup_high"], units.ratio, trials=case["counted_trials"]

@@ -18,7 +18,7 @@ _POINT_AREA, _SMALL_POINT_AREA = 95, 50
 _AROUND = 110
 _OF_CASES = [
     *("workload_label", "strategy", "speedup", "speedup_low", "speedup_high"),
-    *("latency_ns", "control_latency_ns", "counted_trials"),
+    *("latency_ns", "control_latency_ns", "counted_trials", "first_look"),
 ]
 
 
@@ -42,6 +42,8 @@ def frame(cases: pd.DataFrame) -> pd.DataFrame:
             "latency_text": [units.duration(value) for value in rows["latency_ns"].tolist()],
             "eager_text": [units.duration(value) for value in rows["control_latency_ns"].tolist()],
             "trials_text": [units.count(value) for value in rows["counted_trials"].tolist()],
+            "is_known": rows["speedup_low"].notna().array,
+            "first_look": rows["first_look"].array,
         }
     )
 
@@ -74,33 +76,43 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
         yOffset=lane,
         color=style.strategy_colour(strategies),
     )
-    points = base.mark_point(filled=True, size=point_area, opacity=1).encode(
-        x="speedup:Q",
-        y=rows,
-        yOffset=lane,
-        color=style.strategy_colour(strategies),
-        shape=style.strategy_shape(strategies),
-        tooltip=style.text_tooltip(
-            workload="Workload",
-            strategy="Strategy",
-            speedup_text="Speedup",
-            interval_text="95 % interval",
-            latency_text="Latency",
-            eager_text="Eager latency",
-            trials_text="Trials (n)",
-        ),
-    )
+    points = [
+        base.transform_filter(f"{'' if hollow else '!'}datum.first_look")
+        .mark_point(filled=not hollow, size=point_area, opacity=1)
+        .encode(
+            x="speedup:Q",
+            y=rows,
+            yOffset=lane,
+            color=style.strategy_colour(strategies),
+            shape=style.strategy_shape(strategies),
+            tooltip=style.text_tooltip(
+                workload="Workload",
+                strategy="Strategy",
+                speedup_text="Speedup",
+                interval_text="95 % interval",
+                latency_text="Latency",
+                eager_text="Eager latency",
+                trials_text="Trials (n)",
+            ),
+        )
+        for hollow in (False, True)
+    ]
     height = len(workloads) * row + _AROUND
-    return style.spec_of(alt.layer(eager, interval, points).properties(height=height))
+    return style.spec_of(alt.layer(eager, interval, *points).properties(height=height))
 
 
 def finding(rows: pd.DataFrame) -> str:
     """What the chart shows, as its title."""
     if rows.empty:
         return "No compiled case has a speedup yet"
-    best = rows.sort_values("speedup").iloc[-1]
-    slower = int((rows["high"] < 1).sum())
-    text = f"{best['strategy']} reaches {units.ratio(best['speedup'])} over eager on {best['workload']}"
+    known = rows[rows["is_known"]]
+    slower = int((known["high"] < 1).sum())
+    text = "No difference from eager is shown"
+    if (faster := known[known["low"] > 1]).size:
+        best = faster.sort_values("speedup").iloc[-1]
+        text = f"{best['strategy']} reaches {units.ratio(best['speedup'])} over eager on {best['workload']}"
+    elif slower:
+        text = "No case is shown to be faster than eager"
     if slower:
         text += f"; {slower} of {units.plural(len(rows), 'case')} slower than eager"
     return text

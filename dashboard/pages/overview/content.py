@@ -89,7 +89,7 @@ _OF_CASES = [
     *("workload_id", "workload_label", "task", "strategy_id", "strategy", "strategy_kind"),
     *("cache", "failed_trials"),
     *("latency_ns", "control_latency_ns", "speedup", "speedup_low", "speedup_high"),
-    *("break_even", "break_even_steps", "counted_trials", "bound"),
+    *("break_even", "break_even_steps", "counted_trials", "first_look", "bound"),
     *RATES_OF,
 ]
 _TIMES = {

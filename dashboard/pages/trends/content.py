@@ -184,7 +184,7 @@ def _every_column(snapshot: Snapshot, link: Link, focus: str, by: Literal["run",
 
 
 def _reading(axis: str) -> str:
-    text = "Band: 10th to 90th percentile of the trials. Hollow: a suspect measurement."
+    text = "Band: 10th to 90th percentile of the trials. Hollow: suspect, or one trial."
     if axis == "time":
         text += " Dashed lines: the build changed; in italics where several parts changed at once."
     return f"{text} Ring: the level changed."

@@ -35,8 +35,10 @@ from dashboard.text.rows import rows_of
 from db import units
 from db.cause.trials import trial_bound
 from db.metrics.device_times import bound_of
+from db.metrics.eligibility import wild_trials
 from db.metrics.groups import floats, row_dicts
 from db.metrics.throughput import items_of, items_per_step, per_second, throughputs_text
+from db.metrics.wild import WILD
 from db.queries.filters import Filters
 from db.records.evidence import FailureKind
 from db.records.ids import build_identity, series_identity
@@ -78,7 +80,9 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
 
 
 def _one(snapshot: Snapshot, link: Link, trial: Trial) -> PageContent:
-    ids = same_case(snapshot, trial)
+    siblings = same_case(snapshot, trial)
+    ids = [str(key) for key in siblings["trial_id"]]
+    is_wild = trial.trial_id in set(siblings["trial_id"][wild_trials(siblings)])
     duration = trial.ended_at - trial.started_at if trial.ended_at else None
     lasted = f", took {units.duration(duration.total_seconds() * 1e9)}" if duration else ""
     place = (
@@ -90,7 +94,7 @@ def _one(snapshot: Snapshot, link: Link, trial: Trial) -> PageContent:
         (
             _headline(trial),
             _badges(trial),
-            *notes([place]),
+            *notes([place, *([f"Set aside, {WILD}."] if is_wild else [])]),
             *_failure(trial),
             *((Figures(figures),) if figures else ()),
             *trial_parts(trial),
@@ -101,13 +105,14 @@ def _one(snapshot: Snapshot, link: Link, trial: Trial) -> PageContent:
     )
 
 
-def same_case(snapshot: Snapshot, trial: Trial) -> list[str]:
-    """Ids of the trials of this case in this run, oldest first."""
+def same_case(snapshot: Snapshot, trial: Trial) -> pd.DataFrame:
+    """The trials of this case in this run, oldest first."""
     of_case = Filters(
         runs=(trial.run_id,), workloads=(trial.workload.name,), strategies=(trial.strategy.name,)
     )
     trials = read_trials(snapshot, of_case)
-    return [str(key) for key in trials.loc[trials["series_id"] == series_identity(trial), "trial_id"]]
+    mine: pd.DataFrame = trials[trials["series_id"] == series_identity(trial)]
+    return mine
 
 
 def _headline(trial: Trial) -> Headline:

@@ -55,7 +55,7 @@ def _filters(view: View) -> None:
 def _neighbours(view: View) -> None:
     """The way to all trials, and to those of the same case before and after this one."""
     trial = read_trial(view.snapshot, str(view.link.trial))
-    ids = content.same_case(view.snapshot, trial)
+    ids = [str(key) for key in content.same_case(view.snapshot, trial)["trial_id"]]
     place = ids.index(trial.trial_id)
     before, after = ids[:place][-1:], ids[place + 1 :][:1]
     st.button("All trials", icon=":material/arrow_back:", on_click=controls.change, kwargs={"trial": None})

@@ -289,7 +289,7 @@ def _changes(
             f"{name} summed up by verdict",
             tables.summary_table(rows),
             _SUMMARY,
-            note=tables.summary_note(metric),
+            note="Mean change: geometric mean of the changes in the table below.",
         ),
         *_table(
             "upgrade-cases",

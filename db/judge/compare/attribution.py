@@ -27,7 +27,7 @@ from db.judge.compare.noise import Past
 from db.judge.compare.significance import interval
 from db.judge.policy import Policy
 from db.judge.results import Result
-from db.metrics.groups import Floats
+from db.metrics.groups import Floats, Groups
 from db.records.vocabulary import Metric
 
 Hybrid = frozenset[str]
@@ -185,7 +185,8 @@ def attribute(
     the runs of a batch are a round; rounds without a value of each hybrid are left aside, and so are hybrids
     of which a case has no value at all.
     """
-    frame = trials.assign(x=log_values(trials).metrics[metric]).sort_values(["started_at", "trial_id"])
+    values = log_values(trials, Groups.by(trials, ["workload", "strategy", "run_id"])).metrics[metric]
+    frame = trials.assign(x=values).sort_values(["started_at", "trial_id"])
     runs = {run: (number, hybrid) for number, each in enumerate(batches) for hybrid, run in each.items()}
     rounds: dict[tuple[str, str], dict[tuple[int, int], dict[Hybrid, float]]] = {}
     frame["place"] = frame.groupby(["workload", "strategy", "run_id"]).cumcount()

@@ -36,7 +36,7 @@ def case_bounds(trials: DataFrame, case: Ints, cases: int, policy: Policy) -> tu
     if not {"device_ns", "unflushed_ns", "wall_pipelined_ns"} <= set(trials.columns):
         return (None,) * cases
     ratio = positive(trials["wall_pipelined_ns"]) / loop_device_ns(trials)
-    return tuple(bounds_of(Groups(case, cases).median(ratio), policy))
+    return tuple(bounds_of(Groups(case, cases).mean(ratio), policy))
 
 
 def bounds_of(ratios: Floats, policy: Policy) -> list[Bound | None]:

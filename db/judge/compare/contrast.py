@@ -40,7 +40,8 @@ class Contrasts:
     Its variance is `scale` times the variance of one trial, estimated by `variance` with `df`, plus
     `run_scale` times the variance between runs (0 where the sides were interleaved). `paired` says where
     the variance is that of paired differences: less than a trial's own, which histories know. `level`, the
-    mean log value of each side, and `trials` have shape (cases, 2).
+    mean log value of each side, and `trials` have shape (cases, 2). Each block weighs alike in both levels,
+    so the difference is theirs.
     """
 
     difference: Floats
@@ -73,15 +74,7 @@ def contrast(observed: Observations, cases: int, policy: Policy) -> Contrasts:
         run_scale=run_scale,
         interleaved=interleaved,
         trials=_count(used.case * 2 + used.side, 2 * cases).reshape(cases, 2),
-        level=_levels(used, cases),
     )
-
-
-def _levels(used: Observations, cases: int) -> Floats:
-    index = used.case * 2 + used.side
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.bincount(index, used.x, 2 * cases) / np.bincount(index, minlength=2 * cases)
-    return mean.reshape(cases, 2).astype(np.float64)
 
 
 def _count(codes: Ints, size: int) -> Ints:
@@ -125,6 +118,12 @@ def _blocked(used: Observations, block: Ints, cases: int) -> Contrasts:
     with np.errstate(invalid="ignore", divide="ignore"):
         difference = np.where(total > 0, np.bincount(cell_case, weight * shift, cases) / total, np.nan)
         scale = np.where(total > 0, 1.0 / total, np.nan)
+        # Of a side without another its own mean.
+        weights = np.where((total > 0)[cell_case, None], weight[:, None], n2)
+        level = [
+            np.bincount(cell_case, of_side * np.nan_to_num(x), cases) / np.bincount(cell_case, of_side, cases)
+            for of_side, x in zip(weights.T, mean2.T, strict=True)
+        ]
     spread = weight * np.square(shift - np.nan_to_num(difference)[cell_case])
     squares = np.bincount(cell_case, residual.reshape(-1, 2).sum(axis=1) + spread, cases)
     inner = (n2 - 1).clip(0).sum(axis=1) + (weight > 0)
@@ -133,7 +132,7 @@ def _blocked(used: Observations, block: Ints, cases: int) -> Contrasts:
         variance = np.where(freedom > 0, squares / freedom, np.nan)
     no, none = np.zeros(cases, dtype=np.bool_), np.zeros((cases, 2), dtype=np.int64)
     return Contrasts(
-        difference, scale, variance, freedom, np.zeros(cases), no, no, none, np.full((cases, 2), np.nan)
+        difference, scale, variance, freedom, np.zeros(cases), no, no, none, np.stack(level, axis=1)
     )
 
 

@@ -178,6 +178,8 @@ def _examine_class(
     for case, by_rank in rank_tests(observed, contrasts, policy).items():
         noisy = with_run_noise(by_rank, float(between[case]))
         ranked[case] = True
+        half = np.array([-noisy.shift / 2.0, noisy.shift / 2.0])
+        contrasts.level[case] = contrasts.level[case].mean() + half
         for column, value in (
             (test.difference, noisy.shift),
             (test.standard_error, noisy.error),

@@ -14,8 +14,8 @@ from db.judge.compare.contrast import Observations
 from db.judge.compare.noise import Past
 from db.judge.sequence import occasions
 from db.metrics.controls import is_eager
-from db.metrics.eligibility import passed_mask, positive, suspect_mask
-from db.metrics.groups import Bools, Floats, Ints, floats
+from db.metrics.eligibility import passed_mask, positive, timed_mask
+from db.metrics.groups import Bools, Floats, Groups, Ints, floats, numbered
 from db.metrics.percentiles import measured
 from db.records.vocabulary import Metric
 
@@ -50,43 +50,47 @@ class LogValues:
     cycles: Floats
 
 
-def log_values(trials: DataFrame, further: Sequence[Metric] = ()) -> LogValues:
+def log_values(
+    trials: DataFrame, groups: Groups, eager_ns: Floats | None = None, further: Sequence[Metric] = ()
+) -> LogValues:
     """Log values of every trial of a trials frame that counts (see `db.metrics.eligibility`).
 
+    Each of `groups` holds the trials that are one value: those of a case on one side, or in one run. A mean
+    of logs is then the log of the value that is shown. `eager_ns` is the eager of each group's workload
+    (`db.metrics.trial_times`), by default its own.
+
     Speedup, compile cost and break-even belong to compiled trials with eager measured in their own process.
-    A compile cost of zero or less, and a break-even that is never, have no logarithm and are NaN. A device
-    speedup belongs to trials whose two device times were taken by one method. `further`: metrics beside those
-    that every comparison has.
+    Where a group has a compile cost of zero or less, or a break-even that is never, there is no logarithm:
+    NaN. A device speedup belongs to trials whose two device times were taken by one method. `further`:
+    metrics beside those that every comparison has.
     """
-    passed = passed_mask(trials)
-    timed, compiled = passed & ~suspect_mask(trials), ~is_eager(trials)
+    timed, compiled = timed_mask(trials), ~is_eager(trials)
     latency = np.where(timed, positive(trials["latency_ns"]), np.nan)
     control = np.where(timed & compiled, positive(trials["control_latency_ns"]), np.nan)
     cost = np.where(timed & compiled, floats(trials["trial_compile_cost_ns"]), np.nan)
+    cost = np.where(groups.present(cost).positive[groups.codes], cost, np.nan)
     device, issue, control_device = (
         np.where(timed, _positive_or_none(trials, name), np.nan)
         for name in ("device_ns", "issue_ns", "control_device_ns")
     )
     control_device = np.where(compiled & ~timed_apart(trials), control_device, np.nan)
-    saved = control - latency
-    with np.errstate(invalid="ignore", divide="ignore"):
-        steps = np.where((cost > 0) & (saved > 0), cost / saved, np.nan)
     metrics = {
         Metric.LATENCY: latency,
         Metric.SPEEDUP: control / latency,
         Metric.DEVICE_TIME: device,
         Metric.ISSUE_TIME: issue,
         Metric.DEVICE_SPEEDUP: control_device / device,
-        Metric.COMPILE_COST: np.where(cost > 0, cost, np.nan),
-        Metric.PEAK_MEMORY: np.where(passed, positive(trials["peak_bytes"]), np.nan),
-        Metric.BREAK_EVEN: steps,
+        Metric.COMPILE_COST: cost,
+        Metric.PEAK_MEMORY: np.where(passed_mask(trials), positive(trials["peak_bytes"]), np.nan),
         **{
             metric: np.where(timed, _positive_or_none(trials, METRICS[metric].column), np.nan)
             for metric in (*FURTHER_METRICS, *further)
         },
     }
+    logs = {metric: np.log(values) for metric, values in metrics.items()}
+    steps = _log_steps(np.log(control), logs[Metric.SPEEDUP], logs[Metric.COMPILE_COST], groups, eager_ns)
     return LogValues(
-        {metric: np.log(values) for metric, values in metrics.items()},
+        logs | {Metric.BREAK_EVEN: steps},
         eager=np.log(control),
         compiled=np.where(np.isnan(control), np.nan, np.log(latency)),
         eager_device=np.log(control_device),
@@ -99,6 +103,27 @@ def columns_of(metrics: Iterable[Metric]) -> tuple[str, ...]:
     """The columns of a trial that `log_values` needs for further metrics."""
     columns = [METRICS[metric].column for metric in metrics]
     return (*columns, "samples") if columns else ()
+
+
+def _log_steps(
+    control: Floats, speedup: Floats, cost: Floats, groups: Groups, eager_ns: Floats | None
+) -> Floats:
+    """Log break-even of each trial, all in logs, to first order around the means of its group.
+
+    The steps of a group are cost / (eager - eager / speedup) of its means, which the mean of these gives.
+    """
+
+    def mean(x: Floats) -> Floats:
+        present = groups.present(x)
+        with np.errstate(invalid="ignore"):
+            return np.bincount(present.codes, present.values, groups.count) / present.n
+
+    with np.errstate(invalid="ignore", divide="ignore"):
+        times = np.where((each := mean(speedup)) > 0, each, np.nan)
+        eager = mean(control) if eager_ns is None else np.log(eager_ns)
+        steps = mean(cost) - eager - np.log(-np.expm1(-times))
+        own = cost - control - speedup / np.expm1(times)[groups.codes]
+    return (steps - mean(own))[groups.codes] + own
 
 
 def timed_apart(trials: DataFrame) -> Bools:
@@ -163,4 +188,7 @@ def past_layout(
     if CODE_COLUMN in mine:
         code, codes = mine[CODE_COLUMN].array.factorize(use_na_sentinel=False)
         build = build * len(codes) + code.astype(np.int64)
-    return Past(series[known], run, build, np.full(len(mine), np.nan)), log_values(mine, further)
+    keys = (series[known] * (run.max(initial=0) + 1) + run) * (build.max(initial=0) + 1) + build
+    distinct, codes = numbered(keys)
+    values = log_values(mine, Groups(codes, len(distinct)), further=further)
+    return Past(series[known], run, build, np.full(len(mine), np.nan)), values

@@ -17,7 +17,7 @@ from db.judge.compare.case_classes import bounds_of
 from db.judge.compare.significance import Z_LEVEL, Z_POWER
 from db.judge.policy import Policy
 from db.metrics.device_times import loop_device_ns
-from db.metrics.eligibility import passed_mask, positive, suspect_mask
+from db.metrics.eligibility import positive, timed_mask
 from db.metrics.groups import Floats, Groups, Present, equal_to
 from db.records.trial import TimingMethod
 from db.records.vocabulary import Bound
@@ -72,10 +72,10 @@ class NoiseFloor:
 
 def scatters(trials: DataFrame) -> list[Scatter]:
     """Of every clock of every case in `trials`, a trials frame of one machine and build, and of eager in the
-    same processes. Cases with fewer than `MIN_PROCESSES` trials are left out; so are failed and suspect
-    trials, and device times that were not gated, which are another figure.
+    same processes. Cases with fewer than `MIN_PROCESSES` trials are left out; so are failed, suspect
+    and wild trials, and device times that were not gated, which are another figure.
     """
-    calm = trials[passed_mask(trials) & ~suspect_mask(trials)]
+    calm = trials[timed_mask(trials)]
     of_cases = calm.groupby(["workload", "strategy"], sort=False)
     cases = Groups(np.asarray(of_cases.ngroup(), dtype=np.int64), of_cases.ngroups)
     sides = [*_sides(calm, cases, ""), *_sides(calm, cases, "control_")]
@@ -94,7 +94,7 @@ def _sides(
     """Per metric its name, "eager" where it is eager's, and of each case class, variation and processes."""
     values = _values(calm, prefix)
     in_loop = np.where(np.isnan(values["device_time"]), np.nan, loop_device_ns(calm, prefix))
-    ratios = cases.median(values["wall_pipelined"]) / cases.median(in_loop)
+    ratios = cases.mean(values["wall_pipelined"]) / cases.mean(in_loop)
     bounds = bounds_of(ratios, Policy())
     for metric, each in values.items():
         logs = cases.present(np.log(each))

@@ -193,10 +193,8 @@ class Findings:
         return base, head
 
     def levels(self, case: int, *summary: float | str) -> tuple[float | str, ...]:
-        """The values of both sides as they were compared: geometric means of the trials that were.
-
-        A median over trials beside a change of means would contradict it where trials scatter, and so would
-        the break-even of a side's medians, in whole steps. A side without such a trial has its summary's.
+        """The values of both sides as they were compared: geometric means of the trials that were, of a
+        break-even before it is rounded up. A side without such a trial has its summary's.
         """
         both = zip(self.values(case), summary, strict=True)
         return tuple(theirs if mine is None else mine for mine, theirs in both)

@@ -49,8 +49,9 @@ from db.judge.policy import Policy
 from db.judge.results import Comparison, GeomeanChange, LatencyChange, Row
 from db.metrics.cases import case_values
 from db.metrics.controls import is_eager
+from db.metrics.eligibility import wild_trials
 from db.metrics.geomean import matched_geomeans
-from db.metrics.groups import Bools, Floats, Ints, equal_to
+from db.metrics.groups import Bools, Floats, Groups, Ints, equal_to, floats
 from db.metrics.throughput import items_per_step
 from db.records.trial import StrategyKind
 from db.records.vocabulary import Bound, Metric
@@ -157,7 +158,8 @@ def compare_builds(
     summaries = _summaries(sides, matched)
     floors = cache(partial(noise_floors, matched.machine_id or ""))
     further = with_test(asked)
-    measured = _judge_measured(matched, _past(history, sides, matched, further), policy, floors, further)
+    past, eager_ns = _past(history, sides, matched, further), _eager_ns(matched, summaries)
+    measured = _judge_measured(matched, past, policy, floors, eager_ns=eager_ns, further=further)
     base_side, head_side = with_hashes(describe_sides(sides, base, head), matched.trials, matched.case)
     same_build = set(base_side.build_ids) == set(head_side.build_ids)
     context = _context(matched, summaries, measured, policy, same_build=same_build)
@@ -180,6 +182,7 @@ def compare_builds(
         canary_change=_relative(context.canaries.shown),
         host_canary_change=_relative(context.canaries.shown_host),
         timing=_gpu_methods(matched.trials),
+        wild_trials=int(np.count_nonzero(wild_trials(matched.trials))),
         advice=advice(
             rows, matched.keys, trial_seconds(matched.trials, matched.case, len(matched.keys)), policy
         ),
@@ -214,13 +217,17 @@ def _judge_measured(
     past: _Past | None,
     policy: Policy,
     floors: Callable[[], Sequence[NoiseFloor]],
+    *,
+    eager_ns: Floats,
     further: Sequence[Metric],
 ) -> _Measured:
     """Test every measured metric over all matched cases but the canary's, and both parts of each speedup."""
     cases = len(matched.keys)
     bounds = case_bounds(matched.trials, matched.case, cases, policy)
     classes = class_numbers(bounds, [key.workload for key in matched.keys], matched.canary, policy)
-    compared, values = layout(matched.trials, matched.case), log_values(matched.trials, further)
+    compared = layout(matched.trials, matched.case)
+    sides = Groups(compared.case * 2 + compared.side, 2 * cases)
+    values = log_values(matched.trials, sides, eager_ns, further)
     earlier = None if past is None else past[1]
 
     canary = np.array(matched.canary, dtype=np.bool_)
@@ -343,6 +350,14 @@ def _context(
         same_code=same_code(matched.trials, matched.case, len(matched.keys)),
         policy=policy,
     )
+
+
+def _eager_ns(matched: MatchedCases, summaries: dict[str, DataFrame]) -> Floats:
+    """The pooled eager of each case's workload, of base and head in turn."""
+    of_sides = [
+        floats(summaries[side]["pooled_eager_ns"])[_places(matched, summaries[side])] for side in SIDES
+    ]
+    return np.stack(of_sides, axis=1).reshape(-1)
 
 
 def _timed_by_two(matched: MatchedCases) -> dict[int, tuple[str, str]]:

@@ -97,6 +97,8 @@ def sentences(
     lines += _weighted(comparison)
     if tally.set_aside:
         lines.append(words.machine_moved(_blamed(comparison), tally.set_aside))
+    if comparison.wild_trials:
+        lines.append(words.wild(comparison.wild_trials))
     if any(method != "gated" for method in comparison.timing):
         lines.append(words.timed_by(comparison.timing))
     if tally.missing:

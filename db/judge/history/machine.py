@@ -16,7 +16,7 @@ from db.judge.history.releases import Compare, release_events
 from db.judge.history.series import judge_series
 from db.judge.policy import Policy
 from db.judge.results import ChangeEvent, Result
-from db.judge.sequence import builds_interleaved, release_order
+from db.judge.sequence import by_turns, release_order
 from db.metrics.trend import series_points
 from db.records.ids import identity
 from db.records.trial import StrategyKind
@@ -164,24 +164,41 @@ def machine_history(
 
     Timed metrics change where `judge_series` finds a step (break-even follows from the others and has no
     event of its own), or from release to release where builds took turns; counts at every step. Flips between
-    two modes are no events. `compare` gives the verdicts between releases.
+    two modes are no events. `compare` gives the verdicts between releases. A step that both show is the
+    release's.
     """
     policy = policy or Policy()
-    events = list(exact_events(trials, policy))
-    if builds_interleaved(trials):
-        events = [e if e.verdict is Verdict.MISSING else e.model_copy(update={"at": None}) for e in events]
-        of_releases = release_events(trials, compare)
-        events += [event for event in of_releases if event.metric is not Metric.BREAK_EVEN]
-    for _, series in trials.groupby("series_id", sort=True):
-        if not builds_interleaved(series):
-            events += _timed_events(series, policy)
+    every = [series for _, series in trials.groupby("series_id", sort=True)]
+    apart = [series[~by_turns(series)] for series in every]
+    in_turns = {
+        str(series["series_id"].iloc[0])
+        for series, rest in zip(every, apart, strict=True)
+        if len(rest) < len(series)
+    }
+    events = [
+        event.model_copy(update={"at": None})
+        if event.verdict is not Verdict.MISSING and event.series_id in in_turns
+        else event
+        for event in exact_events(trials, policy)
+    ]
+    of_releases = [e for e in release_events(trials, compare) if e.metric is not Metric.BREAK_EVEN]
+    known = {(event.series_id, event.metric, event.build_id, event.verdict) for event in of_releases}
+
+    def is_known(event: ChangeEvent) -> bool:
+        step = (event.series_id, event.metric, event.build_id, event.verdict)
+        return bool(event.changed_components) and step in known
+
+    for series in apart:
+        if len(series):
+            events += [event for event in _timed_events(series, policy) if not is_known(event)]
+    events += of_releases
     rank = {build: number for number, build in enumerate(release_order(trials))}
     groups = group_events(events, policy)
     return tuple(sorted(groups, key=lambda g: (g.at is None, g.at or rank.get(g.build_id or "", -1))))
 
 
 def _timed_events(series: DataFrame, policy: Policy) -> Iterator[ChangeEvent]:
-    points = series_points(series, resamples=1)
+    points = series_points(series)
     eager = bool((series["strategy_kind"] == StrategyKind.EAGER.value).all())
     for metric in MEASURED_METRICS:
         if (

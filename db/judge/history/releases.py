@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 
 from pandas import DataFrame
 
 from db.judge.compare.sides import Selection, VerdictError
 from db.judge.results import ChangeEvent, Comparison, Result, Row
-from db.judge.sequence import builds_interleaved, release_order
+from db.judge.sequence import build_pairs
 from db.records.ids import identity
 from db.records.vocabulary import Metric, Verdict
 
@@ -28,13 +27,11 @@ class ReleaseStep(Result):
 
 
 def release_comparisons(trials: DataFrame, compare: Compare) -> Iterator[tuple[str, str, Comparison]]:
-    """The ids of each build and of the next newer one, oldest release first, with the verdict between them;
-    nothing where no builds took turns. `trials` is a trials frame of one machine, which says what the builds
-    are.
+    """The ids of each build that took turns and of the next older one that it did with, oldest release first,
+    with the verdict between them; nothing where no builds took turns. `trials` is a trials frame of one
+    machine, which says what the builds are.
     """
-    if not builds_interleaved(trials):
-        return
-    for base, head in itertools.pairwise(release_order(trials)):
+    for base, head in build_pairs(trials):
         before, after = (Selection(name=build, build_ids=(build,)) for build in (base, head))
         try:
             yield base, head, compare(before, after)

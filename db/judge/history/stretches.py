@@ -49,11 +49,14 @@ def find_cuts(points: DataFrame) -> list[Cut]:
 
 
 def cut_stretches(points: DataFrame, metric: Metric, cuts: list[Cut]) -> list[Stretch]:
-    """The points between the cuts that have a value above 0 and are not suspect; no stretch without any."""
+    """The points between the cuts that have a value above 0, are not suspect and were not taken by turns
+    with another build beside other runs; no stretch without any.
+    """
     values = floats(points[SUMMARY_COLUMNS[metric]])
     valid = np.isfinite(values) & (values > 0)
-    if "point_suspect" in points:
-        valid &= ~points["point_suspect"].to_numpy(dtype=np.bool_)
+    for left_out in ("point_suspect", "by_turns"):
+        if left_out in points:
+            valid &= ~points[left_out].to_numpy(dtype=np.bool_)
     edges = [0, *(cut.index for cut in cuts), len(points)]
     stretches = []
     for start, end in itertools.pairwise(edges):

@@ -322,6 +322,11 @@ def machine_moved(canary_change: float | None, cases: int) -> str:
     return f"{aside}. Measure again before blaming a build."
 
 
+def wild(trials: int) -> str:
+    """That trials are set aside by `db.metrics.wild`."""
+    return f"{units.plural(trials, 'trial')} set aside, wild: far from all others of the case and run."
+
+
 def set_aside(metric: Metric, change: float, canary: float | None, *, interleaved: bool) -> str:
     """Why a change is the machine's. `canary`: the relative change of its canary that explains it; None where
     something else does.

@@ -32,11 +32,14 @@ from db.cause.trials import (
     work_text,
 )
 from db.engine.session import Database
+from db.metrics.eligibility import wild_trials
+from db.metrics.wild import WILD
 from db.queries import facets
+from db.queries.filters import Filters
 from db.queries.fleet import fleet_workers, launches
 from db.queries.regressions import regressions_frame
 from db.queries.roofs import roofs_of
-from db.queries.trials import trial_record
+from db.queries.trials import trial_record, trials_frame
 from db.records.fleet import Launch
 from db.records.marks import timing_text
 from db.records.trial import Memory, SourceKind, Trial
@@ -269,10 +272,16 @@ def show(
     with database_of(settings, migrate=False) as database:
         trial = trial_record(database, trial_id)
         bound = roofline(trial, roofs_of(database, trial.run_id))
+        of_case = Filters(
+            runs=(trial.run_id,), workloads=(trial.workload.name,), strategies=(trial.strategy.name,)
+        )
+        siblings = trials_frame(database, of_case)
     if json_:
         print_document(trial.model_dump(mode="json", by_alias=True))
         return 0
     facts = _facts(trial, settings.data_dir) + ([("roofline", bound.sentence)] if bound else [])
+    if trial.trial_id in set(siblings["trial_id"][wild_trials(siblings)]):
+        facts.append(("set aside", WILD))
     console().print(facts_table(facts))
     return 0
 

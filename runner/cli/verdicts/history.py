@@ -294,7 +294,7 @@ def history(
     else:
         print_lines(sentences)
         console().print(history_table(points, report))
-    return _exit_code(report, len(points), settings.policy)
+    return _exit_code(report, points, settings.policy)
 
 
 def _judge(
@@ -351,25 +351,28 @@ def _require_values(points: DataFrame, metric: Metric, strategy: str) -> None:
     raise NotFoundError(f"No run of this series has a {name}.", "Choose another --metric.")
 
 
-def _exit_code(report: HistoryReport, points: int, policy: Policy) -> int:
-    """By the last release where builds took turns, else by what happened under today's conditions: what came
-    before the last cut is another series.
+def _exit_code(report: HistoryReport, points: DataFrame, policy: Policy) -> int:
+    """By the last release where builds took turns, and by what happened in other runs under today's
+    conditions: what came before the last cut is another series.
     """
     series = report.series
-    if report.releases:
+    start = series.cuts[-1].index if series.cuts else 0
+    needed = 2 * policy.history.minimum_segment
+    in_time = points.iloc[start:]
+    if "by_turns" in points:
+        in_time = in_time[~in_time["by_turns"]]
+    released = exit_code(report.releases[-1].row.verdict) if report.releases else None
+    if released is not None and ("by_turns" not in points or len(in_time) < needed):
         last_step = report.releases[-1]
-        code = exit_code(last_step.row.verdict)
-        if code == EXIT_CANNOT:
+        if released == EXIT_CANNOT:
             print(
                 f"compilewatch: Cannot tell torch {last_step.base_torch} from {last_step.head_torch} here.\n"
                 "  Measure them again interleaved, with more --trials.",
                 file=sys.stderr,
             )
-        return code
-    start = series.cuts[-1].index if series.cuts else 0
-    needed = 2 * policy.history.minimum_segment
-    if points - start < needed:
-        runs = plural(points - start, "run")
+        return released
+    if len(in_time) < needed:
+        runs = plural(len(in_time), "run")
         print(
             f"compilewatch: Cannot tell: {runs} under one set of conditions, {needed} needed.\n"
             "  Measure more runs, for instance nightly with `compilewatch run`.",
@@ -378,7 +381,8 @@ def _exit_code(report: HistoryReport, points: int, policy: Policy) -> int:
         return EXIT_CANNOT
     last = standing_change([event for event in series.events if event.index >= start])
     drifts = series.drift is not None and series.drift.verdict is Verdict.REGRESSED
-    return 1 if drifts or (last is not None and last.verdict is Verdict.REGRESSED) else 0
+    worse = last is not None and last.verdict is Verdict.REGRESSED
+    return 1 if drifts or worse or released == 1 else 0
 
 
 def standing_change(events: Sequence[ChangeEvent]) -> ChangeEvent | None:

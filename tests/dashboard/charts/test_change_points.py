@@ -58,9 +58,9 @@ def test_a_run_whose_trials_were_all_throttled_is_hollow(sqlite_database: Databa
         ],
     )
     rows = trend_rows.frame(points, "latency", dict.fromkeys(points["build_id"], "torch 2.13.0"))
-    hollow = rows.index[rows["suspect"] == "suspect"]
+    hollow = rows.index[rows["state"] == "suspect"]
     assert set(points.loc[hollow, "run_id"]) == throttled
-    assert set(points.loc[rows.index[rows["suspect"] == "trusted"], "run_id"]).isdisjoint(throttled)
+    assert set(points.loc[rows.index[rows["state"] == "trusted"], "run_id"]).isdisjoint(throttled)
     spec = trends.spec(
         "latency",
         axis="time",
@@ -74,7 +74,7 @@ def test_a_run_whose_trials_were_all_throttled_is_hollow(sqlite_database: Databa
         for layer in spec["layer"]
         if layer["mark"]["type"] == "point"
     }
-    assert filled == {"datum.suspect == 'trusted'": True, "datum.suspect == 'suspect'": False}
+    assert filled == {"datum.state == 'trusted'": True, "datum.state != 'trusted'": False}
 
 
 def _points(database: Database, trials: list[Trial]) -> pd.DataFrame:

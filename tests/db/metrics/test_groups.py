@@ -23,10 +23,16 @@ _rows = st.lists(
 
 
 def test_by_hand() -> None:
-    np.testing.assert_array_equal(GROUPS.median(VALUES), [2.0, NAN, 7.0, 8.0])
+    np.testing.assert_allclose(GROUPS.mean(VALUES), [10 ** (1 / 3), NAN, 7.0, 8.0])
+    np.testing.assert_allclose(GROUPS.mean(VALUES - 3), [-1 / 3, NAN, 4.0, 5.0])
     np.testing.assert_array_equal(GROUPS.max(VALUES), [5.0, NAN, 7.0, 8.0])
     np.testing.assert_array_equal(GROUPS.sum(np.ones(6)), [3.0, 0.0, 1.0, 2.0])
     assert GROUPS.present(VALUES).n.tolist() == [3, 0, 1, 1]
+
+
+@given(st.floats(1e-9, 1e15), st.integers(1, 30))
+def test_the_mean_of_equal_values_is_exactly_theirs(value: float, n: int) -> None:
+    assert Groups(np.zeros(n, np.int64), 1).mean(np.full(n, value)).tolist() == [value]
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.1, 0.5, 0.9, 1.0])

@@ -23,6 +23,7 @@ from tests.builders import MS, make_history
 
 ROW_KEYS = {
     "energy_per_step_j",
+    "first_look",
     "workload",
     "strategy",
     "build_id",
@@ -162,7 +163,8 @@ def _eager_at(milliseconds: float, spread: float = 0.01) -> list[dict[str, Any]]
         "torch": "2.13.0",
         "counted_trials": 5,
     }
-    shared |= {"trials": 5, "failed_trials": 0, "suspect_trials": 0, "failure_kind": None}
+    shared |= {"trials": 5, "failed_trials": 0, "suspect_trials": 0, "wild_trials": 0}
+    shared |= {"failure_kind": None, "first_look": False}
     shared |= {"nothing_compiled": False, "peak_bytes": None, "graph_breaks": 0, "compile_cost_ns": 1e9}
     shared |= {"break_even": "never", "interval_method": "none"}
     shared |= {"items_per_iteration": 8.0, "batch_size": 8, "item": "row"}

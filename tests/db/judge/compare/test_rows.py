@@ -109,7 +109,7 @@ def test_a_speedup_borrowed_from_eager_trials_of_the_run_cannot_be_tested():
     rows += sides([15.0] * 5, [15.0] * 5, strategy="eager")
     comparison = compared(rows)
     (speedup,) = [each for each in comparison.rows if each.metric is Metric.SPEEDUP]
-    assert (speedup.base, speedup.head) == (pytest.approx(1.5), pytest.approx(1.5))
+    assert (speedup.base, speedup.head) == (pytest.approx(1.5, rel=1e-5), pytest.approx(1.5, rel=1e-5))
     assert (speedup.verdict, speedup.change, speedup.interval) == (Verdict.INCONCLUSIVE, None, None)
     assert (speedup.eager_change, speedup.compiled_change, speedup.who_moved) == (None, None, None)
     assert (speedup.p_value, speedup.q_value, speedup.significance_threshold) == (None, None, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from db.judge.compare.sides import Selection
 from db.judge.compare.upgrade import compare_builds
 from db.judge.policy import Override, Policy
 from db.judge.results import Comparison, Row
+from db.metrics.cases import case_values
 from db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
 from tests.db.judge.frames import MS, sides, trial
 from tests.db.metrics.frames import trials_frame
@@ -116,10 +118,12 @@ def test_the_two_levels_of_a_row_differ_by_its_change():
     assert float(row.head or 0) / float(row.base or 1) - 1 == pytest.approx(row.change)
 
 
-def test_the_two_break_evens_of_a_row_differ_by_its_change():
-    """Each side's own, of its medians and in whole steps, would say that nothing changed."""
-    row = row_of(judge(sides([10, 10, 10, 13, 13], [5, 6, 10, 10, 10])), Metric.BREAK_EVEN)
-    assert row.change == pytest.approx(((5**3 * 2**2) / (10 * 9 * 5**3)) ** 0.2 - 1)
+def test_the_two_break_evens_of_a_row_are_those_of_its_cases_and_differ_by_its_change():
+    rows = trials_frame(sides([10, 10, 10, 13, 13], [5, 6, 10, 10, 10]))
+    row = row_of(compare_builds(rows, "old", "new"), Metric.BREAK_EVEN)
+    steps = case_values(rows).set_index("build_id")["break_even_steps"]
+    assert math.ceil(float(row.base or 0)) == steps["old"]
+    assert math.ceil(float(row.head or 0)) == steps["new"]
     assert float(row.head or 0) / float(row.base or 1) - 1 == pytest.approx(row.change)
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from db.judge.history.releases import release_events, release_steps
+from db.judge.history.series import judge_series
 from db.judge.results import ChangeEvent
-from db.judge.sequence import builds_interleaved, in_reading_order, release_order
+from db.judge.sequence import build_pairs, builds_interleaved, in_reading_order, release_order
 from db.metrics.trend import series_points
 from db.records.vocabulary import Metric, Verdict
 from tests.db.judge.frames import MS, comparing, machine_history_of, trial
@@ -118,3 +119,47 @@ def test_a_case_that_a_release_left_out_keeps_its_moment_though_builds_took_turn
     (event,) = group.events
     assert (event.workload, event.build_id, event.verdict) == ("b", "2.12.1", Verdict.MISSING)
     assert group.at == event.at == max(row["started_at"] for row in rows if row["build_id"] == "2.12.1")
+
+
+def nights(count: int, *, first: int, factor: float = 1.0) -> list[dict[str, Any]]:
+    """Separate runs of the newest release, one a night, whose case "a" takes `factor` times as long."""
+    generator = np.random.default_rng(abs(first))
+    rows = []
+    for night in range(first, first + count):
+        at = START + timedelta(days=night)
+        for workload in ("a", "b", "c"):
+            level = 10 * MS * (factor if workload == "a" else 1.0)
+            latency = level * float(np.exp(0.003 * generator.standard_normal()))
+            fields = {"series_id": workload, "started_at": at, "ended_at": at + timedelta(seconds=30)}
+            rows.append(
+                trial(workload, build="2.12.1", run_id=f"night {night}", latency_ns=latency, **fields)
+            )
+    return rows
+
+
+def test_builds_that_took_turns_beside_other_runs_are_judged_as_a_comparison_judges_them():
+    before = [row | {"build_id": "2.9.0", "torch": "2.9.0"} for row in nights(1, first=-3)]
+    rows = turns(factors={"2.12.1": 1.3}) + before + nights(12, first=2) + nights(12, first=14, factor=1.2)
+    trials = trials_frame(rows)
+    groups = machine_history_of(trials)
+    found = [
+        (event.build_id, event.workload, round(event.change or 0, 1), event.at is None)
+        for group in groups
+        for event in group.events
+        if event.metric is Metric.LATENCY
+    ]
+    assert ("2.12.1", "a", 0.3, True) in found  # from release to release
+    assert ("2.12.1", "a", 0.2, False) in found  # from night to night
+    assert len(found) == 2
+    series = trials[trials["workload"] == "a"]
+    points = in_reading_order(series_points(series), series)
+    assert points["by_turns"].sum() == 3
+    assert [round(e.change or 0, 1) for e in judge_series(points, Metric.LATENCY).events] == [0.2]
+
+
+def test_only_builds_that_took_turns_are_a_pair():
+    between = [row | {"build_id": "2.10.0", "torch": "2.10.0"} for row in nights(2, first=3)]
+    assert build_pairs(trials_frame(turns(factors={}) + between)) == [
+        ("2.9.1", "2.11.0"),
+        ("2.11.0", "2.12.1"),
+    ]
