@@ -12,6 +12,7 @@ import pandas as pd
 from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link
 from dashboard.pages.modes import charts
+from dashboard.pages.modes.against import against_parts
 from dashboard.pages.modes.roofline import roofline_parts
 from dashboard.parts import parts
 from dashboard.parts.cases import (
@@ -85,6 +86,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
         _headline(cases),
         _heat_map(cases, link),
         _best(cases, link, floors),
+        *against_parts(snapshot, link),
         *_percentiles(cases),
         *_front(charts.front(cases)),
         *_roofline(snapshot, link, cases),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
-from pandas import DataFrame
+from pandas import DataFrame, concat
 from pydantic import ValidationError
 
+from db.engine.session import Database
 from db.errors import ConfigError, NotFoundError
+from db.judge.compare.strategies import compare_strategies
 from db.judge.policy import Policy
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import without_canaries
@@ -35,9 +37,11 @@ from runner.cli.options import (
     only,
     settings_of,
 )
-from runner.cli.verdicts.judging import exit_code, judge, print_comparison, print_undecided
+from runner.cli.verdicts.judging import ComparisonReport, exit_code, judge, print_comparison, print_undecided
 from runner.output.documents import print_document
 from runner.output.tables import console, plain_table
+
+_STRATEGY = "strategy="
 
 
 def compare(
@@ -67,12 +71,25 @@ def compare(
 
     Example: compilewatch compare torch=2.12.1 torch=2.13.0
 
+    strategy=default strategy=max-autotune compares two strategies of the newest build.
     latest is the build measured last, previous the one before it. Imported builds count only where nothing
     is measured. Exits 1 when a case regresses, 2 when nothing can be decided.
     """
     settings = settings_of(config, db)
     policy = settings.policy if margin is None else _with_margin(settings.policy, margin)
     filters = Filters(workloads=tuple(workload or ()), strategies=tuple(strategy or ()))
+    strategies = [side.removeprefix(_STRATEGY) for side in (base, head) if side.startswith(_STRATEGY)]
+    if strategies:
+        if len(strategies) != 2:
+            raise ConfigError(
+                "A strategy is compared with a strategy.", "Write strategy=NAME for both sides."
+            )
+        filters = Filters(workloads=tuple(workload or ()), machines=only(machine))
+        with database_of(settings, migrate=False) as database:
+            report = _of_strategies(database, filters, strategies, policy)
+        print_comparison(report, as_json=json_, as_markdown=markdown_)
+        print_undecided(report.comparison.verdict, report)
+        return exit_code(report.comparison.verdict)
     with database_of(settings, migrate=False) as database:
         sides = resolve_sides(base, head, database)
         require_stored(database, replace(filters, machines=only(machine)))
@@ -83,6 +100,16 @@ def compare(
     print_comparison(report, as_json=json_, as_markdown=markdown_)
     print_undecided(report.comparison.verdict, report)
     return exit_code(report.comparison.verdict)
+
+
+def _of_strategies(
+    database: Database, filters: Filters, strategies: Sequence[str], policy: Policy
+) -> ComparisonReport:
+    """Of the newest build of each machine; the machine with most workloads in common is judged."""
+    require_stored(database, replace(filters, strategies=tuple(strategies)))
+    frames = [trials_frame(database, each) for each in of_newest_builds(database, filters)]
+    comparison = compare_strategies(concat(frames, ignore_index=True), *strategies, policy)
+    return ComparisonReport(comparison, targets=(), states={}, imported=False, explanations={})
 
 
 def _with_margin(policy: Policy, margin: float) -> Policy:

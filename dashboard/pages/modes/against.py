@@ -1,0 +1,98 @@
+"""One strategy against another on Modes: a matrix of tested differences, and fresh code against cached."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import pandas as pd
+
+from dashboard.links.links import Link
+from dashboard.parts import parts, verdict_words
+from dashboard.parts.parts import Column, Part
+from dashboard.read.data import filters_of, read_trials
+from dashboard.read.policy import policy_in_force
+from dashboard.read.snapshots import Snapshot, cached
+from dashboard.text import theme
+from db import units
+from db.judge.compare.sides import VerdictError
+from db.judge.compare.strategies import Difference, differences, from_cache
+from db.judge.results import Row
+from db.metrics.case_modes import with_strategies
+from db.metrics.eligibility import without_canaries
+from db.records.vocabulary import Metric, Verdict
+
+MOST_STRATEGIES = 8
+"""More of them make a matrix that nobody reads; the sidebar chooses."""
+
+
+@cached
+def against_parts(snapshot: Snapshot, link: Link) -> tuple[Part, ...]:
+    """Nothing where fewer than two strategies were measured with the build."""
+    if link.build is None:
+        return ()
+    trials = with_strategies(without_canaries(read_trials(snapshot, filters_of(link))), link.strategy)
+    shown = theme.ordered(trials["strategy"])[:MOST_STRATEGIES]
+    labels = dict(zip(trials["workload_id"], trials["workload_label"], strict=True))
+    try:
+        pairs = list(differences(trials[trials["strategy"].isin(shown)], policy_in_force()))
+        cached_pairs = list(from_cache(trials, policy_in_force()))
+    except VerdictError:
+        return ()
+    return (*_from_cache(cached_pairs, labels), *_matrix(pairs, shown, labels))
+
+
+def _matrix(pairs: Iterable[Difference], shown: list[str], labels: dict[str, str]) -> tuple[Part, ...]:
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    for pair in pairs:
+        workload = verdict_words.workload_label(pair.row.case, labels)
+        case = cells.setdefault((workload, pair.row.strategy), {})
+        case[pair.base] = cell(pair.row)
+    order = {name: place for place, name in enumerate(shown)}
+    rows = [
+        {"workload": workload, "strategy": strategy, **cells[workload, strategy]}
+        for workload, strategy in sorted(cells, key=lambda case: (case[0], order[case[1]]))
+    ]
+    columns = {name: f"against {name}" for name in shown[:-1]}
+    return parts.table(
+        "modes-against",
+        "Tested difference in latency of every strategy against every other, with intervals",
+        pd.DataFrame(rows, columns=["workload", "strategy", *columns]),
+        {"workload": Column("Workload", pinned=True), "strategy": Column("Strategy"), **parts.texts(columns)},
+        title="One strategy against another",
+        note="Change of latency with its interval, tested as two builds are. Negative is faster.",
+    )
+
+
+def cell(row: Row) -> str:
+    """A tested difference in one cell: its size and interval, or what would decide it."""
+    change = verdict_words.change(row)
+    if row.verdict is Verdict.UNCHANGED:
+        return f"same ({verdict_words.interval(row)})"
+    if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED):
+        return f"{change} ({verdict_words.interval(row)})"
+    more = f", {units.plural(row.more_trials, 'more trial')} a side" if row.more_trials else ""
+    return f"not decided: {change}{more}"
+
+
+def _from_cache(pairs: Iterable[Difference], labels: dict[str, str]) -> tuple[Part, ...]:
+    """Code from a cache is the same code: where it is slower, that is a finding of its own."""
+    found = Counter(pair.row.verdict for pair in pairs)
+    slower = [
+        f"{verdict_words.workload_label(pair.row.case, labels)}: code from the cache is slower, "
+        f"{pair.row.strategy} {verdict_words.figure(Metric.LATENCY, pair.row.head)} against "
+        f"{pair.base} {verdict_words.figure(Metric.LATENCY, pair.row.base)} "
+        f"({verdict_words.change(pair.row)}, {verdict_words.interval(pair.row)})."
+        for pair in pairs
+        if pair.row.verdict is Verdict.REGRESSED
+    ]
+    if slower:
+        return parts.notes(slower, tone="bad", key="modes-cache")
+    total, same = found.total(), found[Verdict.UNCHANGED] + found[Verdict.IMPROVED]
+    if not total:
+        return ()
+    of_cases = f"{same} of {units.plural(total, 'case')}, not decided in {total - same}"
+    return parts.notes(
+        [f"Code from the cache is as fast as fresh code in {of_cases}."],
+        key="modes-cache",
+    )

@@ -1,0 +1,62 @@
+"""One strategy against another by the judge, and code from the cache against fresh code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pandas import DataFrame
+
+from db.judge.compare.sides import VerdictError
+from db.judge.compare.strategies import compare_strategies, differences, from_cache
+from db.records.vocabulary import Metric, Verdict
+from tests.db.metrics.frames import trial, trials_frame
+
+
+def measured(
+    latencies: dict[str, float], *, rounds: int = 5, cv: float = 0.01, seed: int = 0, cases: int = 2
+) -> DataFrame:
+    """Rounds of one run: in each, every strategy of every workload once."""
+    noise = np.random.default_rng(seed)
+    return trials_frame(
+        [
+            trial(
+                f"w{case}",
+                strategy,
+                run_id="R",
+                cache="warm" if strategy.endswith("+warm") else "cold",
+                latency_ns=latency * np.exp(cv * noise.standard_normal()),
+                control_latency_ns=200.0 * np.exp(cv * noise.standard_normal()),
+            )
+            for _ in range(rounds)
+            for case in range(cases)
+            for strategy, latency in latencies.items()
+        ]
+    )
+
+
+def verdicts(trials: DataFrame, base: str, head: str) -> set[Verdict]:
+    rows = compare_strategies(trials, base, head).rows
+    return {row.verdict for row in rows if row.metric is Metric.LATENCY}
+
+
+def test_a_faster_strategy_is_improved_and_the_reverse_regressed() -> None:
+    trials = measured({"default": 100.0, "max-autotune": 90.0})
+    assert verdicts(trials, "default", "max-autotune") == {Verdict.IMPROVED}
+    assert verdicts(trials, "max-autotune", "default") == {Verdict.REGRESSED}
+
+
+def test_every_pair_is_tested_once() -> None:
+    trials = measured({"eager": 200.0, "default": 100.0, "max-autotune": 90.0})
+    pairs = [(each.base, each.row.strategy, each.row.workload) for each in differences(trials)]
+    assert len(pairs) == len(set(pairs)) == 3 * 2
+
+
+@pytest.mark.parametrize(("warm", "verdict"), [(100.0, Verdict.UNCHANGED), (108.0, Verdict.REGRESSED)])
+def test_code_from_the_cache_is_held_against_fresh_code(warm: float, verdict: Verdict) -> None:
+    trials = measured({"default": 100.0, "default+warm": warm}, rounds=8, cv=0.005)
+    assert {(each.base, each.row.verdict) for each in from_cache(trials)} == {("default", verdict)}
+
+
+def test_a_strategy_that_was_not_measured_is_a_sentence() -> None:
+    with pytest.raises(VerdictError, match="Nothing was measured with max-autotune"):
+        compare_strategies(measured({"default": 100.0}), "default", "max-autotune")
