@@ -40,6 +40,7 @@ class Page(StrEnum):
     """Every page; the value is its path."""
 
     OVERVIEW = ""
+    WORKLOAD = "workload"
     TRENDS = "trends"
     UPGRADE = "upgrade"
     MODES = "modes"
@@ -71,6 +72,12 @@ class PageEntry(NamedTuple):
 
 PAGES: dict[Page, PageEntry] = {
     Page.OVERVIEW: PageEntry("Overview", ":material/dashboard:", "Is all well?", "overview-speedups"),
+    Page.WORKLOAD: PageEntry(
+        "Workload",
+        ":material/deployed_code:",
+        "What is known of one model?",
+        "workload-trend",
+    ),
     Page.TRENDS: PageEntry(
         "Trends", ":material/show_chart:", "What changed, and with which build?", "trend", all_builds=True
     ),
@@ -141,7 +148,7 @@ _UPGRADE = frozenset({Page.UPGRADE})
 _REGRESSIONS = frozenset({Page.REGRESSIONS})
 _RUNS = frozenset({Page.RUNS})
 _CASES = frozenset({Page.TRENDS, Page.MODES, Page.BREAK_EVEN, Page.COLD_START, Page.REGRESSIONS, Page.TRIAL})
-_FOCUS = frozenset({Page.TRENDS, Page.BREAK_EVEN, Page.COLD_START})
+_FOCUS = frozenset({Page.WORKLOAD, Page.TRENDS, Page.BREAK_EVEN, Page.COLD_START})
 _TRIAL = frozenset({Page.TRIAL})
 _MONEY = frozenset({Page.BREAK_EVEN})
 _STEPS = frozenset({Page.BREAK_EVEN, Page.MODES})

@@ -30,6 +30,8 @@ from dashboard.pages.trial import content as trial
 from dashboard.pages.trial import view as trial_view
 from dashboard.pages.upgrade import content as upgrade
 from dashboard.pages.upgrade import view as upgrade_view
+from dashboard.pages.workload import content as workload
+from dashboard.pages.workload import view as workload_view
 from dashboard.parts.parts import PageContent
 from dashboard.read.snapshots import Snapshot
 from dashboard.render.shell import View
@@ -47,6 +49,7 @@ class Registered(NamedTuple):
 
 REGISTRY: dict[Page, Registered] = {
     Page.OVERVIEW: Registered(overview_view.draw, overview.page),
+    Page.WORKLOAD: Registered(workload_view.draw, workload.page),
     Page.TRENDS: Registered(trends_view.draw, trends.page),
     Page.UPGRADE: Registered(upgrade_view.draw, upgrade.newest_pair),
     Page.MODES: Registered(modes_view.draw, modes.page),

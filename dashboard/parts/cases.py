@@ -44,7 +44,7 @@ RATES = {
 }
 """Throughput of both sides: the cells of `rates`."""
 
-_COLUMNS = {
+COLUMNS = {
     **CASE,
     **RATES,
     **parts.quantities("ratio", {"speedup": "Speedup"}),
@@ -57,6 +57,7 @@ _COLUMNS = {
     **parts.quantities("bytes", {"memory": "Peak memory"}),
     "status": Column("Status"),
 }
+"""Every figure of a case."""
 
 
 def cases_of(snapshot: Snapshot, link: Link) -> pd.DataFrame:
@@ -138,11 +139,12 @@ def of_cases(
 def every_case(cases: pd.DataFrame, floors: Sequence[NoiseFloor]) -> tuple[Table, ...]:
     """Every case as a row; nothing where there is none."""
     ordered = sorted(row_dicts(cases), key=lambda case: (case["workload_label"], sort_key(case["strategy"])))
-    frame = pd.DataFrame([_row(case, floors) for case in ordered])
-    return parts.table("cases", "Every case with its figures", frame, _COLUMNS, title="Every case")
+    frame = pd.DataFrame([case_row(case, floors) for case in ordered])
+    return parts.table("cases", "Every case with its figures", frame, COLUMNS, title="Every case")
 
 
-def _row(case: dict[str, Any], floors: Sequence[NoiseFloor]) -> dict[str, Any]:
+def case_row(case: dict[str, Any], floors: Sequence[NoiseFloor]) -> dict[str, Any]:
+    """The cells of `COLUMNS` for a case."""
     return {
         "workload": case["workload_label"],
         "strategy": case["strategy"],

@@ -6,16 +6,15 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from dashboard.charts.style import ChartContent
+from dashboard.charts import cold_start as charts
 from dashboard.links.links import Link
-from dashboard.pages.cold_start import charts
 from dashboard.parts import parts
 from dashboard.parts.cases import CASE, NO_CASE, cases_of, floors_of, interval_cell, of_cases
+from dashboard.parts.cold_start import starts_chart
 from dashboard.parts.parts import (
     BOUND,
     LEFT_OUT,
     TRIALS,
-    Chart,
     Column,
     Figure,
     Figures,
@@ -23,7 +22,7 @@ from dashboard.parts.parts import (
     PageContent,
     Part,
 )
-from dashboard.read.data import filters_of, read_cases, read_cold_start, read_jobs
+from dashboard.read.data import filters_of, read_cases, read_jobs
 from dashboard.read.shaping import asides
 from dashboard.read.snapshots import Snapshot, cached
 from db import units
@@ -92,25 +91,12 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
         link = replace(link, focus=None)
     if cases.empty:
         return of_cases((NO_CASE,), cases, link, floors)
-    bars = charts.bars(cases, read_cold_start(snapshot, filters_of(link)))
-    ends = charts.totals(bars.rows, _known(cases))
-    rest = f"{bars.left_out} The table has all. Choose a workload to see its own."
-    chart = ChartContent(
-        finding=charts.finding(bars.rows, ends),
-        spec=None if bars.rows.empty else charts.spec(bars.cases, bars.phases),
-        frames={"main": bars.rows, "totals": ends},
-        notes=[rest] if bars.left_out else [],
-    )
+    bars = starts_chart(snapshot, link, cases)
     starts = _starts(cases)
     shown: tuple[Part, ...] = (
         *_headline(cases, starts),
-        Chart(
-            "cold-start-bars",
-            "Phases from process start to first result, one stacked bar per case",
-            chart,
-            "Means over passed trials, in the phases' shares, from spawning the process to its first result.",
-        ),
-        *([] if bars.rows.empty else [_figures(cases, starts)]),
+        bars,
+        *([] if bars.chart.spec is None else [_figures(cases, starts)]),
         *parts.table(
             "cold-start-table",
             "Time to first result, compile cost, graphs, graph breaks and recompiles of every case",
@@ -150,13 +136,6 @@ def _production(snapshot: Snapshot) -> tuple[Part, ...]:
         _PRODUCTION_COLUMNS,
         title="In production",
     )
-
-
-def _known(cases: pd.DataFrame) -> dict[tuple[str, str, str], float]:
-    """Time to first result in ns by workload, strategy and cache state, where it is known."""
-    first = cases[cases["time_to_first_result_ns"].notna()]
-    keys = zip(first["workload_label"], first["strategy"], first["cache"].astype(str), strict=True)
-    return dict(zip(keys, first["time_to_first_result_ns"].astype(float), strict=True))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,14 @@ def draw(view: View) -> Link:
     page = content.page(view.snapshot, view.link)
     streamlit_parts.draw(
         page.parts,
-        picks={"modes-map": Pick(_open_trend, "Click a cell for its trend.")},
+        picks={
+            "modes-map": Pick(_open_trend, "Click a cell for its trend."),
+            "modes-best": Pick(
+                lambda workload: controls.go(Page.WORKLOAD, focus=workload),
+                "Choose a row for all of its workload.",
+                "workload",
+            ),
+        },
         controls={"modes-best": lambda: _goal(view.link)},
     )
     return page.link

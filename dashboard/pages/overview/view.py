@@ -22,8 +22,8 @@ def draw(view: View) -> Link:
         page.parts,
         picks={
             "overview-table": Pick(
-                lambda workload: controls.go(Page.TRENDS, focus=workload),
-                "Choose a row for its trend.",
+                lambda workload: controls.go(Page.WORKLOAD, focus=workload),
+                "Choose a row for all of its workload.",
                 "workload",
             ),
             "overview-slowest": Pick(

@@ -88,15 +88,21 @@ def _chosen(view: View, recorded: Sequence[RegressionState]) -> None:
 def _ways_on(view: View, recorded: Sequence[RegressionState]) -> None:
     by_id = {each.regression.regression_id: each.regression for each in recorded}
     chosen = next((by_id[each] for each in view.link.regression if each in by_id), None)
-    if chosen is not None:
+    if chosen is None:
+        return
+    with st.container(horizontal=True):
+        case = {"machine": chosen.machine_id, "focus": chosen.row.workload}
         st.button(
             "Its history",
             icon=":material/show_chart:",
             on_click=controls.go,
             args=(Page.TRENDS,),
-            kwargs={
-                "machine": chosen.machine_id,
-                "focus": chosen.row.workload,
-                "strategy": (chosen.row.strategy,),
-            },
+            kwargs={**case, "strategy": (chosen.row.strategy,)},
+        )
+        st.button(
+            "All of its workload",
+            icon=":material/deployed_code:",
+            on_click=controls.go,
+            args=(Page.WORKLOAD,),
+            kwargs=case,
         )

@@ -3,41 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 import pandas as pd
 
 from dashboard.links.links import Link
 from dashboard.pages.trial import facts
 from dashboard.pages.trial.one_trial import trial_parts
-from dashboard.parts import parts
-from dashboard.parts.cases import CASE
 from dashboard.parts.parts import (
     Badge,
     Badges,
-    Column,
     Empty,
     Figures,
     Headline,
     Lines,
     PageContent,
     Part,
-    Table,
     Tone,
     notes,
 )
+from dashboard.parts.trials import CANCELLED, status_words, trials_table
 from dashboard.read.data import filters_of, read_choices_on, read_newest_trials, read_trial, read_trials
-from dashboard.read.shaping import newest_builds, number
+from dashboard.read.shaping import newest_builds
 from dashboard.read.snapshots import Snapshot, cached
-from dashboard.text.foreign_text import readable
 from dashboard.text.rows import rows_of
 from db import units
 from db.cause.trials import trial_bound
-from db.metrics.device_times import bound_of
 from db.metrics.eligibility import wild_trials
-from db.metrics.groups import floats, row_dicts
-from db.metrics.throughput import items_of, items_per_step, per_second, throughputs_text
 from db.metrics.wild import WILD
 from db.queries.filters import Filters
 from db.records.evidence import FailureKind
@@ -46,29 +37,7 @@ from db.records.marks import timing_text
 from db.records.trial import SourceKind, Status, StrategyKind, Trial, timing_method_of
 
 BADGES = "trial-badges"
-LIST = "trial-table"
 MOST_ROWS = 500
-LONGEST_WHY = 200
-_CANCELLED = "cancelled"
-_TIMES = ("timing_method", "device_ns", "unflushed_ns", "wall_pipelined_ns")
-_COLUMNS = {
-    "workload": CASE["workload"],
-    **parts.quantities("ns", {"latency": "Latency"}),
-    "strategy": CASE["strategy"],
-    # The first rows are "ok", which is shorter than "cancelled".
-    "status": Column("Status", width_px=95),
-    **parts.quantities("ratio", {"speedup": "Speedup"}),
-    **parts.numbers({"rate": "Throughput (eager)"}),
-    "started": Column("Started (UTC)", kind="moment"),
-    "why": Column("Failure", wide=True),
-    **parts.hidden(
-        {
-            **parts.quantities("ns", {"eager": "Eager latency", "first": "Time to first result"}),
-            **parts.quantities("bytes", {"peak": "Peak memory"}),
-            **parts.texts({"bound": "Timing", "build": "Build", "trial": "Trial"}),
-        }
-    ),
-}
 
 
 @cached
@@ -149,7 +118,7 @@ def _badges(trial: Trial) -> Badges:
 def _status(trial: Trial) -> Badge:
     if trial.status is Status.OK:
         return Badge("ok", "good")
-    return Badge(_CANCELLED, "warning") if _was_cancelled(trial) else Badge("failed", "bad")
+    return Badge(CANCELLED, "warning") if _was_cancelled(trial) else Badge("failed", "bad")
 
 
 def _was_cancelled(trial: Trial) -> bool:
@@ -188,13 +157,7 @@ def _list(snapshot: Snapshot, link: Link) -> PageContent:
     return PageContent(
         (
             Headline(f"{shown}, {', '.join(_ended(frame))}"),
-            Table(
-                LIST,
-                "Trials, newest first, with status, latency, speedup and memory",
-                trial_rows(frame, read_choices_on(snapshot, link.machine).builds),
-                _COLUMNS,
-                title="Trials, newest first",
-            ),
+            trials_table(frame, read_choices_on(snapshot, link.machine).builds),
         ),
         link,
         builds=newest_builds(frame, "started_at"),
@@ -204,67 +167,9 @@ def _list(snapshot: Snapshot, link: Link) -> PageContent:
 
 def _ended(frame: pd.DataFrame) -> list[str]:
     """How many trials failed, and how many somebody stopped, if any: these have not failed."""
-    words = Counter(_status_words(frame))
-    cancelled = words[_CANCELLED]
+    words = Counter(status_words(frame))
+    cancelled = words[CANCELLED]
     return [
         f"{units.count(words[Status.FAILED.value])} failed",
-        *([f"{units.count(cancelled)} {_CANCELLED}"] if cancelled else []),
+        *([f"{units.count(cancelled)} {CANCELLED}"] if cancelled else []),
     ]
-
-
-def _status_words(frame: pd.DataFrame) -> list[str]:
-    return [
-        _CANCELLED if kind == FailureKind.CANCELLED.value else status
-        for status, kind in zip(frame["status"].tolist(), frame["failure_kind"].tolist(), strict=True)
-    ]
-
-
-def trial_rows(frame: pd.DataFrame, builds: Mapping[str, str]) -> pd.DataFrame:
-    """One row per trial of `frame`, which has the oldest first; here the newest. `builds`: names."""
-    newest = frame.iloc[::-1]
-    speedup = newest["control_latency_ns"].astype("Float64") / newest["latency_ns"]
-    return pd.DataFrame(
-        {
-            "workload": newest["workload_label"],
-            "strategy": newest["strategy"],
-            "status": _status_words(newest),
-            "why": [
-                _why(*failure)
-                for failure in zip(newest["failure_kind"], newest["failure_message"], strict=True)
-            ],
-            "rate": _rates(newest),
-            "latency": newest["latency_ns"],
-            "eager": newest["control_latency_ns"],
-            "bound": list(map(_timing, *(newest[name].tolist() for name in _TIMES))),
-            "speedup": speedup,
-            "first": newest["time_to_first_result_ns"],
-            "peak": newest["peak_bytes"],
-            "build": newest["build_id"].map(dict(builds)),
-            "started": newest["started_at"],
-            "trial": newest["trial_id"],
-        }
-    )
-
-
-def _rates(trials: pd.DataFrame) -> list[str]:
-    items = items_per_step(trials)
-    both = (per_second(items, floats(trials[name])).tolist() for name in ("latency_ns", "control_latency_ns"))
-    labels = row_dicts(trials[["items_per_iteration", "batch_size", "item"]])
-    return [
-        throughputs_text(items_of(each)[1], own, eager)
-        for each, own, eager in zip(labels, *both, strict=True)
-    ]
-
-
-def _timing(method: object, device_ns: Any, unflushed_ns: Any, wall_pipelined_ns: Any) -> str:
-    """How the trial was timed and what bounds it: "gated, host-bound"; a dash on a CPU."""
-    times = (number(unflushed_ns) or number(device_ns), number(wall_pipelined_ns))
-    return timing_text(method, bound_of(method, *times)) or units.MISSING
-
-
-def _why(kind: object, message: object) -> str | None:
-    """Kind and message of a failure, in one line of bounded length; None where there was none."""
-    if not isinstance(kind, str):
-        return None
-    text = units.words(kind) + (f": {readable(message)}" if isinstance(message, str) else "")
-    return text if len(text) <= LONGEST_WHY else f"{text[: LONGEST_WHY - 1]}…"

@@ -8,6 +8,7 @@ import streamlit as st
 
 from dashboard.links.links import Link
 from dashboard.pages.trial import content
+from dashboard.parts.trials import LIST
 from dashboard.read.data import read_trial
 from dashboard.render import controls, streamlit_parts
 from dashboard.render.shell import View, strategies
@@ -31,7 +32,7 @@ def draw(view: View) -> Link:
     streamlit_parts.draw(
         page.parts,
         picks={
-            content.LIST: Pick(
+            LIST: Pick(
                 lambda trial: controls.change(trial=trial), "Choose a row for all of its facts.", "trial"
             )
         },

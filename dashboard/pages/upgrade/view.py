@@ -94,6 +94,13 @@ def _ways_on(link: Link) -> None:
             kwargs={"focus": link.focus, "strategy": (link.focus_strategy,), "metric": link.metric},
         )
         st.button(
+            "All of its workload",
+            icon=":material/deployed_code:",
+            on_click=controls.go,
+            args=(Page.WORKLOAD,),
+            kwargs={"focus": link.focus, "build": link.head},
+        )
+        st.button(
             "Close",
             icon=":material/close:",
             on_click=controls.change,

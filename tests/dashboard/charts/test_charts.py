@@ -13,9 +13,7 @@ import pandas as pd
 import pytest
 from jsonschema import Draft7Validator
 
-from dashboard.charts import trend_rows, trends
-from dashboard.pages.break_even import charts as break_even
-from dashboard.pages.cold_start import charts as cold_start
+from dashboard.charts import break_even, cold_start, trend_rows, trends
 from dashboard.pages.modes import charts as heat_map
 from dashboard.pages.overview import charts as speedups
 from dashboard.pages.trial import charts as samples

@@ -7,7 +7,7 @@ import re
 import pytest
 import vl_convert
 
-from dashboard.pages.break_even import charts as break_even
+from dashboard.charts import break_even
 from db.metrics.mode_choice import ModeOption
 from tests.dashboard.pages.test_planned_steps import _option
 

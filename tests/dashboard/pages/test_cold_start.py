@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from dashboard.charts.cold_start import MOST_CASES, PHASES, drawn, frame, seconds_text
 from dashboard.links.links import Link, Page
 from dashboard.pages.cold_start import content as cold_start
-from dashboard.pages.cold_start.charts import MOST_CASES, PHASES, drawn, frame, seconds_text
 from dashboard.parts.parts import Chart, Table
 from dashboard.read.data import read_choices
 from dashboard.read.shaping import with_phases

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from dashboard.pages.break_even import charts as break_even
-from dashboard.pages.break_even.content import right_of_the_edge
+from dashboard.charts import break_even
+from dashboard.parts.break_even import right_of_the_edge
 from db.metrics.mode_choice import ModeOption
 from db.metrics.quantities import nanoseconds
 

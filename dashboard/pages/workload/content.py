@@ -1,0 +1,160 @@
+"""What the page Workload says: all that people ask of one model, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from dashboard.links.links import Link, Page
+from dashboard.parts import parts
+from dashboard.parts.break_even import curves_chart
+from dashboard.parts.cases import COLUMNS as FIGURES
+from dashboard.parts.cases import NO_CASE, case_row, cases_of, floors_of, focus_of, of_cases
+from dashboard.parts.cold_start import starts_chart
+from dashboard.parts.parts import Column, Headline, Lines, PageContent, Part
+from dashboard.parts.trials import trials_table
+from dashboard.read.data import (
+    filters_of,
+    of_workload,
+    read_choices_on,
+    read_newest_trials,
+    read_profiled,
+    read_regressions,
+    read_trial,
+)
+from dashboard.read.snapshots import Snapshot, cached
+from dashboard.verdicts import inbox
+from dashboard.verdicts.evidence import series_parts
+from db import units
+from db.cause.trials import step_times, why
+from db.judge.compare.noise_floor import NoiseFloor
+from db.judge.results import CaseKey
+from db.metrics.case_modes import Fastest, fastest, mode_options
+from db.metrics.groups import row_dicts
+from db.records.strategies import EAGER, sort_key
+from db.records.trial import Status
+from db.records.vocabulary import Metric
+from db.verdicts.noise_words import floor_sentence
+
+MOST_TRIALS = 50
+_DECIDE = ("speedup", "rate", "latency", "first", "steps")
+_STRATEGIES: dict[str, Column] = {
+    "strategy": Column("Strategy", pinned=True),
+    **{name: FIGURES[name] for name in _DECIDE},
+    **parts.hidden(
+        {name: each for name, each in FIGURES.items() if name not in ("workload", "strategy", *_DECIDE)}
+    ),
+}
+
+
+@cached
+def workloads(snapshot: Snapshot, link: Link) -> list[str]:
+    """The workloads to choose from."""
+    return sorted(set(cases_of(snapshot, link)["workload_label"]))
+
+
+@cached
+def page(snapshot: Snapshot, link: Link) -> PageContent:
+    """The workload in focus, else the first."""
+    every, floors = cases_of(snapshot, link), floors_of(snapshot, link.machine)
+    if every.empty:
+        return of_cases((NO_CASE,), every, link, floors)
+    focus = focus_of(link, every["workload_label"])
+    cases = every[every["workload_label"] == focus]
+    rows = sorted(row_dicts(cases), key=lambda row: sort_key(row["strategy"]))
+    found = fastest(rows)
+    leading = found.case or _leading(rows)
+    options, _ = mode_options(cases)
+    shown: tuple[Part, ...] = (
+        _headline(focus, found),
+        *parts.table(
+            "workload-strategies",
+            f"Every strategy on {focus}: speedup, throughput, latency, first result and break-even",
+            pd.DataFrame([case_row(row, floors) for row in rows]),
+            _STRATEGIES,
+        ),
+        *_trend(snapshot, link, leading),
+        curves_chart(link, cases, options if len(options) > 1 else [], focus),
+        starts_chart(snapshot, link, cases),
+        *_regressions(snapshot, link, str(rows[0]["workload"])),
+        *_causes(snapshot, link, rows),
+        *_last_failure(snapshot, link, focus),
+        *_trials(snapshot, link, focus),
+        *parts.how_sure(*_noise(floors)),
+    )
+    return of_cases(shown, cases, replace(link, focus=focus), floors)
+
+
+def _leading(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The compiled case with the largest speedup; of eager alone that one."""
+    return max(rows, key=lambda row: -1.0 if pd.isna(row["speedup"]) else float(row["speedup"]))
+
+
+def _headline(focus: str, found: Fastest) -> Headline:
+    """Which strategy, and from how many steps."""
+    if not found.compared:
+        return Headline(f"{focus}: only eager was measured")
+    if found.case is None:
+        return Headline(f"{focus}: stay eager, no strategy is shown to be faster", "warning")
+    best = f"{found.case['strategy']} is {units.ratio(found.case['speedup'])} eager"
+    if found.rivals:
+        rivals = [name for name in found.rivals if name != EAGER.name] or [EAGER.name]
+        return Headline(f"{focus}: {best}, not told apart from {rivals[0]}", "warning")
+    steps = found.case["break_even_steps"]
+    pays = f", pays after {units.steps(int(steps))}" if found.case["break_even"] == "steps" else ""
+    return Headline(f"{focus}: {best}{pays}", "good")
+
+
+def _trend(snapshot: Snapshot, link: Link, case: Mapping[str, Any]) -> tuple[Part, ...]:
+    """The history of the leading strategy, with the steps that are judged real."""
+    names = {name: str(case[name]) for name in ("workload", "strategy", "workload_id", "strategy_id")}
+    key = CaseKey.model_validate(names)
+    metric = Metric.LATENCY if case["strategy"] == EAGER.name else Metric.SPEEDUP
+    return series_parts(snapshot, link.machine, key, metric, key="workload-trend")
+
+
+def _regressions(snapshot: Snapshot, link: Link, workload: str) -> tuple[Part, ...]:
+    """What is recorded of it, open or closed."""
+    of_it = Link(page=Page.REGRESSIONS, machine=link.machine, workload=(workload,))
+    recorded = inbox.chosen(read_regressions(snapshot), of_it)
+    title = units.plural(len(recorded), "recorded regression")
+    return parts.listed(title, inbox.first_names(recorded, inbox.line), key="workload-regressions")
+
+
+def _causes(snapshot: Snapshot, link: Link, rows: Sequence[Mapping[str, Any]]) -> tuple[Part, ...]:
+    """Why each profiled strategy takes its time."""
+    keys = {(row["workload_id"], row["strategy_id"]): row["strategy"] for row in rows}
+    profiled = read_profiled(snapshot, str(link.machine), tuple(keys)) if link.machine else {}
+    lines = []
+    for case, trial_id in profiled.items():
+        trial = read_trial(snapshot, trial_id)
+        text = why(trial.profile, step_times(trial)) if trial.profile else ""
+        lines += [f"{keys[case]}: {text}"] if text else []
+    return parts.listed("Why it takes its time", lines, key="workload-causes")
+
+
+def _last_failure(snapshot: Snapshot, link: Link, focus: str) -> tuple[Part, ...]:
+    """How the newest failed trial of any build ended; nothing where none failed."""
+    everywhere = filters_of(replace(link, build=None))
+    filters = replace(of_workload(snapshot, everywhere, focus), statuses=(Status.FAILED,))
+    trials, total = read_newest_trials(snapshot, filters, 1)
+    if trials.empty:
+        return ()
+    last = row_dicts(trials)[-1]
+    what = f"{last['strategy']}: {units.words(str(last['failure_kind']))}. {last['failure_message'] or ''}"
+    when = f"{units.moment(last['started_at'])}; {units.plural(total, 'failed trial')} in all."
+    return (Lines((what.strip(), when), "Last failure", key="workload-failure"),)
+
+
+def _trials(snapshot: Snapshot, link: Link, focus: str) -> tuple[Part, ...]:
+    filters = of_workload(snapshot, filters_of(link), focus)
+    trials, _ = read_newest_trials(snapshot, filters, MOST_TRIALS)
+    mine = trials[trials["workload_label"] == focus]
+    return () if mine.empty else (trials_table(mine, read_choices_on(snapshot, link.machine).builds),)
+
+
+def _noise(floors: Sequence[NoiseFloor]) -> tuple[Lines, ...]:
+    return parts.notes(filter(None, [floor_sentence(floors)]))

@@ -1,0 +1,45 @@
+"""Workload: which strategy, since when, from how many steps, and what went wrong, of one model."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dashboard.links.links import Link, Page
+from dashboard.pages.workload import content
+from dashboard.parts.trials import LIST
+from dashboard.render import controls, streamlit_parts
+from dashboard.render.shell import View, say_focus
+from dashboard.render.streamlit_parts import Pick
+
+
+def draw(view: View) -> Link:
+    """The page of the workload in focus."""
+    page = content.page(view.snapshot, view.link)
+    names = content.workloads(view.snapshot, view.link)
+    with st.container(width=260):
+        controls.one_of("focus", "Workload", {name: name for name in names}, shown=page.link.focus)
+    say_focus(view.link, page.link)
+    streamlit_parts.draw(
+        page.parts,
+        picks={
+            LIST: Pick(
+                lambda trial: controls.go(Page.TRIAL, trial=trial),
+                "Choose a row for its trial.",
+                "trial",
+            )
+        },
+        below={"workload-strategies": lambda: _ways_on(page.link)},
+    )
+    return page.link
+
+
+def _ways_on(link: Link) -> None:
+    """The pages that say more of it."""
+    ways = (
+        (Page.TRENDS, "Every figure over time", ":material/show_chart:"),
+        (Page.BREAK_EVEN, "Its break-even", ":material/balance:"),
+        (Page.COLD_START, "Its cold start", ":material/ac_unit:"),
+    )
+    with st.container(horizontal=True):
+        for page, label, icon in ways:
+            st.button(label, icon=icon, on_click=controls.go, args=(page,), kwargs={"focus": link.focus})

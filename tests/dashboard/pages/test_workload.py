@@ -1,0 +1,35 @@
+"""The page of one workload: the strategy to take, since when, and what went wrong, in one place."""
+
+from __future__ import annotations
+
+from dashboard.links.links import Link, Page
+from tests.builders import make_failure, make_history, make_trial
+from tests.dashboard.conftest import OpenPage, Store, opened, texts
+
+
+def test_it_answers_in_its_headline_and_shows_every_strategy(store: Store) -> None:
+    store(
+        make_history(workloads=("mlp", "bert"), strategies=("eager", "default"), builds=("2.12.0", "2.13.0"))
+    )
+    test = opened(Link(page=Page.WORKLOAD, focus="mlp"))
+    headline = next(each.value for each in test.markdown if each.value.startswith("## :"))
+    assert "default is 1.43x eager, pays after 1,653 steps" in headline
+    assert "pays after" in headline
+    table = test.dataframe[0].value
+    assert set(table["strategy"]) == {"eager", "default"}
+    assert list(table.columns[:5]) == ["strategy", "speedup", "rate", "latency", "first"]
+    alts = [chart.proto.alt for chart in test.get("vega_lite_chart")]
+    assert [alt.split(" ")[0] for alt in alts] == ["Speedup", "Total", "Phases"]
+
+
+def test_its_last_failure_is_named_with_all_there_were(store: Store) -> None:
+    failed = make_trial(workload="mlp", failure=make_failure())
+    store([*make_history(workloads=("mlp",), strategies=("eager", "default")), failed])
+    said = texts(opened(Link(page=Page.WORKLOAD, focus="mlp")))
+    assert "Last failure" in said
+    assert "1 failed trial in all" in said
+
+
+def test_a_workload_that_is_not_there_says_which_is_shown(filled: OpenPage) -> None:
+    said = texts(filled(Link(page=Page.WORKLOAD, focus="nobody")))
+    assert "nobody has nothing under these filters; showing" in said
