@@ -18,6 +18,7 @@ __all__ = ["store_once"]
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "title"), [("", "Overview"), ("modes", "Modes")])
 def test_the_box_of_builds_names_the_build_of_the_machine_that_was_chosen(
     browser: Browser, store_once: Store, tmp_path: Path, path: str, title: str

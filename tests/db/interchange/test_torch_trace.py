@@ -192,6 +192,7 @@ for size in (8, 8, 16):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_real_program_traced_by_this_torch(sqlite_database: Database, tmp_path: Path) -> None:
     program = tmp_path / "program.py"

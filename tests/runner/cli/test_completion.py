@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.runner.terminal import compilewatch
+from runner.cli.app import app
+from runner.cli.front import exit_code_of
 
 _CONFIGURATION = """\
 [[workload]]
@@ -21,19 +22,22 @@ workloads = ["ranker"]
 
 
 @pytest.fixture
-def proposed(tmp_path: Path) -> Callable[[str], list[str]]:
+def proposed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[str], list[str]]:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "compilewatch.toml").write_text(_CONFIGURATION, encoding="utf-8")
 
     def names(words: str) -> list[str]:
         typed = f"compilewatch {words}"
-        answer = compilewatch(
-            cwd=tmp_path,
-            _COMPILEWATCH_COMPLETE="complete_bash",
-            COMP_WORDS=typed,
-            COMP_CWORD=str(len(typed.split()) - (not words.endswith(" "))),
-        )
-        assert answer.returncode == 0, answer.stderr
-        return answer.stdout.split()
+        monkeypatch.setenv("_COMPILEWATCH_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", typed)
+        monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - (not words.endswith(" "))))
+        with pytest.raises(SystemExit):
+            exit_code_of(app, [])
+        said = capsys.readouterr()
+        assert said.err == ""
+        return said.out.split()
 
     return names
 

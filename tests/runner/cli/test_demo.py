@@ -17,6 +17,7 @@ from tests.dashboard.serving import free_port
 from tests.runner.terminal import COMMAND, environment
 
 
+@pytest.mark.slow
 def test_the_demo_serves_what_was_recorded(tmp_path: Path) -> None:
     port = free_port()
     command = [*COMMAND, "demo", "--port", str(port)]

@@ -110,6 +110,7 @@ def test_each_worker_of_a_host_tells_of_its_gpu_alone(postgres_database_url: str
         assert told(database) == ["GPU-3"]
 
 
+@pytest.mark.slow
 def test_a_new_torch_on_a_workers_host_is_measured_there(tmp_path: Path, postgres_database_url: str) -> None:
     box = with_short_idleness(worker(tmp_path / "box", postgres_database_url))
     boss = service(tmp_path / "service", postgres_database_url)
@@ -141,6 +142,7 @@ def test_a_new_torch_on_a_workers_host_is_measured_there(tmp_path: Path, postgre
     assert asked.history[0].note == f"never measured on {old.machine.name}: torch 2.14.0 (cpu)"
 
 
+@pytest.mark.slow
 def test_a_worker_that_was_idle_sees_what_was_upgraded_meanwhile(
     tmp_path: Path, postgres_database_url: str
 ) -> None:

@@ -277,6 +277,7 @@ def kubectl(directory: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_manifest_of_the_documents_brings_a_worker_that_ends_by_itself(
     tmp_path: Path, database: Database, postgres_database_url: str
 ) -> None:

@@ -78,6 +78,7 @@ def test_an_interpreter_without_torch_or_that_is_gone_is_no_build(tmp_path: Path
     assert {build.name for build, _ in HostStacks.read(settings).stacks} == {"this-interpreter"}
 
 
+@pytest.mark.slow
 def test_a_request_of_recorded_builds_is_planned_on_their_interpreters(
     tmp_path: Path, this_stack: Build
 ) -> None:

@@ -152,6 +152,7 @@ def test_a_full_disk_is_named_as_such(tmp_path):
     assert trial.failure.kind is FailureKind.DISK_FULL, trial.failure.message
 
 
+@pytest.mark.slow
 def test_a_wrong_compiled_result_is_a_failure():
     trial = measure("wrong_when_compiled", compiled("eager"), task="function")
     assert trial.failure is not None

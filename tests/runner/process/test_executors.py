@@ -231,6 +231,7 @@ def test_what_a_killed_worker_held_is_measured_by_the_next_one(
         assert {rig.state(job) for job in jobs} == {JobState.DONE}
 
 
+@pytest.mark.slow
 def test_one_worker_a_gpu(fleet: tuple[str, Host], tmp_path: Path) -> None:
     url, first = fleet
     wait_until(lambda: "Waiting for trials of cpu" in first.said(), 30, "it did not start")

@@ -177,6 +177,7 @@ def trained(how):
     return result.stdout.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(len(affinity.ALL) < 2, reason="one core for two threads")
 def test_autograd_s_thread_of_a_device_does_not_keep_the_launching_thread_waiting():
     """On one core a training step waits while its own backward pass runs: a third of the time and more."""

@@ -161,6 +161,7 @@ def trials():
         return dict(zip(names, found, strict=True))
 
 
+@pytest.mark.slow
 def test_tensors_without_storage_are_measured_without_memory(trials):
     for name in ("jagged", "quantised"):
         trial = trials[name]

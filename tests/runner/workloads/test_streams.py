@@ -169,6 +169,7 @@ def test_a_ragged_last_batch_compiles_at_the_end_of_the_epoch() -> None:
     assert (naive["graphs"], {each["batch"] for each in first.compiles}) == (1, {1})
 
 
+@pytest.mark.slow
 def test_a_trial_tells_how_long_the_first_epoch_took_and_where_it_compiled() -> None:
     ragged: Any = measure("ragged_epoch", parse_strategy("backend:eager"), task=Task.TRAINING)
     assert ragged.status is Status.OK, ragged.failure

@@ -115,6 +115,7 @@ def test_it_learns(name: str):
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 @pytest.mark.parametrize("name", [name for name in WORKLOADS if name.startswith("encoder-train-")])
 def test_it_is_compiled_and_its_gradients_are_those_of_eager(name: str):

@@ -116,6 +116,7 @@ def test_what_a_function_returns_shows_its_task(returned: str, task: Task) -> No
     assert (chosen.task, chosen.task_is_open) == (Task.FUNCTION, False)
 
 
+@pytest.mark.slow
 def test_a_task_is_what_the_measured_process_finds(tmp_path: Path) -> None:
     """A loss that only a call returns, and a step that calls backward() itself."""
     write(
