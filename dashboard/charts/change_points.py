@@ -19,6 +19,7 @@ from db.judge.history.series import judge_series
 from db.judge.history.stretches import CONDITION_COLUMNS
 from db.judge.policy import HistoryPolicy, Policy
 from db.judge.results import ChangeEvent, Comparison, Row
+from db.judge.sequence import with_turns
 from db.records.vocabulary import Metric, Verdict
 
 NEEDED = tuple(
@@ -76,17 +77,21 @@ class _Series:
 
 
 def over(
-    points: pd.DataFrame, rows: pd.DataFrame, metric: str, policy: Policy, *, interleaved: bool
+    points: pd.DataFrame,
+    rows: pd.DataFrame,
+    metric: str,
+    policy: Policy,
+    turns: frozenset[tuple[str, str]] = frozenset(),
 ) -> Changes:
     """What the judge announces of the points that are drawn over time, each strategy by itself.
 
     `points` of one workload, `rows` what `trend_rows.frame` draws of them. A level changes over time: nothing
-    is told of builds that took turns, nor of flips between two modes.
+    is told of runs and builds that took `turns`, nor of flips between two modes.
     """
-    if interleaved or rows.empty:
+    if rows.empty:
         return _NONE
     column = METRICS[metric].column
-    points = points[[name for name in (*NEEDED, column) if name in points]]
+    points = with_turns(points[[name for name in (*NEEDED, column) if name in points]], turns)
     points = points.iloc[points.index.get_loc(rows.index[0]) :]
     events: dict[object, ChangeEvent] = {}
     names, drawn_strategies = points["strategy"].array, set(rows["strategy"])
@@ -136,10 +141,12 @@ def between(rows: pd.DataFrame, verdict_rows: Mapping[object, Row]) -> Changes:
 
 def _series(points: pd.DataFrame, places: NDArray[np.intp], column: str) -> _Series:
     values = points[column].to_numpy(dtype=np.float64, na_value=np.nan)[places]
-    suspect = points["point_suspect"].to_numpy(dtype=np.bool_)[places]
+    left_out = [points[name].to_numpy(dtype=np.bool_)[places] for name in ("point_suspect", "by_turns")]
     runs, builds = (tuple(points[name].array.take(places).tolist()) for name in ("run_id", "build_id"))
     first = tuple(points[name].array[places[0]] for name in ("series_id", "machine_id"))
-    return _Series((first, runs, builds, values.tobytes(), suspect.tobytes()), lambda: points.take(places))
+    return _Series(
+        (first, runs, builds, values.tobytes(), np.stack(left_out).tobytes()), lambda: points.take(places)
+    )
 
 
 # A new night changes the series of a workload once each; a trial of another workload changes none of them.

@@ -22,7 +22,7 @@ from dashboard.text import theme
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import Selection
 from db.judge.results import BuildSide, Comparison, Row
-from db.judge.sequence import builds_interleaved
+from db.judge.sequence import builds_interleaved, parts_by_turns
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import passed_mask, without_canaries
 from db.metrics.trend import series_points
@@ -267,6 +267,12 @@ def read_noise_floors(snapshot: Snapshot, machine: str | None = None) -> dict[st
 def read_interleaved(snapshot: Snapshot, filters: Filters) -> bool:
     """Whether builds among these trials took turns, so that they have no before and after in time."""
     return builds_interleaved(_trials(snapshot, filters))
+
+
+@cached
+def read_turns(snapshot: Snapshot, filters: Filters) -> frozenset[tuple[str, str]]:
+    """The run and build of those trials that were measured by turns with another build."""
+    return parts_by_turns(_trials(snapshot, filters))
 
 
 @cached

@@ -11,7 +11,7 @@ from dashboard.charts import build_events, change_points, gaps, trend_rows, tren
 from dashboard.charts.style import ChartContent
 from dashboard.parts import parts
 from dashboard.parts.parts import Chart, Column, Empty, Part, Table
-from dashboard.read.data import read_choices_on, read_interleaved, read_points
+from dashboard.read.data import read_choices_on, read_interleaved, read_points, read_turns
 from dashboard.read.policy import policy_in_force
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.text import theme
@@ -140,7 +140,7 @@ def series(snapshot: Snapshot, machine_id: str, case: CaseKey, metric: str) -> S
     names = read_choices_on(snapshot, machine_id).builds
     mine = trend_rows.in_order(mine, axis, list(names))
     rows = trend_rows.frame(mine, metric, names)
-    changes = change_points.over(mine, rows, metric, policy_in_force(), interleaved=interleaved)
+    changes = change_points.over(mine, rows, metric, policy_in_force(), read_turns(snapshot, filters))
     return Series(
         axis=axis,
         rows=rows,

@@ -88,6 +88,18 @@ def builds_interleaved(trials: DataFrame) -> bool:
     return bool(by_turns(trials).any())
 
 
+def parts_by_turns(trials: DataFrame) -> frozenset[tuple[str, str]]:
+    """The run and build of those trials that were measured by turns with another build."""
+    turns = trials.loc[by_turns(trials), ["run_id", "build_id"]].drop_duplicates().astype("str")
+    return frozenset(turns.itertuples(index=False, name=None))
+
+
+def with_turns(points: DataFrame, parts: frozenset[tuple[str, str]]) -> DataFrame:
+    """`points` with the flag `by_turns` of those `parts`: no step is searched among them."""
+    mine = zip(points["run_id"].astype("str"), points["build_id"].astype("str"), strict=True)
+    return points.assign(by_turns=np.array([part in parts for part in mine], dtype=np.bool_))
+
+
 def build_pairs(trials: DataFrame) -> list[tuple[str, str]]:
     """Of each build the next older one that it took turns with, and itself, the oldest release first."""
     turns = trials[by_turns(trials)]
@@ -121,10 +133,7 @@ def in_reading_order(points: DataFrame, trials: DataFrame) -> DataFrame:
     if not flags.any():
         return points
     if not flags.all():
-        turns = trials.loc[flags, ["run_id", "build_id"]].drop_duplicates()
-        keys = list(zip(turns["run_id"], turns["build_id"], strict=True))
-        mine = zip(points["run_id"], points["build_id"], strict=True)
-        return points.assign(by_turns=[key in keys for key in mine])
+        return with_turns(points, parts_by_turns(trials))
     rank = {build: number for number, build in enumerate(release_order(points))}
     order = points["build_id"].astype("str").map(rank).sort_values(kind="stable").index
     return points.loc[order].reset_index(drop=True)

@@ -26,6 +26,7 @@ from dashboard.read.data import (
     read_comparison,
     read_interleaved,
     read_points,
+    read_turns,
     read_workloads,
     recent,
 )
@@ -50,7 +51,7 @@ from db.verdicts.noise_words import floor_sentence
 
 _AXIS_WORDS = {"time": "over time", "torch": "over builds"}
 _BY_TURNS = (
-    "Builds are interleaved here: nothing changed between them in time. Over builds shows their changes."
+    "Builds are interleaved here: between those nothing changed in time. Over builds shows their changes."
 )
 MOST_STEPS = 20
 """So many steps between builds are judged when a page is drawn."""
@@ -262,11 +263,11 @@ def _chart_of(
 ) -> ChartContent:
     """`points` of the workload in focus; `builds` are all names by id, oldest first."""
     focus, metric, over_time = str(link.focus), link.metric, link.axis == "time"
-    interleaved = over_time and read_interleaved(snapshot, of_workload(snapshot, filters_of(link), focus))
     rows = trend_rows.frame(points, metric, builds)
     if rows.empty:
         none = f"No {METRICS[metric].name} of {focus} is known"
         return ChartContent(none, notes=["It was not measured under these filters."])
+    turns = read_turns(snapshot, of_workload(snapshot, filters_of(link), focus)) if over_time else frozenset()
     comparisons = {} if over_time else _each_to_the_next(snapshot, points, rows, link)
     verdicts = change_points.verdicts(rows, points, metric, comparisons)
     finding = trend_rows.finding(rows, metric, focus, verdicts)
@@ -275,7 +276,7 @@ def _chart_of(
     drawn, window, outside = target_lines.beside(lines, window)
     since = gaps.since_first(points, rows, metric, axis=link.axis, names=builds)
     if over_time:
-        changes = change_points.over(points, rows, metric, policy_in_force(), interleaved=interleaved)
+        changes = change_points.over(points, rows, metric, policy_in_force(), turns)
     else:
         changes = change_points.between(rows, verdicts)
     spec = trends.spec(
@@ -293,7 +294,7 @@ def _chart_of(
     frames = {"main": rows, "events": events, **{name: each for name, each in beside.items() if len(each)}}
     older_points = trend_rows.older_points(points, rows, link.axis)
     earlier = [f"{older_points} {EARLIER}"] if older_points else []
-    design = [_BY_TURNS] if interleaved else []
+    design = [_BY_TURNS] if turns else []
     notes = [*design, *changes.notes, *earlier, *outside, *filter(None, (since.missing,))]
     return ChartContent("; ".join(filter(None, (finding, changes.last))), spec, frames, notes)
 

@@ -85,10 +85,10 @@ def _points(database: Database, trials: list[Trial]) -> pd.DataFrame:
 
 
 def _changes(
-    points: pd.DataFrame, metric: str = "speedup", *, interleaved: bool = False
+    points: pd.DataFrame, metric: str = "speedup", turns: frozenset[tuple[str, str]] = frozenset()
 ) -> change_points.Changes:
     rows = trend_rows.frame(points, metric, dict.fromkeys(points["build_id"], "torch 2.13.0"))
-    return change_points.over(points, rows, metric, Policy(), interleaved=interleaved)
+    return change_points.over(points, rows, metric, Policy(), turns)
 
 
 @pytest.fixture(scope="module")
@@ -145,8 +145,16 @@ def test_labels_that_would_touch_give_way_but_all_changes_are_told(sqlite_databa
 
 
 def test_builds_that_took_turns_have_no_before_and_after(stepped: pd.DataFrame) -> None:
-    found = _changes(stepped, interleaved=True)
+    every = frozenset(stepped[["run_id", "build_id"]].itertuples(index=False, name=None))
+    found = _changes(stepped, turns=every)
     assert (len(found.frame), found.notes, found.last) == (0, [], "")
+
+
+def test_a_step_between_other_runs_stands_though_some_builds_took_turns(stepped: pd.DataFrame) -> None:
+    (mark,) = _changes(stepped).frame.to_dict("records")
+    first = frozenset(stepped[["run_id", "build_id"]].head(2).itertuples(index=False, name=None))
+    (again,) = _changes(stepped, turns=first).frame.to_dict("records")
+    assert again["run_id"] == mark["run_id"]
 
 
 def test_a_steady_history_has_no_change(sqlite_database: Database) -> None:
