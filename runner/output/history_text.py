@@ -15,6 +15,7 @@ from rich.text import Text
 from db.columns.metrics import BY_COLUMN, METRICS
 from db.judge.history.releases import ReleaseStep
 from db.judge.history.series import SeriesHistory
+from db.judge.history.stretches import Cut
 from db.judge.policy import Policy
 from db.judge.results import ChangeEvent
 from db.judge.targets import AT_LEAST, Forecast, Target, forecast_crossing
@@ -72,7 +73,7 @@ _STYLES = {Verdict.REGRESSED: "red", Verdict.IMPROVED: "green"}
 @dataclass(frozen=True)
 class HistoryReport:
     """A judged series: its steps in time or from release to release, the steps of its counts, announcements
-    that were taken back, and its targets.
+    that were taken back, and its targets. `versions` are the edits of the workload that it was judged across.
     """
 
     series: SeriesHistory
@@ -80,6 +81,7 @@ class HistoryReport:
     releases: Sequence[ReleaseStep]
     exact: Sequence[ChangeEvent]
     withdrawn: Sequence[ChangeEvent]
+    versions: Sequence[Cut] = ()
 
 
 def history_sentences(report: HistoryReport) -> Iterator[str]:
@@ -104,6 +106,8 @@ def history_sentences(report: HistoryReport) -> Iterator[str]:
         yield f"{moment(event.at)}: {METRICS[event.metric].name} {event.verdict.value}. {event.reason}"
     for cut in series.cuts:
         yield f"From point {cut.index + 1} on it is another series: {_named(cut.fields)} changed."
+    for step in report.versions:
+        yield f"From point {step.index + 1} on the workload is another version; judged across it, as asked."
     if series.two_mode:
         yield "The series has two modes: the machine alternates between two states."
     if series.drift is not None and series.drift.verdict is not Verdict.UNCHANGED:
@@ -126,15 +130,17 @@ def history_table(points: DataFrame, report: HistoryReport) -> Table:
     table = plain_table(("date", "torch", *figures, "event"), right=figures)
     events = {event.index: event for event in series.events}
     cuts = {cut.index: cut for cut in series.cuts}
+    edits = {step.index for step in report.versions}
     steps = _first_points(points, report.releases)
     first = max(0, len(points) - SHOWN_POINTS)
     rows = points.to_dict("records")
-    shown = [i for i in range(len(rows)) if i >= first or i in events or i in cuts]
+    shown = [i for i in range(len(rows)) if i >= first or i in {*events, *cuts, *edits}]
     for index in shown:
         event, cut = events.get(index), cuts.get(index)
         marks = [_mark(event)] if event else []
         marks += [_step_mark(steps[index])] if index in steps else []
         marks += [f"{_named(cut.fields)} changed"] if cut else []
+        marks += ["another version of the workload"] if index in edits else []
         marks += ["suspect"] if rows[index]["point_suspect"] else []
         cells = (*_figures(rows[index], series.metric), "; ".join(marks))
         table.add_row(*(Text(cell) for cell in cells), style=_STYLES.get(event.verdict, "") if event else "")
@@ -191,6 +197,7 @@ def history_document(
         "machine": {"id": str(newest["machine_id"]), "name": str(newest["machine"])},
         "points": [_point(row, series.metric) for row in points.to_dict("records")],
         **judgement,
+        "version_steps": [step.index for step in report.versions],
         "releases": [step.model_dump(mode="json") for step in report.releases],
         "exact_events": [event.model_dump(mode="json") for event in report.exact],
         "withdrawn": [event.model_dump(mode="json") for event in report.withdrawn],

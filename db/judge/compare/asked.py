@@ -34,6 +34,7 @@ def throughput_rows(rows: Iterable[Row], items: Floats) -> Iterator[Row]:
                 "interval": None
                 if row.interval is None
                 else (_inverse(row.interval[1]), _inverse(row.interval[0])),
+                "reason": f"Of latency: {row.reason}",
             }
         )
 

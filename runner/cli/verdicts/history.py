@@ -20,6 +20,7 @@ from db.judge.history.counts import exact_events
 from db.judge.history.machine import EventGroup, machine_history
 from db.judge.history.releases import Compare, release_steps
 from db.judge.history.series import judge_series, withdrawals
+from db.judge.history.stretches import find_cuts
 from db.judge.policy import Policy
 from db.judge.results import ChangeEvent
 from db.judge.sequence import builds_interleaved, in_reading_order
@@ -260,6 +261,13 @@ def history(
         str | None,
         typer.Option("--reference", metavar="BUILD", help="Build id as the reference of slow drift."),
     ] = None,
+    across_versions: Annotated[
+        bool,
+        typer.Option(
+            "--across-versions",
+            help="Judge on across edits of the workload; each stands as a marked step.",
+        ),
+    ] = False,
     json_: JsonOption = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,
@@ -287,7 +295,10 @@ def history(
         compare = partial(
             gateway.compare, database, machine_id=machine_id, policy=settings.policy, asked=(followed,)
         )
-        report = _judge(points, trials, compare, followed, settings, reference)
+        versions = tuple(find_cuts(points[["workload_version"]])) if across_versions else ()
+        if versions:
+            points = points.assign(workload_version=points["workload_version"].iloc[-1])
+        report = replace(_judge(points, trials, compare, followed, settings, reference), versions=versions)
     sentences = [*_origin(points), *history_sentences(report), *left_out]
     if json_:
         print_document(history_document(points, report, sentences, settings.policy))

@@ -8,11 +8,11 @@ import pytest
 from dashboard.links.links import Link, Page
 from dashboard.pages.modes import charts
 from dashboard.pages.modes import content as modes
-from dashboard.parts.parts import Chart, PageContent, Table
+from dashboard.parts.parts import Chart, Lines, PageContent, Table
 from dashboard.read.data import read_choices
 from dashboard.read.snapshots import Snapshot
-from db.records.trial import parse_trial
-from tests.builders import MS, make_history, make_trial
+from db.records.trial import CacheState, parse_trial
+from tests.builders import MS, make_history, make_strategy, make_trial
 from tests.dashboard.conftest import DATABASE, Store
 from tests.db.cause.profiles import RECORDED
 
@@ -177,3 +177,29 @@ def test_profiled_cases_have_a_roofline(store: Store) -> None:
 
 def test_without_a_profile_there_is_no_roofline(slower: None) -> None:
     assert "modes-roofline" not in [part.key for part in _page("latency").parts]
+
+
+def test_code_from_the_cache_that_is_slower_is_a_finding(store: Store) -> None:
+    warm = make_strategy("default").model_copy(update={"name": "default+warm", "cache": CacheState.WARM})
+    trials = [
+        make_trial(
+            workload="mlp",
+            strategy=strategy,
+            run_id="run",
+            trial_id=f"{latency}-{nth}",
+            latency_ns=(latency + 0.01 * (nth % 3)) * MS,
+            control_latency_ns=12 * MS,
+        )
+        for nth in range(8)
+        for strategy, latency in (("default", 8.0), (warm, 9.0))
+    ]
+    store(trials)
+    snapshot = Snapshot.now()
+    choices = read_choices(snapshot)
+    link = Link(page=Page.MODES, machine=choices.newest_machine, build=next(iter(choices.builds)))
+    parts = modes.page(snapshot, link).parts
+    (finding,) = (part for part in parts if isinstance(part, Lines) and part.key == "modes-cache")
+    assert finding.tone == "bad"
+    assert "default+warm 9.0" in finding.lines[0]
+    (matrix,) = (part for part in parts if isinstance(part, Table) and part.key == "modes-against")
+    assert matrix.frame["default"].iloc[0].startswith("+12.")

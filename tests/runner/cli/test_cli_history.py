@@ -306,3 +306,37 @@ def test_releases_that_took_turns_are_told_one_after_the_other(
     assert any(each.startswith("torch 2.11.0 to 2.12.1: regressed (+") for each in found["sentences"])
     assert history(sqlite_url, *CASE, "--metric", "latency") == 1
     assert "✗ regressed +" in capsys.readouterr().out
+
+
+def test_an_edited_workload_is_judged_across_its_versions_only_where_asked(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for first, version, slower in ((0, "before", 1.0), (RUNS, "edited", 1.3)):
+        runs = make_history(
+            workloads=("mlp",),
+            builds=("2.13.0",) * RUNS,
+            latency_ns=lambda _w, strategy, _r, ms=8 * slower: (12 if strategy == "eager" else ms) * MS,
+            trials_per_case=2,
+            start=START + timedelta(days=first),
+            seed=first + 1,
+        )
+        with open_database(sqlite_url) as database:
+            save_trials(
+                database,
+                [
+                    trial.model_copy(
+                        update={"workload": trial.workload.model_copy(update={"version": version})}
+                    )
+                    for trial in runs
+                ],
+            )
+    history(sqlite_url, *CASE, "--metric", "latency", "--json")
+    apart = document(capsys)
+    assert [cut["index"] for cut in apart["cuts"]] == [RUNS]
+    assert (apart["events"], apart["version_steps"]) == ([], [])
+    assert history(sqlite_url, *CASE, "--metric", "latency", "--across-versions", "--json") == 1
+    across = document(capsys)
+    assert (across["cuts"], across["version_steps"]) == ([], [RUNS])
+    (event,) = across["events"]
+    assert event["index"] == RUNS
+    assert event["change"] == pytest.approx(0.3, abs=0.02)

@@ -6,7 +6,7 @@ import pytest
 
 from db.judge.compare.strategies import compare_strategies
 from db.records.vocabulary import Metric, Verdict
-from tests.db.judge.compare.test_strategies import measured
+from tests.db.judge.compare.test_one_strategy_against_another import measured
 
 _COMPARISONS, _CASES, _ROUNDS = 200, 4, 5
 _MOVED = (Verdict.REGRESSED, Verdict.IMPROVED)
