@@ -138,6 +138,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         freshness=run_requests.freshness,
     ),
     _listing(
+        recorded.ANNOTATIONS,
+        "What somebody wrote at a day or at a build, newest first",
+        queries.MachinesQuery,
+    ),
+    _listing(
         recorded.REPORTS,
         "Frozen reports, newest first, without their ids",
         queries.ReportsQuery,

@@ -22,6 +22,7 @@ from db import units
 from db.engine.session import Database
 from db.errors import NotFoundError, one_line
 from db.judge.compare.regressions import Regression, TriageEvent
+from db.queries.annotations import annotations_frame
 from db.queries.causes import recorded_explanations
 from db.queries.regressions import regression_state, regressions_frame
 from db.queries.reports import find_report, reports_frame
@@ -45,6 +46,7 @@ def _report_key(report_id: str) -> str:
 
 
 REGRESSIONS = Listing("regressions", "regression_id", regressions_frame, moment="recorded_at")
+ANNOTATIONS = Listing("annotations", "annotation_id", annotations_frame, moment="written_at")
 REPORTS = Listing("reports", "key", _reports, moment="created_at")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from dashboard.charts import change_points, style, target_lines, trend_rows
+from dashboard.charts import annotation_marks, change_points, style, target_lines, trend_rows
 from dashboard.charts.style import log_ticks
 from dashboard.charts.trend_rows import Window
 from db.columns.column import Column
@@ -37,9 +37,10 @@ def spec(
     shown: Window,
     targets: bool = False,
     changes: bool = False,
+    annotated: bool = False,
 ) -> style.Spec:
-    """The chart over the frames `main` and `events`, over `targets` where it has budgets to draw, and over
-    `changes` where the level changed.
+    """The chart over the frames `main` and `events`, over `targets` where it has budgets to draw, over
+    `changes` where the level changed, and over `annotations` where somebody wrote some.
 
     `builds` are what the version axis shows, in its order.
     """
@@ -68,6 +69,8 @@ def spec(
         layers = [*target_lines.layers(), *layers]
     if axis == "time":
         layers = [*_event_layers(), *layers]
+    if annotated:
+        layers = [*layers, *annotation_marks.layers(axis)]
     return style.spec_of(alt.layer(*layers).properties(height=style.HEIGHT))
 
 

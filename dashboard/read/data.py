@@ -28,6 +28,7 @@ from db.metrics.eligibility import passed_mask, without_canaries
 from db.metrics.trend import series_points
 from db.queries import facets, measured, names, records
 from db.queries import run_parts as parts
+from db.queries.annotations import stored_annotations
 from db.queries.causes import explained_case, explanation_lines, explanations
 from db.queries.cold_start import cold_starts, newest_job_trials
 from db.queries.data_version import data_version
@@ -38,6 +39,7 @@ from db.queries.offered import offered
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.roofs import rooflines
 from db.queries.trials import newest_profiled
+from db.records.annotations import Annotation
 from db.records.trial import SourceKind, Status, Task, Trial
 from db.records.vocabulary import Metric
 from db.verdicts import noise_floors
@@ -59,6 +61,12 @@ def read_choices(snapshot: Snapshot) -> Choices:
     """What there is to choose from."""
     stored = offered(opened(snapshot.url), newest_runs=NEWEST_RUNS)
     return choices(stored, _builds_of(snapshot.url).named(stored.builds))
+
+
+@cached
+def read_annotations(snapshot: Snapshot, machine: str | None) -> list[Annotation]:
+    """What somebody wrote of this machine, or of any."""
+    return stored_annotations(opened(snapshot.url), machine)
 
 
 @cached

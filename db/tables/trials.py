@@ -26,6 +26,7 @@ from db.records.trial import (
     StrategyKind,
     Task,
 )
+from db.tables.annotations import ANNOTATION
 from db.tables.api_tokens import API_TOKEN
 from db.tables.fleet import FLEET_LAUNCH, FLEET_WORKER
 from db.tables.hosts import HOST
@@ -40,6 +41,7 @@ from db.tables.stored_views import STORED_VIEW
 # Complete for whoever takes it from here: every table below is registered with it, and those of other files.
 METADATA: MetaData = Row.metadata
 __all__ = [
+    "ANNOTATION",
     "API_TOKEN",
     "FIRING",
     "FLEET_LAUNCH",

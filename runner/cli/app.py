@@ -93,6 +93,7 @@ _PLACES = {
     "bisect": "runner.cli.measure.bisect:bisect",
     "attribute": "runner.cli.measure.attribute:attribute_command",
     "triage": "runner.cli.verdicts.triage:triage",
+    "annotate": "runner.cli.verdicts.annotate:annotate",
     "import": "runner.cli.stored.interchange:import_",
     "export": "runner.cli.stored.interchange:export",
     "schema": "runner.cli.stored.interchange:schema",

@@ -10,7 +10,16 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from dashboard.charts import build_events, change_points, gaps, sparklines, target_lines, trend_rows, trends
+from dashboard.charts import (
+    annotation_marks,
+    build_events,
+    change_points,
+    gaps,
+    sparklines,
+    target_lines,
+    trend_rows,
+    trends,
+)
 from dashboard.charts.style import ChartContent
 from dashboard.links import links
 from dashboard.links.links import Link, Page, asked_metric, verdict_metric
@@ -22,6 +31,7 @@ from dashboard.parts.published_lines import PUBLISHED_COLUMNS, PUBLISHED_TITLE, 
 from dashboard.read.data import (
     filters_of,
     of_workload,
+    read_annotations,
     read_choices_on,
     read_comparison,
     read_interleaved,
@@ -136,6 +146,10 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
         ),
         *parts.listed(PUBLISHED_TITLE, published_lines(_newest(mine)) if published else []),
         *_every_case(points, link, floors),
+        *parts.listed(
+            "Notes",
+            [annotation_marks.sentence(each, builds) for each in read_annotations(snapshot, link.machine)],
+        ),
         *parts.listed(
             "Cases without a number in their newest run", [str(aside) for aside in asides(_newest(points))]
         ),
@@ -279,6 +293,7 @@ def _chart_of(
         changes = change_points.over(points, rows, metric, policy_in_force(), turns)
     else:
         changes = change_points.between(rows, verdicts)
+    written = annotation_marks.frame(read_annotations(snapshot, link.machine), points, rows, builds)
     spec = trends.spec(
         metric,
         axis=link.axis,
@@ -288,9 +303,10 @@ def _chart_of(
         shown=window,
         targets=not drawn.empty,
         changes=not changes.frame.empty,
+        annotated=not written.empty,
     )
     events = build_events.events(points, rows)
-    beside = {"targets": drawn, "changes": changes.frame}
+    beside = {"targets": drawn, "changes": changes.frame, "annotations": written}
     frames = {"main": rows, "events": events, **{name: each for name, each in beside.items() if len(each)}}
     older_points = trend_rows.older_points(points, rows, link.axis)
     earlier = [f"{older_points} {EARLIER}"] if older_points else []

@@ -10,8 +10,9 @@ from typing import Any
 import streamlit as st
 
 from dashboard.links.links import Link, Page
-from dashboard.pages.trends import content
-from dashboard.render import controls, streamlit_parts
+from dashboard.pages.trends import content, notes
+from dashboard.read.data import read_choices_on
+from dashboard.render import controls, forms, streamlit_parts
 from dashboard.render.shell import View, say_focus, strategies
 from dashboard.render.streamlit_parts import Pick
 from db.columns.metrics import METRICS
@@ -24,6 +25,7 @@ def draw(view: View) -> Link:
     """The page; the link it returns names its axis and has the workload of the chart in focus."""
     view = replace(view, link=replace(view.link, axis=content.axis(view.snapshot, view.link)))
     page = content.page(view.snapshot, view.link)
+    forms.tell(notes.PAGE)
     _filters(view, page.link.focus)
     say_focus(view.link, page.link)
     streamlit_parts.draw(
@@ -32,6 +34,7 @@ def draw(view: View) -> Link:
             "trend": Pick(_open_trials, "Click a point for its trials."),
             "trend-table": Pick(lambda workload: controls.change(focus=workload), values="workload"),
         },
+        below={"trend": lambda: notes.draw(view, read_choices_on(view.snapshot, view.link.machine).builds)},
     )
     return page.link
 

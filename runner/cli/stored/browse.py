@@ -35,6 +35,7 @@ from db.engine.session import Database
 from db.metrics.eligibility import wild_trials
 from db.metrics.wild import WILD
 from db.queries import facets
+from db.queries.annotations import annotations_frame
 from db.queries.filters import Filters
 from db.queries.fleet import fleet_workers, launches
 from db.queries.regressions import regressions_frame
@@ -181,6 +182,7 @@ class Subject(StrEnum):
     BUILDS = "builds"
     MACHINES = "machines"
     REGRESSIONS = "regressions"
+    ANNOTATIONS = "annotations"
     WORKERS = "workers"
     LAUNCHES = "launches"
 
@@ -190,6 +192,7 @@ _STORED: dict[Subject, Callable[[Database], DataFrame]] = {
     Subject.BUILDS: facets.builds,
     Subject.MACHINES: facets.machines,
     Subject.REGRESSIONS: regressions_frame,
+    Subject.ANNOTATIONS: annotations_frame,
     Subject.WORKERS: lambda database: DataFrame(each.model_dump() for each in fleet_workers(database)),
     Subject.LAUNCHES: lambda database: DataFrame(map(_launch, launches(database))),
 }
@@ -231,7 +234,8 @@ def list_(
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """Workloads, strategies and suites to measure; runs, builds, machines and regressions that are stored.
+    """Workloads, strategies and suites to measure; runs, builds, machines, regressions and annotations
+    that are stored.
 
     Of a fleet: its workers, and the launches that bring them. Example: compilewatch list runs
     """

@@ -1,0 +1,82 @@
+"""The form to write a note at a day or at a build, and to take one away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import streamlit as st
+
+from dashboard.charts.annotation_marks import sentence
+from dashboard.login.access import Role, person_here
+from dashboard.read.data import read_annotations
+from dashboard.render import forms
+from dashboard.render.shell import View
+from dashboard.write import annotating
+from db.errors import CompilewatchError
+from db.records.annotations import LONGEST_TEXT
+
+PAGE = "annotate"
+_EVERY_DAY = "A day"
+
+
+def draw(view: View, builds: Mapping[str, str]) -> None:
+    """`builds` are the names by id that a note may be about. Nothing for who may only read."""
+    if not person_here().may(Role.EDITOR):
+        return
+    machine = view.link.machine
+    with st.popover("Annotate", icon=":material/edit_note:", key="annotate"):
+        with st.form("note", border=False):
+            st.text_input("What happened", max_chars=LONGEST_TEXT, key="note-text")
+            st.selectbox(
+                "About",
+                [None, *builds],
+                format_func=lambda build: builds.get(build, _EVERY_DAY),
+                key="note-build",
+            )
+            st.date_input("Day (UTC)", value=datetime.now(UTC).date(), key="note-day")
+            st.text_input("Link", key="note-url", placeholder="https://")
+            st.checkbox("This machine alone", value=True, key="note-here")
+            forms.name_field("note-name")
+            st.form_submit_button("Write it", type="primary", on_click=_write, args=(machine,))
+        _removal(view, builds)
+
+
+def _write(machine: str | None) -> None:
+    state = st.session_state
+
+    def act(by: str) -> str:
+        return annotating.annotate(
+            text=str(state["note-text"]),
+            url=str(state["note-url"]),
+            by=by,
+            day=state["note-day"],
+            build_id=state["note-build"],
+            machine_id=machine if state["note-here"] else None,
+        )
+
+    forms.act(PAGE, "note-name", act)
+
+
+def _removal(view: View, builds: Mapping[str, str]) -> None:
+    known = {each.annotation_id: each for each in read_annotations(view.snapshot, view.link.machine)}
+    if not known:
+        return
+    st.selectbox(
+        "Remove",
+        [None, *known],
+        format_func=lambda key: sentence(known[key], builds) if key in known else "Choose a note",
+        key="note-removed",
+    )
+    st.button("Remove it", key="note-remove", on_click=_remove)
+
+
+def _remove() -> None:
+    chosen = st.session_state.get("note-removed")
+    if chosen is None:
+        forms.say(PAGE, "Choose the note to remove.", done=False)
+        return
+    try:
+        forms.say(PAGE, annotating.remove(chosen))
+    except CompilewatchError as error:
+        forms.say(PAGE, str(error), done=False)

@@ -1,0 +1,49 @@
+"""What readers write at a day or at a build: writing it and taking it away."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time
+
+from ulid import ULID
+
+from dashboard.login.access import Role, require
+from dashboard.read.database import database_url
+from dashboard.read.snapshots import REFRESH_THROTTLE
+from db.engine.session import open_database
+from db.errors import ConfigError
+from db.records.annotations import Annotation
+from db.store.annotations import remove_annotation, save_annotation
+
+
+def annotate(
+    *, text: str, url: str, by: str, day: date | None, build_id: str | None, machine_id: str | None
+) -> str:
+    """Store a note for every reader: a sentence on it. Raises CompilewatchError, ValidationError."""
+    require(Role.EDITOR)
+    if not text.strip():
+        raise ConfigError("The note is empty.", "Say in a few words what happened.")
+    note = Annotation(
+        annotation_id=str(ULID()),
+        text=" ".join(text.split()),
+        url=url.strip() or None,
+        author=by,
+        written_at=datetime.now(UTC),
+        happened_at=datetime.combine(day or datetime.now(UTC).date(), time(), UTC)
+        if build_id is None
+        else None,
+        build_id=build_id,
+        machine_id=machine_id,
+    )
+    with open_database(database_url()) as database:
+        save_annotation(database, note)
+    REFRESH_THROTTLE.catch_up()
+    return f"Written by {by}. Every reader sees it."
+
+
+def remove(annotation_id: str) -> str:
+    """Take a note away: a sentence on it. Raises CompilewatchError."""
+    require(Role.EDITOR)
+    with open_database(database_url()) as database:
+        is_removed = remove_annotation(database, annotation_id)
+    REFRESH_THROTTLE.catch_up()
+    return "Removed." if is_removed else "It was removed already."

@@ -1,0 +1,87 @@
+"""Notes on Trends: written in the form, drawn on both axes, said below the chart, taken away."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from ulid import ULID
+
+from dashboard.links.links import Link, Page
+from dashboard.login.access import AccessError, Person, Role, identify_people_by
+from dashboard.write import annotating
+from db.engine.session import open_database
+from db.queries import facets
+from db.queries.annotations import stored_annotations
+from db.records.annotations import Annotation
+from db.store.annotations import save_annotation
+from tests.dashboard.conftest import opened, texts
+
+
+def _machine(url: str) -> tuple[str, datetime]:
+    """The GPU box, and when it measured last."""
+    with open_database(url, read_only=True) as database:
+        boxes = facets.machines(database)
+    box = boxes.loc[boxes["machine"] == "gpu-box-3"].iloc[0]
+    return str(box["machine_id"]), box["last_seen_at"].to_pydatetime()
+
+
+def test_a_note_is_written_shown_and_taken_away(copied_url: str) -> None:
+    machine, measured_at = _machine(copied_url)
+    link = Link(page=Page.TRENDS, machine=machine)
+    test = opened(link)
+    test.text_input("note-text").input("Driver [580](http://evil.example)")
+    test.date_input("note-day").set_value(measured_at.date())
+    test.text_input("note-name").input("Ann Lee")
+    next(button for button in test.button if button.label == "Write it").click().run()
+    assert not test.exception
+    with open_database(copied_url, read_only=True) as database:
+        (note,) = stored_annotations(database)
+    assert (note.author, note.machine_id) == ("Ann Lee", machine)
+    other = opened(link)
+    said = next(line for line in texts(other).splitlines() if "580" in line)
+    assert said.endswith("(Ann Lee)")
+    # It is text: a link of a note is that of its mark.
+    assert "http://" not in said
+    other.selectbox("note-removed").set_value(note.annotation_id)
+    other.button("note-remove").click().run()
+    assert not other.exception
+    with open_database(copied_url, read_only=True) as database:
+        assert stored_annotations(database) == []
+
+
+@pytest.mark.parametrize("axis", ["time", "torch"])
+def test_notes_are_marks_of_the_chart(copied_url: str, axis: str) -> None:
+    machine, measured_at = _machine(copied_url)
+    with open_database(copied_url) as database:
+        build = str(facets.builds(database)["build_id"].iloc[-1])
+        for about in (
+            {"happened_at": measured_at - timedelta(hours=1)},
+            {"happened_at": measured_at - timedelta(days=9999)},
+            {"build_id": build},
+        ):
+            save_annotation(
+                database,
+                Annotation(
+                    annotation_id=str(ULID()),
+                    text="noted",
+                    author="ann",
+                    written_at=datetime.now(UTC),
+                    machine_id=machine,
+                    **about,
+                ),
+            )
+    test = opened(Link(page=Page.TRENDS, machine=machine, axis=axis))
+    assert not test.exception
+    assert texts(test).count("noted (ann)") == 3
+
+
+def test_who_may_only_read_cannot_write(copied_url: str) -> None:
+    identify_people_by(lambda _headers: Person("Vera", Role.VIEWER))
+    try:
+        test = opened(Link(page=Page.TRENDS))
+        assert not [field for field in test.text_input if field.key == "note-text"]
+        with pytest.raises(AccessError):
+            annotating.remove("01")
+    finally:
+        identify_people_by(None)
