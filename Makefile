@@ -34,7 +34,7 @@ STAMP_KEY := $(shell printf '%s' '$(CURDIR) $(EXTRAS)' | cksum | cut -d' ' -f1)
 INSTALLED := $(VENV)/.installed-$(STAMP_KEY)
 INSTALLED_DEV := $(VENV)/.installed-dev-$(STAMP_KEY)
 
-.PHONY: help install up demo serve dev browser test test-slow test-gpu gpu-evidence test-builds faults test-slurm fuzz numbers mutants audit lint fix bench docs screenshots walk look release-check clean
+.PHONY: help install up demo serve dev browser test test-slow test-gpu gpu-evidence test-builds faults test-slurm fuzz numbers mutants audit lint fix bench docs screenshots week look release-check clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
@@ -201,8 +201,8 @@ docs: dev ## write the reference pages from the code, build the site into build/
 screenshots: dev browser ## take the pictures in docs/images again, from the recorded history
 	$(BIN)/python -m docs.images.generate
 
-walk: dev ## type every command of README and docs in a fresh clone, compare what it prints
-	$(BIN)/python -m pytest -m 'slow and not gpu' tests/house/test_walk.py $(PYTEST_ARGS)
+week: dev ## type the blocks of README and docs in a fresh clone, from install to a red pull request, and time them
+	$(BIN)/python -m pytest -m 'slow and not gpu' --numprocesses 0 -s tests/house/test_week.py $(PYTEST_ARGS)
 
 look: dev browser ## photograph every page, wide and narrow, light and dark, into build/screens
 	$(BIN)/python -m tests.e2e.look

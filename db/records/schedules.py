@@ -48,7 +48,7 @@ class FiringOutcome(StrEnum):
 
 
 class Firing(Record):
-    """One firing, claimed by exactly one service. `firings` counts those it stands for, itself included."""
+    """One firing, claimed by exactly one service. `firings` counts itself and missed ones without a row."""
 
     schedule: str
     fire_at: AwareDatetime

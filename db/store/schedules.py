@@ -17,6 +17,8 @@ from db.store.requests import insert_request
 from db.store.writing import upsert
 from db.tables.trials import FIRING, SCHEDULE
 
+MISSED_ROWS = 1_000
+"""Of a longer silence the older firings are counted with the one that ended it."""
 _NOT_PLANNED: dict[str, Any] = {"next_run_at": None, "upcoming": None}
 
 
@@ -75,28 +77,38 @@ def claim_firing(
     firing: Firing,
     request: RunRequest | None,
     *,
-    stands_for: Callable[[datetime | None], int] | None = None,
+    missed_before: Callable[[datetime | None], Sequence[datetime] | None] | None = None,
 ) -> FiringOutcome | None:
     """Claim a firing and queue `request` with it: how it came out, None where another service has it.
 
-    `stands_for` counts, given the newest firing of the schedule so far, those that this one stands for; none
-    means that another service has it with a later one. Where the request of an earlier firing is not done
-    yet, nothing is queued and the outcome is `overrun`.
+    `missed_before` tells, given the newest firing of the schedule so far, those since then that nobody
+    noticed; each gets a row that says `missed`, the newest `MISSED_ROWS` of them. None means that another
+    service has this one with a later one. Where the request of an earlier firing is not done yet, nothing is
+    queued and the outcome is `overrun`.
     """
     with db.write() as connection:
         row = firing.model_dump() | {"request_id": None}
-        if stands_for is not None:
+        missed: Sequence[datetime] | None = ()
+        if missed_before is not None:
             # No other firing is claimed between the count and the claim.
             connection.execute(
                 select(SCHEDULE.c.name).where(SCHEDULE.c.name == firing.schedule).with_for_update()
             )
             newest = select(func.max(FIRING.c.fire_at)).where(FIRING.c.schedule == firing.schedule)
-            row["firings"] = stands_for(connection.scalar(newest))
-            if not row["firings"]:
+            missed = missed_before(connection.scalar(newest))
+            if missed is None:
                 return None
+            row["firings"] = 1 + max(0, len(missed) - MISSED_ROWS)
         claim = upsert(connection, FIRING).on_conflict_do_nothing(index_elements=["schedule", "fire_at"])
         if connection.scalar(claim.values(**row).returning(FIRING.c.schedule)) is None:
             return None
+        if missed:
+            same = row | {"outcome": FiringOutcome.MISSED, "firings": 1}
+            rows = [same | {"fire_at": at} for at in missed[-MISSED_ROWS:]]
+            ignored = upsert(connection, FIRING).on_conflict_do_nothing(
+                index_elements=["schedule", "fire_at"]
+            )
+            connection.execute(ignored, rows)
         outcome = firing.outcome
         if request is not None and unfinished_request_of(connection, firing.schedule) is not None:
             outcome, request = FiringOutcome.OVERRUN, None

@@ -112,9 +112,9 @@ def next_firings(trigger: Trigger, after: datetime, count: int) -> list[datetime
     return list(islice(firings_after(trigger, after), count))
 
 
-def count_firings(trigger: Trigger, after: datetime, until: datetime, limit: int) -> int:
-    """How many firings lie after `after` and not after `until`, at most `limit`."""
-    return sum(1 for _ in islice(takewhile(lambda at: at <= until, firings_after(trigger, after)), limit))
+def firings_before(trigger: Trigger, after: datetime, until: datetime, limit: int) -> list[datetime]:
+    """The firings after `after` and before `until` in UTC, oldest first, at most the first `limit`."""
+    return list(islice(takewhile(lambda at: at < until, firings_after(trigger, after)), limit))
 
 
 def _zone(name: str) -> ZoneInfo:

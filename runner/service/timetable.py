@@ -25,7 +25,7 @@ from db.records.requests import RequestKind, RequestSpec
 from db.records.schedules import Firing, FiringOutcome, Schedule, ScheduleSpec
 from db.store.requests import new_request
 from db.store.schedules import claim_firing, note_next_runs, save_schedule
-from runner.config.cron import Trigger, count_firings, next_firings, parse_cron
+from runner.config.cron import Trigger, firings_before, next_firings, parse_cron
 
 _LOG = logging.getLogger("compilewatch.schedule")
 
@@ -158,7 +158,7 @@ class Timetable:
                 self._database,
                 firing,
                 None if is_missed else request,
-                stands_for=lambda newest: self._stands_for(schedule, fire_at, newest),
+                missed_before=lambda newest: self._missed(schedule, fire_at, newest),
             )
         except DatabaseError as error:
             _LOG.warning("Schedule %s is due and will be claimed later: %s", name, error)
@@ -198,17 +198,19 @@ class Timetable:
             self._unreadable.add(schedule.name)
             return None
 
-    def _stands_for(self, schedule: Schedule, fire_at: datetime, newest: datetime | None) -> int:
-        """How many firings `fire_at` stands for: those since the last claimed one, itself included.
+    def _missed(
+        self, schedule: Schedule, fire_at: datetime, newest: datetime | None
+    ) -> list[datetime] | None:
+        """The firings before `fire_at` since the last claimed one, which nobody noticed in time.
 
-        None where a later one is claimed, as while this process was stopped: that one stands for it.
+        None where a later one is claimed, as while this process was stopped: then this one was missed too.
         """
         if newest is not None and fire_at <= newest <= self._clock():
-            return 0
+            return None
         trigger = self._trigger(schedule)
         if trigger is None:
-            return 1
-        return max(1, count_firings(trigger, self._begin(schedule, newest), fire_at, _COUNTED_FIRINGS))
+            return []
+        return firings_before(trigger, self._begin(schedule, newest), fire_at, _COUNTED_FIRINGS)
 
     def _note_next_runs(self, wanted: Mapping[str, Schedule]) -> None:
         for name, schedule in wanted.items():

@@ -41,9 +41,7 @@ EXCUSED = {
     r"compilewatch doctor --validate": "eight minutes and a quiet machine",
     r"compilewatch dashboard --host 0\.0\.0\.0|export COMPILEWATCH_AUTH__.*": "needs an OpenID provider",
     r"PGPASSWORD=.*|curl .*example/.*": "needs an account or a server of the reader's own",
-    r"export COMPILEWATCH_DATABASE_URL=\S+@db\.example/\S+|export (RUN_OPTIONS|COMMENT_\w+)=.*|\./gate\.sh": (
-        "needs a pull request; tests/runner/cli/test_ci_gate.py runs the script"
-    ),
+    r"(RUN_OPTIONS=.* )?\./gate\.sh|git checkout --quiet .*": "tests/house/ci_jobs.py types the recipes",
     r"make (test(-builds)?|gpu-evidence)( .*)?": "runs this among everything, or needs a GPU or other builds",
     r"(COMPILEWATCH_BENCH\S*=\S+ )?\.venv/bin/python .*": "a measurement of hours on a quiet machine",
 }
@@ -93,6 +91,8 @@ class Walk:
     server: str | None
     exported: dict[str, str] = field(default_factory=dict)
     made: dict[str, str] = field(default_factory=dict)
+    seconds: list[float] = field(default_factory=list)
+    """How long each line took, a server until it answered."""
 
     def prepare(self, text: str) -> None:
         """Lay out what a reader of the page `text` would have."""
@@ -116,7 +116,9 @@ class Walk:
         if exported:
             self.exported[exported[1]] = exported[2]
             return None
+        began = time.monotonic()
         code, shown = (self.serve if SERVES.match(typed.line) else self.run)(self.ours(typed.line))
+        self.seconds.append(time.monotonic() - began)
         for name, pattern in MADE.items():
             if " create " in typed.line and (found := pattern.search(shown)):
                 self.made[name] = found[1]

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from db.errors import ConfigError
-from runner.config.cron import count_firings, firings_after, next_firings, parse_cron
+from runner.config.cron import firings_after, firings_before, next_firings, parse_cron
 from runner.config.sources import load_settings
 
 # A Friday.
@@ -90,11 +90,11 @@ def test_a_leap_day_comes() -> None:
     assert times("0 3 29 2 *", "UTC", NOW, 1) == ["02-29 03:00"]
 
 
-def test_firings_are_counted_up_to_a_limit() -> None:
+def test_firings_before_a_moment_come_up_to_a_limit() -> None:
     hourly = parse_cron("@hourly")
     later = NOW.replace(hour=23, minute=59)
-    assert count_firings(hourly, NOW, later, 10) == 1
-    assert count_firings(hourly, NOW.replace(day=1), NOW, 10) == 10
+    assert firings_before(hourly, NOW, later, 10) == next_firings(hourly, NOW, 1)
+    assert len(firings_before(hourly, NOW.replace(day=1), NOW, 10)) == 10
 
 
 def test_a_wrong_schedule_is_said_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from db.queries.schedules import firings, queue, schedules
 from db.records.requests import RequestState
 from db.records.schedules import ScheduleSpec
 from db.store.requests import end_request, take_request
-from db.store.schedules import pause_schedule, resume_schedule
+from db.store.schedules import MISSED_ROWS, pause_schedule, resume_schedule
 from runner.service.timetable import UPCOMING_FIRINGS, Host, Timetable
 from tests.runner.fake_clock import FakeClock, SteppedScheduler
 
@@ -52,7 +52,13 @@ def at(hour: int, minute: int = 0, day: int = 20) -> datetime:
 
 def fired(database: Database, name: str = "hourly") -> list[tuple[datetime, str, int]]:
     """(when, outcome, how many it stands for), oldest first."""
-    return [(each.fire_at, each.outcome.value, each.firings) for each in reversed(firings(database, name))]
+    stored = reversed(firings(database, name, limit=10_000))
+    return [(each.fire_at, each.outcome.value, each.firings) for each in stored]
+
+
+def missed(since: datetime, count: int) -> list[tuple[datetime, str, int]]:
+    """The rows of so many hourly firings that nobody noticed."""
+    return [(since + timedelta(hours=hour), "missed", 1) for hour in range(count)]
 
 
 def finish_all(database: Database, now: datetime) -> None:
@@ -78,23 +84,35 @@ def test_a_due_schedule_queues_its_suite_for_this_host(
     assert planned.upcoming == tuple(at(hour, day=21) for hour in range(UPCOMING_FIRINGS))
 
 
-def test_asleep_over_three_firings_is_one_firing(
+def test_asleep_over_three_firings_fires_once_and_misses_two(
     start: Start, clock: FakeClock, sqlite_database: Database
 ) -> None:
     timetable = start()
     clock.now = at(1, 20, day=21)
     timetable.reconcile()
-    assert fired(sqlite_database) == [(at(1, day=21), "queued", 3)]
+    assert fired(sqlite_database) == [*missed(at(23), 2), (at(1, day=21), "queued", 1)]
     assert len(queue(sqlite_database)) == 1
 
 
-def test_stopped_over_three_firings_is_one_firing(
+def test_stopped_over_three_firings_fires_once_and_misses_two(
     start: Start, clock: FakeClock, sqlite_database: Database
 ) -> None:
     start().stop()
     clock.now = at(1, 20, day=21)
     start()
-    assert fired(sqlite_database) == [(at(1, day=21), "queued", 3)]
+    assert fired(sqlite_database) == [*missed(at(23), 2), (at(1, day=21), "queued", 1)]
+
+
+def test_a_silence_of_years_has_rows_for_its_newest_firings(
+    start: Start, clock: FakeClock, sqlite_database: Database
+) -> None:
+    start().stop()
+    hours = MISSED_ROWS + 50
+    clock.now = at(23) + timedelta(hours=hours)
+    start()
+    stored = fired(sqlite_database)
+    assert stored[:-1] == missed(at(23) + timedelta(hours=50), MISSED_ROWS)
+    assert stored[-1] == (clock.now, "queued", 51)
 
 
 def test_what_is_noticed_after_an_hour_is_missed(
@@ -116,7 +134,7 @@ def test_a_clock_that_jumps_forward_fires_once(
     timetable = start()
     clock.now = at(5, 30, day=25)
     timetable.reconcile()
-    assert fired(sqlite_database) == [(at(5, day=25), "queued", 24 * 5 - 22 + 5)]
+    assert fired(sqlite_database) == [*missed(at(23), 24 * 5 - 18), (at(5, day=25), "queued", 1)]
 
 
 def test_a_clock_that_jumps_back_fires_nothing_twice(
@@ -295,8 +313,8 @@ def test_a_firing_that_a_later_one_stands_for_is_not_claimed_any_more(
     clock.now = at(0, 1, day=21)
     other = start("other")
     other.reconcile()
-    assert fired(sqlite_database) == [(at(0, day=21), "queued", 2)]
+    assert fired(sqlite_database) == [*missed(at(23), 1), (at(0, day=21), "queued", 1)]
     finish_all(sqlite_database, clock.now)
     assert late.fire("hourly", at(23)) is None
-    assert fired(sqlite_database) == [(at(0, day=21), "queued", 2)]
+    assert fired(sqlite_database) == [*missed(at(23), 1), (at(0, day=21), "queued", 1)]
     assert queue(sqlite_database) == []
