@@ -106,8 +106,8 @@ def history_sentences(report: HistoryReport) -> Iterator[str]:
         yield f"{moment(event.at)}: {METRICS[event.metric].name} {event.verdict.value}. {event.reason}"
     for cut in series.cuts:
         yield f"From point {cut.index + 1} on it is another series: {_named(cut.fields)} changed."
-    for step in report.versions:
-        yield f"From point {step.index + 1} on the workload is another version; judged across it, as asked."
+    for edit in report.versions:
+        yield f"From point {edit.index + 1} on the workload is another version; judged across it, as asked."
     if series.two_mode:
         yield "The series has two modes: the machine alternates between two states."
     if series.drift is not None and series.drift.verdict is not Verdict.UNCHANGED:

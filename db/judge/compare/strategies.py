@@ -47,8 +47,8 @@ def compare_strategies(
         cache=CacheState.COLD.value,
         scope="full",
     )
-    selections = (Selection(name=name, build_ids=(name,)) for name in (base, head))
-    return compare_builds(sides, *selections, policy, machine_id=machine_id)
+    before, after = (Selection(name=name, build_ids=(name,)) for name in (base, head))
+    return compare_builds(sides, before, after, policy, machine_id=machine_id)
 
 
 @dataclass(frozen=True)

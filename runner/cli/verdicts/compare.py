@@ -108,7 +108,8 @@ def _of_strategies(
     """Of the newest build of each machine; the machine with most workloads in common is judged."""
     require_stored(database, replace(filters, strategies=tuple(strategies)))
     frames = [trials_frame(database, each) for each in of_newest_builds(database, filters)]
-    comparison = compare_strategies(concat(frames, ignore_index=True), *strategies, policy)
+    base, head = strategies
+    comparison = compare_strategies(concat(frames, ignore_index=True), base, head, policy)
     return ComparisonReport(comparison, targets=(), states={}, imported=False, explanations={})
 
 
