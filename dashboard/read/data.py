@@ -315,9 +315,13 @@ def read_newest_trials(snapshot: Snapshot, filters: Filters, limit: int) -> tupl
 @cached
 def read_cold_start(snapshot: Snapshot, filters: Filters) -> shaping.ColdStarts:
     """What the processes of passed trials spent until their first results, phase by phase."""
-    stored = _trials(snapshot, filters)
-    trials = _known(snapshot, stored[passed_mask(stored)])
-    return shaping.with_phases(trials, cold_starts(opened(snapshot.url), trials["trial_id"].tolist()))
+    return starts_of(snapshot, _known(snapshot, _trials(snapshot, filters)))
+
+
+def starts_of(snapshot: Snapshot, trials: pd.DataFrame) -> shaping.ColdStarts:
+    """The same of those of `trials` that passed."""
+    passed = trials[passed_mask(trials)]
+    return shaping.with_phases(passed, cold_starts(opened(snapshot.url), passed["trial_id"].tolist()))
 
 
 @cached

@@ -13,7 +13,13 @@ from dashboard.text.foreign_text import escaped
 from db import units
 
 Spec = dict[str, Any]
-MEASURE = "compilewatch run --suite smoke"
+_WAYS_TO_DATA = {
+    "Measure the smoke suite on this machine. It takes a few minutes; this page fills by itself.": (
+        "compilewatch run --suite smoke"
+    ),
+    "Measure a model of your own:": "compilewatch run -w model.py:step",
+    "Or bring results you already have:": "compilewatch import results.jsonl",
+}
 _SHOWN = "shown"
 # Streamlit's own grey has a contrast of 3.7 on white; the text around a chart has far more, light or dark.
 _TEXT_INK = {"labelColor": "currentColor", "titleColor": "currentColor"}
@@ -123,9 +129,8 @@ def nothing_measured() -> None:
     """The empty state of a new database: what to do next."""
     with st.container(border=True):
         st.markdown("#### Nothing has been measured yet")
-        st.markdown(
-            "Measure the smoke suite on this machine. It takes a few minutes; this page fills by itself."
-        )
-        st.code(MEASURE, language=None)
-        st.markdown("Or bring results you already have:")
-        st.code("compilewatch import results.jsonl", language=None)
+        st.markdown("See what it looks like, on six releases of torch and an H100. Nothing is measured.")
+        st.code("compilewatch demo", language=None)
+        for way, command in _WAYS_TO_DATA.items():
+            st.markdown(way)
+            st.code(command, language=None)

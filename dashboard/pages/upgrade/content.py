@@ -43,6 +43,7 @@ from dashboard.read.snapshots import Snapshot, cached
 from dashboard.verdicts import inbox, tables
 from dashboard.verdicts.evidence import Evidence, evidence, evidence_parts, series_parts
 from dashboard.verdicts.pair import with_builds
+from dashboard.verdicts.side_by_side import side_by_side
 from dashboard.verdicts.tables import Q_VALUE, SIDES, TRIALS, change_columns, sides_of
 from dashboard.write import sign_offs
 from db import units
@@ -388,6 +389,13 @@ def in_focus(
         *parts.notes(read_explanation(snapshot, comparison.machine_id, sides, case_rows)),
         *evidence_parts(
             both_sides, metric, title, key="upgrade-case", confidence=comparison.policy.confidence
+        ),
+        *side_by_side(
+            snapshot,
+            replace(filters_of(link), builds=(str(link.base), str(link.head))),
+            sides,
+            case,
+            case_rows,
         ),
         *series_parts(snapshot, link.machine, case, metric, key="upgrade-series"),
     )

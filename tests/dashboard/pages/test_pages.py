@@ -30,7 +30,10 @@ def test_every_page_draws_without_an_error(filled: OpenPage, page: Page) -> None
 def test_an_empty_database_says_what_to_do_next(empty: OpenPage, page: Page) -> None:
     test = empty(Link(page=page))
     assert "Nothing has been measured yet" in texts(test)
-    assert "compilewatch run --suite smoke" in texts(test)
+    commands = ("demo", "run --suite smoke", "run -w model.py:step", "import results.jsonl")
+    assert [code.value for code in test.code][: len(commands)] == [
+        f"compilewatch {each}" for each in commands
+    ]
     assert not test.get("vega_lite_chart")
 
 

@@ -234,6 +234,17 @@ def test_the_chosen_case_shows_the_trials_of_both_sides_and_who_moved(upgrade: O
     assert " to " in numbers.loc["Speedup", "interval"]
 
 
+def test_a_chosen_case_has_both_builds_side_by_side(upgrade: OpenPage) -> None:
+    link = Link(page=Page.UPGRADE, focus="bert-base", focus_strategy="default", metric="speedup")
+    table = next(each.value for each in upgrade(link).dataframe if "of" in each.value)
+    assert list(table.columns) == ["what", "change", "base", "head", "of"]
+    assert set(table["of"]) >= {"Cold start", "Memory", "Compiler"}
+    rows = table.set_index("what")
+    assert rows.loc["Graph breaks", "base"] == rows.loc["Graph breaks", "head"] == "1"
+    assert rows.loc["import torch", "base"].endswith(" s")
+    assert rows.loc["Peak memory", "head"].endswith("iB")
+
+
 def test_a_chosen_case_that_was_left_out_says_why(upgrade: OpenPage) -> None:
     test = upgrade(Link(page=Page.UPGRADE, focus="resnet-50", focus_strategy="default"))
     assert "resnet-50 with default: left out of the comparison, missing" in texts(test)
