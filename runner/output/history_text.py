@@ -89,7 +89,9 @@ def history_sentences(report: HistoryReport) -> Iterator[str]:
     series = report.series
     name = METRICS[series.metric].name
     noise = "" if series.noise is None else f", run-to-run variation {percent(series.noise)}"
-    yield f"{name} over {plural(series.points, 'run')}{noise}, {plural(len(series.events), 'change')}."
+    moved = [step for step in report.releases if step.row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)]
+    changes = len(series.events) + len(moved)
+    yield f"{name} over {plural(series.points, 'run')}{noise}, {plural(changes, 'change')}."
     for event in series.events:
         when = f"{moment(event.at)}: " if event.at is not None else ""
         reach = _ends_text(event.interval, "95 % interval") or "no interval"

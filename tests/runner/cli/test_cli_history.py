@@ -304,6 +304,14 @@ def test_releases_that_took_turns_are_told_one_after_the_other(
         ("2.12.1", "regressed"),
     ]
     assert any(each.startswith("torch 2.11.0 to 2.12.1: regressed (+") for each in found["sentences"])
+    assert found["sentences"][1].endswith(" 1 change.")
+    assert found["events"] == []
+    assert history(sqlite_url, "--json") == 1
+    of_machine = [event for group in document(capsys)["groups"] for event in group["events"]]
+    mine = [
+        (e["build_id"], e["change"]) for e in of_machine if (e["workload"], e["metric"]) == ("mlp", "latency")
+    ]
+    assert mine == [(step["head_build"], step["row"]["change"]) for step in found["releases"][1:]]
     assert history(sqlite_url, *CASE, "--metric", "latency") == 1
     assert "✗ regressed +" in capsys.readouterr().out
 
