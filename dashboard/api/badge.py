@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dashboard.api.comparisons import cases_of
-from dashboard.api.queries import BadgeQuery, Values, query_of, require, with_ids
+from dashboard.api.queries import BadgeQuery, Values, query_of, with_ids
 from dashboard.api.representation import entity_tag, tagged, unchanged
 from dashboard.read.database import read_version, reader
 from dashboard.text import theme
@@ -68,14 +68,17 @@ def _only(name: str | None) -> tuple[str, ...]:
 
 
 def _badge_text(database: Database, workload: str, strategy: str, asked: Values) -> BadgeText:
-    asked = with_ids(database, asked)
     try:
-        require(database, asked)
+        asked = with_ids(database, asked)
     except NotFoundError as error:
         return _not_there(error.message)
     here = {key: _only(asked[key]) for key in ("machine", "build")}
     filters = Filters(
-        workloads=(workload,), strategies=(strategy,), machines=here["machine"], builds=here["build"]
+        workloads=(workload,),
+        strategies=(strategy,),
+        machines=here["machine"],
+        builds=here["build"],
+        runs=asked.get("build_run", ()),
     )
     if any("\x00" in name for name in (workload, strategy)):
         # PostgreSQL stores no such name, and refuses to look for one
@@ -105,7 +108,7 @@ def _places(database: Database, filters: Filters) -> Iterator[Filters]:
     for of_build in (Filters(machines=machines), filters):
         builds = filters.builds or _only(newest_build(database, of_build))
         if builds:
-            yield Filters(workloads=filters.workloads, machines=of_build.machines, builds=builds)
+            yield replace(filters, strategies=(), machines=of_build.machines, builds=builds)
 
 
 def _origin(case: pd.Series) -> str:

@@ -63,13 +63,13 @@ _BREAK_EVEN_ROW: dict[str, JsonSchema] = {
 def _comparison(database: Database, values: Values) -> Comparison:
     """The verdict on `head` against `base`; raises what `resolve_sides` and the judge raise."""
     try:
-        base, head, _ = resolve_sides(values["base"], values["head"], database)
+        base, head, said = resolve_sides(values["base"], values["head"], database)
     except ConfigError as error:
         # A name with "=" in it whose first half is no component: there is no such side.
         raise NotFoundError(error.message, error.next_step) from error
     filters = filters_of({**values, "machine": ()})
     return gateway.compare(
-        database, base, head, filters, machine_id=values["machine"], policy=policy_in_force()
+        database, base, head, filters, machine_id=values["machine"], policy=policy_in_force(), said=said
     )
 
 

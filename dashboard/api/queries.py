@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -15,17 +15,19 @@ from dashboard.links.resolution import Names as NamesOfIds
 from dashboard.links.resolution import the_one, why_unknown
 from dashboard.links.values import Decimal, Moment, One, Several, Text, Whole, Word, quoted
 from db.engine.session import Database
-from db.errors import NotFoundError
+from db.errors import ConfigError, NotFoundError
+from db.judge.compare.sides import Selection
 from db.queries.filters import Filters
-from db.queries.names import build_names, former_machine_names, machine_names
+from db.queries.names import former_machine_names, machine_names
 from db.records.requests import RequestState
 from db.records.triage import TriageState
 from db.records.trial import SourceKind, Status, Task
+from db.verdicts.sides import LATEST, PREVIOUS, builds_of_side, resolve_one, resolve_side
 
 Values = Mapping[str, Any]
 """Those of a route's query and path, by name."""
 A_MACHINE = "A machine's id, or its name where only one is called so."
-A_BUILD = "A build's id, or its version of torch where only one has it."
+A_BUILD = "A build: its id, torch=2.13.0, a label, commit=abc1234, a day, latest or previous."
 _SIDE = "Name torch=2.13.0, driver=580.95, a stack label, a build or run id, latest or previous."
 
 Name = Annotated[str | None, One(Text())]
@@ -203,41 +205,48 @@ class BadgeQuery(Query):
     build: Annotated[Name, Field(description=f"{A_BUILD} Default: the newest of that machine.")] = None
 
 
-_NAMES = {"machine": machine_names, "build": build_names}
-
-
 def with_ids(database: Database, values: Mapping[str, Any]) -> dict[str, Any]:
-    """`values` of parameters with ids for names that only one machine or build has, and all else as it is.
+    """`values` of parameters with ids for names of machines and builds, and all else as it is.
 
-    A machine that was renamed answers to its old name too.
+    A machine that was renamed answers to its old name too. A build is named as for `compilewatch compare`; a
+    name of several stands for all of them where several may be given. Where it is that of runs, as of a
+    commit or a day, `build_run` has them. Raises NotFoundError for what is not there.
     """
-    return {
-        key: _ids(database, key, value) if value and key in _NAMES else value for key, value in values.items()
-    }
+    found = dict(values)
+    if machines := values.get("machine"):
+        names = machine_names(database)
+        found["machine"] = _each(machines, lambda name: _machine(database, name, names))
+    if builds := values.get("build"):
+        alone = isinstance(builds, str)
+        sides = [_side(database, name, alone=alone) for name in ([builds] if alone else builds)]
+        ids = tuple(dict.fromkeys(build for side in sides for build in builds_of_side(side, database)))
+        found["build"] = ids[0] if alone else ids
+        found["build_run"] = tuple(run for side in sides for run in _runs_of(side))
+    return found
 
 
-def _ids(database: Database, key: str, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
-    names = _NAMES[key](database)
-    items = (value,) if isinstance(value, str) else value
-    ids = [_id_of(database, key, item, names) or item for item in items]
-    return ids[0] if isinstance(value, str) else tuple(dict.fromkeys(ids))
+def _each(value: str | tuple[str, ...], read: Callable[[str], str]) -> str | tuple[str, ...]:
+    return read(value) if isinstance(value, str) else tuple(dict.fromkeys(map(read, value)))
 
 
-def _id_of(database: Database, key: str, item: str, names: NamesOfIds) -> str | None:
-    known = the_one(item, {each for _, each in names}, names)
-    if known is None and key == "machine":
-        return the_one(item, (), former_machine_names(database))
-    return known
+def _machine(database: Database, name: str, names: NamesOfIds) -> str:
+    known = [each for _, each in names]
+    found = the_one(name, known, names) or the_one(name, (), former_machine_names(database))
+    if found is None:
+        raise NotFoundError(why_unknown("machine", name, known, names), "Correct the address.")
+    return found
 
 
-def require(database: Database, values: Mapping[str, Any]) -> None:
-    """Raises NotFoundError for a machine or build of `values`, ids by now, that nothing stored has."""
-    for key, names_of in _NAMES.items():
-        if value := values.get(key):
-            names = names_of(database)
-            known = [each for _, each in names]
-            if value not in known:
-                raise NotFoundError(why_unknown(key, value, known, names), "Correct the address.")
+def _side(database: Database, name: str, *, alone: bool) -> Selection:
+    """All that `name` stands for, or `alone` the one of it with most cases."""
+    try:
+        return resolve_one(name, database).side if alone else resolve_side(name, database)
+    except ConfigError as error:
+        raise NotFoundError(error.message, error.next_step) from error
+
+
+def _runs_of(side: Selection) -> tuple[str, ...]:
+    return () if side.name in (LATEST, PREVIOUS) else side.run_ids
 
 
 def filters_of(values: Mapping[str, Any]) -> Filters:
@@ -248,7 +257,7 @@ def filters_of(values: Mapping[str, Any]) -> Filters:
         machines=values.get("machine", ()),
         builds=values.get("build", ()),
         suites=values.get("suite", ()),
-        runs=values.get("run", ()),
+        runs=(*values.get("run", ()), *values.get("build_run", ())),
         tasks=tuple(Task(task) for task in values.get("task", ())),
         since=values.get("since"),
         until=values.get("until"),

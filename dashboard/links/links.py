@@ -158,6 +158,8 @@ STORED_VIEW = "view"
 """Stands for a whole link that the database keeps under an id; `dashboard.write.stored_views` opens it."""
 NOT_FOUND = "not_found"
 GLOBAL_KEYS = ("machine", "build", "suite", "task", "workload")
+RUNS_OF = {key: f"{key}_run" for key in ("build", "base", "head")}
+"""Keys of builds, and those of the runs that are meant of each where not all are: of a commit, of a day."""
 
 
 class On(frozenset[Page]):
@@ -177,16 +179,20 @@ class Link:
     """One view of the dashboard. Every field but `page` and `data` is a key of its address, its default left
     out there.
 
-    `base` and `head` are builds, `focus` and `focus_strategy` the case looked at closely. `steps` is steps
-    per process, `restarts` restarts per day, `price` money per GPU-hour, `report` the frozen report looked
-    at, `data` the data version the link was made at.
+    `base` and `head` are builds; `build_run`, `base_run` and `head_run` are the runs meant of each, all where
+    none is named. `focus` and `focus_strategy` are the case looked at closely. `steps` is steps per process,
+    `restarts` restarts per day, `price` money per GPU-hour, `report` the frozen report looked at, `data` the
+    data version the link was made at.
     """
 
     page: Page = Page.OVERVIEW
     machine: Annotated[Name, On(_EVERYWHERE)] = None
     build: Annotated[Name, On(_EVERYWHERE - _UPGRADE - _REGRESSIONS - _RUNS)] = None
+    build_run: Annotated[Names, On(_EVERYWHERE - _UPGRADE - _REGRESSIONS - _RUNS)] = ()
     base: Annotated[Name, On(_UPGRADE | _REGRESSIONS)] = None
+    base_run: Annotated[Names, On(_UPGRADE | _REGRESSIONS)] = ()
     head: Annotated[Name, On(_UPGRADE | _REGRESSIONS)] = None
+    head_run: Annotated[Names, On(_UPGRADE | _REGRESSIONS)] = ()
     suite: Annotated[Name, On(_EVERYWHERE - _REGRESSIONS)] = None
     task: Annotated[tuple[str, ...], Several(Word(tuple(Task))), On(_EVERYWHERE - _RUNS)] = ()
     workload: Annotated[Names, On(_EVERYWHERE - _RUNS)] = ()

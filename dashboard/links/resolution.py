@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -23,12 +23,10 @@ def settle(
     link: Link,
     known: Mapping[str, Sequence[str]],
     called: Mapping[str, Names] | None = None,
-    likely: Mapping[str, Callable[[Link], Collection[str]]] | None = None,
 ) -> tuple[Link, tuple[str, ...]]:
     """Take names for ids, and drop values that the database does not know.
 
-    `known` maps a key to its values; absent keys pass. A name in `called` of several values is the only one
-    of them that is `likely` for the link, settled up to that key; else it is none of them.
+    `known` maps a key to its values; absent keys pass. A name in `called` of several values is none of them.
     """
     problems: list[str] = []
     for field in fields(link):
@@ -39,8 +37,7 @@ def settle(
         if all(item in options for item in items):
             continue
         names = (called or {}).get(field.name, ())
-        first = likely[field.name](link) if likely and field.name in likely else ()
-        resolved = [the_one(item, options, names, first) for item in items]
+        resolved = [the_one(item, options, names) for item in items]
         values = tuple(dict.fromkeys(item for item in resolved if item is not None))
         field_value: Any = values if isinstance(value, tuple) else next(iter(values), None)
         link = replace(link, **{field.name: field_value})
@@ -52,13 +49,11 @@ def settle(
     return link, tuple(problems)
 
 
-def the_one(item: str, options: Collection[str], names: Names, likely: Collection[str] = ()) -> str | None:
-    """`item` itself, or the only one of `options` that is called so, of several the only `likely` one."""
+def the_one(item: str, options: Collection[str], names: Names) -> str | None:
+    """`item` itself, or the only one of `options` that is called so."""
     if item in options:
         return item
     matches = _called(item, names) or _begin_with(item, options)
-    if len(matches) > 1:
-        matches = [value for value in matches if value in likely]
     return matches[0] if len(matches) == 1 else None
 
 

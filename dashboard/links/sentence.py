@@ -20,6 +20,9 @@ _BEHIND = {
     "source": "from source",
     "state": "in state",
     "run": "of run",
+    "build_run": "of run",
+    "base_run": "base of run",
+    "head_run": "head of run",
     "since": "since",
     "until": "until",
 }

@@ -16,7 +16,6 @@ from dashboard.text import theme
 from db import units
 from db.metrics.groups import row_dicts
 from db.queries.facets import version_order
-from db.queries.names import spoken_names
 from db.queries.offered import Offered, OfferedRun, newest_first, newest_machine
 
 # What builds are called: read and named once, and again only where a build comes or changes.
@@ -109,10 +108,9 @@ class Choices:
 
     @property
     def known(self) -> dict[str, Sequence[str]]:
-        """The values of each selector that the database has."""
+        """The values of each selector but builds that the database has."""
         return {
             "machine": list(self.machines),
-            **{key: list(self.builds) for key in ("build", "base", "head")},
             "suite": self.suites,
             "workload": self.workloads,
             "strategy": self.strategies,
@@ -120,21 +118,9 @@ class Choices:
 
     @cached_property
     def called(self) -> dict[str, Sequence[tuple[str, str]]]:
-        """What people call the values of selectors that are ids, whole names before short ones."""
+        """What people call machines, whole names before short ones."""
         machines = [*self.machines.items(), *self.machine_names.items()]
-        whole = [(name, build) for build, name in self.builds.items()]
-        short = [
-            (name, build)
-            for build, row in self.build_rows.items()
-            for name in spoken_names(str(row["torch"]), _text(row["build_label"]))
-        ]
-        # What is the whole name of one build means that one.
-        names_in_use = set(self.builds.values())
-        builds = [*whole, *((name, build) for name, build in short if name not in names_in_use)]
-        return {
-            "machine": [(name, machine) for machine, name in machines],
-            **dict.fromkeys(("build", "base", "head"), builds),
-        }
+        return {"machine": [(name, machine) for machine, name in machines]}
 
 
 def choices(offered: Offered, builds: NamedBuilds) -> Choices:
@@ -161,8 +147,3 @@ def choices(offered: Offered, builds: NamedBuilds) -> Choices:
 
 def _run_words(run: OfferedRun) -> str:
     return f"{units.moment(run.began)} · {'no suite' if run.suite is None else run.suite}"
-
-
-def _text(value: object) -> str | None:
-    """What a frame has no text for is a number."""
-    return value if isinstance(value, str) else None

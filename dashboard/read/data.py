@@ -200,18 +200,42 @@ def read_comparison(
     by: Literal["build", "run"] = "build",
     *,
     asked: Metric | None = None,
+    base_runs: tuple[str, ...] = (),
+    head_runs: tuple[str, ...] = (),
 ) -> Comparison:
-    """The verdict on build or run `head` against `base`, on the machine that `filters` name.
+    """The verdict on build or run `head` against `base`, on the machine that `filters` name. Of builds the
+    runs `base_runs` and `head_runs` alone where there are any.
 
     Raises VerdictError where the two cannot be set against each other.
     """
     machine = filters.machines[0] if len(filters.machines) == 1 else None
     names = read_choices_on(snapshot, machine).builds if by == "build" else {}
     first, second = (
-        Selection.model_validate({"name": names.get(key, key), f"{by}_ids": (key,)}) for key in (base, head)
+        side_of(names.get(key, key), key, runs) if by == "build" else Selection(name=key, run_ids=(key,))
+        for key, runs in ((base, base_runs), (head, head_runs))
     )
     further = () if asked is None else (asked,)
     return compare(opened(snapshot.url), first, second, filters, policy=policy_in_force(), asked=further)
+
+
+def read_pair(snapshot: Snapshot, link: Link, *, asked: Metric | None = None) -> Comparison:
+    """`read_comparison` of the builds and runs that `link` names."""
+    base, head = str(link.base), str(link.head)
+    return read_comparison(
+        snapshot,
+        filters_of(link),
+        base,
+        head,
+        asked=asked,
+        base_runs=link.base_run,
+        head_runs=link.head_run,
+    )
+
+
+def side_of(name: str, build: str, runs: tuple[str, ...]) -> Selection:
+    """A build as a side of a comparison, or some runs of it."""
+    of_runs = f", run {', '.join(runs)}" if runs else ""
+    return Selection(name=f"{name}{of_runs}", build_ids=(build,), run_ids=runs)
 
 
 @cached
@@ -252,12 +276,6 @@ def read_runs(snapshot: Snapshot, newest: int) -> tuple[pd.DataFrame, pd.DataFra
 def read_machines(snapshot: Snapshot) -> pd.DataFrame:
     """One row per machine, as `db.queries.facets.machines` returns them."""
     return facets.machines(opened(snapshot.url))
-
-
-@cached
-def read_former_builds(snapshot: Snapshot) -> list[tuple[str, str]]:
-    """As `db.queries.names.former_build_names` returns them."""
-    return names.former_build_names(opened(snapshot.url))
 
 
 def read_former_names(snapshot: Snapshot) -> list[tuple[str, str]]:
@@ -347,7 +365,7 @@ def filters_of(link: Link) -> Filters:
         builds=(link.build,) if link.build else (),
         suites=(link.suite,) if link.suite else (),
         tasks=tuple(Task(task) for task in link.task),
-        runs=(link.run,) if per_trial and link.run else (),
+        runs=(link.run,) if per_trial and link.run else link.build_run,
         since=datetime.combine(link.since, time.min, UTC) if link.since else None,
         until=datetime.combine(link.until, time.max, UTC) if link.until else None,
         statuses=tuple(Status(status) for status in link.status) if per_trial else (),

@@ -2,39 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from dashboard.links.links import PAGES, Link
+from dashboard.links.links import PAGES, RUNS_OF, Link
 from dashboard.links.resolution import settle, the_one
 from dashboard.read.choices import Choices
-from dashboard.read.data import read_builds, read_former_builds, read_former_names
+from dashboard.read.data import read_former_names
+from dashboard.read.database import opened
 from dashboard.read.first_look import first_machine
 from dashboard.read.snapshots import Snapshot
-from db.queries.filters import Filters
+from db.engine.session import Database
+from db.errors import CompilewatchError
+from db.judge.compare.sides import Selection
+from db.verdicts.sides import LATEST, PREVIOUS, builds_of_side, resolve_one, resolve_sides
 
-_BUILDS = ("build", "base", "head")
-_BY_RECENCY = ("latest", "previous")
 
-
-def resolved_link(link: Link, snapshot: Snapshot, choices: Choices) -> tuple[Link, tuple[str, ...]]:
-    """`link` with names taken for ids, and a sentence for each value that means nothing.
-
-    A name that several builds have is the one that was measured on the machine that the page shows. A machine
-    that was renamed answers to its old name too.
+class Requested(NamedTuple):
+    """A link with names taken for ids, a sentence for each value that means nothing, and what is said where a
+    name stood for several builds.
     """
 
-    def here(so_far: Link) -> Sequence[str]:
-        first = None if PAGES[so_far.page].all_machines else first_machine(snapshot)
-        machine = so_far.machine or (first.machine_id if first else None)
-        return read_builds(snapshot, Filters(machines=(machine,))) if machine else ()
+    link: Link
+    unknown: tuple[str, ...]
+    said: tuple[str, ...] = ()
 
+
+def resolved_link(link: Link, snapshot: Snapshot, choices: Choices) -> Requested:
+    """`link` as it can be drawn. Builds are named as for `compilewatch compare`, or as pages call them.
+
+    A name that several builds have is the one with most cases on the machine that the page shows. A machine
+    that was renamed answers to its old name too.
+    """
     called = choices.called
     if link.machine and the_one(link.machine, choices.machines, called["machine"]) is None:
         called = {**called, "machine": [*called["machine"], *read_former_names(snapshot)]}
-    if former := read_former_builds(snapshot):
-        called = {key: [*names, *former] if key in _BUILDS else names for key, names in called.items()}
-    if any(word in str(getattr(link, key)) for key in _BUILDS for word in _BY_RECENCY):
-        recent = list(zip(_BY_RECENCY, here(link), strict=False))
-        called = {key: [*names, *recent] if key in _BUILDS else names for key, names in called.items()}
-    likely = dict.fromkeys(_BUILDS, here)
-    return settle(link, choices.known, called, likely)
+    link, unknown = settle(link, choices.known, called)
+    wanted = {key: getattr(link, key) for key in RUNS_OF if getattr(link, key) is not None}
+    by_name = {key: name for key, name in wanted.items() if name not in choices.builds}
+    if not by_name:
+        return Requested(link, unknown)
+    first = None if PAGES[link.page].all_machines else first_machine(snapshot)
+    machine = link.machine or (first.machine_id if first else None)
+    database = opened(snapshot.url)
+    sides: dict[str, str | Selection] = {key: _as_pages_say(name, choices) for key, name in wanted.items()}
+    said: tuple[str, ...] = ()
+    try:
+        if {"base", "head"} <= by_name.keys():
+            sides["base"], sides["head"], said = resolve_sides(
+                sides["base"], sides["head"], database, machine
+            )
+    except CompilewatchError:
+        # Which of the two means nothing is told below.
+        said = ()
+    for key in by_name:
+        side = sides[key]
+        try:
+            if isinstance(side, str):
+                side, more = resolve_one(side, database, machine)
+                said += more
+            link = replace(link, **_taken(key, side, database))
+        except CompilewatchError as error:
+            link = replace(link, **{key: None})
+            unknown += (f"{key}: {error.message} {error.next_step}".strip(),)
+    return Requested(link, unknown, said)
+
+
+def _as_pages_say(name: str, choices: Choices) -> str | Selection:
+    """The build that is called so on pages, where it is just one; else the name."""
+    build = the_one(name, choices.builds, [(each, key) for key, each in choices.builds.items()])
+    return name if build is None else Selection(name=choices.builds[build], build_ids=(build,))
+
+
+def _taken(key: str, side: Selection, database: Database) -> dict[str, Any]:
+    """What a side is in a link: a build, and of it some runs alone where the name is that of runs."""
+    runs = () if side.name in (LATEST, PREVIOUS) else side.run_ids
+    builds = builds_of_side(side, database)
+    return {key: builds[-1] if builds else None, RUNS_OF[key]: runs}

@@ -41,8 +41,11 @@ def _show(link: Link) -> None:
 
 
 def change(**changes: object) -> None:
-    """Callback: show the current link with `changes`. The data version it was made at is forgotten."""
-    wanted: dict[str, Any] = {"data": None, **changes}
+    """Callback: show the current link with `changes`. The data version it was made at is forgotten, and with
+    a build the runs that were meant of it.
+    """
+    runs = {links.RUNS_OF[key]: () for key in changes if key in links.RUNS_OF}
+    wanted: dict[str, Any] = {"data": None, **runs, **changes}
     _show(replace(current(), **wanted))
 
 

@@ -84,8 +84,9 @@ def filters(view: View) -> None:
         controls.several("workload", "Workloads", choices.workloads, everything="All workloads")
 
 
-def header(view: View, problems: tuple[str, ...]) -> DeltaGenerator:
-    """Title and question, how fresh the data is, and what the link asked for in vain.
+def header(view: View, problems: tuple[str, ...], said: tuple[str, ...] = ()) -> DeltaGenerator:
+    """Title and question, how fresh the data is, what the link asked for in vain, and what is `said` of the
+    builds that were taken for a name.
 
     Returns the place beside the title that is kept for what can be done with the page.
     """
@@ -102,6 +103,8 @@ def header(view: View, problems: tuple[str, ...]) -> DeltaGenerator:
             "Part of this link was left out. " + " ".join(escaped(problem) for problem in problems),
             icon=":material/link_off:",
         )
+    for sentence in said:
+        st.caption(escaped(sentence))
     if view.link.data is not None and view.link.data != view.snapshot.version:
         st.caption(
             f":material/history: This link was made at data version {view.link.data}; "

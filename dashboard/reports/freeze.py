@@ -32,6 +32,7 @@ from dashboard.read.data import (
     read_regressions,
     read_ungated,
     read_workloads,
+    side_of,
 )
 from dashboard.read.database import reader
 from dashboard.read.policy import policy_in_force
@@ -44,7 +45,6 @@ from dashboard.verdicts.pair import with_builds
 from db import __version__, units
 from db.engine.session import open_database
 from db.errors import NotFoundError, one_line
-from db.judge.compare.sides import Selection
 from db.judge.results import Comparison
 from db.metrics.groups import row_dicts
 from db.queries import facets
@@ -56,7 +56,7 @@ from db.records.reports import Report, new_report_id
 from db.records.vocabulary import Metric
 from db.store.reports import save_report
 from db.verdicts.gateway import compare
-from db.verdicts.sides import resolve_sides
+from db.verdicts.sides import Sides, resolve_sides
 
 LARGEST_BYTES = 200_000
 """A report is sent around and opened on phones."""
@@ -96,7 +96,7 @@ def freeze_comparison(base: str, head: str, *, title: str | None, by: str, at: d
     """The verdict on `head` against `base`, named as for `compilewatch compare`."""
     snapshot = Snapshot.now()
     choices = read_choices(snapshot)
-    sides = resolve_sides(base, head, reader())[:2]
+    sides = resolve_sides(base, head, reader())
     shown = _compared(
         snapshot, choices, sides, Filters(), Metric.LATENCY, made_from=f"compilewatch compare {base} {head}"
     )
@@ -108,7 +108,7 @@ def _link(url: str, snapshot: Snapshot, choices: Choices) -> Link:
     if choices.newest_machine is None:
         raise ReportError("Nothing has been measured yet.", "Measure with `compilewatch run`.")
     link, problems = links.read_url(url.strip())
-    resolved, unknown = resolved_link(link, snapshot, choices)
+    resolved, unknown, _ = resolved_link(link, snapshot, choices)
     if problems or unknown:
         raise ReportError(" ".join((*problems, *unknown)), "Correct the link, then freeze it.")
     return resolved
@@ -116,8 +116,8 @@ def _link(url: str, snapshot: Snapshot, choices: Choices) -> Link:
 
 def _upgrade(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
     link = _with_builds(snapshot, link)
-    pair = (str(link.base), str(link.head))
-    sides = tuple(Selection(name=choices.builds[key], build_ids=(key,)) for key in pair)
+    pair = ((str(link.base), link.base_run), (str(link.head), link.head_run))
+    sides = Sides(*(side_of(choices.builds[key], key, runs) for key, runs in pair))
     made_from = links.href(link, full=True)
     return _compared(
         snapshot, choices, sides, filters_of(link), verdict_metric(link), made_from=made_from, link=link
@@ -140,15 +140,15 @@ def _with_builds(snapshot: Snapshot, link: Link) -> Link:
 def _compared(
     snapshot: Snapshot,
     choices: Choices,
-    sides: tuple[Selection, ...],
+    sides: Sides,
     filters: Filters,
     metric: Metric,
     *,
     made_from: str,
     link: Link | None = None,
 ) -> _Shown:
-    base, head = sides
-    comparison = compare(reader(), base, head, filters, policy=policy_in_force())
+    base, head, said = sides
+    comparison = compare(reader(), base, head, filters, policy=policy_in_force(), said=said)
     known = read_workloads(snapshot, filters)
     labels = dict(zip(known["workload_id"], known["workload_label"], strict=True))
     built = _built(comparison, choices)

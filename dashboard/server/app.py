@@ -47,7 +47,7 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
     snapshot = Snapshot.now()
     pulse = shell.pulse(page, snapshot.version)
     choices = read_choices(snapshot)
-    link, unknown = resolved_link(link, snapshot, choices)
+    link, unknown, said = resolved_link(link, snapshot, choices)
     controls.remember(link)
     controls.register(pages)
     view = shell.resolved_view(link, snapshot, choices)
@@ -55,7 +55,7 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
         shell.navigation(pages, link)
         shell.filters(view)
         shell.draw()
-    beside_title = shell.header(view, (*problems, *unknown))
+    beside_title = shell.header(view, (*problems, *unknown), said)
     if page is not Page.GUIDE:
         shell.follow(page, pulse)
     if view.empty and page is not Page.GUIDE:

@@ -44,7 +44,7 @@ def content_of(link: Link) -> PageContent | None:
     choices = read_choices(snapshot)
     if link.page not in CONTENTS or choices.newest_machine is None:
         return None
-    link, unknown = resolved_link(link, snapshot, choices)
+    link, unknown, _ = resolved_link(link, snapshot, choices)
     if unknown:
         raise NotFoundError(" ".join(unknown))
     content = CONTENTS[link.page](snapshot, resolved_view(link, snapshot, choices).link)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import pandas as pd
 
@@ -52,12 +52,17 @@ def chosen(states: Sequence[RegressionState], link: Link) -> list[RegressionStat
         and _among(link.strategy, each.regression.row.strategy)
         and _among(link.task, each.regression.row.case.task)
         and _among(link.state, each.state.value)
-        and (link.base is None or link.base in each.regression.base.build_ids)
-        and (link.head is None or link.head in each.regression.head.build_ids)
+        and _is_side(link.base, link.base_run, each.regression.base)
+        and _is_side(link.head, link.head_run, each.regression.head)
     ]
     order = list(TriageState)
     matches.sort(key=lambda each: each.regression.recorded_at, reverse=True)
     return sorted(matches, key=lambda each: order.index(each.state))
+
+
+def _is_side(build: str | None, runs: Collection[str], side: BuildSide) -> bool:
+    """Whether it is of this build, and of one of these runs where some are meant."""
+    return (build is None or build in side.build_ids) and (not runs or not {*runs}.isdisjoint(side.run_ids))
 
 
 def _among(wanted: Sequence[str], value: str | None) -> bool:

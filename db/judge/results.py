@@ -285,6 +285,7 @@ class Comparison(Result):
     timing: tuple[str, ...] = ()
     wild_trials: int = 0
     advice: Advice | None = None
+    said: tuple[str, ...] = ()
     sentences: tuple[str, ...]
     policy: Policy
     asked: tuple[Row, ...] = ()

@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from db.engine.session import Database
 from db.tables.run_parts import RUN_PART
-from db.tables.trials import BUILD, BUILD_ALIAS, MACHINE, SERIES, TRIAL
+from db.tables.trials import BUILD_ALIAS, MACHINE, SERIES, TRIAL
 
 
 def machine_names(db: Database) -> list[tuple[str, str]]:
@@ -28,20 +28,6 @@ def former_machine_names(db: Database) -> list[tuple[str, str]]:
     rows = db.rows(select(RUN_PART.c.machine_id, called.label("name")).distinct())
     now = {name for name, _ in machine_names(db)}
     return sorted((row.name, row.machine_id) for row in rows if row.name and row.name not in now)
-
-
-def build_names(db: Database) -> list[tuple[str, str]]:
-    """What people call every build (`spoken_names`), and its id; and what releases that took
-    its settings for a part of it called a build.
-    """
-    rows = db.rows(select(BUILD.c.build_id, BUILD.c.torch, BUILD.c.label).order_by(BUILD.c.build_id))
-    names = [(text, key) for key, torch, label in rows for text in spoken_names(torch, label)]
-    return names + former_build_names(db)
-
-
-def spoken_names(torch: str, label: str | None) -> tuple[str, ...]:
-    """What people call a build, as `db.verdicts.sides` reads it too; the best name first."""
-    return (f"torch {torch}", torch, f"torch={torch}", f"torch-{torch}", *([label] if label else []))
 
 
 def former_build_names(db: Database) -> list[tuple[str, str]]:

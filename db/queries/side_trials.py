@@ -16,13 +16,14 @@ def trials_of(side: Selection) -> ColumnElement[bool]:
     return and_(*parts) if parts else TRIAL.c.trial_id.in_(())
 
 
-def cases_of(connection: Connection, side: Selection) -> set[str]:
-    """The ids of the series of a side, without the machine's control series."""
+def cases_of(connection: Connection, side: Selection, machine_id: str | None = None) -> set[str]:
+    """The ids of the series of a side, on one machine or on all, without the machine's control series."""
     mine = select(TRIAL.c.series_id).where(trials_of(side))
+    here = any_of((SERIES.c.machine_id, () if machine_id is None else (machine_id,)))
     statement = (
         select(SERIES.c.series_id, WORKLOAD.c.name)
         .join(WORKLOAD, WORKLOAD.c.workload_id == SERIES.c.workload_id)
-        .where(SERIES.c.series_id.in_(mine))
+        .where(SERIES.c.series_id.in_(mine), *here)
     )
     return {row.series_id for row in connection.execute(statement) if not is_canary(row.name)}
 

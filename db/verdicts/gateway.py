@@ -14,6 +14,7 @@ from db.judge.compare.measured import columns_of
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import Selection, VerdictError
 from db.judge.compare.upgrade import compare_builds
+from db.judge.compare.whole import sentences
 from db.judge.policy import Policy
 from db.judge.results import Comparison
 from db.queries.comparison import past_frame, sides_frame
@@ -41,6 +42,7 @@ def compare(
     machine_id: str | None = None,
     policy: Policy | None = None,
     asked: Sequence[Metric] = (),
+    said: tuple[str, ...] = (),
 ) -> Comparison:
     """Judge `head` against `base` over the trials that `filters` let through.
 
@@ -50,8 +52,8 @@ def compare(
 
     `machine_id`: the machine that is asked about, also where `filters` name just one; no trial of another
     takes part. Where none is named, the machine with most matched cases is judged and `left_out` names the
-    others. `asked`: further metrics, as `compare_builds` takes them. Raises VerdictError where a side has no
-    trial or a trial is on both sides.
+    others. `asked`: further metrics, as `compare_builds` takes them. `said` is of the choice of the sides
+    (`db.verdicts.sides.Sides`). Raises VerdictError where a side has no trial or a trial is on both sides.
     """
     policy = policy or Policy()
     if machine_id is not None:
@@ -80,7 +82,7 @@ def compare(
             return floors_by_machine(trials).get(machine_id, ())
 
         machine = filters.machines[0] if len(filters.machines) == 1 else None
-        return compare_builds(
+        comparison = compare_builds(
             sides,
             base,
             head,
@@ -90,6 +92,10 @@ def compare(
             noise_floors=noise_floors,
             asked=asked,
         )
+    if not said:
+        return comparison
+    chosen = comparison.model_copy(update={"said": said})
+    return chosen.model_copy(update={"sentences": sentences(chosen)})
 
 
 def _require_both_sides(sides: DataFrame, base: Selection, head: Selection, filters: Filters) -> None:

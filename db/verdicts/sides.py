@@ -16,6 +16,7 @@ from db.judge.compare.sides import CODE, STACK, Selection
 from db.queries import facets, names
 from db.queries.codes import commits_like, runs_of_commit
 from db.queries.facets import measured_runs
+from db.queries.filters import Filters
 from db.queries.run_parts import measured_builds, run_parts
 from db.queries.side_trials import builds_of, cases_of
 from db.units import plural
@@ -26,6 +27,13 @@ _SHORTEST_PREFIX = 4
 _MOST_CHOICES = 12
 LATEST, PREVIOUS = "latest", "previous"
 _HOW = "Name torch=2.13.0, commit=abc1234, a label, a day, the id of a build or run, latest or previous."
+
+
+class Chosen(NamedTuple):
+    """One selection for a name, and what is said where the name stood for several."""
+
+    side: Selection
+    said: tuple[str, ...] = ()
 
 
 class Sides(NamedTuple):
@@ -48,18 +56,33 @@ def resolve_side(name: str, database: Database) -> Selection:
     return found[0] if len(found) == 1 else _together(name, found)
 
 
-def resolve_sides(base: str | Selection, head: str | Selection, database: Database) -> Sides:
-    """Both sides of a comparison. Where a name stands for several builds, that pair of them is taken which
-    has most cases in common, and `said` names the others. Raises as `resolve_side`.
+def resolve_one(name: str, database: Database, machine_id: str | None = None) -> Chosen:
+    """What `name` stands for on a machine, or anywhere; of several the one with most cases there, the newest
+    of these, and `said` names the others. Raises as `resolve_side`.
+    """
+    found = _candidates(name, database, machine_id)[:_MOST_CHOICES]
+    if len(found) == 1:
+        return Chosen(found[0])
+    with database.read() as connection:
+        cases = [len(cases_of(connection, side, machine_id)) for side in found]
+    place = max(range(len(found)), key=lambda number: (cases[number], -number))
+    return Chosen(found[place], (_several(found, place, plural(cases[place], "case"), _torch_of(database)),))
+
+
+def resolve_sides(
+    base: str | Selection, head: str | Selection, database: Database, machine_id: str | None = None
+) -> Sides:
+    """Both sides of a comparison, on a machine or anywhere. Where a name stands for several builds, that pair
+    of them is taken which has most cases in common, and `said` names the others. Raises as `resolve_side`.
     """
     choices = [
-        [side] if isinstance(side, Selection) else _candidates(side, database)[:_MOST_CHOICES]
+        [side] if isinstance(side, Selection) else _candidates(side, database, machine_id)[:_MOST_CHOICES]
         for side in (base, head)
     ]
     if all(len(each) == 1 for each in choices):
         return Sides(choices[0][0], choices[1][0])
     with database.read() as connection:
-        cases = [[cases_of(connection, side) for side in of_side] for of_side in choices]
+        cases = [[cases_of(connection, side, machine_id) for side in of_side] for of_side in choices]
         builds = [[builds_of(connection, side) for side in of_side] for of_side in choices]
     pairs = [(i, j) for i in range(len(choices[0])) for j in range(len(choices[1]))]
     # One build cannot be both sides; then most cases, then where no more than the named part differs.
@@ -72,9 +95,8 @@ def resolve_sides(base: str | Selection, head: str | Selection, database: Databa
             -pair[0] - pair[1],
         ),
     )
-    common = len(cases[0][first] & cases[1][second])
-    known = facets.builds(database)
-    torch = dict(zip(known["build_id"], known["torch"], strict=True))
+    common = f"{plural(len(cases[0][first] & cases[1][second]), 'case')} of the other side"
+    torch = _torch_of(database)
     said = tuple(
         _several(of_side, place, common, torch)
         for of_side, place in zip(choices, (first, second), strict=True)
@@ -87,17 +109,21 @@ def builds_named(names: Iterable[str], database: Database) -> tuple[str, ...]:
     """The ids of the builds that `names` stand for, all of those that a name stands for. Raises as
     `resolve_side`.
     """
-    found: list[str] = []
-    for name in names:
-        side = resolve_side(name, database)
-        found += side.build_ids or run_parts(database, side.run_ids)["build_id"].astype(str).tolist()
-    return tuple(dict.fromkeys(found))
+    sides = [resolve_side(name, database) for name in names]
+    return tuple(dict.fromkeys(build for side in sides for build in builds_of_side(side, database)))
 
 
-def _candidates(name: str, database: Database) -> list[Selection]:
-    """All that `name` stands for, each alone, the newest first."""
+def builds_of_side(side: Selection, database: Database) -> tuple[str, ...]:
+    """The ids of the builds of a side, those of its runs where it names runs alone."""
+    return side.build_ids or tuple(run_parts(database, side.run_ids)["build_id"].astype(str))
+
+
+def _candidates(name: str, database: Database, machine_id: str | None = None) -> list[Selection]:
+    """All that `name` stands for, each alone, the newest first; `machine_id` is where the newest is looked
+    for.
+    """
     if name in (LATEST, PREVIOUS):
-        return [_by_recency(name, database)]
+        return [_by_recency(name, database, machine_id)]
     builds = facets.builds(database)
     if builds.empty:
         raise NotFoundError("There is no build in this database.", "Measure with `compilewatch run`.")
@@ -158,9 +184,10 @@ def _same(one: Selection, other: Selection) -> bool:
     return (one.build_ids, one.run_ids) == (other.build_ids, other.run_ids)
 
 
-def _by_recency(name: str, database: Database) -> Selection:
+def _by_recency(name: str, database: Database, machine_id: str | None) -> Selection:
     place = 0 if name == LATEST else 1
-    order = measured_builds(database, newest=place + 1)
+    here = Filters(machines=() if machine_id is None else (machine_id,))
+    order = measured_builds(database, here, newest=place + 1)
     if not order:
         raise NotFoundError("There is no build in this database.", "Measure with `compilewatch run`.")
     if len(order) <= place:
@@ -209,8 +236,13 @@ def _by_commit(name: str, text: str, database: Database) -> list[Selection]:
     return [Selection(name=name, build_ids=(each,), run_ids=tuple(runs_of[each])) for each in order]
 
 
-def _several(choices: Sequence[Selection], place: int, common: int, torch: Mapping[str, str]) -> str:
-    """That a name stands for several builds or runs, and which of them was taken."""
+def _torch_of(database: Database) -> dict[str, str]:
+    known = facets.builds(database)
+    return dict(zip(known["build_id"], known["torch"], strict=True))
+
+
+def _several(choices: Sequence[Selection], place: int, most: str, torch: Mapping[str, str]) -> str:
+    """That a name stands for several builds or runs, and which of them was taken for having `most`."""
 
     def called(side: Selection) -> str:
         key = (side.build_ids or side.run_ids)[0]
@@ -220,7 +252,7 @@ def _several(choices: Sequence[Selection], place: int, common: int, torch: Mappi
     noun = "build" if choices[0].build_ids else "run"
     return (
         f"{choices[0].name} is {plural(len(choices), noun)}: {called(choices[place])} is taken, which has "
-        f"{plural(common, 'case')} of the other side; not {others}."
+        f"{most}; not {others}."
     )
 
 

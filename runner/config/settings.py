@@ -144,6 +144,10 @@ class StrategySettings(Section):
         )
 
 
+THIS_INTERPRETER = "this-interpreter"
+"""The name of the build that compilewatch itself runs with, where builds are listed."""
+
+
 class BuildSettings(Section):
     """`[[build]]`: another interpreter with a torch in it, measured by the same worker."""
 

@@ -17,7 +17,7 @@ from typing import Any
 from db.errors import CompilewatchError
 from db.records.trial import Build
 from db.units import words
-from runner.config.settings import BuildSettings, Settings
+from runner.config.settings import THIS_INTERPRETER, BuildSettings, Settings
 from runner.device.state import device_facts
 from runner.plan.builds import known_builds
 from runner.plan.interpreter import answer_of
@@ -55,7 +55,6 @@ def _version_of(compiler: str, changed_at_ns: int) -> str | None:  # noqa: ARG00
 
 
 _TIMEOUT_S = 20.0
-_THIS = "this-interpreter"
 
 # torch/version.py is what `torch.__version__` is read from; importing torch itself takes seconds, and the
 # metadata of a wheel may lack its +cu130.
@@ -92,7 +91,7 @@ class HostStacks:
     @classmethod
     def read(cls, settings: Settings) -> HostStacks:
         """Asks every interpreter; one that is gone, broken or has no torch is no build."""
-        this = BuildSettings(name=_THIS, python=Path(sys.executable))
+        this = BuildSettings(name=THIS_INTERPRETER, python=Path(sys.executable))
         builds = [*known_builds(settings).values(), this]
         stacks = [(build, _stack_of(str(build.python))) for build in builds]
         return cls(tuple((build, stack) for build, stack in stacks if stack is not None))

@@ -8,6 +8,7 @@ and take turns in going first, and several builds alternate A B, B A.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -21,7 +22,7 @@ from db.records.fields import Identifier
 from db.records.strategies import ONNX_PACKAGES, not_applicable_reason
 from db.records.trial import Strategy, StrategyKind, Task
 from runner.catalog.definition import WorkloadDefinition
-from runner.config.settings import BuildSettings, Settings
+from runner.config.settings import THIS_INTERPRETER, BuildSettings, Settings
 from runner.plan.cancellation import check_cancelled
 from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.plan.selection import ResolvedSuite, check_packages, select
@@ -91,7 +92,7 @@ def plan_run(
         PlannedRun(
             run_id=str(ULID()),
             suite=selection.suite,
-            label=label,
+            label=label or _called(build),
             build=build.name if build else None,
             interpreter=build.python if build else None,
             planned_trials=rounds * sum(len(chosen) for chosen in cases.values()),
@@ -105,6 +106,18 @@ def plan_run(
         for spec in _specs(settings, selection, device, runs, order)
     )
     return Plan(runs=runs, trials=specs, not_applicable=not_applicable, canaries=settings.run.canaries)
+
+
+_BY_RELEASE = re.compile(r"torch-\d+\.\d+\.\d+\S*")
+
+
+def _called(build: BuildSettings | None) -> str | None:
+    """The label of a build that somebody named, so that its name works wherever a build is asked for; None
+    where its name is that of its release.
+    """
+    if build is None or build.name == THIS_INTERPRETER or _BY_RELEASE.fullmatch(build.name):
+        return None
+    return build.name
 
 
 def require_limits(settings: Settings, selection: ResolvedSuite, *, builds: int, trials: int | None) -> None:

@@ -47,7 +47,7 @@ from dashboard.read.data import (
     filters_of,
     read_cases,
     read_choices_on,
-    read_comparison,
+    read_pair,
     read_points,
     read_profiled,
     read_regressions,
@@ -233,7 +233,7 @@ def _comparison(snapshot: Snapshot, pair: Link) -> Comparison | None:
     if not (pair.base and pair.head):
         return None
     try:
-        return read_comparison(snapshot, filters_of(pair), pair.base, pair.head)
+        return read_pair(snapshot, pair)
     except VerdictError:
         return None
 

@@ -32,9 +32,9 @@ from dashboard.parts.parts import (
 from dashboard.read.data import (
     filters_of,
     read_choices,
-    read_comparison,
     read_explanation,
     read_explanations,
+    read_pair,
     read_regressions,
     read_trials,
     read_workloads,
@@ -125,7 +125,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
 def _comparison(snapshot: Snapshot, link: Link) -> tuple[Comparison, dict[str, str], Beside]:
     """The comparison with its labels (workload id -> label)."""
     filters = filters_of(link)
-    comparison = read_comparison(snapshot, filters, str(link.base), str(link.head), asked=asked_metric(link))
+    comparison = read_pair(snapshot, link, asked=asked_metric(link))
     known = read_workloads(snapshot, filters)
     labels = dict(zip(known["workload_id"], known["workload_label"], strict=True))
     rows = read_choices(snapshot).build_rows
@@ -404,7 +404,7 @@ def in_focus(
 @cached
 def _evidence(snapshot: Snapshot, link: Link, case: CaseKey) -> Evidence:
     filters = filters_of(link)
-    comparison = read_comparison(snapshot, filters, str(link.base), str(link.head), asked=asked_metric(link))
+    comparison = read_pair(snapshot, link, asked=asked_metric(link))
     rows = [row for row in comparison.with_asked().rows if row.case == case]
     trials = read_trials(snapshot, replace(filters, builds=(str(link.base), str(link.head))))
     return evidence(trials, (comparison.base, comparison.head), case, rows, verdict_metric(link))

@@ -9,7 +9,7 @@ import streamlit as st
 from dashboard.links.links import Link, Page, verdict_metric
 from dashboard.pages.upgrade import content, sign_off
 from dashboard.parts.parts import PageContent, named
-from dashboard.read.data import filters_of, read_builds, read_comparison
+from dashboard.read.data import filters_of, read_builds, read_pair
 from dashboard.render import controls, elements, streamlit_parts
 from dashboard.render.shell import View
 from dashboard.render.streamlit_parts import Pick
@@ -28,7 +28,7 @@ def draw(view: View) -> Link:
     if not builds:
         elements.nothing_to_show("No trial fits these filters.", next_step="Widen them in the sidebar.")
         return view.link
-    if len(builds) < 2:
+    if len(builds) < 2 and not (view.link.base_run or view.link.head_run):
         machine, build = view.choices.machines[str(view.link.machine)], view.choices.builds[builds[0]]
         elements.nothing_to_show(
             f"Under these filters only one build was measured on {machine}: {build}.",
@@ -39,7 +39,7 @@ def draw(view: View) -> Link:
     _builds(view, link, builds)
     try:
         page = content.page(view.snapshot, link)
-        comparison = read_comparison(view.snapshot, filters_of(link), str(link.base), str(link.head))
+        comparison = read_pair(view.snapshot, link)
     except VerdictError as error:
         elements.nothing_to_show(error.message, next_step=error.next_step)
         return link
@@ -124,5 +124,8 @@ def _builds(view: View, link: Link, builds: list[str]) -> None:
             "Swap",
             icon=":material/swap_horiz:",
             on_click=controls.change,
-            kwargs={"base": link.head, "head": link.base},
+            kwargs={
+                **{"base": link.head, "base_run": link.head_run},
+                **{"head": link.base, "head_run": link.base_run},
+            },
         )

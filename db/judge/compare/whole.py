@@ -89,6 +89,7 @@ def sentences(
     """
     tally = comparison.tally
     lines = [words.overall(comparison.verdict, tally, matched=comparison.matched, total=comparison.total)]
+    lines += comparison.said
     lines += _largest(comparison)
     lines += _latency(comparison, confirmed)
     mean = comparison.geomean

@@ -94,9 +94,15 @@ def compare(
         sides = resolve_sides(base, head, database)
         require_stored(database, replace(filters, machines=only(machine)))
         report = judge(
-            database, sides.base, sides.head, settings, policy=policy, filters=filters, machine=machine
+            database,
+            sides.base,
+            sides.head,
+            settings,
+            policy=policy,
+            filters=filters,
+            machine=machine,
+            said=sides.said,
         )
-        report = replace(report, said=sides.said)
     print_comparison(report, as_json=json_, as_markdown=markdown_)
     print_undecided(report.comparison.verdict, report)
     return exit_code(report.comparison.verdict)

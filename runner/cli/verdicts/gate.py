@@ -134,8 +134,8 @@ def _judge_newest(
         again = "Import an earlier result too" if imported else "Run the suite again"
         raise NotFoundError("There is no run before the newest one.", f"{again}, or name --against.")
     require_stored(database, Filters(machines=only(machine)))
-    report = judge(database, base, of_code.head or newest, settings, machine=machine)
-    return replace(report, said=sides.said if sides else of_code.said)
+    said = sides.said if sides else of_code.said
+    return judge(database, base, of_code.head or newest, settings, machine=machine, said=said)
 
 
 def _confirmation(

@@ -76,7 +76,7 @@ class NewestRuns(NamedTuple):
 class ComparisonReport:
     """A comparison, the head's targets, what is recorded about the comparison's cases, by event,
     whether both sides are imported, which nothing here can measure again, why cases changed, what a
-    confirmation `decided`, what is `said` of the choice of the sides, and `noted` of the head's cases.
+    confirmation `decided`, and what is `noted` of the head's cases.
     """
 
     comparison: Comparison
@@ -85,7 +85,6 @@ class ComparisonReport:
     imported: bool
     explanations: Mapping[Case, Explanation]
     decided: tuple[str, ...] = ()
-    said: tuple[str, ...] = ()
     noted: tuple[str, ...] = ()
 
     @property
@@ -94,7 +93,7 @@ class ComparisonReport:
         first, *others = summary_lines(self.comparison)
         recorded = recorded_lines(self.states.values())
         why = explanation_lines(self.comparison, self.explanations, most=_EXPLAINED_CASES, rest_in="--json")
-        return [first, *self.said, *recorded, *self.decided, *why, *others, *self.noted]
+        return [first, *recorded, *self.decided, *why, *others, *self.noted]
 
     @property
     def missed_targets(self) -> tuple[TargetCheck, ...]:
@@ -125,14 +124,16 @@ def judge(
     policy: Policy | None = None,
     filters: Filters | None = None,
     machine: str | None = None,
+    said: tuple[str, ...] = (),
 ) -> ComparisonReport:
-    """Judge `head` against `base` over the trials that `filters` leave, and check the head's targets.
+    """Judge `head` against `base` over the trials that `filters` leave, and check the head's targets. `said`
+    is of the choice of the sides.
 
     Raises VerdictError where a side has no trial or a trial is on both sides.
     """
     filters = filters or Filters()
     comparison = gateway.compare(
-        database, base, head, filters, machine_id=machine, policy=policy or settings.policy
+        database, base, head, filters, machine_id=machine, policy=policy or settings.policy, said=said
     )
     of_sides = [_filters_of(side, filters, comparison.machine_id) for side in (base, head)]
     targets: tuple[TargetCheck, ...] = ()

@@ -44,16 +44,17 @@ def shared(link: Link) -> str:
 @pytest.mark.parametrize("torch", ["torch 2.13.0", "2.13.0"])
 def test_a_page_takes_a_torch_for_the_build_of_its_machine(ids: dict[str, str], torch: str) -> None:
     compared = shared(Link(page=Page.UPGRADE, base="2.12.0", head=torch))
-    assert f"base={ids['2.12.0 cu130']}&head={ids['2.13.0 cu130']}" in compared
+    assert f"base={ids['2.12.0 cu130']}&" in compared
+    assert f"head={ids['2.13.0 cu130']}&" in compared
     for machine, meant in (("gpu-box-3", "2.13.0 cu130"), ("cpu-box", "2.13.0 cpu")):
         assert f"build={ids[meant]}" in shared(Link(page=Page.MODES, machine=machine, build=torch))
 
 
 def test_a_page_of_all_machines_names_every_build_of_a_torch(ids: dict[str, str]) -> None:
     said = texts(opened(Link(page=Page.REGRESSIONS, head="torch 2.13.0")))
-    assert "head: “torch 2.13.0” is 2 builds: take “" in said
+    assert "torch 2.13.0 is 2 builds: " in said
     for key in ("2.13.0 cu130", "2.13.0 cpu"):
-        assert f"“{ids[key]}” (torch 2.13.0 ({key.split()[1]}))" in said
+        assert ids[key][:8] in said
 
 
 @pytest.mark.parametrize("path", ["machines", "trials", "series", "break-even"])
@@ -64,7 +65,9 @@ def test_the_api_takes_the_name_of_a_machine(ids: dict[str, str], path: str) -> 
         assert rows == api(path, {"machine": ids[name]})["rows"]
     both = api(path, {"machine": ["cpu-box", ids["gpu-box-3"]]})["rows"]
     assert both == api(path, {})["rows"]
-    assert api(path, {"machine": "none-such"})["rows"] == []
+    nobody = ask(Starlette(routes=routes()), f"/api/v1/{path}", {"machine": "none-such"})
+    assert nobody.status == 404
+    assert "none-such" in nobody.json["error"]["message"]
 
 
 def test_the_api_compares_on_a_machine_by_name(ids: dict[str, str]) -> None:
@@ -75,11 +78,12 @@ def test_the_api_compares_on_a_machine_by_name(ids: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("path", ["builds", "trials", "break-even"])
-def test_the_api_takes_a_torch_that_one_build_has(ids: dict[str, str], path: str) -> None:
+def test_the_api_takes_a_torch_for_its_builds(ids: dict[str, str], path: str) -> None:
     whole = api(path, {"build": ids["2.12.0 cu130"]})["rows"]
     assert whole
     assert api(path, {"build": "2.12.0"})["rows"] == api(path, {"build": "torch 2.12.0"})["rows"] == whole
-    assert api(path, {"build": "2.13.0"})["rows"] == [], "two builds have it"
+    both = [ids[f"2.13.0 {variant}"] for variant in ("cu130", "cpu")]
+    assert api(path, {"build": "2.13.0"})["rows"] == api(path, {"build": both})["rows"]
 
 
 def test_the_address_of_the_next_page_keeps_the_name(ids: dict[str, str]) -> None:
@@ -97,7 +101,7 @@ def badge(query: dict[str, str]) -> str:
 def test_a_badge_takes_names(ids: dict[str, str]) -> None:
     assert badge({"machine": "cpu-box"}) == badge({"machine": ids["cpu-box"]}) != "not there"
     assert badge({"build": "2.12.0"}) == badge({"build": ids["2.12.0 cu130"]}) != "not there"
-    assert badge({"machine": "none-such"}) == badge({"build": "2.13.0"}) == "not there"
+    assert badge({"machine": "none-such"}) == badge({"build": "2.14.0"}) == "not there"
 
 
 def test_a_name_is_that_of_nobody_once_another_machine_has_it_too(store: Store) -> None:
@@ -109,4 +113,5 @@ def test_a_name_is_that_of_nobody_once_another_machine_has_it_too(store: Store) 
     store([make_trial(machine=twin, started_at=START + timedelta(1), run_id="next")])
     tag = first.headers["etag"]
     again = ask(app, "/api/v1/trials", {"machine": "box"}, if_none_match=tag)
-    assert (again.status, again.json["rows"]) == (200, [])
+    assert again.status == 404
+    assert "2 machines" in again.json["error"]["message"]
