@@ -218,7 +218,8 @@ def with_ids(database: Database, values: Mapping[str, Any]) -> dict[str, Any]:
         found["machine"] = _each(machines, lambda name: _machine(database, name, names))
     if builds := values.get("build"):
         alone = isinstance(builds, str)
-        sides = [_side(database, name, alone=alone) for name in ([builds] if alone else builds)]
+        where = found.get("machine") if alone else None
+        sides = [_side(database, name, where, alone=alone) for name in ([builds] if alone else builds)]
         ids = tuple(dict.fromkeys(build for side in sides for build in builds_of_side(side, database)))
         found["build"] = ids[0] if alone else ids
         found["build_run"] = tuple(run for side in sides for run in _runs_of(side))
@@ -237,10 +238,10 @@ def _machine(database: Database, name: str, names: NamesOfIds) -> str:
     return found
 
 
-def _side(database: Database, name: str, *, alone: bool) -> Selection:
-    """All that `name` stands for, or `alone` the one of it with most cases."""
+def _side(database: Database, name: str, machine: str | None, *, alone: bool) -> Selection:
+    """All that `name` stands for, or `alone` the one of it with most cases, on the `machine`."""
     try:
-        return resolve_one(name, database).side if alone else resolve_side(name, database)
+        return resolve_one(name, database, machine).side if alone else resolve_side(name, database)
     except ConfigError as error:
         raise NotFoundError(error.message, error.next_step) from error
 

@@ -17,7 +17,7 @@ from db.judge.history.releases import ReleaseStep
 from db.judge.history.series import SeriesHistory
 from db.judge.history.stretches import Cut
 from db.judge.policy import Policy
-from db.judge.results import ChangeEvent
+from db.judge.results import ChangeEvent, Row
 from db.judge.targets import AT_LEAST, Forecast, Target, forecast_crossing
 from db.judge.words.verdicts import marked
 from db.metrics.groups import floats
@@ -73,7 +73,8 @@ _STYLES = {Verdict.REGRESSED: "red", Verdict.IMPROVED: "green"}
 @dataclass(frozen=True)
 class HistoryReport:
     """A judged series: its steps in time or from release to release, the steps of its counts, announcements
-    that were taken back, and its targets. `versions` are the edits of the workload that it was judged across.
+    that were taken back, and its targets. `versions` are the edits of the workload that it was judged across,
+    `newest` is the verdict on the newest run against the one before, where there are too few for a history.
     """
 
     series: SeriesHistory
@@ -82,6 +83,7 @@ class HistoryReport:
     exact: Sequence[ChangeEvent]
     withdrawn: Sequence[ChangeEvent]
     versions: Sequence[Cut] = ()
+    newest: Row | None = None
 
 
 def history_sentences(report: HistoryReport) -> Iterator[str]:
@@ -100,10 +102,9 @@ def history_sentences(report: HistoryReport) -> Iterator[str]:
     for event in report.withdrawn:
         yield f"{moment(event.at)}: announced then, taken back since: {event.reason}"
     for step in report.releases:
-        releases = f"torch {step.base_torch} to {step.head_torch}"
-        change = (percent(step.row.change, signed=True), _ends_text(step.row.interval, "interval"))
-        shown = ", ".join(filter(None, change))
-        yield f"{releases}: {step.row.verdict.value} ({shown}). {step.row.reason}"
+        yield f"torch {step.base_torch} to {step.head_torch}: {_row_text(step.row)}"
+    if report.newest is not None:
+        yield f"Too few runs for a history; the newest against the one before: {_row_text(report.newest)}"
     for event in report.exact:
         yield f"{moment(event.at)}: {METRICS[event.metric].name} {event.verdict.value}. {event.reason}"
     for cut in series.cuts:
@@ -119,6 +120,11 @@ def history_sentences(report: HistoryReport) -> Iterator[str]:
         title, write = quantity.word, quantity.write
         side = "at least" if outlook.at_least else "at most"
         yield f"Target of {title}, {side} {write(outlook.limit)}: {outlook.forecast.reason}."
+
+
+def _row_text(row: Row) -> str:
+    change = (percent(row.change, signed=True), _ends_text(row.interval, "interval"))
+    return f"{row.verdict.value} ({', '.join(filter(None, change))}). {row.reason}"
 
 
 def _ends_text(interval: tuple[float, float] | None, name: str) -> str:
@@ -201,6 +207,7 @@ def history_document(
         **judgement,
         "version_steps": [step.index for step in report.versions],
         "releases": [step.model_dump(mode="json") for step in report.releases],
+        "newest": None if report.newest is None else report.newest.model_dump(mode="json"),
         "exact_events": [event.model_dump(mode="json") for event in report.exact],
         "withdrawn": [event.model_dump(mode="json") for event in report.withdrawn],
         "targets": [

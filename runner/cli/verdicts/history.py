@@ -16,13 +16,15 @@ from pandas import DataFrame
 from db.columns.metrics import HISTORY_METRICS, METRICS
 from db.engine.session import Database
 from db.errors import NotFoundError
+from db.judge.compare.sides import Selection, VerdictError
+from db.judge.compare.whole import overall_verdict
 from db.judge.history.counts import exact_events
 from db.judge.history.machine import EventGroup, machine_history
 from db.judge.history.releases import Compare, release_steps
-from db.judge.history.series import judge_series, withdrawals
+from db.judge.history.series import SeriesHistory, judge_series, withdrawals
 from db.judge.history.stretches import find_cuts
 from db.judge.policy import Policy
-from db.judge.results import ChangeEvent
+from db.judge.results import ChangeEvent, Comparison, Row
 from db.judge.sequence import builds_interleaved, in_reading_order
 from db.judge.words.sentences import confounded
 from db.metrics.groups import floats
@@ -38,7 +40,7 @@ from db.verdicts import gateway
 from runner.cli import completion
 from runner.cli.front import EXIT_CANNOT
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, only, settings_of
-from runner.cli.verdicts.judging import exit_code
+from runner.cli.verdicts.judging import exit_code, newest_runs
 from runner.config.settings import Settings
 from runner.output.documents import print_document
 from runner.output.history_text import (
@@ -68,7 +70,8 @@ def show_changes(
 ) -> int:
     """Print the grouped events of the machine with most runs, or of `machine`, newest last.
 
-    1 when the last change of any series made it worse, else 0. Raises NotFoundError where nothing fits.
+    1 when the last change of any series made it worse, else 0; of too few runs for a history what `gate` says
+    of the newest two. Raises NotFoundError where nothing fits.
     """
     filters = Filters(workloads=only(workload), strategies=only(strategy))
     require_stored(database, replace(filters, machines=only(machine)))
@@ -80,6 +83,10 @@ def show_changes(
     runs, series = trials["run_id"].nunique(), trials["series_id"].nunique()
     measured = f"{count(series)} series over {plural(runs, 'run')} on {name}"
     summary = f"{plural(len(groups), 'change')} in {measured}."
+    short = runs < _needed(policy) and not builds_interleaved(trials)
+    newest = _newest_two(database, compare, set(trials["run_id"].astype(str))) if short else None
+    if newest is not None:
+        summary += f" The newest run against the one before: {newest.sentences[0]}"
     marks = {
         row["series_id"]: origin_mark_of(row)
         for row in trials[_ORIGIN].drop_duplicates("series_id", keep="last").to_dict("records")
@@ -89,7 +96,23 @@ def show_changes(
         print_document(_document(trials, groups, summary, policy))
     else:
         print_lines([summary, *(line for group in groups for line in _lines(group, torch, marks))])
-    return 1 if _is_worse(groups) else 0
+    return 1 if _is_worse(groups) else 0 if newest is None else exit_code(newest.verdict)
+
+
+def _needed(policy: Policy) -> int:
+    """The fewest runs in which a change of level is looked for."""
+    return 2 * policy.history.minimum_segment
+
+
+def _newest_two(database: Database, compare: Compare, runs: set[str]) -> Comparison | None:
+    """The verdict of `gate` on the newest run, where it and the one before are among `runs`."""
+    newest, before, _ = newest_runs(database)
+    if before is None or not {*newest.run_ids, *before.run_ids} <= runs:
+        return None
+    try:
+        return compare(before, newest)
+    except VerdictError:
+        return None
 
 
 def _of_one_machine(trials: DataFrame, machine: str | None) -> DataFrame:
@@ -276,8 +299,9 @@ def history(
 
     Example: compilewatch history --workload bert-base --strategy default --metric latency
 
-    Interleaved runs are judged from each release to the next. Exits 1 when the last change is a regression
-    or the series drifts for the worse; 2 when there are too few runs to decide.
+    Interleaved runs are judged from each release to the next, too few runs for a history as `compare` judges
+    the newest two. Exits 1 when the last change is a regression or the series drifts for the worse; 2 when
+    nothing can be decided.
     """
     settings = settings_of(config, db)
     if workload is None or strategy is None:
@@ -324,12 +348,15 @@ def _judge(
         series = series.model_copy(update={"events": ()})
     newest = points.iloc[-1]
     ids = {str(each) for each in points["series_id"]}
+    case = str(newest["workload_id"]), str(newest["strategy_id"])
+    releases = release_steps(trials, compare, *case, metric)
+    in_time = _in_time(points, series)
+    is_short = not releases and len(in_time) < _needed(policy)
     return HistoryReport(
         series=series,
         outlooks=target_outlooks(points, series, settings.targets, policy),
-        releases=release_steps(
-            trials, compare, str(newest["workload_id"]), str(newest["strategy_id"]), metric
-        ),
+        releases=releases,
+        newest=_newest_step(in_time, compare, case, metric) if is_short else None,
         exact=tuple(
             event
             for event in exact_events(trials[trials["series_id"].isin(ids)], policy)
@@ -337,6 +364,27 @@ def _judge(
         ),
         withdrawn=withdrawals(points, metric, policy) if not builds_interleaved(trials) else (),
     )
+
+
+def _in_time(points: DataFrame, series: SeriesHistory) -> DataFrame:
+    """The points under today's conditions, without builds that took turns: what came before the last cut is
+    another series.
+    """
+    since: DataFrame = points.iloc[series.cuts[-1].index if series.cuts else 0 :]
+    return since[~since["by_turns"]] if "by_turns" in points else since
+
+
+def _newest_step(points: DataFrame, compare: Compare, case: tuple[str, str], metric: Metric) -> Row | None:
+    """The verdict on the newest run of a case against the one before, as `compare` has it."""
+    runs = list(dict.fromkeys(points["run_id"].astype(str)))[-2:]
+    if len(runs) < 2:
+        return None
+    try:
+        comparison = compare(*(Selection(name=run, run_ids=(run,)) for run in runs))
+    except VerdictError:
+        return None
+    rows = comparison.with_asked().rows
+    return next((row for row in rows if row.case.ids == case and row.metric is metric), None)
 
 
 def _origin(points: DataFrame) -> Iterator[str]:
@@ -371,10 +419,8 @@ def _exit_code(report: HistoryReport, points: DataFrame, policy: Policy) -> int:
     """
     series = report.series
     start = series.cuts[-1].index if series.cuts else 0
-    needed = 2 * policy.history.minimum_segment
-    in_time = points.iloc[start:]
-    if "by_turns" in points:
-        in_time = in_time[~in_time["by_turns"]]
+    needed = _needed(policy)
+    in_time = _in_time(points, series)
     released = exit_code(report.releases[-1].row.verdict) if report.releases else None
     if released is not None and ("by_turns" not in points or len(in_time) < needed):
         last_step = report.releases[-1]
@@ -386,6 +432,9 @@ def _exit_code(report: HistoryReport, points: DataFrame, policy: Policy) -> int:
             )
         return released
     if len(in_time) < needed:
+        newest = EXIT_CANNOT if report.newest is None else exit_code(overall_verdict([report.newest], policy))
+        if newest != EXIT_CANNOT:
+            return newest
         runs = plural(len(in_time), "run")
         print(
             f"compilewatch: Cannot tell: {runs} under one set of conditions, {needed} needed.\n"

@@ -212,36 +212,6 @@ def test_a_name_that_several_have_is_never_denied() -> None:
     assert problems == ("machine: “twin” is 2 machines: take “1a” (twin) or “2b” (twin).",)
 
 
-BUILDS = [
-    *(("torch 2.13.0 (cu130)", "a"), ("torch 2.13.0 (cpu)", "b"), ("torch 2.12.1", "c")),
-    *(("torch 2.13.0", "a"), ("2.13.0", "a"), ("torch 2.13.0", "b"), ("2.13.0", "b"), ("2.12.1", "c")),
-]
-
-
-@pytest.mark.parametrize("word", ["torch ", ""])
-@pytest.mark.parametrize(
-    ("here", "head", "said"),
-    [
-        ({"m": ["b", "c"]}, "b", ()),
-        (
-            {"m": ["a", "b"]},
-            None,
-            ("is 2 builds: take “a” (torch 2.13.0 (cu130)) or “b” (torch 2.13.0 (cpu)).",),
-        ),
-        ({"m": []}, None, ("is 2 builds",)),
-    ],
-)
-def test_of_builds_with_one_torch_that_of_the_machine_is_meant(
-    here: dict[str, list[str]], head: str | None, said: tuple[str, ...], word: str
-) -> None:
-    known = {"machine": ["m"], "base": list("abc"), "head": list("abc")}
-    called = {"machine": [("box", "m")], "base": BUILDS, "head": BUILDS}
-    asked = Link(page=Page.UPGRADE, machine="box", base=f"{word}2.12.1", head=f"{word}2.13.0")
-    link, problems = settle(asked, known, called, {"head": lambda so_far: here[str(so_far.machine)]})
-    assert link == replace(asked, machine="m", base="c", head=head)
-    assert [text in problem for text, problem in zip(said, problems, strict=True)] == [True] * len(said)
-
-
 def test_long_and_invisible_text_is_shortened_in_sentences() -> None:
     _, problems = links.read(Page.OVERVIEW, {"x" * 500 + "\u202e\x00": ["1"]})
     assert len(problems[0]) < 140

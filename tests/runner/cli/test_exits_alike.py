@@ -1,0 +1,27 @@
+"""`gate`, `compare` and `history` end alike on the same trials, and say by which metric."""
+
+from __future__ import annotations
+
+import pytest
+
+from db.engine.session import open_database
+from db.store.trials import save_trials
+from runner.cli.app import app
+from runner.cli.front import exit_code_of
+from tests.regression_cases import RUN_0, RUN_1, stepping_history
+
+CASE = ("--workload", "mlp", "--strategy", "default", "--metric", "latency")
+
+
+@pytest.mark.parametrize(("factor", "code", "word"), [(2.5, 1, "regressed"), (1.12, 2, "inconclusive")])
+def test_two_runs_of_three_trials(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str], factor: float, code: int, word: str
+) -> None:
+    with open_database(sqlite_url) as database:
+        save_trials(database, stepping_history(1.0, factor, builds=("2.12.0", "2.13.0"), trials_per_case=3))
+    commands = (("gate",), ("compare", RUN_0, RUN_1), ("history",), ("history", *CASE))
+    ends = {command: exit_code_of(app, [*command, "--db", sqlite_url]) for command in commands}
+    assert set(ends.values()) == {code}, ends
+    said = capsys.readouterr().out
+    assert "Latency over 2 runs" in said
+    assert f"the newest against the one before: {word}" in said
