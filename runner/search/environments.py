@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from db.engine.session import Database
 from db.errors import printable
+from db.units import plural, size
 from runner.config.settings import BuildSettings, Settings
+from runner.device.host import disk_room
 from runner.output.progress import measure
 from runner.plan.builds import create_build, created_builds
 from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.plan.durations import Case, Durations, stored_durations_s
+from runner.plan.interpreter import answer_of
 from runner.plan.plan import Plan, plan_run
 from runner.plan.requests import only_cases
 
@@ -88,6 +92,37 @@ def measure_interleaved(
     outcome, _ = measure(plan, database, settings, Durations(stored_durations_s(database, plan)))
     if outcome.interrupted:
         raise MeasuringInterruptedError
+
+
+_SIZE_PROBE = """
+import json, re, sys
+from importlib import metadata
+wanted = re.compile(r"torch$|triton|nvidia-|cuda-", re.IGNORECASE)
+sizes = [
+    file.size or 0 for each in metadata.distributions() if wanted.match(each.metadata["Name"] or "")
+    for file in each.files or ()
+]
+sys.stdout.write(json.dumps(sum(sizes)))
+"""
+_SIZE_TIMEOUT_S = 60.0
+
+
+def torch_bytes(python: Path) -> int | None:
+    """What torch and the libraries that it brings take on disk in this environment; None where unknown."""
+    try:
+        taken: int = answer_of(str(python), _SIZE_PROBE, timeout_s=_SIZE_TIMEOUT_S)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None
+    return taken or None
+
+
+def disk_words(environments: int, python: Path, data_dir: Path) -> str:
+    """What so many environments like that of `python` take on disk, and what is free there, as a sentence."""
+    each, (free, _) = torch_bytes(python), disk_room(data_dir)
+    if not environments:
+        return "Nothing is installed."
+    known = f"about {size(each)} each as torch takes here" if each else "of unknown size"
+    return f"{plural(environments, 'environment')} at most, {known}; {size(free)} are free."
 
 
 def announce(text: str) -> None:

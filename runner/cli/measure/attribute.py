@@ -45,7 +45,7 @@ from runner.search.attribute.sides import (
     side_of,
 )
 from runner.search.attribute.state import Question, State
-from runner.search.environments import MeasuringInterruptedError, plan_interleaved
+from runner.search.environments import MeasuringInterruptedError, announce, disk_words, plan_interleaved
 
 SCHEMA = "compilewatch.attribute/1"
 _METRICS = (Metric.LATENCY, Metric.DEVICE_TIME, Metric.COMPILE_COST, Metric.PEAK_MEMORY, Metric.SPEEDUP)
@@ -115,6 +115,8 @@ def attribute_command(
             document = _plan(measurer)
         else:
             require_space(settings.data_dir)
+            for line in _plan(measurer)["sentences"]:
+                announce(line)
             try:
                 document = _report(measurer, sides)
             except MeasuringInterruptedError:
@@ -224,6 +226,7 @@ def _plan(measurer: Measurer) -> dict[str, Any]:
         f"{plural(len(environments), 'environment')} to install, {plural(len(cases), 'case')} to measure.",
         f"About {duration(round(minutes[0] * 60) * 1e9)} of trials, at most "
         f"{duration(round(minutes[1] * 60) * 1e9)}; installing comes on top.",
+        disk_words(len(environments), measurer.head.build.python, measurer.settings.data_dir),
     ]
     return {
         "plan": True,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,19 +16,21 @@ from db.judge.results import Row
 from db.judge.words.sentences import change_text, range_text
 from db.queries.causes import causes
 from db.records.vocabulary import Metric
-from db.units import MISSING, count, plural
+from db.units import MISSING, count, duration, plural
 from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+from runner.config.settings import BuildSettings
 from runner.device.host import require_space
 from runner.output.documents import print_document
 from runner.output.tables import console, plain_table, print_lines
 from runner.plan.builds import parsed_release
+from runner.plan.durations import Durations, stored_durations_s
 from runner.plan.interpreter import check_interpreter
 from runner.plan.selection import resolve_device, select
 from runner.search.bisect.measuring import Measurer
 from runner.search.bisect.releases import releases_between
 from runner.search.bisect.state import Question, State
-from runner.search.environments import MeasuringInterruptedError
+from runner.search.environments import MeasuringInterruptedError, announce, disk_words, plan_interleaved
 
 SCHEMA = "compilewatch.bisect/1"
 
@@ -92,6 +96,10 @@ def bisect(
     with database_of(settings) as database:
         state = State.load(question, settings.data_dir)
         measurer = Measurer(database, settings, state, index_url, trials, max_trials, profile, discard)
+        for line in _before(
+            measurer, len(releases), (trials, max_trials), device=question.device, discard=discard
+        ):
+            announce(line)
         try:
             whole = measurer.whole()
             bracket = search(
@@ -106,6 +114,26 @@ def bisect(
     else:
         _print(report, whole)
     return 0 if not report["between"] else EXIT_CANNOT
+
+
+def _before(
+    measurer: Measurer, releases: int, rounds: tuple[int, int], *, device: str, discard: bool
+) -> list[str]:
+    """What the search may take, before it begins: builds, time of trials, disk."""
+    question, settings = measurer.question, measurer.settings
+    builds = most_builds(releases)
+    here = BuildSettings(name="here", python=Path(sys.executable))
+    cases = [(question.workload, question.strategy)]
+    plan = plan_interleaved(settings, [here], cases, trials=1, device=device)
+    durations = Durations(stored_durations_s(measurer.database, plan))
+    # Each release is measured by turns with the first: two sides.
+    trial_s = sum(durations.expected_s(case) for case in cases)
+    low, high = (2 * (builds - 1) * each * trial_s for each in rounds)
+    return [
+        f"At most {builds} of {plural(releases, 'release')} are installed and measured: "
+        f"{duration(round(low) * 1e9)} to {duration(round(high) * 1e9)} of trials; installing comes on top.",
+        disk_words(min(builds, 2) if discard else builds, Path(sys.executable), settings.data_dir),
+    ]
 
 
 def _report(measurer: Measurer, releases: Sequence[str], whole: Row, bracket: Bracket) -> dict[str, Any]:

@@ -22,7 +22,8 @@ PYTHON = "python"
 REST = "other packages"
 _TIMEOUT_S = 60.0
 # What pip installs with; unless a package needs one of them, nothing that is measured imports it.
-_TOOLS = frozenset({"pip", "setuptools", "wheel", "compilewatch"})
+_PRODUCT = "compilewatch"
+_TOOLS = frozenset({"pip", "setuptools", "wheel", _PRODUCT})
 _PROBE = """
 import json, platform, sys
 from importlib import metadata
@@ -88,6 +89,17 @@ class Environment:
                 waiting += [(canonicalize_name(need.name), more) for more in extras]
         return {each for each, _ in needs}
 
+    def of_the_product(self, named: Collection[str]) -> set[str]:
+        """Packages that are here for compilewatch alone, its extras included; `named` ones are not."""
+        product = self.packages.get(_PRODUCT)
+        if product is None:
+            return set()
+        extras = [need for needs in product.extras.values() for need in needs]
+        asked = {canonicalize_name(need.name) for need in (*product.requires, *extras)}
+        brought = {need for name in asked for need in self.needs(name)}
+        roots = (self.packages.keys() - brought - _TOOLS) | (set(named) & self.packages.keys())
+        return brought - {need for name in roots for need in self.needs(name)}
+
     def allows(self, owner: str, name: str, version: str | None) -> bool:
         """Whether `owner` as installed here works with `name` at this version, as far as it says."""
         mine = self.packages.get(owner)
@@ -148,12 +160,19 @@ def _needs(requires: Sequence[str], python: str, extra: str = "") -> Iterator[Re
 def components_between(base: Environment, head: Environment) -> list[Component]:
     """What differs, torch first. A package stands for itself where somebody asked for it, or it is recorded
     with trials; one that neither side's owner lets change alone, such as torch's pinned Triton, moves with
-    its owner, and so does what was only installed because another package needs it.
+    its owner, and so does what was only installed because another package needs it. What is there for
+    compilewatch alone, as in its own environment, is none: no model uses it.
     """
     names = [name for name in (*base.packages, *head.packages) if base.version(name) != head.version(name)]
     needed = {need for side in (base, head) for name in side.packages for need in side.needs(name) - {name}}
-    differing = [name for name in dict.fromkeys(names) if name not in _TOOLS or name in needed]
     named = {"torch", "triton", *RECORDED_PACKAGES, *base.requested, *head.requested}
+    ours = [(side.packages.keys(), side.of_the_product(named)) for side in (base, head)]
+    differing = [
+        name
+        for name in dict.fromkeys(names)
+        if (name not in _TOOLS or name in needed)
+        and not all(name in product for packages, product in ours if name in packages)
+    ]
     roots = sorted((name for name in differing if name in named), key=lambda name: (name != "torch", name))
     owners = {root: _owner(root, roots[:place], base, head) for place, root in enumerate(roots)}
     roots = [root for root in roots if owners[root] is None]

@@ -87,6 +87,26 @@ def test_what_nobody_asked_for_and_nothing_needs_is_the_rest():
     assert parts(base, head) == {"other packages": ("left", "over")}
 
 
+def test_what_compilewatch_alone_brings_is_no_component():
+    own = environment(
+        torch=("2.12.1", "jinja2"),
+        jinja2="3.1",
+        compilewatch=("0.1", "torch>=2.6", "streamlit", "numpy"),
+        streamlit=("1.67", "jinja2", "tornado"),
+        tornado="6.5",
+        numpy="2.0",
+        tokenizers="0.1",
+    )
+    dev = replace(own.packages["compilewatch"], extras={"dev": (Requirement("pytest"),)})
+    base = replace(own, packages={**own.packages, "compilewatch": dev, "pytest": Package("9.0", (), False)})
+    head = environment(torch=("2.13.0", "jinja2"), jinja2="3.2", numpy="2.1", tokenizers="0.2")
+    found = parts(base, head)
+    assert found == {"torch": ("torch", "jinja2"), "numpy": ("numpy",), "other packages": ("tokenizers",)}
+    # What a model's environment has of the same packages, the model may use.
+    with_tornado = replace(head, packages={**head.packages, "tornado": Package("6.6", (), False)})
+    assert set(parts(base, with_tornado)["other packages"]) == {"tokenizers", "tornado"}
+
+
 def test_another_python_is_a_component():
     base, head = environment(torch="2.13.0"), environment(torch="2.13.0", python="3.12.1")
     assert parts(base, head) == {"python": ("python",)}
