@@ -14,7 +14,7 @@ from db.columns.metrics import MEASURED_METRICS, METRIC_UNITS, SUMMARY_COLUMNS, 
 from db.judge.compare.case_classes import Canaries
 from db.judge.compare.counts import Counted
 from db.judge.compare.judgement import MetricDecisions, Tested
-from db.judge.compare.significance import interval, smallest_visible_change
+from db.judge.compare.significance import interval, relative_changes, smallest_visible_change
 from db.judge.compare.who_moved import TIMES, Parts, cause_of, machine_explains, moved_on, relative
 from db.judge.policy import Policy
 from db.judge.results import CaseKey, Clock, Row
@@ -183,7 +183,7 @@ class Findings:
             held_back=decisions.held_back.tolist(),
             by_runs=decisions.by_runs.tolist(),
             reach=np.log1p(np.nan_to_num(smallest_visible_change(tested.within, confidence))).tolist(),
-            visible=_finite(np.expm1(decisions.visible)),
+            visible=_finite(relative_changes(decisions.visible)),
             design=[designs[each] for each in contrasts.interleaved.tolist()],
         )
 

@@ -197,14 +197,20 @@ def equivalence_p(test: TTest, margin: Floats) -> Floats:
 def interval(test: TTest, confidence: float) -> tuple[Floats, Floats]:
     """Bounds of the relative change head / base - 1; NaN below `FEWEST_DF` degrees of freedom."""
     half = _half_width(test, confidence)
-    return np.expm1(test.difference - half), np.expm1(test.difference + half)
+    return relative_changes(test.difference - half), relative_changes(test.difference + half)
 
 
 def smallest_visible_change(test: TTest, confidence: float) -> Floats:
     """The significance threshold: the relative change that would just reach `confidence` by itself; NaN below
     `FEWEST_DF` degrees of freedom.
     """
-    return np.expm1(_half_width(test, confidence))
+    return relative_changes(_half_width(test, confidence))
+
+
+def relative_changes(differences: Floats) -> Floats:
+    """Log ratios as relative changes; infinite where no float holds one."""
+    with np.errstate(over="ignore"):
+        return np.expm1(differences)
 
 
 def _half_width(test: TTest, confidence: float) -> Floats:

@@ -127,6 +127,18 @@ def test_the_two_break_evens_of_a_row_are_those_of_its_cases_and_differ_by_its_c
     assert float(row.head or 0) / float(row.base or 1) - 1 == pytest.approx(row.change)
 
 
+def test_a_break_even_of_next_to_no_saving_is_told_and_not_decided():
+    shares = (1.2, 1 / 1.2, 1.1, 1 / 1.1, 1.0001)
+    rows = [
+        trial(build=build, latency_ns=10.0 * MS, control_latency_ns=10.0 * MS * share)
+        for build, order in (("old", 1), ("new", -1))
+        for share in shares[::order]
+    ]
+    row = row_of(compare_builds(trials_frame(rows), "old", "new"), Metric.BREAK_EVEN)
+    assert row.verdict is not Verdict.REGRESSED
+    assert row.visible_change is None or math.isfinite(row.visible_change)
+
+
 def test_parts_add_up_to_the_change_of_speedup_exactly():
     speedup = row_of(judge(case(1.06, eager=0.97) + background()), Metric.SPEEDUP)
     assert speedup.who_moved is WhoMoved.BOTH
