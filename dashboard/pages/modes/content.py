@@ -14,6 +14,7 @@ from dashboard.links.links import Link
 from dashboard.pages.modes import charts
 from dashboard.pages.modes.against import against_parts
 from dashboard.pages.modes.roofline import roofline_parts
+from dashboard.pages.modes.scaling import scaling_parts
 from dashboard.parts import parts
 from dashboard.parts.cases import (
     CASE,
@@ -88,6 +89,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
         _best(cases, link, floors),
         *against_parts(snapshot, link),
         *_percentiles(cases),
+        *scaling_parts(cases),
         *_front(charts.front(cases)),
         *_roofline(snapshot, link, cases),
         *parts.listed(LEFT_OUT, [str(aside) for aside in asides(cases)]),
