@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pandas as pd
 
@@ -11,7 +12,7 @@ from dashboard.charts import build_events, change_points, gaps, trend_rows, tren
 from dashboard.charts.style import ChartContent
 from dashboard.parts import parts
 from dashboard.parts.parts import Chart, Column, Empty, Part, Table
-from dashboard.read.data import read_choices_on, read_interleaved, read_points, read_turns
+from dashboard.read.data import read_choices_on, read_comparison, read_interleaved, read_points, read_turns
 from dashboard.read.policy import policy_in_force
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.text import theme
@@ -19,7 +20,8 @@ from dashboard.verdicts import evidence_charts as charts
 from dashboard.verdicts.tables import Q_VALUE, SIDES, TRIALS, case_table, change_columns
 from db import units
 from db.columns.metrics import HISTORY_METRICS, METRICS
-from db.judge.results import BuildSide, CaseKey, Row
+from db.judge.compare.sides import VerdictError
+from db.judge.results import BuildSide, CaseKey, Comparison, Row
 from db.queries.filters import Filters
 from db.records.strategies import EAGER
 from db.records.vocabulary import Metric
@@ -106,6 +108,23 @@ def evidence_parts(
     )
 
 
+MOST_STEPS = 20
+"""So many steps between builds are judged when a page is drawn."""
+
+
+def each_to_the_next(
+    snapshot: Snapshot, filters: Filters, builds: Sequence[str], asked: Metric | None = None
+) -> dict[str, Comparison]:
+    """By id the verdict on each of `builds`, oldest first, on the one before, of the last `MOST_STEPS`."""
+    found = {}
+    for base, head in pairwise(list(dict.fromkeys(builds))[-MOST_STEPS - 1 :]):
+        try:
+            found[head] = read_comparison(snapshot, filters, base, head, asked=asked)
+        except VerdictError:
+            continue
+    return found
+
+
 # The history of one case on its machine, over runs or over builds, with the changes of its level.
 
 _READING = "Dashed lines: the build changed. Ring: the level changed. Hollow: suspect, or one trial."
@@ -140,7 +159,11 @@ def series(snapshot: Snapshot, machine_id: str, case: CaseKey, metric: str) -> S
     names = read_choices_on(snapshot, machine_id).builds
     mine = trend_rows.in_order(mine, axis, list(names))
     rows = trend_rows.frame(mine, metric, names)
-    changes = change_points.over(mine, rows, metric, policy_in_force(), read_turns(snapshot, filters))
+    if axis == "torch":
+        steps = each_to_the_next(snapshot, filters, mine.loc[rows.index, "build_id"].tolist())
+        changes = change_points.between(rows, change_points.verdicts(rows, mine, metric, steps))
+    else:
+        changes = change_points.over(mine, rows, metric, policy_in_force(), read_turns(snapshot, filters))
     return Series(
         axis=axis,
         rows=rows,

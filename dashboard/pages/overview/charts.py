@@ -49,8 +49,12 @@ def frame(cases: pd.DataFrame) -> pd.DataFrame:
 
 
 @lru_cache(maxsize=64)
-def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
-    """Rows of `workloads` in that order, one point per strategy; the rule at 1 is eager."""
+def spec(
+    workloads: tuple[str, ...], strategies: tuple[str, ...], looks: tuple[bool, ...] = (False,)
+) -> style.Spec:
+    """Rows of `workloads` in that order, one point per strategy; the rule at 1 is eager. `looks` are the
+    values of `first_look` that there are: a layer without a point has no axis.
+    """
     rows = alt.Y(
         "workload:N",
         sort=list(workloads),
@@ -95,7 +99,7 @@ def spec(workloads: tuple[str, ...], strategies: tuple[str, ...]) -> style.Spec:
                 trials_text="Trials (n)",
             ),
         )
-        for hollow in (False, True)
+        for hollow in looks
     ]
     height = len(workloads) * row + _AROUND
     return style.spec_of(alt.layer(eager, interval, *points).properties(height=height))

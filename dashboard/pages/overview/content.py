@@ -485,7 +485,8 @@ def _speedups(rows: pd.DataFrame) -> Chart:
     chart = ChartContent(finding, notes=["Only eager was measured with this build."])
     if not rows.empty:
         fastest_first = rows.groupby("workload")["speedup"].max().sort_values(ascending=False).index
-        spec = charts.spec(tuple(fastest_first), tuple(theme.ordered(rows["strategy"])))
+        looks = tuple(sorted(set(rows["first_look"].astype(bool))))
+        spec = charts.spec(tuple(fastest_first), tuple(theme.ordered(rows["strategy"])), looks)
         chart = ChartContent(finding, spec, {"main": rows, "eager": pd.DataFrame({"speedup": [1.0]})})
     return Chart(
         "overview-speedups",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, Literal
 
 import pandas as pd
@@ -45,13 +44,13 @@ from dashboard.read.shaping import ASIDE_COLUMNS, BUILD_COMPONENTS, asides, newe
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.text import theme
 from dashboard.text.rows import rows_of
+from dashboard.verdicts.evidence import each_to_the_next
 from dashboard.verdicts.pair import with_builds
 from db import units
 from db.columns import column as columns
 from db.columns.metrics import HISTORY_METRICS, METRICS
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import CODE, VerdictError
-from db.judge.results import Comparison
 from db.metrics.case_modes import with_strategies
 from db.metrics.groups import row_dicts
 from db.queries.filters import Filters
@@ -63,8 +62,6 @@ _AXIS_WORDS = {"time": "over time", "torch": "over builds"}
 _BY_TURNS = (
     "Builds are interleaved here: between those nothing changed in time. Over builds shows their changes."
 )
-MOST_STEPS = 20
-"""So many steps between builds are judged when a page is drawn."""
 EARLIER = "Choose dates to see earlier ones."
 _CASE = ["workload_id", "strategy_id"]
 
@@ -282,7 +279,9 @@ def _chart_of(
         none = f"No {METRICS[metric].name} of {focus} is known"
         return ChartContent(none, notes=["It was not measured under these filters."])
     turns = read_turns(snapshot, of_workload(snapshot, filters_of(link), focus)) if over_time else frozenset()
-    comparisons = {} if over_time else _each_to_the_next(snapshot, points, rows, link)
+    drawn_builds = points.loc[rows.index, "build_id"].tolist()
+    whole = filters_of(replace(link, build=None))
+    comparisons = {} if over_time else each_to_the_next(snapshot, whole, drawn_builds, asked_metric(link))
     verdicts = change_points.verdicts(rows, points, metric, comparisons)
     finding = trend_rows.finding(rows, metric, focus, verdicts)
     lines = target_lines.frame(rows, metric, targets_in_force())
@@ -313,21 +312,6 @@ def _chart_of(
     design = [_BY_TURNS] if turns else []
     notes = [*design, *changes.notes, *earlier, *outside, *filter(None, (since.missing,))]
     return ChartContent("; ".join(filter(None, (finding, changes.last))), spec, frames, notes)
-
-
-def _each_to_the_next(
-    snapshot: Snapshot, points: pd.DataFrame, rows: pd.DataFrame, link: Link
-) -> dict[str, Comparison]:
-    """By the id of each build drawn the verdict on it against the one before, of the newest `MOST_STEPS`."""
-    drawn = list(dict.fromkeys(points.loc[rows.index, "build_id"]))
-    found = {}
-    for base, head in pairwise(drawn[-MOST_STEPS - 1 :]):
-        try:
-            filters, asked = filters_of(replace(link, build=None)), asked_metric(link)
-            found[head] = read_comparison(snapshot, filters, base, head, asked=asked)
-        except VerdictError:
-            continue
-    return found
 
 
 def _newest(points: pd.DataFrame) -> pd.DataFrame:

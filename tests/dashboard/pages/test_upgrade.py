@@ -234,6 +234,15 @@ def test_the_chosen_case_shows_the_trials_of_both_sides_and_who_moved(upgrade: O
     assert " to " in numbers.loc["Speedup", "interval"]
 
 
+def test_the_series_of_a_chosen_case_marks_each_judged_step_with_its_size(upgrade: OpenPage) -> None:
+    link = Link(page=Page.UPGRADE, focus="bert-base", focus_strategy="default", metric="latency")
+    charts = upgrade(link).get("vega_lite_chart")
+    series = next(each for each in charts if each.proto.alt.startswith("Latency of bert-base"))
+    changes = next(each for each in series.proto.datasets if each.name == "changes")
+    (mark,) = pa.ipc.open_stream(changes.data.data).read_all().to_pylist()
+    assert re.fullmatch(r"▲ \+1\d\.\d % worse", mark["label"])
+
+
 def test_a_chosen_case_has_both_builds_side_by_side(upgrade: OpenPage) -> None:
     link = Link(page=Page.UPGRADE, focus="bert-base", focus_strategy="default", metric="speedup")
     table = next(each.value for each in upgrade(link).dataframe if "of" in each.value)
