@@ -1,4 +1,4 @@
-"""Writes the hashed locks of the image and docs/licences.md from what pip would install.
+"""Writes the hashed locks of the image and docker/licences.md from what pip would install.
 
     .venv/bin/python docker/lock.py
 
@@ -125,7 +125,7 @@ def main() -> None:
         "docker/requirements.lock": lock(packages, plain),
         "docker/requirements-models.lock": lock(packages, everything - plain),
         "docker/requirements-sbom.lock": lock(sbom, set(sbom), SBOM_HEAD),
-        "docs/licences.md": licences(packages, everything),
+        "docker/licences.md": licences(packages, everything),
     }
     for name, text in written.items():
         (ROOT / name).write_text(text, encoding="utf-8")

@@ -31,6 +31,7 @@ def pages() -> dict[str, str]:
         "reference/record.md": record_page(),
         "reference/columns.md": columns_page(),
         "reference/policy.md": policy_page(),
+        "licences.md": (DOCS.parent / "docker" / "licences.md").read_text(encoding="utf-8"),
     }
 
 
