@@ -16,8 +16,6 @@ from runner.cli.front import exit_code_of
 
 COMMAND = [sys.executable, "-m", "runner"]
 ROOT = Path(__file__).parents[2]
-# A trial ends with its fewest samples: for tests that a median need not be certain for.
-FEW_SAMPLES = {"COMPILEWATCH_RUN__RELATIVE_INTERVAL": "0.99", "COMPILEWATCH_RUN__WARMUP_S": "0"}
 
 
 def environment(**extra: str) -> dict[str, str]:

@@ -8,26 +8,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.links.links import Link, Page, keys_of, read_url
+from dashboard.links.links import Link, Page, keys_of
 from dashboard.links.sentence import sentence
-
-
-def test_the_sentence_says_what_is_shown() -> None:
-    link = Link(
-        page=Page.TRENDS,
-        metric="latency",
-        axis="torch",
-        workload=("bert-base", "mlp"),
-        strategy=("default",),
-        machine="abc",
-        since=date(2026, 11, 1),
-    )
-    said = sentence(link, {"machine": {"abc": "gpu-box-3 (NVIDIA H200)"}})
-    assert said == (
-        "Latency over torch versions of bert-base and mlp with default on gpu-box-3 (NVIDIA H200) "
-        "since 2026-11-01."
-    )
-
 
 ANOTHER: dict[str, Any] = {
     "metric": "latency",
@@ -53,21 +35,3 @@ def test_every_selector_that_is_not_at_its_default_is_said(page: Page, key: str)
     start = Link(page=page, goal="steps") if (page, key) == (Page.MODES, "steps") else Link(page=page)
     chosen = replace(start, **{key: _chosen(key)})
     assert sentence(chosen) != sentence(start)
-
-
-@pytest.mark.parametrize(
-    ("link", "said"),
-    [
-        ("trial?status=failed&source=imported", "with status failed from source imported"),
-        ("trial?run=r1", "of run r1"),
-        ("regressions?state=new&regression=a&regression=b", "in state new looking at 2 chosen regressions"),
-        ("cold-start?cache=warm", "with cache warm"),
-        ("break-even?price=9", "at 9 per GPU-hour"),
-        ("upgrade?focus=mlp&focus_strategy=default", "looking at mlp with default"),
-        ("reports?report=0123", "Report 0123"),
-    ],
-)
-def test_what_is_chosen_is_said_in_words(link: str, said: str) -> None:
-    asked, problems = read_url(link)
-    assert problems == ()
-    assert sentence(asked).endswith(f"{said}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pandas as pd
-import pyarrow as pa
 import pytest
 from starlette.applications import Starlette
 
@@ -13,7 +12,7 @@ from dashboard.links.links import Link, Page
 from dashboard.pages.upgrade.content import Beside, content_of
 from dashboard.parts import verdict_words
 from dashboard.parts.parts import named
-from dashboard.read.shaping import build_names, with_labels
+from dashboard.read.shaping import with_labels
 from dashboard.verdicts import tables as upgrade_rows
 from db.engine.session import open_database
 from db.judge.compare.upgrade import compare_builds
@@ -22,7 +21,7 @@ from db.records.trial import Source, SourceKind, Task, Trial
 from db.verdicts.sides import resolve_side
 from tests.builders import START, make_history, make_imported, make_workload
 from tests.dashboard.asking import ask
-from tests.dashboard.conftest import DATABASE, Store, opened, texts
+from tests.dashboard.conftest import Store, opened, texts
 
 
 @pytest.fixture(scope="module")
@@ -50,30 +49,6 @@ def mixed() -> list[Trial]:
 @pytest.fixture(scope="module")
 def mixed_once(mixed: list[Trial], store_once: Store) -> str:
     return store_once(mixed)
-
-
-@pytest.fixture
-def mixed_url(mixed_once: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv(DATABASE, mixed_once)
-    return mixed_once
-
-
-def test_the_label_names_the_source(mixed_url: str) -> None:
-    with open_database(mixed_url, read_only=True) as database:
-        labelled = with_labels(trials_frame(database))
-    labels = dict(zip(labelled["source_kind"], labelled["workload_label"], strict=True))
-    assert labels == {"measured": "mlp", "imported": "mlp (imported, timm-csv)"}
-
-
-@pytest.mark.parametrize("page", [Page.TRENDS, Page.MODES, Page.UPGRADE, Page.BREAK_EVEN, Page.TRIAL])
-def test_the_pages_keep_both_apart(mixed_url: str, page: Page) -> None:
-    test = opened(Link(page=page))
-    charts = [chart.proto for chart in test.get("vega_lite_chart")]
-    drawn = [pa.ipc.open_stream(each.data.data).read_pandas() for chart in charts for each in chart.datasets]
-    frames = [*drawn, *(element.value for element in test.dataframe)]
-    named = {str(name) for frame in frames if "workload" in frame for name in frame["workload"]}
-    assert any("(imported, timm-csv)" in name for name in named), named
-    assert any("imported" not in name for name in named), named
 
 
 def _imported_unet(format: str, **fields: object) -> list[Trial]:
@@ -128,28 +103,6 @@ def test_workloads_that_differ_in_their_task_alone_have_labels_of_their_own(stor
     ]
 
 
-def test_a_name_of_a_build_leaves_out_what_is_not_known() -> None:
-    told = {"torch": "2.4.0", "build_label": None, "torch_variant": "cu121", "cuda": "12.1", "python": "3.11"}
-    untold = dict.fromkeys(told) | {"torch": "2.4.0"}
-    parts = ("driver", "triton", "cudnn", "os", "compiler", "torch_git", "settings", "packages")
-    rows = [dict.fromkeys(parts) | each for each in (told | {"build_id": "a"}, untold | {"build_id": "b"})]
-    assert build_names(rows) == {"a": "torch 2.4.0 (cu121)", "b": "torch 2.4.0"}
-    three = [*rows, rows[0] | {"build_id": "c", "python": "3.12"}]
-    assert build_names(three)["b"] == "torch 2.4.0"
-
-
-def test_a_name_of_a_build_tells_only_the_packages_that_it_states() -> None:
-    parts = ("build_label", "torch_variant", "cuda", "python", "driver", "triton", "cudnn", "os", "compiler")
-    untold = dict.fromkeys((*parts, "torch_git", "settings", "packages")) | {"torch": "2.8.0"}
-    packages = [{"accelerate": "1.2.0", "timm": "1.0.9"}, {"accelerate": "1.3.0"}, None]
-    rows = [untold | {"build_id": str(key), "packages": each} for key, each in enumerate(packages)]
-    assert build_names(rows) == {
-        "0": "torch 2.8.0 (accelerate 1.2.0)",
-        "1": "torch 2.8.0 (accelerate 1.3.0)",
-        "2": "torch 2.8.0",
-    }
-
-
 def test_a_case_that_was_not_compared_is_marked_as_imported(mixed: list[Trial], store: Store) -> None:
     with open_database(store([*mixed, *_imported_unet("oss-v3")[:2]])) as database:
         base, head = (resolve_side(f"torch={torch}", database) for torch in ("2.12.0", "2.13.0"))
@@ -166,14 +119,3 @@ def test_a_case_that_was_not_compared_is_marked_as_imported(mixed: list[Trial], 
     assert {(case["source_kind"], case["source_name"]) for case in found["left_out"]} == {
         ("imported", "oss-v3")
     }
-
-
-def test_a_row_of_series_says_its_source(mixed_url: str) -> None:
-    app = Starlette(routes=routes())
-    rows = ask(app, "/api/v1/series").json["rows"]
-    assert {row["workload_version"]: row["source_kind"] for row in rows} == {
-        make_workload("mlp").version: "measured",
-        "imported-timm-csv": "imported",
-    }
-    (found,) = [row for row in rows if (row["source_name"], row["strategy"]) == ("timm-csv", "default")]
-    assert ask(app, f"/api/v1/series/{found['series_id']}").json["series"] == found

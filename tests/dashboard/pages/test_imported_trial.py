@@ -14,7 +14,7 @@ from dashboard.parts.parts import Lines, flat
 from dashboard.reports.freeze import freeze_link
 from db.records.trial import ColdStart, Summary
 from tests.builders import MS, START, make_imported, make_trial
-from tests.dashboard.conftest import Store, opened, texts
+from tests.dashboard.conftest import Store
 
 COST = ColdStart(until_steady_ns=37_662_211_000, calls_until_steady=0)
 STATED = Summary(
@@ -29,25 +29,6 @@ STATED = Summary(
 @pytest.fixture(autouse=True)
 def _stored(store: Store) -> None:
     store([make_imported(trial_id="imp-1", cold_start=COST, summary=STATED)])
-
-
-def test_a_compile_cost_without_phases_is_said_in_words() -> None:
-    page = opened(Link(page=Page.TRIAL, trial="imp-1"))
-    assert "This page failed" not in texts(page)
-    assert "The time of single phases is not known." in texts(page)
-    assert "Compile cost 37.7 s, as the source states it." in texts(page)
-
-
-def test_figures_that_only_the_source_has_are_shown_by_its_own_names() -> None:
-    page = opened(Link(page=Page.TRIAL, trial="imp-1"))
-    tables = [str(table.value.to_dict()).replace("\\", "") for table in page.table]
-    (stated,) = (table for table in tables if "compression_ratio" in table)
-    for told in ("0.912345678", "load_mb", "333.2", "throughput", "125 /s"):
-        assert told in stated
-    assert "only a summary: n = 30." in texts(page)
-    # escaped once, by what draws it
-    (note,) = (caption.value for caption in page.caption if "names them" in caption.value)
-    assert note.count("\\") == 1
 
 
 def test_a_report_keeps_the_figures_of_the_source() -> None:

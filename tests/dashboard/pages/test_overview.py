@@ -12,15 +12,14 @@ import pytest
 
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import content, verdict
-from dashboard.parts.parts import Chart, Figures, Headline, PageContent, Table, flat, named
+from dashboard.parts.parts import Chart, Figures, Headline, PageContent, Table, named
 from dashboard.read.snapshots import Snapshot
 from db.engine.session import open_database
 from db.judge.results import Tally
 from db.queries.facets import builds, machines
 from db.records.trial import Trial
-from tests.builders import MS, START, make_build, make_history, make_numerics, make_trial
+from tests.builders import MS, START, make_build, make_history, make_trial
 from tests.dashboard.conftest import Store, opened
-from tests.explained_parts import make_profile
 
 TIMES = {"eager": 10.0, "default": 11.0, "max-autotune": 8.0}
 
@@ -120,17 +119,6 @@ def test_the_colour_is_that_of_the_sentence(tally: Tally, more: dict[str, int], 
     assert len(said.text.split()) <= 12
 
 
-def test_what_cannot_be_seen_is_said() -> None:
-    said = verdict.basis(
-        START, START + timedelta(days=8), noise_floor=None, left_out=["mlp with default"], since="b"
-    )
-    assert said == (
-        "Newest case measured 2026-11-20 18:00 UTC, 8 days ago. It says nothing of today.",
-        "No case has three trials in one run, so the smallest detectable change is unknown.",
-        "It does not see 1 case left out of the comparison.",
-    )
-
-
 def test_components_over_time_mark_what_moved_at_each_step(store: Store) -> None:
     """In order of first results, not of versions. What no build has did not move."""
     stack = [
@@ -160,16 +148,6 @@ def test_components_over_time_mark_what_moved_at_each_step(store: Store) -> None
     assert chart.chart.finding == "Components over time: something moved at 2 of 2 steps"
 
 
-def test_a_slow_case_says_why(store: Store) -> None:
-    page = page_of(
-        store,
-        [make_trial(latency_ns=13 * MS, control_latency_ns=12 * MS, spread=0.0, profile=make_profile())],
-    )
-    assert table(page, "overview-slowest")["speedup"].tolist() == [pytest.approx(12 / 13)]
-    said = [line for part in page.parts for line in getattr(part, "lines", ())]
-    assert any(line.startswith("bert-base with default: 412 launches per step became 61.") for line in said)
-
-
 def test_nothing_is_red_where_nothing_can_be_compared(store: Store) -> None:
     """Two builds of which no case is comparable, and one of them has other means."""
     slower = make_trial(build="2.13.0", latency_ns=11 * MS, run_id="new", workload="bert-base")
@@ -181,17 +159,3 @@ def test_nothing_is_red_where_nothing_can_be_compared(store: Store) -> None:
     assert isinstance(found, Figures)
     assert {each.tone for each in found.figures} == {""}
     opened(Link(page=Page.OVERVIEW))
-
-
-def test_a_wrong_result_says_how_wrong(store: Store) -> None:
-    # The first version of records has no size of the result: the error stands as it is.
-    numerics = make_numerics(status="fail", rmse_result=0.0038, rmse_reference=0.001)
-    page = page_of(store, [make_trial(numerics=numerics), make_trial(strategy="eager")])
-    said = [line for part in page.parts for line in getattr(part, "lines", ())]
-    (line,) = (line for line in said if "wrong result" in line)
-    assert line.endswith("(wrong result). Error (RMSE) 0.0038, 3.8 x eager's.")
-
-
-def test_of_a_gpu_without_gated_times_the_bound_is_said_to_be_unknown(store: Store) -> None:
-    (lines,) = named(flat(page_of(store, [make_trial()]).parts), "basis")
-    assert any("Host- or device-bound is unknown" in line for line in getattr(lines, "lines", ()))

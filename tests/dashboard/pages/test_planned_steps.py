@@ -7,7 +7,6 @@ from fractions import Fraction
 import pytest
 
 from dashboard.charts import break_even
-from dashboard.parts.break_even import right_of_the_edge
 from db.metrics.mode_choice import ModeOption
 from db.metrics.quantities import nanoseconds
 
@@ -54,37 +53,3 @@ def test_a_label_is_drawn_away_from_its_rule_on_either_side(scale: str) -> None:
         for layer in labels
     }
     assert placed == {"datum.side == 'right'": ("left", True), "datum.side == 'left'": ("right", False)}
-
-
-@pytest.mark.parametrize(
-    ("steps", "said"),
-    [
-        # 4 s are paid back after 2,000 steps of 2 ms, 60 s after 60,000 steps of 1 ms
-        (
-            5_000,
-            [
-                "Crossing beyond the right edge: max-autotune. The log scale shows it.",
-                "5,000 steps lie beyond the right edge; every crossing with eager that is drawn is passed by "
-                "then, not yet that of max-autotune (60,000 steps).",
-            ],
-        ),
-        (
-            70_000,
-            [
-                "Crossing beyond the right edge: max-autotune. The log scale shows it.",
-                "70,000 steps lie beyond the right edge; every crossing with eager is passed by then.",
-            ],
-        ),
-        (100, ["Crossing beyond the right edge: max-autotune. The log scale shows it."]),
-    ],
-)
-def test_crossings_right_of_the_edge_are_passed_only_by_longer_plans(steps: int, said: list[str]) -> None:
-    options = [_option("eager", 0, 10), _option("default", 4, 8), _option("max-autotune", 60, 9)]
-    found = break_even.curves(options, steps=steps, restarts=0, log=False)
-    assert right_of_the_edge(found, steps) == said
-
-
-def test_plans_within_the_axis_say_nothing_of_its_edge() -> None:
-    options = [_option("eager", 0, 10), _option("default", 4, 8)]
-    found = break_even.curves(options, steps=100, restarts=0, log=False)
-    assert right_of_the_edge(found, 100) == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.links.links import Link, Page
 from dashboard.parts.published_lines import FIGURES_PER_CASE, published_lines
 from dashboard.read.shaping import with_labels
 from db.engine.session import open_database
@@ -13,7 +12,7 @@ from db.metrics.cases import summarize_cases
 from db.queries.trials import trials_frame
 from db.records.trial import Task, Trial, Workload
 from tests.builders import MS, make_imported, make_trial, make_workload
-from tests.dashboard.conftest import Store, opened, texts
+from tests.dashboard.conftest import Store
 
 UNET = {"shape": {"latent_size": 64}, "dtype": "float16", "batch_size": 2, "item": "step"}
 
@@ -60,16 +59,3 @@ def test_nothing_stands_beside_what_was_imported(store: Store) -> None:
     own = _trials(make_workload("sd-unet", **UNET), "reduce-overhead")
     (line,) = _lines(store, [imported, *own])
     assert line.startswith("sd-unet with reduce-overhead: 1.5")
-
-
-def test_modes_and_trends_show_the_lines_beside_their_speedups(store: Store) -> None:
-    store(_trials(make_workload("sd-unet", **UNET), "eager", "reduce-overhead"))
-    assert "published elsewhere" in texts(opened(Link(page=Page.MODES)))
-    said = texts(opened(Link(page=Page.TRENDS)))
-    assert "sd-unet with reduce-overhead: 1.50x here; published elsewhere" in said
-    assert "published elsewhere" not in texts(opened(Link(page=Page.TRENDS, metric="latency")))
-
-
-def test_modes_shows_nothing_where_there_are_none(store: Store) -> None:
-    store(_trials(make_workload("mlp"), "eager", "reduce-overhead"))
-    assert "published elsewhere" not in texts(opened(Link(page=Page.MODES)))

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from dashboard.links.links import Link, Page, href
 from dashboard.parts.parts import LEFT_OUT
 from dashboard.reports.freeze import freeze_link
-from dashboard.verdicts.inbox import first_names, name, web_link
+from dashboard.verdicts.inbox import web_link
 from dashboard.write import triage
 from db.engine.session import open_database
 from db.judge.compare.regressions import TriageEvent
@@ -177,12 +177,6 @@ def test_what_cannot_be_recorded_is_said_and_changes_nothing(
     assert all(not each.triage for each in recorded())
 
 
-def test_of_many_the_first_three_are_named(recorded: Recorded) -> None:
-    states = recorded()
-    assert first_names(states[:3]) == [name(each) for each in states[:3]]
-    assert first_names((*states[:1] * 5, states[-1])) == [*[name(states[0])] * 3, "and 3 more"]
-
-
 def test_a_verdict_that_is_gone_is_named(recorded: Recorded) -> None:
     test = opened(Link(page=Page.REGRESSIONS, regression=("0" * 16,)))
     assert "There is no standing regression 0000000000000000" in texts(test)
@@ -301,27 +295,6 @@ def test_a_regression_is_frozen_with_its_evidence_and_its_story(recorded: Record
     assert chosen in {each["regression_id"] for each in content.data["regressions"]}
     assert _HIDDEN not in [line for part in content.sections if part.kind == "lines" for line in part.lines]
     json.dumps(content.model_dump(mode="json"), allow_nan=False)
-
-
-def test_a_report_says_of_a_chosen_regression_that_its_filters_hide_it(recorded: Recorded) -> None:
-    chosen = _id(recorded())
-    with open_database(os.environ[DATABASE]) as database:
-        store_triage(database, chosen, TriageEvent(state=TriageState.FIXED, author="ann", at=START))
-    link = Link(page=Page.REGRESSIONS, regression=(chosen,), state=("new",))
-    content = freeze_link(href(link), title=None, by="ann", at=START)
-    assert chosen not in {each["regression_id"] for each in content.data["regressions"]}
-    assert _HIDDEN in [line for part in content.sections if part.kind == "lines" for line in part.lines]
-
-
-def test_the_class_of_a_cause_is_no_part_of_the_build(recorded: Recorded) -> None:
-    """The series below may say that no part of the build is named as the cause."""
-    test = opened(Link(page=Page.REGRESSIONS))
-    (inbox,) = (each for each in test.dataframe if "cause" in each.value.columns)
-    shown = json.loads(inbox.proto.columns)["cause"]
-    assert (shown["label"], "Not which part of the build" in shown["help"]) == ("Cause class", True)
-    content = freeze_link(href(Link(page=Page.REGRESSIONS)), title=None, by="ann", at=START)
-    table = next(part for part in content.sections if part.kind == "table")
-    assert "Cause class" in [column.title for column in table.columns]
 
 
 def test_what_could_not_be_compared_is_no_good_news(store: Store) -> None:

@@ -8,18 +8,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.links.links import Link, Page, href
+from dashboard.links.links import Link, Page
 from dashboard.pages.runs.content import progress_words
-from dashboard.reports.freeze import freeze_link
 from db.engine.session import Database, open_database
 from db.queries.facets import machines, runs
 from db.records.requests import RequestKind, RequestSpec, RunStatus
 from db.records.schedules import ScheduleSpec
-from db.store.requests import cancel_request, insert_request, new_request, save_request
+from db.store.requests import cancel_request, new_request, save_request
 from db.store.schedules import pause_schedule, save_schedule
 from db.store.trials import end_run, save_trials, start_run
-from tests.builders import START, make_build, make_history, make_imported, make_machine, make_trial
-from tests.dashboard.conftest import OpenPage, Store, opened, texts
+from tests.builders import START, make_build, make_history, make_machine, make_trial
+from tests.dashboard.conftest import Store, opened, texts
 
 HOSTILE = "![x](http://evil.example/a.png) *bold* :smile:"
 Write = Callable[[Database], object]
@@ -91,12 +90,6 @@ def test_an_ended_run_no_longer_runs(stored: Callable[[Write], None]) -> None:
     assert states["run-cpu-box-0-0000"] == "○ unannounced", "its trials are measured, whoever stored them"
 
 
-def test_results_of_another_tool_name_their_format(stored: Callable[[Write], None]) -> None:
-    stored(lambda database: save_trials(database, [make_imported(run_id="theirs")]))
-    rows = _table(opened(Link(page=Page.RUNS)), "run_id").set_index("run_id")
-    assert rows.loc["theirs", "state"] == "↓ imported from dynamo-csv"
-
-
 def test_machine_and_suite_choose_runs(stored: Callable[[Write], None], sqlite_url: str) -> None:
     with open_database(sqlite_url, read_only=True) as database:
         frame = machines(database)
@@ -132,12 +125,6 @@ def test_a_running_run_says_what_it_has_done_and_what_is_left() -> None:
     assert soon == "standard: 3 of 12 trials, 1 failed; about 15.0 min left at this pace"
     unplanned = progress_words({**row, "planned": None})
     assert unplanned == "standard: 3 trials, 1 failed"
-
-
-def test_machines_come_with_trials_and_last_seen(stored: Callable[[Write], None]) -> None:
-    rows = _table(opened(Link(page=Page.RUNS)), "machine_id")
-    assert list(zip(rows["machine"], rows["trials"], strict=True)) == [("gpu-box-3", 12), ("cpu-box", 4)]
-    assert rows["last_seen_at"].is_monotonic_decreasing
 
 
 def test_cancelled_trials_are_counted_apart_from_failed_ones(stored: Callable[[Write], None]) -> None:
@@ -198,12 +185,6 @@ def test_schedules_show_whether_they_fire(stored: Callable[[Write], None]) -> No
     assert rows["state"].to_dict() == {"nightly": "▶ active", "weekly": "‖ paused"}
 
 
-def test_nothing_asked_and_nothing_planned_say_what_to_do(filled: OpenPage) -> None:
-    said = texts(filled(Link(page=Page.RUNS)))
-    assert "No request yet" in said
-    assert "No schedule is stored" in said
-
-
 def test_names_from_outside_stay_text(store: Store) -> None:
     named = {"run_id": HOSTILE, "suite": HOSTILE, "label": HOSTILE}
     with open_database(store([make_trial(machine=make_machine(HOSTILE), suite=HOSTILE)])) as database:
@@ -213,20 +194,3 @@ def test_names_from_outside_stay_text(store: Store) -> None:
     kinds = (test.markdown, test.caption, test.info)
     said = [bar.proto.text, *(str(element.value) for kind in kinds for element in kind)]
     assert not [text for text in said if "](http" in text]
-
-
-def test_a_long_queue_is_listed_in_part_and_says_so(stored: Callable[[Write], None]) -> None:
-    def ask(database: Database) -> None:
-        with database.write() as connection:
-            for number in range(2_000):
-                at = START + timedelta(seconds=number)
-                spec = RequestSpec(suite="standard", label=f"label {number}")
-                request = new_request(f"request-{number}", RequestKind.MANUAL, spec, by="ann", at=at)
-                assert insert_request(connection, request)
-
-    stored(ask)
-    test = opened(Link(page=Page.RUNS))
-    assert _table(test, "asked_by")["request_id"].tolist() == [f"request-{number}" for number in range(200)]
-    assert "The first 200 of the queue are listed; 1,800 more wait." in texts(test)
-    report = freeze_link(href(Link(page=Page.RUNS)), title=None, by="ann", at=START)
-    assert "1,800 more wait" in report.model_dump_json()

@@ -36,28 +36,6 @@ def page(explained_url: str, monkeypatch: pytest.MonkeyPatch) -> OpenPage:
     return opened
 
 
-def test_a_compiled_trial_is_explained(page: OpenPage) -> None:
-    test = page(Link(page=Page.TRIAL, trial="T1"))
-    said = texts(test).replace("\xa0", " ")
-    assert "412 launches per step became 61. Kernels take 7.53 ms of a step of 8.00 ms;" in said
-    assert "Bound by matrix products, 66 % of the work: little is left to gain." in said
-    assert "Median known to ±1.10 % (target: ±2.00 %)" in said
-    assert "1.40 TFLOP per step (117 TFLOP/s)" in said
-    tables = [list(frame.value.columns) for frame in test.dataframe]
-    assert ["figure", "eager", "own"] in tables
-    assert ["time", "share", "calls", "name"] in tables
-
-
-def test_cells_of_the_longest_kernels_stand_under_their_titles(page: OpenPage) -> None:
-    (longest,) = (
-        frame.value for frame in page(Link(page=Page.TRIAL, trial="T1")).dataframe if "calls" in frame.value
-    )
-    profile = make_profile()
-    assert list(longest["name"]) == [each.name for each in profile.own.top[: len(longest)]]
-    assert all(share.endswith("%") for share in longest["share"])
-    assert all(time.replace("\xa0", " ").endswith((" µs", " ms")) for time in longest["time"])
-
-
 def test_a_cancelled_trial_has_not_failed(store: Store) -> None:
     stopped = make_trial(trial_id="stopped", failure="cancelled", run_id="run")
     wrong = make_trial(trial_id="wrong", failure="crash", run_id="run")
@@ -78,17 +56,6 @@ def test_a_trace_is_named_and_not_served(page: OpenPage) -> None:
     assert "file:" not in said
     assert "](traces" not in said
     assert "tlparse was not installed" in texts(page(Link(page=Page.TRIAL, trial="T2")))
-
-
-def test_an_eager_trial_has_one_side(page: OpenPage) -> None:
-    test = page(Link(page=Page.TRIAL, trial="T2"))
-    assert ["figure", "eager"] in [list(frame.value.columns) for frame in test.dataframe]
-
-
-def test_graphs_that_a_cache_cannot_hold_are_told(page: OpenPage) -> None:
-    test = page(Link(page=Page.TRIAL, trial="T3"))
-    tables = "\n".join(table.value.to_string() for table in test.table)
-    assert "0 hits, 1 miss, 2 it cannot hold" in tables.replace("\\", "").replace("\xa0", " ")
 
 
 def test_a_clock_that_was_limited_is_said_and_never_drawn_as_calm(store: Store) -> None:

@@ -11,17 +11,16 @@ from dashboard.document.content import Table
 from dashboard.document.page import render
 from dashboard.links.links import Link, Page, href
 from dashboard.login.access import AccessError, Person, Role, identify_people_by
-from dashboard.pages.runs.content import device_words, host_words, machine_rows, schedule_rows, service_words
+from dashboard.pages.runs.content import service_words
 from dashboard.reports.freeze import freeze_link
 from dashboard.write import run_actions
 from db import units
 from db.engine.session import open_database
 from db.errors import ConfigError, NotFoundError
 from db.judge.compare.noise_floor import VALIDATION_SUITE
-from db.queries.facets import machines
 from db.queries.schedules import requests, schedules
 from db.records.requests import RequestKind, RequestSpec, RequestState
-from db.records.schedules import SILENT_AFTER, HostDevice, HostState, Schedule, ScheduleSpec
+from db.records.schedules import SILENT_AFTER, HostState, Schedule, ScheduleSpec
 from db.store.hosts import save_host
 from db.store.schedules import note_next_runs, save_schedule
 from tests.builders import MS, START, make_history, make_trial
@@ -176,12 +175,6 @@ def test_the_page_asks_once_and_says_what_came_of_it(url: str) -> None:
     assert (request.asked_by, request.spec) == ("Ann", RequestSpec())
 
 
-def test_schedules_come_with_their_next_five_firings(url: str) -> None:
-    row = schedule_rows([stored_schedule(url)], {}).iloc[0]
-    assert row["next_run_at"] == NOW + timedelta(days=1)
-    assert row["then"] == "11-22 20:00, 11-23 20:00, 11-24 20:00, 11-25 20:00"
-
-
 def host(**changes: object) -> HostState:
     fields = {
         "name": "gpu-box-3",
@@ -195,23 +188,6 @@ def host(**changes: object) -> HostState:
     return HostState.model_validate(fields | changes)
 
 
-def test_machines_come_with_noise_floor_service_disk_and_gpus(url: str) -> None:
-    with open_database(url) as database:
-        save_host(database, host(devices=(HostDevice(name="H200", temperature_c=31.0),), devices_read_at=NOW))
-        frame = machines(database)
-    test = opened(Link(page=Page.RUNS))
-    shown = next(each.value for each in test.dataframe if "noise" in each.value.columns).iloc[0]
-    assert shown["disk"] == "1.00 TiB free of 2.00 TiB"
-    assert shown["devices"] == "H200, 31 °C"
-    # (ln 1.00, ln 1.01, ln 1.02) twice: standard deviation 0.008871; x 4.453 x sqrt(2 / 5) = 2.5 %
-    assert shown["noise"] == "latency 2.50 %"
-    alone = machine_rows(frame, host_words([host(name="spare")], NOW), {})
-    assert alone["machine"].tolist() == ["gpu-box-3", "spare"]
-    assert alone["service"].isna().tolist() == [True, False]
-    assert alone["service"][1] == "● running"
-    assert alone["noise"].isna().all()
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -222,22 +198,6 @@ def test_machines_come_with_noise_floor_service_disk_and_gpus(url: str) -> None:
 )
 def test_whether_a_service_lives(changes: dict[str, object], words: str) -> None:
     assert service_words(host(**changes), NOW) == words
-
-
-def test_a_gpu_in_words_says_only_what_was_told() -> None:
-    assert device_words(None) is None
-    assert device_words(()) == "no GPU"
-    slow = HostDevice(
-        name="H200",
-        utilization_percent=3.0,
-        power_w=120.4,
-        power_limit_w=700.0,
-        throttle_reasons=("hw_thermal_slowdown",),
-        uncorrected_ecc_errors=2,
-    )
-    assert device_words((slow, HostDevice())) == (
-        "H200, 3 % busy, 120 of 700 W, slowed by hw thermal slowdown, 2 uncorrected memory errors; GPU"
-    )
 
 
 def test_a_report_of_runs_keeps_queue_schedules_and_machines(url: str) -> None:

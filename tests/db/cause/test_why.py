@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from db.cause.trials import StepTimes, host_sentence, longest_rows, profile_rows, step_times, why, work_text
-from db.records.sampling import Profile, ProfileEntry, ProfileSide
-from db.units import MISSING
+from db.records.sampling import Profile, ProfileSide
 from tests.builders import make_trial
 
 EAGER = ProfileSide(
@@ -87,39 +86,6 @@ def test_where_nothing_is_known_nothing_is_said():
     assert longest_rows(bare, UNTIMED) == []
 
 
-def test_rows_leave_out_what_neither_side_knows():
-    eager = ProfileSide(step_ns=10_000, operators=59, python_ns=4_000)
-    own = ProfileSide(step_ns=8_000, operators=13)
-    assert profile_rows(Profile(steps=5, own=own, control=eager), UNTIMED) == [
-        ("operators per step", "59", "13"),
-        ("Python and guards", "4.00 µs", MISSING),
-        ("step, while profiled", "10.0 µs", "8.00 µs"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("flops", "moved", "text"),
-    [
-        (2 * 4096**3, None, "137 GFLOP per step (137 TFLOP/s)"),
-        (None, 1 << 20, "1.00 MiB read and written by its operators (1.00 GiB/s)"),
-        (999, None, "999 FLOP per step (999 kFLOP/s)"),
-    ],
-)
-def test_the_rates_of_an_eager_step_are_at_the_time_of_eager(flops, moved, text):
-    profile = Profile(steps=5, own=ProfileSide(step_ns=1), flops=flops, bytes=moved)
-    eager_ns = 1e9 / 1024 if moved else 1e6
-    assert work_text(profile, StepTimes(own_ns=eager_ns / 3, eager_ns=eager_ns)) == text
-
-
-def test_a_kernel_is_set_against_the_timed_step_and_an_operator_against_the_profiled_one():
-    top = [ProfileEntry(name="gemm", calls=12, self_ns=500_000)]
-    kernel = Profile(steps=5, own=ProfileSide(step_ns=4_000_000, device_busy_fraction=0.2, top=top))
-    assert longest_rows(kernel, TIMES) == [("gemm", "12", "500 µs", "50 %")]
-    assert longest_rows(kernel, UNTIMED) == [("gemm", "12", "500 µs", MISSING)]
-    operator = Profile(steps=5, own=ProfileSide(step_ns=4_000_000, top=top))
-    assert longest_rows(operator, TIMES) == [("gemm", "12", "500 µs", "12 %")]
-
-
 def test_the_steps_of_a_trial_are_those_that_nothing_profiled():
     compiled = make_trial(samples_ns=[8, 8, 9], control_samples_ns=[12, 12, 13])
     assert step_times(compiled) == StepTimes(8, 12)
@@ -136,18 +102,6 @@ def test_what_is_bound_begins_at_its_limits():
     assert "Bound" not in why(gpu(device_busy_fraction=0.9, matrix_fraction=0.599), TIMES)
 
 
-def test_one_side_alone_has_no_before():
-    own = ProfileSide(step_ns=1_000_000, launches=61, operators=30, device_busy_fraction=0.93)
-    assert why(Profile(steps=5, own=own), TIMES) == (
-        "61 launches per step. Kernels take 930 µs of a step of 1.00 ms. "
-        "Little is left to gain from fewer launches; the rest is in the kernels themselves."
-    )
-    eager = ProfileSide(step_ns=10_000, operators=380)
-    assert why(Profile(steps=5, own=own, control=eager), UNTIMED) == (
-        "61 launches per step. Kernels take 930 µs."
-    )
-
-
 @pytest.mark.parametrize(
     ("python_ns", "step_ns", "said"),
     [(1_000, 10_000, True), (999, 10_000, False), (None, 10_000, False), (5, 0, False)],
@@ -157,57 +111,3 @@ def test_python_is_named_from_a_tenth_of_a_step_on(python_ns, step_ns, said):
     assert text == ("Python and guards take 10 % of a profiled step." if said else "")
     busy = ProfileSide(step_ns=10_000, python_ns=9_000, device_busy_fraction=0.95)
     assert "Python" not in why(Profile(steps=5, own=busy), TIMES)
-
-
-def test_every_figure_has_its_row():
-    own = ProfileSide(
-        step_ns=1_500_000,
-        launches=1234.5,
-        kernels=61,
-        operators=30,
-        device_busy_fraction=0.934,
-        launch_ns=900_000,
-        python_ns=4_000,
-        matrix_fraction=0.7,
-    )
-    assert profile_rows(Profile(steps=5, own=own), StepTimes(1_600_000, 1_600_000)) == [
-        ("launches per step", "1,234", MISSING),
-        ("kernels per step", "61", MISSING),
-        ("operators per step", "30", MISSING),
-        ("kernel time per step", "1.40 ms", MISSING),
-        ("step, as timed", "1.60 ms", MISSING),
-        ("GPU busy", "88 %", MISSING),
-        ("host time in launches", "900 µs", MISSING),
-        ("Python and guards", "4.00 µs", MISSING),
-        ("in matrix products", "70 %", MISSING),
-        ("step, while profiled", "1.50 ms", MISSING),
-    ]
-    bare = ProfileSide(step_ns=1_000)
-    assert profile_rows(Profile(steps=5, own=own, control=bare), UNTIMED)[0] == (
-        "launches per step",
-        MISSING,
-        "1,234",
-    )
-
-
-@pytest.mark.parametrize(
-    ("flops", "text"),
-    [
-        (999, "999 FLOP per step"),
-        (1000, "1.00 kFLOP per step"),
-        (2_500_000, "2.50 MFLOP per step"),
-        (1e9, "1.00 GFLOP per step"),
-        (1e12, "1.00 TFLOP per step"),
-        (1e15, "1.00 PFLOP per step"),
-        (1e18, "1.00 EFLOP per step"),
-    ],
-)
-def test_operations_have_a_prefix(flops, text):
-    assert work_text(Profile(steps=5, own=ProfileSide(step_ns=1), flops=int(flops)), UNTIMED) == text
-
-
-def test_operations_and_bytes_stand_side_by_side():
-    profile = Profile(steps=5, own=ProfileSide(step_ns=1), flops=1000, bytes=1 << 20)
-    assert work_text(profile, UNTIMED) == "1.00 kFLOP per step; 1.00 MiB read and written by its operators"
-    fastest = Profile(steps=5, own=ProfileSide(step_ns=1), flops=2 * 10**12)
-    assert work_text(fastest, StepTimes(None, 1.0)) == "2.00 TFLOP per step (2,000 EFLOP/s)"

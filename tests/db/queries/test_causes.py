@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from db.engine.session import Database, open_database
+from db.engine.session import Database
 from db.judge.compare.sides import Selection
 from db.queries.causes import (
     causes,
@@ -21,8 +19,6 @@ from db.records.trial import SCHEMAS
 from db.store.regressions import record_comparison
 from db.store.trials import save_trials
 from db.verdicts import gateway
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
 from runner.regressions.notify import message_of
 from tests.builders import MS, START
 from tests.db.cause.profiles import side
@@ -145,32 +141,6 @@ def test_a_recorded_regression_without_evidence_has_no_sentence(sqlite_database:
     save_trials(sqlite_database, explained_history(BEFORE, None))
     record_comparison(sqlite_database, compared(sqlite_database), at=START)
     assert regressions_frame(sqlite_database)["explanation"].isna().all()
-
-
-def test_the_list_of_regressions_says_why_in_text_and_json(sqlite_url: str, capsys) -> None:
-    with open_database(sqlite_url) as database:
-        save_trials(database, explained_history(BEFORE, AFTER))
-        record_comparison(database, compared(database), at=START)
-    assert exit_code_of(app, ["list", "regressions", "--db", sqlite_url]) == 0
-    text = " ".join(capsys.readouterr().out.split())
-    assert text.count(SENTENCE) == 1, "once for a case, whatever its figures"
-    assert f"mlp / default: {SENTENCE}" in text
-    exit_code_of(app, ["list", "regressions", "--json", "--db", sqlite_url])
-    rows = json.loads(capsys.readouterr().out)["rows"]
-    explained = {(row["workload"], row["strategy"]) for row in rows if row["explanation"] == SENTENCE}
-    assert explained == {("mlp", "default")}
-
-
-def test_the_command_says_it_in_text_markdown_and_json(sqlite_url: str, capsys) -> None:
-    with open_database(sqlite_url) as database:
-        save_trials(database, explained_history(BEFORE, AFTER))
-    sides = ("torch=2.12.0", "torch=2.13.0", "--db", sqlite_url)
-    for option in ((), ("--markdown",)):
-        assert exit_code_of(app, ["compare", *sides, *option]) == 1
-        assert "mlp / default: Slower on the device" in capsys.readouterr().out
-    exit_code_of(app, ["compare", *sides, "--json"])
-    (cause,) = json.loads(capsys.readouterr().out)["causes"]
-    assert cause["findings"][0]["kind"] == "left_tensor_cores"
 
 
 def test_what_the_compiler_did_differently_is_listed(database: Database) -> None:

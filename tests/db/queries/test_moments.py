@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
-from typer.testing import CliRunner
 
 import db.store.trial_writer
 from db.engine.moments import CLOCK_SKEW
-from db.engine.session import Database, open_database
+from db.engine.session import Database
 from db.errors import NotFoundError, RecordError
 from db.interchange.read.importing import import_paths
 from db.queries.integrity import find_damage, trials_of_impossible_moments
@@ -20,11 +19,8 @@ from db.records.trial import Trial
 from db.store.removal import remove_trials
 from db.store.trials import save_trial, save_trials
 from db.tables.trials import DATA_VERSION, METADATA
-from runner.cli.app import app
 from runner.device.state import device_facts
 from runner.process.measured_process import Attempt
-from runner.storage.persistence import store_waiting
-from runner.storage.spool import Spool
 from tests.builders import START, make_build, make_history, make_machine, make_trial, make_workload
 
 NOW = datetime.now(UTC)
@@ -77,16 +73,6 @@ def test_an_import_says_which_record_it_is(dry_run: bool, tmp_path: Path, databa
     assert not any(rows(database).values())
 
 
-@pytest.mark.usefixtures("today")
-def test_the_spool_sets_it_aside_with_the_reason(tmp_path: Path, database: Database) -> None:
-    spool = Spool(tmp_path / "spool")
-    spool.put(wrong_trials()[0])
-    spool.put(make_trial(trial_id="sound"))
-    assert store_waiting(database, spool).stored == 1
-    reason = tmp_path / "spool" / "bad" / "wrong-0.reason.txt"
-    assert "Trial wrong-0 is of 2999-" in reason.read_text()
-
-
 def test_what_is_stored_already_is_found_and_taken_out(
     database: Database, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
@@ -114,24 +100,6 @@ def test_what_is_stored_already_is_found_and_taken_out(
     assert remove_trials(database, found) == len(planted)
     assert find_damage(database) == []
     assert rows(database) == before
-
-
-def test_the_command_asks_and_takes_out_what_it_found(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    monkeypatch.setattr(db.store.trial_writer, "wrong_moment", lambda *_: None)
-    with open_database(sqlite_url) as database:
-        save_trials(database, [make_trial(trial_id="sound"), *wrong_trials()])
-    request.getfixturevalue("today")
-    command = ["db", "remove-trials", "--impossible-moments", "--db", sqlite_url]
-    refused = CliRunner().invoke(app, command, input="n\n")
-    assert refused.exit_code != 0
-    with open_database(sqlite_url) as database:
-        assert len(trials_of_impossible_moments(database)) == 4
-    done = CliRunner().invoke(app, [*command, "--yes"])
-    assert done.output == f"4 trials taken out of {sqlite_url}.\n"
-    with open_database(sqlite_url) as database:
-        assert find_damage(database) == []
 
 
 def test_a_clock_that_is_set_back_ends_no_trial_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,7 @@ from db.engine.session import open_database
 from db.store.trials import save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
-from runner.output.comparison_text import summary_lines
 from tests.builders import MS, make_build, make_history, make_workload
-from tests.db.judge.compare.test_upgrade import background, judge
 from tests.regression_cases import RUN_0, RUN_1, stepping_history
 
 
@@ -40,17 +38,6 @@ def document(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     assert captured.err == ""
     found: dict[str, Any] = json.loads(captured.out)
     return found
-
-
-def test_a_regression_exits_1_and_says_who_moved(slower: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare(slower, "torch=2.12.0", "torch=2.13.0") == 1
-    out = capsys.readouterr().out
-    assert "regressed" in out
-    assert "Compared 4 of 4 cases" in out
-    line = next(line for line in out.splitlines() if "mlp" in line and "Latency" in line)
-    assert "compiled" in line
-    assert "8." in line
-    assert "ms" in line
 
 
 def test_the_other_way_round_is_an_improvement_and_exits_0(slower: str) -> None:
@@ -159,31 +146,6 @@ def test_thresholds_of_the_configuration_are_used(slower: str, capsys: pytest.Ca
     assert set(found["tally"]["slower_by"]) == {"break_even"}
 
 
-def test_missed_targets_are_named_with_their_units(slower: str, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("compilewatch.toml").write_text(
-        '[[target]]\nworkload = "mlp"\nstrategy = "default"\nlatency_p95_ns = 8_000_000\nspeedup = 1.05\n'
-    )
-    compare(slower, "torch=2.12.0", "torch=2.13.0")
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Target")]
-    assert len(lines) == 1
-    assert lines[0].startswith("Target missed: mlp / default: p95 latency is 11.")
-    assert lines[0].endswith("ms, the target is at most 8.00 ms.")
-
-
-def test_the_confidence_is_that_of_the_policy_without_needless_decimals(
-    slower: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sides = ("torch=2.12.0", "torch=2.13.0")
-    for share, words in (("0.95", "95 %"), ("0.995", "99.5 %")):
-        Path("compilewatch.toml").write_text(f"[policy]\nconfidence = {share}\n")
-        compare(slower, *sides)
-        assert f"change [{words}]" in capsys.readouterr().out
-        compare(slower, *sides, "--markdown")
-        out = capsys.readouterr().out
-        assert f"| change [{words}] |" in out
-        assert f"({words} interval " in out
-
-
 HOSTILE = "a|b`c*d_e[f](g)<h>#\\i"
 
 
@@ -279,32 +241,3 @@ def test_what_became_of_recorded_regressions_is_counted(
     recorded = document(capsys)["recorded"]
     assert set(recorded) == {"suspected"}
     assert recorded["suspected"] >= 2
-
-
-@pytest.mark.parametrize(
-    ("naive", "sentence"),
-    [
-        ((1.5, 3, 1.25, 1), "1.50x of 3 cases and 1.25x of 1 case."),
-        ((None, 0, 1.25, 2), "nothing and 1.25x of 2 cases."),
-        ((1.5, 2, None, 0), "1.50x of 2 cases and nothing."),
-        ((None, 0, None, 0), None),
-    ],
-)
-def test_the_naive_geomean_of_no_case_is_said_in_words(
-    naive: tuple[float | None, int, float | None, int], sentence: str | None
-) -> None:
-    comparison = judge(background())
-    base, base_cases, head, head_cases = naive
-    mean = comparison.geomean.model_copy(
-        update={
-            "naive_base": base,
-            "naive_base_cases": base_cases,
-            "naive_head": head,
-            "naive_head_cases": head_cases,
-        }
-    )
-    lines = list(summary_lines(comparison.model_copy(update={"geomean": mean})))
-    found = [line for line in lines if line.startswith("Each side on its own set")]
-    assert found == (
-        [] if sentence is None else [f"Each side on its own set, the geomean would read {sentence}"]
-    )

@@ -117,42 +117,6 @@ def test_a_failed_case_has_null_figures_and_its_reason(sqlite_database: Database
     assert (row["trials"], row["failed_trials"]) == (3, 3)
 
 
-def test_the_table_shows_cases_failures_and_what_is_not_applicable(sqlite_database: Database) -> None:
-    history = make_history(workloads=("bert-base",), builds=("2.13.0",), failures=[("bert-base", "eager", 0)])
-    save_trials(sqlite_database, history)
-    rows = summarize_cases(trials_frame(sqlite_database, Filters())).to_dict("records")
-    out = io.StringIO()
-    table = result_table(rows, [UNUSED], {("bert-base", "default"): "unchanged"}, builds={}, notes={})
-    Console(file=out, width=230, color_system=None).print(table)
-    text = out.getvalue()
-    assert "3 of 3 failed: out of memory" in text
-    assert "not applicable" in text
-    assert "unchanged" in text
-    assert "nan" not in text.lower()
-    assert "None" not in text
-
-
-@pytest.mark.parametrize(("releases", "named"), [(("2.13.0", "2.13.0"), True), (("2.12.0", "2.13.0"), False)])
-def test_builds_of_one_torch_are_told_apart_by_name(releases: tuple[str, str], named: bool) -> None:
-    (eager, _) = _eager_at(2.0)
-    rows = [eager | {"build_id": each, "torch": torch} for each, torch in zip("ab", releases, strict=True)]
-    out = io.StringIO()
-    table = result_table(rows, [UNUSED], {}, builds={"a": "old", "b": "new"}, notes={})
-    Console(file=out, width=230, color_system=None).print(table)
-    cells = [line.split()[2:4] for line in out.getvalue().splitlines() if " mlp " in line]
-    assert cells == ([["old", "2.13.0"], ["new", "2.13.0"]] if named else [["2.12.0", "5"], ["2.13.0", "5"]])
-
-
-def test_the_table_says_when_it_may_never_pay() -> None:
-    from runner.output.tables import _break_even
-
-    row = {"break_even": "steps", "break_even_steps": 1240, "break_even_interval": "open"}
-    assert _break_even(row) == "1,240 steps or never"
-    assert _break_even(row | {"break_even_interval": "bounded"}) == "1,240 steps"
-    assert _break_even(row | {"break_even": "never"}) == "never"
-    assert _break_even(row | {"break_even": "unknown"}) == "–"  # noqa: RUF001
-
-
 def _eager_at(milliseconds: float, spread: float = 0.01) -> list[dict[str, Any]]:
     """An eager case on its own, and a compiled one whose own eager took 2 ms."""
     shared = {
@@ -185,17 +149,6 @@ def _lines(rows: list[dict[str, Any]]) -> tuple[str, str]:
     Console(file=out, width=230, color_system=None).print(result_table(rows, [], {}, builds={}, notes={}))
     eager, compiled = (line for line in out.getvalue().splitlines() if " mlp " in line)
     return eager, compiled
-
-
-def test_a_row_shows_the_eager_that_its_speedup_was_taken_against() -> None:
-    eager, compiled = _lines(_eager_at(2.0))
-    assert "2.00 ms" in compiled
-    assert "1.60 ms" in compiled
-    assert "1.25x" in compiled
-    assert "5,000 rows/s (4,000)" in compiled
-    assert "4,000 rows/s" in eager
-    assert eager.count(" ms") == 1
-    assert "on its own" not in eager + compiled
 
 
 @pytest.mark.parametrize(

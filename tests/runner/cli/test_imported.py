@@ -151,22 +151,6 @@ def test_a_gate_of_imports_alone_asks_for_imports_and_is_confirmed_by_them(
     assert "Confirmed: 2." in said(1.0, 1.4, 1.4)
 
 
-def test_imports_that_cannot_tell_ask_for_more_results(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for latency_ms, torch, day in ((8, "2.12.0", "2027-01-01"), (9, "2.13.0", "2027-01-02")):
-        bring(sqlite_url, latency_ms, torch, day)
-    for words in JUDGED:
-        capsys.readouterr()
-        assert exit_code_of(app, [*words, "--db", sqlite_url]) == 2
-        assert "  Import more results, or measure both builds" in capsys.readouterr().err
-    bring(sqlite_url, 9, "2.14.0", "2027-01-03", TABLE.replace("mlp", "cnn").replace("bert-base", "rnn"))
-    for words in JUDGED:
-        capsys.readouterr()
-        assert exit_code_of(app, [*words, "--db", sqlite_url]) == 2
-        assert "  Import results of the same cases on both sides.\n" in capsys.readouterr().err
-
-
 def test_an_import_that_is_named_is_compared(measured: str, capsys: pytest.CaptureFixture[str]) -> None:
     with open_database(measured) as database:
         save_trials(database, as_imported(stepping_history(1.0, 1.4, builds=BUILDS)))
@@ -176,29 +160,6 @@ def test_an_import_that_is_named_is_compared(measured: str, capsys: pytest.Captu
 
 
 IMPORTED = {"source_kind": "imported", "source_name": "csv"}
-
-
-def test_what_is_judged_and_weighed_says_that_it_was_imported(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with open_database(sqlite_url) as database:
-        save_trials(database, as_imported(stepping_history(1.0, 1.4, builds=BUILDS)))
-    case = ("-w", "mlp", "-s", "default")
-    for words in (
-        ("gate",),
-        ("compare", "previous", "latest"),
-        ("break-even",),
-        ("history", *case),
-    ):
-        document = judged(capsys, sqlite_url, *words)[1]
-        for row in document.get("rows", []):
-            assert row.get("case", row).items() >= IMPORTED.items()
-        if "points" in document:
-            assert document.items() >= IMPORTED.items()
-        exit_code_of(app, [*words, "--db", sqlite_url])
-        assert "mlp (imported, csv)" in capsys.readouterr().out, words
-    exit_code_of(app, ["compare", "previous", "latest", "--markdown", "--db", sqlite_url])
-    assert "| mlp (imported, csv) | default |" in capsys.readouterr().out
 
 
 def test_workloads_of_one_name_are_told_apart_in_break_even(
@@ -226,26 +187,6 @@ def test_workloads_of_one_name_are_told_apart_in_break_even(
             assert len([line for line in lines if f"{' '.join(line.split())} ".startswith(begin)]) == 1
 
 
-def test_what_changed_on_a_machine_says_that_it_was_imported(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    factors = (*[1.0] * 8, *[1.3] * 8)
-    with open_database(sqlite_url) as database:
-        save_trials(database, as_imported(stepping_history(*factors, builds=BUILDS[:1] * len(factors))))
-    exit_code_of(app, ["history", "--db", sqlite_url])
-    assert "  mlp (imported, csv) / default: speedup " in capsys.readouterr().out
-    exit_code_of(app, ["list", "runs", "--db", sqlite_url])
-    assert " imported, csv " in capsys.readouterr().out
-
-
-def test_what_was_measured_has_no_mark(measured: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (*JUDGED, ("break-even",), ("history", "-w", "mlp", "-s", "default")):
-        exit_code_of(app, [*words, "--db", measured])
-        assert "imported" not in capsys.readouterr().out
-    row = judged(capsys, measured, *JUDGED[1])[1]["rows"][0]
-    assert (row["case"]["source_kind"], row["case"]["source_name"]) == ("measured", "compilewatch 0.1.0")
-
-
 def test_a_doubled_latency_of_one_trial_a_side_is_not_called_unchanged(
     sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -269,21 +210,3 @@ def test_a_doubled_latency_of_one_trial_a_side_is_not_called_unchanged(
     code, found = judged(capsys, sqlite_url, "compare", "previous", "latest")
     change = {row["metric"]: row["change"] for row in found["rows"]}["latency"]
     assert change == pytest.approx(1.0)
-
-
-def test_a_case_that_was_left_out_says_that_it_was_imported(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with open_database(sqlite_url) as database:
-        save_trials(database, stepping_history(1.0, 1.4, builds=BUILDS))
-        # Of the very build that was measured: another build of that torch would be a side of its own.
-        save_trials(
-            database, as_imported(make_history(workloads=("ranker", "bert-large"), builds=BUILDS[:1]))
-        )
-    words = ("compare", *(f"torch={torch}" for torch in BUILDS))
-    left_out = judged(capsys, sqlite_url, *words)[1]["left_out"]
-    assert {"ranker", "bert-large"} == {case["workload"] for case in left_out}
-    assert all(case.items() >= IMPORTED.items() for case in left_out)
-    for shown in ((), ("--markdown",)):
-        exit_code_of(app, [*words, *shown, "--db", sqlite_url])
-        assert "ranker (imported, csv) / default" in " ".join(capsys.readouterr().out.split())

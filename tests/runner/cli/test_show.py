@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from db.cause.trials import device_time_figures
 from db.engine.session import open_database
 from db.records.trial import ColdStart, Summary
 from db.store.trials import save_trial
-from runner.cli.stored.browse import memory_texts, profile_texts, sampling_texts, trace_texts
-from tests.builders import MS, make_imported, make_machine, make_memory, make_trial
+from runner.cli.stored.browse import trace_texts
+from tests.builders import MS, make_imported, make_machine, make_trial
 from tests.explained_parts import make_profile, make_sampling, make_trace
 from tests.runner.terminal import in_this_process
 
@@ -23,40 +22,6 @@ TRIAL = make_trial(
     host_samples_ns=[9 * MS] * 10,
     control_host_samples_ns=[14 * MS] * 10,
 )
-
-
-def test_the_sentence_comes_before_its_figures() -> None:
-    texts = profile_texts(TRIAL)
-    assert texts[0] == (
-        "why",
-        "412 launches per step became 61. "
-        "Kernels take 7.53 ms of a step of 8.00 ms; eager's take 7.56 ms of 12.0 ms. "
-        "Bound by matrix products, 66 % of the work: little is left to gain.",
-    )
-    assert ("  launches per step", "61 (eager 412)") in texts
-    assert any(text == "12 x triton_per_fused_native_layer_norm_7" for _, text in texts)
-    assert profile_texts(make_trial()) == []
-
-
-def test_the_interval_and_both_clocks() -> None:
-    assert ("host clock, synchronised", "9.00 ms (eager 14.0 ms, 1.56x), n = 10") in device_time_figures(
-        TRIAL
-    )
-    assert sampling_texts(TRIAL) == [
-        (
-            "sampling",
-            "median known to ±1.10 % (target: ±2.00 %), which was enough, L2 cache flushed before each",
-        ),
-    ]
-    assert sampling_texts(make_trial()) == []
-
-
-def test_memory_leaves_out_what_is_not_known() -> None:
-    memory = make_memory(peak_reserved_bytes=None, peak_bytes=1 << 30)
-    assert [name for name, _ in memory_texts(memory)] == [
-        *("peak memory", "  of eager", "  with compilation", "  of the process")
-    ]
-    assert memory_texts(memory)[0] == ("peak memory", "1.00 GiB")
 
 
 def test_a_trace_is_a_path_only_where_it_lies(tmp_path: Path) -> None:

@@ -24,35 +24,6 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     return found
 
 
-@pytest.mark.parametrize(
-    ("command", "code"),
-    [
-        ("compare torch=2.11.0 torch=2.13.0", 2),
-        ("history --workload gpt2 --strategy default --metric latency", 2),
-        ("break-even", 0),
-        ("show {trial}", 0),
-        ("export --format markdown", 0),
-    ],
-)
-def test_every_command_says_ungated(
-    url: str, command: str, code: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with open_database(url, read_only=True) as database, database.read() as connection:
-        trial = connection.exec_driver_sql(
-            "SELECT trial_id FROM trial WHERE timing_method = 'ungated'"
-        ).scalar()
-    arguments = command.format(trial=trial).split()
-    found = exit_code_of(app, [*arguments, "--db", url])
-    captured = capsys.readouterr()
-    assert (found, "ungated" in captured.out.lower()) == (code, True), captured.err + captured.out
-
-
-def test_a_gate_over_them_decides_nothing(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code_of(app, ["gate", "--since", "01M82ZDB75MHHE255Q7CCHVRTA", "--db", url]) == 2
-    assert "Cannot tell" in (said := capsys.readouterr().err)
-    assert "Ungated" in said
-
-
 def test_a_plain_gate_passes_over_a_run_that_only_took_profiles(
     url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

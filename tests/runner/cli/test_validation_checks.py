@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from db.judge.compare.noise_floor import NoiseFloor, Scatter
+from db.judge.compare.noise_floor import Scatter
 from db.records.trial import Trial
 from db.records.vocabulary import Bound
-from runner.cli.measure.doctor import CPU_ONLY, Validation, print_validation, validation_document
 from runner.doctor.checks import Check, Verdict, aim_cv, gate_checks, probe_checks, variation_checks
 from runner.doctor.probes import Probed, Probes
-from runner.doctor.validation import Measured
 from tests.builders import make_timed, make_timing
 
 US = 1_000.0
@@ -123,58 +120,3 @@ def test_each_probe_on_the_other_side_of_its_aim(
     found = probed(**changes)
     assert found.pop(name).verdict is verdict
     assert {check.verdict for check in found.values()} == {Verdict.MET}
-
-
-def test_what_was_not_probed_says_why() -> None:
-    assert probed(workload={"do_bench_ratio": None})["do_bench_agreement"].fact == (
-        "the host is the bottleneck, so do_bench measures it"
-    )
-    without = probed(workload={"do_bench_ratio": None}, has_do_bench=False)
-    assert without["do_bench_agreement"].fact == "Triton is not installed"
-    broken = probed(l2={"warm_ns": None, "error": "CUDA error: out of memory"})
-    assert broken["l2_flush"].fact == "CUDA error: out of memory"
-    (none,) = probe_checks(Probed(problem="The process died."))
-    assert (none.verdict, none.fact) == (Verdict.UNKNOWN, "The process died.")
-
-
-def validation(device: str) -> Validation:
-    checks = (*variation_checks([scatter("device_time", 0.01), scatter("latency", 0.2)]), *probed().values())
-    floors = (NoiseFloor("device_time", Bound.DEVICE, 0.01, 10),)
-    measured = Measured("01RUN", cut=["cnn was cut."], seconds=472.0)
-    return Validation(device, measured, checks, floors)
-
-
-def test_the_table_has_a_verdict_for_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
-    print_validation(validation("cuda:0"))
-    shown = capsys.readouterr().out
-    (latency,) = [line for line in shown.splitlines() if line.startswith(("latency", " latency"))]
-    assert " ".join(latency.split()) == "latency mlp / default device-bound 20.0 % at most 4.35 % missed"
-    assert [line.split()[-1] for line in shown.splitlines() if "mlp / eager" in line] == ["met", "met"]
-    assert "cnn was cut." in shown
-    assert "It took 7.87 min and is stored as run 01RUN." in shown
-    assert "  2.82 % in device time, device-bound" in shown
-    assert CPU_ONLY not in shown
-
-
-def test_a_cpu_says_in_one_sentence_what_needs_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
-    print_validation(Validation("cpu", Measured("01RUN"), (), ()))
-    shown = capsys.readouterr().out
-    assert CPU_ONLY in shown.splitlines()
-    assert "No workload has a figure, so this machine has no noise floor from it." in shown
-
-
-def test_the_document_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    found = json.loads(json.dumps(validation_document(validation("cuda:0"))))
-    assert {check["verdict"] for check in found["checks"]} == {"met", "missed"}
-    assert found["checks"][0] == {
-        "name": "device_time",
-        "case": "mlp / default",
-        "value": 0.01,
-        "fact": "1.00 %",
-        "aim": "at most 1.77 %",
-        "verdict": "met",
-        "bound": "device",
-    }
-    (floor,) = found["noise_floor"]
-    assert floor["smallest_change"] == pytest.approx(0.028176, abs=1e-5)
-    assert (found["cut"], found["not_measured"], found["seconds"]) == (["cnn was cut."], None, 472.0)

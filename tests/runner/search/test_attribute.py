@@ -226,16 +226,6 @@ def test_more_builds_than_the_limit_are_refused(attribute, tmp_path):
     assert "builds" in messages
 
 
-def test_the_text_names_the_component_and_both_builds(attribute):
-    code, out, _ = attribute(Host(slower(torch="2.12.1")), as_json=False)
-    lines = [line.strip() for line in out.splitlines()]
-    assert code == 0
-    assert lines[0].startswith("elementwise / default: Latency changed by +3")
-    assert lines[0].endswith("from old to new.")
-    assert lines[1].startswith("torch 2.6.0 to 2.12.1 carries +3")
-    assert not any("undecided" in line for line in lines)
-
-
 def test_a_component_that_stays_undecided_is_named_with_its_versions(attribute):
     """torch's part is certain; that of transformers is smaller than four noisy rounds can tell."""
     rng, planted = random.Random(0), slower(torch="2.12.1")

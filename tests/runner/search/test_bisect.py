@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -150,17 +149,6 @@ def test_a_release_is_judged_by_as_many_trials_as_were_named(bisect):
     _, document, _ = bisect(host)
     placed = [each for each in document["releases"] if each["place"] and each["release"] != "2.6.0"]
     assert [each["trials"] for each in placed] == [4, 3]
-
-
-def test_the_text_names_the_step_and_every_release(bisect, capsys):
-    host = Host({"2.7.0": 4.0, "2.6.0": 4.0, "2.7.1": 9.0, "2.8.0": 9.0})
-    code, out, _ = bisect(host, as_json=False)
-    assert code == 0
-    lines = [line.strip() for line in out.splitlines()]
-    assert re.match(r"elementwise / default: Latency changed by \+12\d % against torch 2.6.0", lines[0])
-    assert lines[0].endswith(", between 2.7.0 and 2.7.1.")
-    assert "4 builds of 4 releases measured." in lines
-    assert len([line for line in lines if line.startswith("2.")]) == 4
 
 
 def test_a_release_that_cannot_be_installed_is_named(bisect):

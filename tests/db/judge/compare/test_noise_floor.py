@@ -21,7 +21,6 @@ from db.judge.compare.significance import trials_needed
 from db.queries.trials import trials_frame
 from db.records.vocabulary import Bound
 from db.store.trials import save_trials
-from db.verdicts.noise_words import floor_sentence, floor_text
 from tests.builders import MS, make_trial
 
 HOST, DEVICE = Bound.HOST, Bound.DEVICE
@@ -78,21 +77,3 @@ def test_without_a_class_the_noisiest_floor_of_a_metric_stands():
     assert floor_of(floors, "latency") == floors[1]
     assert floor_of(floors, "speedup") is None
     assert floor_of([], "latency") is None
-
-
-def test_a_floor_in_words():
-    floors = [
-        NoiseFloor("device_time", DEVICE, 0.01, 10),
-        NoiseFloor("issue_time", HOST, 0.2, 10),
-        NoiseFloor("latency", DEVICE, 0.02, 10),
-        NoiseFloor("latency", HOST, 0.1, 10),
-    ]
-    # 0.01 x 2.8176 and so on; issue time has no room in a table
-    assert floor_text(floors) == (
-        "device time 2.82 % (device-bound), latency 5.64 % (device-bound), 28.2 % (host-bound)"
-    )
-    assert floor_sentence([NoiseFloor("latency", None, 0.01, 10)]) == (
-        "Smallest detectable change with 5 trials a side: latency 2.82 %. 3 % in latency needs 5 trials."
-    )
-    assert floor_sentence([NoiseFloor("latency", None, 0.01, 10)], ("speedup",)) is None
-    assert floor_sentence([]) is None

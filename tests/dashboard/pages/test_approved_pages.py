@@ -1,0 +1,63 @@
+"""What every page says over the recorded histories of a CPU and an H100, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dashboard.document.sections import sections, table
+from dashboard.links.links import PAGES, Link, Page
+from dashboard.pages.registry import CONTENTS
+from dashboard.parts import parts
+from dashboard.read.data import read_choices
+from dashboard.read.snapshots import Snapshot
+from dashboard.render.shell import resolved_view
+from db.engine.session import open_database
+from db.interchange.read.importing import import_paths
+from tests.approving import approve
+from tests.dashboard.conftest import DATABASE, Store
+
+MEASURED = Path(__file__).parents[3] / "docs" / "measured"
+H100 = sorted((MEASURED / "h100").glob("*.jsonl"))
+CPU = [MEASURED / "cpu-history.jsonl"]
+MOST_ROWS = 12
+
+
+def lines_of(part: parts.Part) -> Iterator[str]:
+    match part:
+        case parts.Table():
+            found = table(part)
+            yield from filter(None, (found.title, found.note))
+            yield " | ".join(column.title for column in found.columns)
+            yield from (" | ".join(row) for row in found.rows[:MOST_ROWS])
+        case parts.Chart():
+            yield from filter(None, (part.chart.finding, part.explained, *part.chart.notes, part.alt))
+        case _:
+            for section in sections([part]):
+                yield section.model_dump_json(exclude={"kind"}, exclude_defaults=True, indent=1)
+
+
+@pytest.fixture(scope="module", params=["h100", "cpu"])
+def history(request: pytest.FixtureRequest, store_once: Store) -> tuple[str, str]:
+    url = store_once([])
+    with open_database(url) as database:
+        assert import_paths(database, {"h100": H100, "cpu": CPU}[request.param]).new
+    return request.param, url
+
+
+def test_pages_say_what_was_approved(history: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    name, url = history
+    monkeypatch.setenv(DATABASE, url)
+    snapshot = Snapshot.now()
+    said = []
+    for page in Page:
+        if page in (Page.GUIDE, Page.REPORTS, Page.RUNS):
+            continue
+        view = resolved_view(Link(page=page), snapshot, read_choices(snapshot))
+        said += [f"# {PAGES[page].title}"]
+        for part in parts.flat(CONTENTS[page](snapshot, view.link).parts):
+            said += ["", *lines_of(part)]
+        said.append("")
+    approve(f"pages-{name}", "\n".join(said))
