@@ -24,7 +24,7 @@ from db.judge.compare.sides import Selection
 from db.judge.results import BuildSide, Comparison, Row
 from db.judge.sequence import builds_interleaved, parts_by_turns
 from db.metrics.cases import summarize_cases
-from db.metrics.eligibility import passed_mask, without_canaries
+from db.metrics.eligibility import is_canary, passed_mask, without_canaries
 from db.metrics.trend import series_points
 from db.queries import facets, measured, names, records
 from db.queries import run_parts as parts
@@ -324,10 +324,17 @@ def recent(snapshot: Snapshot, filters: Filters, *, up_to: str | None = None) ->
 
 @cached
 def read_newest_trials(snapshot: Snapshot, filters: Filters, limit: int) -> tuple[pd.DataFrame, int]:
-    """The newest trials, oldest first, with labels added, and how many there are in all."""
+    """The newest trials, oldest first, with labels added, and how many there are in all: without those of
+    the machine's control series, unless workloads or a run were chosen.
+    """
     database = opened(snapshot.url)
-    trials = newest_trials_frame(database, filters, limit)
-    return shaping.with_labels(_known(snapshot, trials)), count_trials(database, filters)
+    trials = _known(snapshot, newest_trials_frame(database, filters, limit))
+    total = count_trials(database, filters)
+    canaries = tuple(filter(is_canary, measured_workloads(database, filters)["workload"]))
+    if canaries and not (filters.workloads or filters.runs):
+        trials = without_canaries(trials)
+        total -= count_trials(database, replace(filters, workloads=canaries))
+    return shaping.with_labels(trials), total
 
 
 @cached

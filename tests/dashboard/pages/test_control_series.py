@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboard.links.links import Link, Page
-from tests.builders import make_history
+from tests.builders import make_history, make_trial
 from tests.dashboard.conftest import Store, opened, texts
 
 
@@ -17,3 +17,13 @@ def test_no_page_opens_on_the_control_series(store: Store) -> None:
         everything = "\n".join([texts(shown), *chosen, *tables])
         assert "canary" not in everything, page
         assert "mlp" in everything, page
+
+
+def test_canaries_are_in_no_list_of_trials_unless_they_are_asked_for(store: Store) -> None:
+    canary = make_trial(workload="canary-gemm", strategy="eager")
+    store([*make_history(workloads=("mlp",), strategies=("eager",), builds=("2.13.0",)), canary])
+    shown = opened(Link(page=Page.TRIAL))
+    assert set(shown.dataframe[0].value["workload"]) == {"mlp"}
+    assert "3 trials, 0 failed" in texts(shown)
+    asked = opened(Link(page=Page.TRIAL, workload=("canary-gemm",)))
+    assert set(asked.dataframe[0].value["workload"]) == {"canary-gemm"}
