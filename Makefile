@@ -155,8 +155,8 @@ fuzz: dev ## bend configurations, records, links, requests, sockets, states and 
 	COMPILEWATCH_HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m 'hypothesis and not gpu and not slow' \
 	    --numprocesses 2 --dist loadfile --timeout 3600 $(PYTEST_ARGS)
 
-numbers: dev ## whether the numbers of every page add up over 500 random histories; a quarter of an hour
-	$(BIN)/python -m pytest -m slow tests/dashboard/pages/test_numbers_add_up.py $(PYTEST_ARGS)
+numbers: dev ## whether every door tells the same numbers, and each page's add up, over 500 random histories; hours
+	$(BIN)/python -m pytest -m slow --numprocesses 2 --dist worksteal tests/numbers $(PYTEST_ARGS)
 
 mutants: dev ## change db/metrics and db/judge in every small way, and count which changes the tests notice; hours
 	@[ -e build/mutmut/mutmut ] || $(BIN)/python -m pip install --quiet --constraint constraints.txt \

@@ -1,0 +1,180 @@
+"""Random histories: what a database may hold when somebody asks the same question at two doors."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from hypothesis import strategies as st
+
+from db.records.trial import Build, CacheState, Strategy, Trial
+from tests.builders import (
+    MS,
+    SECOND,
+    START,
+    make_build,
+    make_cold_start,
+    make_machine,
+    make_strategy,
+    make_trial,
+)
+
+MACHINES = ("gpu-box-3", "gpu-box-4")
+RELEASES = ("2.11.0", "2.12.0", "2.13.0")
+WORKLOADS = ("bert-base", "mlp", "elementwise")
+STRATEGIES = ("eager", "default", "max-autotune", "default+warm")
+FACTORS = (1.0, 1.0, 1.0, 0.7, 1.12, 1.6, 2.5)
+"""By how much a build changes a case."""
+MOST_TRIALS = 8
+
+
+class History(list[Trial]):
+    """Trials, printed in short. `planned` are the trials announced of each run, where it was announced."""
+
+    planned: int | None = None
+
+    def __repr__(self) -> str:
+        return repr([(each.trial_id, each.latency_samples_ns[:1]) for each in self[:20]])
+
+    @property
+    def machines(self) -> list[str]:
+        return sorted({each.machine.name for each in self})
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a history is like.
+
+    `take_turns`: the builds of a machine are measured by turns, else one after the other. `environment`: the
+    newest build was measured with another variable set. `spread`: relative, between the trials of a case.
+    `failing`: the share of trials that fail. `wild`: one trial took ten times as long.
+    """
+
+    machines: tuple[str, ...]
+    builds: tuple[str, ...]
+    workloads: tuple[str, ...]
+    strategies: tuple[str, ...]
+    most_trials: int
+    take_turns: bool
+    environment: bool
+    spread: float
+    failing: float
+    wild: bool
+
+
+def _some(names: tuple[str, ...], most: int | None = None) -> st.SearchStrategy[tuple[str, ...]]:
+    return st.lists(st.sampled_from(names), min_size=1, max_size=most or len(names), unique=True).map(tuple)
+
+
+@st.composite
+def histories(draw: st.DrawFn, machines: int = len(MACHINES)) -> History:
+    """Of one to three builds on one machine or more."""
+    kind = draw(
+        st.builds(
+            Kind,
+            machines=_some(MACHINES, machines),
+            builds=_some(RELEASES),
+            workloads=_some(WORKLOADS),
+            strategies=_some(STRATEGIES[1:]).map(lambda chosen: ("eager", *chosen)),
+            most_trials=st.integers(1, MOST_TRIALS),
+            take_turns=st.booleans(),
+            environment=st.sampled_from([False, False, False, True]),
+            spread=st.sampled_from([0.002, 0.01, 0.1, 0.7]),
+            failing=st.sampled_from([0.0, 0.0, 0.1, 0.3]),
+            wild=st.booleans(),
+        )
+    )
+    history = make_history(kind, seed=draw(st.integers(0, 2**32 - 1)))
+    history.planned = draw(st.none() | st.integers(1, 60))
+    return history
+
+
+def make_history(kind: Kind, seed: int) -> History:
+    generator = random.Random(seed)
+    history = History()
+    for place, machine in enumerate(kind.machines):
+        history += _on_machine(kind, machine, place, generator)
+    if kind.wild and history:
+        number = generator.randrange(len(history))
+        history[number] = _wild(history[number])
+    return history
+
+
+def _on_machine(kind: Kind, machine: str, place: int, generator: random.Random) -> Iterator[Trial]:
+    cases = [(workload, strategy) for workload in kind.workloads for strategy in kind.strategies]
+    levels = {case: generator.uniform(0.3, 40.0) * MS for case in cases}
+    # Some cases are not measured, some less often than others.
+    rounds = {
+        case: generator.randint(0 if generator.random() < 0.2 else 1, kind.most_trials) for case in cases
+    }
+    factors = {(case, build): generator.choice(FACTORS) for case in cases for build in kind.builds}
+    clock = START - timedelta(days=20 - place)
+    order = [(build, number) for number in range(kind.most_trials) for build in kind.builds]
+    if not kind.take_turns:
+        order.sort(key=lambda each: kind.builds.index(each[0]))
+    for build, number in order:
+        for case in cases:
+            if number >= rounds[case]:
+                continue
+            clock += timedelta(seconds=100)
+            began = clock if kind.take_turns else clock + timedelta(days=kind.builds.index(build))
+            yield _trial(kind, machine, build, case, levels, factors, began, generator)
+
+
+def _trial(
+    kind: Kind,
+    machine: str,
+    build: str,
+    case: tuple[str, str],
+    levels: dict[tuple[str, str], float],
+    factors: dict[tuple[tuple[str, str], str], float],
+    began: Any,
+    generator: random.Random,
+) -> Trial:
+    workload, strategy = case
+    latency_ns, control_ns, compile_ns = (
+        level * generator.lognormvariate(0.0, kind.spread)
+        for level in (levels[case] * factors[case, build], levels[workload, "eager"], 6.0 * SECOND)
+    )
+    more: dict[str, Any] = {}
+    if generator.random() < kind.failing:
+        more["failure"] = generator.choice(["timeout", "wrong_result"])
+    else:
+        compiled = strategy != "eager"
+        more["cold_start"] = make_cold_start(latency_ns, compile_ns=round(compile_ns), compiled=compiled)
+    return make_trial(
+        trial_id=f"{machine}-{build}-{workload}-{strategy}-{began:%d%H%M%S}".replace("+", "-"),
+        run_id=f"run-{machine}-{build}",
+        machine=make_machine(machine, threads=4 + MACHINES.index(machine)),
+        build=_build(kind, build),
+        workload=workload,
+        strategy=_strategy(strategy),
+        latency_ns=latency_ns,
+        control_latency_ns=control_ns,
+        compile_ns=round(compile_ns),
+        samples=5,
+        started_at=began,
+        seed=generator.randrange(2**31),
+        **more,
+    )
+
+
+def _build(kind: Kind, release: str) -> Build:
+    if not kind.environment or release != max(kind.builds):
+        return make_build(release)
+    return make_build(release, settings={"environment": {"TORCHINDUCTOR_VEC_ISA_OK": "1"}})
+
+
+def _strategy(name: str) -> Strategy:
+    mode, _, modifier = name.partition("+")
+    strategy = make_strategy(mode)
+    return strategy.model_copy(update={"name": name, "cache": CacheState.WARM}) if modifier else strategy
+
+
+def _wild(trial: Trial) -> Trial:
+    """The same with a latency ten times as long."""
+    slow = [10 * each for each in trial.latency_samples_ns]
+    return Trial.model_validate(trial.to_document() | {"samples_ns": slow})

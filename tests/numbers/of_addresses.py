@@ -1,0 +1,48 @@
+"""What is drawn at addresses of its own: the wall, and charts in frames and as pictures."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from starlette.applications import Starlette
+
+from dashboard.parts.parts import Chart, PageContent, flat
+from dashboard.server.wall import wall_page
+from tests.numbers import of_api
+from tests.numbers.figures import Case, Figure, tallies
+
+
+def of_wall(query: dict[str, Any], selection: Case, overview: PageContent) -> Iterator[Figure]:
+    """The tally and the headline."""
+    status, body = wall_page({key: [str(value)] for key, value in query.items()})
+    said = _plain(body)
+    yield Figure("headline", (), selection, "page overview", overview.headline)
+    yield Figure(
+        "headline", (), selection, "wall", overview.headline if overview.headline in said else said[:200]
+    )
+    yield from tallies([said], selection, f"wall, {status}")
+
+
+def of_frames(
+    app: Starlette, content: PageContent, query: dict[str, Any], selection: Case
+) -> Iterator[Figure]:
+    """What each chart found, in its frame and on its page."""
+    page = content.link.page.value or "overview"
+    for part in flat(content.parts):
+        if isinstance(part, Chart) and part.chart.spec is not None:
+            quantity, found = f"finding of {part.key}", part.chart.finding
+            said = _plain(of_api.ask(app, f"/embed/{page}/{part.key}", query).body.decode())
+            yield Figure(quantity, (), selection, f"page {page}", found)
+            yield Figure(quantity, (), selection, "frame", _found(found, said))
+
+
+def _found(sentence: str, said: str) -> str:
+    """The sentence where it is said, else what is."""
+    return sentence if sentence in said else said[:200]
+
+
+def _plain(body: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())

@@ -1,0 +1,33 @@
+"""What a channel is told of recorded regressions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from db.columns.metrics import METRICS
+from db.engine.session import Database
+from db.queries.regressions import standing_regressions
+from runner.regressions.notify import events_of, message_of
+from tests.numbers.figures import Figure, number, read
+
+_WORDS = {each.word: key for key, each in METRICS.items()}
+_LINE = re.compile(r"^(\S+) / (\S+): ([a-z -]+?) ([+-][\d.,]+ %)")
+
+
+def of_messages(database: Database) -> Iterator[Figure]:
+    """Every line of every message that would be sent now, and the rows that it is about."""
+    standing = [each.regression for each in standing_regressions(database)]
+    for event in events_of(standing):
+        where = (event[0].base_key, event[0].head_key)
+        for each in event:
+            case = (each.row.workload, each.row.strategy)
+            quantity = f"recorded change of {each.row.metric}"
+            yield Figure(quantity, case, where, "regression", number(each.row.change))
+            yield Figure(
+                "recorded change", case, (each.regression_id,), "regression", number(each.row.change)
+            )
+        for line in message_of(event, None).lines:
+            if (found := _LINE.match(line)) and found[3] in _WORDS:
+                quantity = f"recorded change of {_WORDS[found[3]]}"
+                yield Figure(quantity, (found[1], found[2]), where, "message", read(found[4]), written=True)
