@@ -63,7 +63,8 @@ def resolved_link(link: Link, snapshot: Snapshot, choices: Choices) -> Requested
                 said += more
             link = replace(link, **_taken(key, side, database))
         except CompilewatchError as error:
-            link = replace(link, **{key: None})
+            nothing: dict[str, Any] = {key: None}
+            link = replace(link, **nothing)
             unknown += (f"{key}: {error.message} {error.next_step}".strip(),)
     return Requested(link, unknown, said)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from db import units
 from db.judge.results import Row
@@ -53,9 +53,3 @@ def worst_first(rows: Iterable[Row]) -> list[Row]:
             row.metric,
         ),
     )
-
-
-def tally(rows: Sequence[Row]) -> str:
-    """ "2 regressed, 1 improved, 6 unchanged": only what there is."""
-    counts = {word: sum(row.verdict is word for row in rows) for word in WORST_FIRST}
-    return ", ".join(f"{units.count(count)} {word.value}" for word, count in counts.items() if count)
