@@ -9,7 +9,9 @@ from typing import Any
 import pandas as pd
 
 from dashboard.document.sections import cell_text
-from dashboard.parts.parts import Chart, Figures, PageContent, Pairs, Table, flat
+from dashboard.parts.column_units import UNITS as UNITS_OF_COLUMNS
+from dashboard.parts.column_units import Quantity, written
+from dashboard.parts.parts import Chart, Column, Figures, PageContent, Pairs, Table, flat
 
 UNITS = {
     **{"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9},
@@ -44,10 +46,17 @@ def tables(page: PageContent) -> dict[str, pd.DataFrame]:
 def _written(table: Table) -> pd.DataFrame:
     return table.frame.assign(
         **{
-            name: [cell_text(value, column) for value in table.frame[name]]
+            name: [_text(value, column) for value in table.frame[name]]
             for name, column in table.columns.items()
-            if column.unit and name in table.frame
+            if name in table.frame and (column.unit or name in ("base", "head"))
         }
+    )
+
+
+def _text(value: Any, column: Column) -> str:
+    """As it is shown; a cell may have a unit of its own."""
+    return (
+        written(value, UNITS_OF_COLUMNS["count"]) if isinstance(value, Quantity) else cell_text(value, column)
     )
 
 
