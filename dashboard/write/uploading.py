@@ -14,7 +14,14 @@ from dashboard.read.snapshots import REFRESH_THROTTLE
 from db.engine.session import open_database
 from db.errors import CompilewatchError
 from db.interchange.files.foreign_trials import MissingFactError
-from db.interchange.files.options import ImportOptions, StatedDevice, StatedStrategy, past, torch_version
+from db.interchange.files.options import (
+    ImportOptions,
+    StatedDevice,
+    StatedStrategy,
+    package_versions,
+    past,
+    torch_version,
+)
 from db.interchange.read.importing import AUTO, ImportReport, import_uploads
 from db.interchange.sources.csv_mapping import UnmappedError, not_used
 from db.records.samples import percentile_ns
@@ -38,9 +45,20 @@ QUESTIONS: dict[str, tuple[str, str]] = {
     "strategy": ("Strategy", ", ".join(StatedStrategy)),
     "machine": ("Name of the machine", "gpu-box-3"),
     "label": ("Name of the build", "nightly with our patch"),
+    "workload": ("Workload of a CSV or of vLLM's results", "llama-8b"),
+    "packages": ("Versions of libraries", "transformers=4.57.1, timm=1.0.20"),
+    "batch_size": ("Batch size", "8"),
+    "cuda": ("CUDA version", "13.0"),
+    "driver": ("Driver version", "580.65"),
+    "python": ("Python version", "3.12"),
+    "suite": ("Suite", "nightly"),
+    "job": ("Job that logs are of", "ranker-train"),
+    "pair_key": ("Parameter of pytest-benchmark that tells eager from compiled", "mode"),
 }
 # Asked of every file: no format says them, and a name helps to find the results again.
 ALWAYS = ("machine", "label")
+# What a file may lack and still come in.
+MORE = ("workload", "packages", "batch_size", "cuda", "driver", "python", "suite", "job", "pair_key")
 
 
 @dataclass(frozen=True)
@@ -162,7 +180,7 @@ def _import(url: str, upload: Upload, *, dry_run: bool) -> ImportReport:
 
 def options_of(facts: Mapping[str, str]) -> ImportOptions:
     """From what was typed. Raises CompilewatchError for what is no moment of the past, and for what is no
-    version of torch, kind of device, task or strategy.
+    version of torch or of libraries, batch size, kind of device, task or strategy.
     """
     answers: dict[str, Any] = {name: " ".join(text.split()) for name, text in facts.items() if text.strip()}
     for name, text in answers.items():
@@ -177,6 +195,10 @@ def options_of(facts: Mapping[str, str]) -> ImportOptions:
                     f"There is no {name} {answers[name]}.", f"Name one of {', '.join(words)}."
                 )
             answers[name] = words(answers[name])
+    if "packages" in answers:
+        answers["packages"] = package_versions(answers["packages"].split(","))
+    if "batch_size" in answers:
+        answers["batch_size"] = _batch_size(answers["batch_size"])
     if "torch" in answers:
         answers["torch"] = torch_version(answers["torch"])
     if "device" in answers:
@@ -195,6 +217,12 @@ def _meanings_of(meanings: Mapping[str, str]) -> dict[str, str]:
         if name:
             columns[name] = column
     return dict(meanings)
+
+
+def _batch_size(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 0 < int(text) < 2**31):
+        raise CompilewatchError(f"{text} is no batch size.", "Write a whole number above 0.")
+    return int(text)
 
 
 def _moment(text: str) -> datetime:

@@ -52,6 +52,8 @@ def draw() -> None:
         )
         chosen = st.selectbox("Format", [AUTO, *(str(name) for name in Format)], key="import-format")
         answers = {name: _question(name) for name in (*state.get(_QUESTIONS, ()), *uploading.ALWAYS)}
+        with st.expander("What else the files may not say"):
+            answers |= {name: _question(name) for name in uploading.MORE}
         meanings = _meanings(state.get(_COLUMNS, {}))
         if st.form_submit_button("Preview", icon=":material/preview:"):
             _look({file.name: file.getvalue() for file in uploaded}, chosen, answers, meanings)

@@ -245,6 +245,8 @@ def _facts(result: Result, options: ImportOptions) -> dict[str, Any]:
     facts = {
         key: value for key, value in (*result.assumed.items(), *told.items()) if value is not None
     } | known
+    if options.packages:
+        facts["packages"] = {**options.packages, **(known.get("packages") or {})}
     if told.get("device", facts.get("device")) != facts.get("device") and "device_name" not in known:
         # The name that was told is that of another device, and this one's nobody tells.
         facts["device_name"] = UNKNOWN

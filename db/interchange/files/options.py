@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -46,7 +46,8 @@ class ImportOptions:
     `usual_columns`, those of the configuration. `meanings` are fields by column, empty for a column that is
     none, for files that have it.
     `job` names the job that logs are of, else their folder does.
-    `pair_key` names the pytest-benchmark parameter that tells eager from compiled. `workload` names that of a
+    `packages` are versions of libraries by name. `pair_key` names the pytest-benchmark parameter that tells
+    eager from compiled. `workload` names that of a
     CSV without such a column. `notes` collects what was left out while one path is read.
     """
 
@@ -68,6 +69,7 @@ class ImportOptions:
     columns: Mapping[str, str] = field(default_factory=dict)
     usual_columns: Mapping[str, str] = field(default_factory=dict)
     meanings: Mapping[str, str] = field(default_factory=dict)
+    packages: Mapping[str, str] = field(default_factory=dict)
     pair_key: str | None = None
     workload: str | None = None
     notes: list[str] = field(default_factory=list, compare=False)
@@ -96,3 +98,16 @@ def torch_version(version: str) -> str:
             f"{version or 'Nothing'} is no version of torch.", "Write it as 2.13.0 or 2.13.0+cu130."
         )
     return version
+
+
+def package_versions(texts: Iterable[str]) -> dict[str, str]:
+    """Version by name of what was typed as NAME=VERSION. Raises ConfigError for what is no such pair."""
+    versions: dict[str, str] = {}
+    for text in texts:
+        name, _, version = (part.strip() for part in text.partition("="))
+        if not (name and version):
+            raise ConfigError(
+                f"{text or 'Nothing'} is no version of a library.", "Write transformers=4.57.1."
+            )
+        versions[name] = version
+    return versions

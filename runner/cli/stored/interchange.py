@@ -13,7 +13,14 @@ import typer
 from db.engine.session import Database
 from db.errors import CompilewatchError, NotFoundError, printable
 from db.interchange.files.opening import RUNS_FOLDER, job_files
-from db.interchange.files.options import ImportOptions, StatedDevice, StatedStrategy, past, torch_version
+from db.interchange.files.options import (
+    ImportOptions,
+    StatedDevice,
+    StatedStrategy,
+    package_versions,
+    past,
+    torch_version,
+)
 from db.interchange.read.importing import AUTO, FileReport, ImportReport, import_paths
 from db.interchange.sources.csv_mapping import not_used
 from db.interchange.write.exporting import ExportFormat, format_of
@@ -62,6 +69,10 @@ def import_(
     cuda: Annotated[str | None, typer.Option(help=f"CUDA version, {_UNSAID}")] = None,
     driver: Annotated[str | None, typer.Option(help=f"Driver version, {_UNSAID}")] = None,
     python: Annotated[str | None, typer.Option(help=f"Python version, {_UNSAID}")] = None,
+    package: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VERSION", help="A library, such as transformers=4.57.1. Repeatable."),
+    ] = None,
     device: Annotated[StatedDevice | None, typer.Option(help=f"Kind of device, {_UNSAID}")] = None,
     device_name: Annotated[str | None, typer.Option(help=f"GPU or CPU model, {_UNSAID}")] = None,
     machine: Annotated[str | None, typer.Option(help="A name for the machine.")] = None,
@@ -109,6 +120,7 @@ def import_(
         cuda=cuda,
         driver=driver,
         python=python,
+        packages=package_versions(package or ()),
         device=device.value if device else None,
         device_name=device_name,
         machine=machine,

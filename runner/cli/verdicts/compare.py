@@ -17,6 +17,7 @@ from db.judge.policy import Policy
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import without_canaries
 from db.metrics.geomean import CASE, matched_geomeans
+from db.queries.builds import packages_changed
 from db.queries.filters import Filters
 from db.queries.named import require_stored
 from db.queries.run_parts import of_newest_builds
@@ -103,6 +104,10 @@ def compare(
             machine=machine,
             said=sides.said,
         )
+        sides_judged = report.comparison.base, report.comparison.head
+        libraries = packages_changed(database, *(side.build_ids for side in sides_judged))
+        moved = (f"Libraries that changed: {', '.join(libraries)}.",) if libraries else ()
+        report = replace(report, said=(*report.said, *moved))
     print_comparison(report, as_json=json_, as_markdown=markdown_)
     print_undecided(report.comparison.verdict, report)
     return exit_code(report.comparison.verdict)

@@ -67,6 +67,7 @@ def test_what_a_file_does_not_say_is_asked_for(url: str) -> None:
     assert [field.label for field in test.text_input if field.key.startswith("import-")] == [
         "Name of the machine",
         "Name of the build",
+        *(uploading.QUESTIONS[name][0] for name in uploading.MORE),
     ]
     test = looked_at(test, ("table.csv", TABLE))
     said = texts(test)
@@ -228,3 +229,16 @@ def test_what_is_left_out_of_a_file_is_said_before_it_comes_in(sqlite_url: str) 
     facts = {"torch": "2.11.0", "device": "cuda", "measured_at": "2026-11-20 18:00"}
     shown = uploading.preview(sqlite_url, Upload({"llama.json": data}, "auto", facts))
     assert (shown.new, shown.notes) == (2, ("llama.json: 1 cold start without a time left out.",))
+
+
+def test_what_else_a_file_may_not_say_is_taken(url: str) -> None:
+    table = b"mode,latency_ms\neager,2\ndefault,1\n"
+    facts = TOLD | {"workload": "mine", "packages": "transformers=4.57.1, timm=1.0.20", "batch_size": "8"}
+    meanings = {"mode": "strategy", "latency_ms": "latency_ms"}
+    brought = preview(url, Upload({"table.csv": table}, "csv", facts, meanings))
+    assert set(brought.rows["workload"]) == {"mine"}
+    assert set(brought.rows["batch_size"]) == {8}
+    assert options_of(facts).packages == {"transformers": "4.57.1", "timm": "1.0.20"}
+    for name, wrong in (("packages", "transformers"), ("batch_size", "0")):
+        with pytest.raises(CompilewatchError, match=wrong):
+            options_of({name: wrong})

@@ -210,3 +210,18 @@ def test_a_doubled_latency_of_one_trial_a_side_is_not_called_unchanged(
     code, found = judged(capsys, sqlite_url, "compare", "previous", "latest")
     change = {row["metric"]: row["change"] for row in found["rows"]}["latency"]
     assert change == pytest.approx(1.0)
+
+
+def test_the_library_that_moved_between_two_imports_is_named(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = ["--torch", "2.12.0", "--device-name", "AMD EPYC", "--strategy", "default"]
+    for release, latency_ms, day in (("4.56.0", 1.0, "2026-10-01"), ("4.57.1", 1.5, "2026-10-02")):
+        table = Path("inductor_huggingface_float32_inference_cpu_performance.csv")
+        rows = [f"cpu,{name},8,2.0,{latency_ms * (1 + n / 500)}" for name in ("a", "b") for n in range(4)]
+        table.write_text("\n".join(["dev,name,batch_size,speedup,abs_latency", *rows]) + "\n")
+        words = ["import", str(table), *facts, "--measured-at", day, "--package", f"transformers={release}"]
+        assert exit_code_of(app, [*words, "--db", sqlite_url]) == 0
+    capsys.readouterr()
+    exit_code_of(app, ["compare", "previous", "latest", "--db", sqlite_url])
+    assert "Libraries that changed: transformers 4.56.0 to 4.57.1." in capsys.readouterr().out
