@@ -94,6 +94,8 @@ def compare(
     with database_of(settings, migrate=False) as database:
         sides = resolve_sides(base, head, database)
         require_stored(database, replace(filters, machines=only(machine)))
+        libraries = packages_changed(database, sides.base.build_ids, sides.head.build_ids)
+        moved = (f"Libraries that changed: {', '.join(libraries)}.",) if libraries else ()
         report = judge(
             database,
             sides.base,
@@ -102,12 +104,8 @@ def compare(
             policy=policy,
             filters=filters,
             machine=machine,
-            said=sides.said,
+            said=(*sides.said, *moved),
         )
-        sides_judged = report.comparison.base, report.comparison.head
-        libraries = packages_changed(database, *(side.build_ids for side in sides_judged))
-        moved = (f"Libraries that changed: {', '.join(libraries)}.",) if libraries else ()
-        report = replace(report, said=(*report.said, *moved))
     print_comparison(report, as_json=json_, as_markdown=markdown_)
     print_undecided(report.comparison.verdict, report)
     return exit_code(report.comparison.verdict)
