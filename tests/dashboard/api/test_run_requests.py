@@ -78,6 +78,8 @@ def test_a_token_of_the_scope_queues_what_is_named(post: Post, url: str) -> None
         (SECRETS[Scope.REPORTS], 403),
         (SECRETS[Scope.METRICS], 403),
     ],
+    # Secrets are new in each process, and tests have one name in all.
+    ids=["none", "unknown", "api", "reports", "metrics"],
 )
 def test_nothing_else_queues_anything(post: Post, url: str, secret: str | None, status: int) -> None:
     reply = post(WANTED, secret)
