@@ -26,7 +26,7 @@ MOST_SERIES_NAMED = 500
 """So many series are named in a query; of more, all trials of the runs are read and the others dropped."""
 
 _PAST = select(
-    *selected(TRIAL, "trial_id", "run_id", "build_id", "series_id", "started_at", "status"),
+    *selected(TRIAL, "trial_id", "run_id", "build_id", "series_id", "started_at", "status", "code_hash"),
     *selected(TRIAL, "numerics_status", "suspect", "latency_ns", "control_latency_ns"),
     *selected(TRIAL, "until_steady_ns", "calls_until_steady", "peak_bytes"),
     *selected(TRIAL, "timing_method", "control_timing_method", "device_ns", "issue_ns", "control_device_ns"),

@@ -93,6 +93,19 @@ def test_a_change_is_judged_against_the_commit_it_started_from(
     assert {each.regression.changed_components for each in recorded} == {("code",)}
 
 
+def test_what_another_pull_request_changed_is_no_noise_of_the_machine(
+    repository: Repository, sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = repository.commit("base")
+    heads = []
+    for number, factor in enumerate((2.5, 1.0, 1.0, 2.5)):
+        repository.git("checkout", "--quiet", "-b", f"change-{number}", "main")
+        heads.append((repository.commit(f"change {number}"), factor))
+    store(sqlite_url, (base, 1.0), *heads, trials=3)
+    assert gate(sqlite_url) == 1
+    assert "2.5" in capsys.readouterr().out.splitlines()[0]
+
+
 @pytest.mark.parametrize(
     "variable", ["GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CI_MERGE_REQUEST_DIFF_BASE_SHA"]
 )
