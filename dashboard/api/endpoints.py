@@ -117,6 +117,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         queries.BreakEvenQuery,
         comparisons.break_even,
         comparisons.break_even_schema,
+        (404,),
     ),
     _listing(
         recorded.REGRESSIONS,
