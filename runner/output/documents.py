@@ -41,14 +41,16 @@ def run_document(
     not_applicable: Sequence[NotApplicable],
     failures: Mapping[tuple[str, str, str], Mapping[str, Any]],
     verdicts: Mapping[tuple[str, str], str],
+    notes: Mapping[tuple[str, str, str], Sequence[str]],
 ) -> dict[str, Any]:
     """What `run --json` prints: one row per case, measured or not applicable.
 
     `cases` comes from `summarize_cases`; `failures` by (build id, workload, strategy) holds kind and message
-    of the newest failed trial; `verdicts` by (workload, strategy) the judgement against the run before.
+    of the newest failed trial; `verdicts` by (workload, strategy) the judgement against the run before;
+    `notes` by ids of build, workload and strategy what a reader must know, the most important first.
     `run_id` and `build` are those of the first run; several builds are all in `runs` and `builds`.
     """
-    rows = [case_row(row, failures, verdicts) for row in cases.to_dict("records")]
+    rows = [case_row(row, failures, verdicts, notes) for row in cases.to_dict("records")]
     rows += [not_applicable_row(case) for case in not_applicable]
     return {
         "schema": RUN_SCHEMA,
@@ -65,6 +67,7 @@ def case_row(
     row: Mapping[Any, Any],
     failures: Mapping[tuple[str, str, str], Mapping[str, Any]],
     verdicts: Mapping[tuple[str, str], str],
+    notes: Mapping[tuple[str, str, str], Sequence[str]],
 ) -> dict[str, Any]:
     """One case of a frame of cases as JSON; what could not be measured is null."""
     low, high = _number(row["speedup_low"]), _number(row["speedup_high"])
@@ -99,6 +102,7 @@ def case_row(
         "trials": int(row["trials"]),
         "failed_trials": int(row["failed_trials"]),
         "verdict": verdicts.get((row["workload"], row["strategy"])),
+        "notes": list(notes.get((row["build_id"], row["workload_id"], row["strategy_id"]), ())),
     }
 
 
@@ -106,7 +110,7 @@ def not_applicable_row(case: NotApplicable) -> dict[str, Any]:
     """A case that means nothing on this device: every figure null, the reason said."""
     unknown: dict[str, Any] = defaultdict(lambda: None, trials=0, failed_trials=0)
     unknown |= {"workload": case.workload, "strategy": case.strategy, "status": NOT_APPLICABLE}
-    return case_row(unknown, {}, {}) | {"reason": case.reason}
+    return case_row(unknown, {}, {}, {}) | {"reason": case.reason}
 
 
 def frame_rows(frame: DataFrame) -> list[dict[str, Any]]:

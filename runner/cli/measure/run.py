@@ -261,7 +261,7 @@ def _print(
         machine, builds = _identities(frame)
         failures = _failures(frame)
         document = run_document(
-            _run_ids(plan), machine, builds, cases, plan.not_applicable, failures, verdicts
+            _run_ids(plan), machine, builds, cases, plan.not_applicable, failures, verdicts, notes
         )
         checks = [check.model_dump(mode="json") for check in targets]
         parts = {} if submodules is None else {"submodules": submodules}

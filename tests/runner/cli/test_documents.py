@@ -13,6 +13,7 @@ from rich.console import Console
 from db.engine.session import Database
 from db.metrics.cases import summarize_cases
 from db.queries.filters import Filters
+from db.queries.notes import notes_of_cases
 from db.queries.trials import trials_frame
 from db.records.trial import FailureKind, Trial
 from db.store.trials import save_trials
@@ -62,6 +63,7 @@ ROW_KEYS = {
     "trials",
     "failed_trials",
     "verdict",
+    "notes",
 }
 UNUSED = NotApplicable(workload="bert-base", strategy="reduce-overhead", reason="no CUDA graphs here")
 
@@ -78,7 +80,8 @@ def _document(database: Database, trials: Sequence[Trial], **verdicts: str) -> d
         for row in cases.to_dict("records")
         if row["failed_trials"]
     }
-    return run_document(["R1"], {"id": "m"}, [{"id": "b"}], cases, [UNUSED], failures, judged)
+    notes = notes_of_cases(database, Filters())
+    return run_document(["R1"], {"id": "m"}, [{"id": "b"}], cases, [UNUSED], failures, judged, notes)
 
 
 def test_every_row_has_every_key(sqlite_database: Database, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,6 +93,7 @@ def test_every_row_has_every_key(sqlite_database: Database, capsys: pytest.Captu
     rows = {row["strategy"]: row for row in document["rows"]}
     assert rows["default"]["verdict"] == "improved"
     assert rows["default"]["trials"] == 3
+    assert any("recompile" in note for note in rows["default"]["notes"])
     assert rows["reduce-overhead"]["status"] == "not_applicable"
     assert rows["reduce-overhead"]["reason"] == "no CUDA graphs here"
 
