@@ -117,7 +117,8 @@ def _link(url: str, snapshot: Snapshot, choices: Choices) -> Link:
 def _upgrade(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
     link = _with_builds(snapshot, link)
     pair = ((str(link.base), link.base_run), (str(link.head), link.head_run))
-    sides = Sides(*(side_of(choices.builds[key], key, runs) for key, runs in pair))
+    base, head = (side_of(choices.builds[key], key, runs) for key, runs in pair)
+    sides = Sides(base, head)
     made_from = links.href(link, full=True)
     return _compared(
         snapshot, choices, sides, filters_of(link), verdict_metric(link), made_from=made_from, link=link
