@@ -121,14 +121,14 @@ def trials(draw: st.DrawFn) -> Trial:
     """Valid trials, of both statuses; every optional field is sometimes missing."""
     parts = draw(_parts_of_trials())
     version = draw(st.sampled_from([*SCHEMAS]))
-    headline = _fit_version(parts, version)
     status = draw(st.sampled_from(Status))
-    failure = draw(records(Failure)) if status is Status.FAILED else None
+    parts["failure"] = draw(records(Failure)) if status is Status.FAILED else None
+    headline = _fit_version(parts, version)
     if status is Status.OK and not parts[f"{headline.value}_ns"] and parts["summary"] is None:
         parts["summary"] = draw(records(Summary))
     if parts["ended_at"] is not None:
         parts["started_at"], parts["ended_at"] = sorted((parts["started_at"], parts["ended_at"]))
-    return Trial(schema=SCHEMAS[version], status=status, failure=failure, **parts)
+    return Trial(schema=SCHEMAS[version], status=status, **parts)
 
 
 def _fit_version(parts: dict[str, Any], version: int) -> Headline:

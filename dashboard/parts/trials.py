@@ -15,7 +15,7 @@ from dashboard.text.foreign_text import readable
 from db import units
 from db.metrics.device_times import bound_of
 from db.metrics.groups import floats, row_dicts
-from db.metrics.throughput import items_of, items_per_step, per_second, throughputs_text
+from db.metrics.throughput import items_of, items_per_step, rates_per_second, throughputs_text
 from db.records.evidence import FailureKind
 from db.records.marks import timing_text
 
@@ -91,7 +91,10 @@ def trial_rows(frame: pd.DataFrame, builds: Mapping[str, str]) -> pd.DataFrame:
 
 def _rates(trials: pd.DataFrame) -> list[str]:
     items = items_per_step(trials)
-    both = (per_second(items, floats(trials[name])).tolist() for name in ("latency_ns", "control_latency_ns"))
+    both = (
+        rates_per_second(items, floats(trials[name])).tolist()
+        for name in ("latency_ns", "control_latency_ns")
+    )
     labels = row_dicts(trials[["items_per_iteration", "batch_size", "item"]])
     return [
         throughputs_text(items_of(each)[1], own, eager)

@@ -7,7 +7,7 @@ in samples of its batch, and one without a batch in steps.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,6 @@ from db.metrics.groups import Floats, floats
 from db.units import rate, significant
 
 _NS_PER_S = 1e9
-_Latency = TypeVar("_Latency", float, Floats)
 
 
 def items_per_step(trials: DataFrame) -> Floats:
@@ -26,9 +25,14 @@ def items_per_step(trials: DataFrame) -> Floats:
     return np.where(np.isnan(items), np.where(np.isnan(batch), 1.0, batch), items)
 
 
-def per_second(items: _Latency, latency_ns: _Latency) -> _Latency:
-    """Items per second of steps of `items` items; NaN where the latency is."""
+def per_second(items: float, latency_ns: float) -> float:
+    """Items per second of steps of `items` items, of a latency above 0."""
     return items * _NS_PER_S / latency_ns
+
+
+def rates_per_second(items: Floats, latencies_ns: Floats) -> Floats:
+    """The same of many; NaN where the latency is missing or 0, as a source may state it."""
+    return items * _NS_PER_S / np.where(latencies_ns > 0, latencies_ns, np.nan)
 
 
 def throughput_columns(items: Floats, cases: Mapping[str, object]) -> dict[str, object]:
@@ -40,7 +44,8 @@ def throughput_columns(items: Floats, cases: Mapping[str, object]) -> dict[str, 
         "control_throughput_per_s": "control_latency_ns",
     }
     return {
-        name: per_second(items, np.asarray(cases[latency], np.float64)) for name, latency in latencies.items()
+        name: rates_per_second(items, np.asarray(cases[latency], np.float64))
+        for name, latency in latencies.items()
     }
 
 

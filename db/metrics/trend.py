@@ -17,7 +17,7 @@ from db.metrics.cases import summary_columns
 from db.metrics.eligibility import passed_mask, positive, suspect_mask, without_cancelled
 from db.metrics.frames import empty_frame, typed_frame
 from db.metrics.groups import Bools, Floats, Groups
-from db.metrics.throughput import items_per_step, per_second
+from db.metrics.throughput import items_per_step, rates_per_second
 from db.metrics.trial_times import WORKLOAD_KEYS, TrialTimes, trial_times
 
 POINT_COLUMNS: dict[str, str] = {
@@ -68,7 +68,7 @@ def _bands(trials: DataFrame, groups: Groups, times: TrialTimes, passed: Bools) 
         "speedup": times.speedup,
         "compile_cost_ns": times.compile_cost_ns,
         "peak_bytes": np.where(passed, positive(trials["peak_bytes"]), np.nan),
-        "throughput_per_s": per_second(items_per_step(trials), times.latency_ns),
+        "throughput_per_s": rates_per_second(items_per_step(trials), times.latency_ns),
         **times.others,
         **times.device,
     }

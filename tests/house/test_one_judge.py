@@ -20,6 +20,8 @@ OF_A_VERDICT = (
     "db.judge.compare.noise",
 )
 GATEWAY = "db/verdicts/gateway.py"
+STRATEGIES = "db/judge/compare/strategies.py"
+"""One strategy against another, which reads nothing either: the same judge over other sides."""
 # Pure arithmetic, which reads nothing; of it only the gateway may ask for a verdict.
 ARITHMETIC = "db/judge/"
 
@@ -27,7 +29,7 @@ ARITHMETIC = "db/judge/"
 def strays(path: Path, found: list[Import]) -> list[str]:
     """The imports by which a file would assemble a verdict of its own."""
     name = path.as_posix()
-    if name == GATEWAY:
+    if name in (GATEWAY, STRATEGIES):
         return []
     barred = (
         ("db.queries.comparison", "db.judge.compare.upgrade") if name.startswith(ARITHMETIC) else OF_A_VERDICT

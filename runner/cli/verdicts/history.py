@@ -96,7 +96,16 @@ def show_changes(
         print_document(_document(trials, groups, summary, policy))
     else:
         print_lines([summary, *(line for group in groups for line in _lines(group, torch, marks))])
-    return 1 if _is_worse(groups) else 0 if newest is None else exit_code(newest.verdict)
+    if _is_worse(groups):
+        return 1
+    code = 0 if newest is None else exit_code(newest.verdict)
+    if code == EXIT_CANNOT:
+        print(
+            f"compilewatch: Cannot tell: {plural(runs, 'run')} here, {_needed(policy)} needed.\n"
+            "  Measure more runs, for instance nightly with `compilewatch run`.",
+            file=sys.stderr,
+        )
+    return code
 
 
 def _needed(policy: Policy) -> int:

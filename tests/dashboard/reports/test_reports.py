@@ -230,7 +230,8 @@ def test_an_upgrade_link_without_builds_freezes_the_pair_that_its_page_opens_wit
     base, head = (selector(shown, key).value for key in ("base", "head"))
     for link in ("upgrade", f"upgrade?head={head}", f"upgrade?base={base}"):
         frozen = freeze_link(link, **SIGNED)
-        assert f"base={base}&head={head}" in frozen.link
+        assert f"base={base}&" in frozen.link
+        assert f"head={head}&" in frozen.link
 
 
 def test_hostile_names_stay_text(store: Store) -> None:

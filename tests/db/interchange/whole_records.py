@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import statistics
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
@@ -112,6 +113,7 @@ def _latency(trial: Trial) -> dict[str, Any]:
         "latency_p05_ns": percentile_ns(ordered, 0.05),
         "latency_p95_ns": percentile_ns(ordered, 0.95),
         "latency_p99_ns": percentile_ns(ordered, 0.99),
+        "latency_sd_ns": statistics.stdev(ordered) if len(ordered) > 1 else None,
         "samples": len(ordered) or summary.n,
         "control_latency_ns": control_latency,
         "control_samples": len(control) or None,
@@ -167,6 +169,7 @@ def _cost(trial: Trial, latency_ns: float | None) -> dict[str, Any]:
         "first_call_instructions": cold.first_call_instructions,
         **(trial.memory or Memory()).model_dump(exclude={"growth_bytes_per_call"}),
         "graphs": compiler.graphs,
+        "ops_captured": compiler.ops_captured,
         "graph_breaks": _events(compiler.graph_breaks),
         "recompiles": _events(compiler.recompiles),
     }

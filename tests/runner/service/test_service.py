@@ -329,7 +329,9 @@ def test_a_judge_that_fails_leaves_the_request_finished(
 def test_a_request_may_ask_for_profiles_and_traces(settings: Settings) -> None:
     spec = RequestSpec(workloads=("cnn",), strategies=("default",), trials=2, profile=True, trace=True)
     first, second = plan_request(settings, spec).trials
-    assert first.diagnostics == Diagnostics(profile=True, trace_into=settings.data_dir.absolute())
+    assert first.diagnostics == Diagnostics(
+        profile=True, trace_into=settings.data_dir.absolute(), bisect_s=settings.run.bisect_s
+    )
     assert second.diagnostics == NO_DIAGNOSTICS
 
 
