@@ -35,9 +35,16 @@ def chosen(recorded_url: str) -> dict[str, Any]:
     gpu = trials[trials["device"] == "cuda"]
     builds = list(gpu.sort_values("started_at")["build_id"].unique())
     trial = gpu[(gpu["workload"] == "bert-base") & (gpu["strategy"] == "default")].iloc[0]
+
+    def runs_of(build: str) -> tuple[str, ...]:
+        return tuple(sorted(gpu.loc[gpu["build_id"] == build, "run_id"].unique()))
+
     return {
         "machine": trial["machine_id"],
         "build": trial["build_id"],
+        "build_run": runs_of(trial["build_id"]),
+        "base_run": runs_of(builds[-2]),
+        "head_run": runs_of(builds[-1]),
         "base": builds[-2],
         "head": builds[-1],
         "suite": "standard",
@@ -71,6 +78,7 @@ def _link(page: Page, chosen: dict[str, Any]) -> Link:
     if page is Page.REGRESSIONS:
         # What is recorded was judged the other way round.
         values |= {"base": chosen["head"], "head": chosen["base"]}
+        values |= {"base_run": chosen["head_run"], "head_run": chosen["base_run"]}
     if page is Page.TRIAL:
         values["trial"] = None  # with one trial open the filters of the list are not drawn
     return Link(page=page, **values)

@@ -35,7 +35,7 @@ def test_open_filter_copy_link_and_open_it_in_a_fresh_context(
     open_at(tab, recorded_server.origin, "Overview")
     tab.get_by_test_id("stSidebar").get_by_role("link", name="Trends").click()
     settle(tab, "Trends")
-    tab.get_by_role("radio", name="Latency").click()
+    tab.get_by_role("radio", name="Latency", exact=True).click()
     expect(tab).to_have_url(re.compile("metric=latency"))
     tab.get_by_test_id("stSidebar").get_by_role("button", name="Inference").click()
     expect(tab).to_have_url(re.compile("task=inference"))
@@ -48,7 +48,7 @@ def test_open_filter_copy_link_and_open_it_in_a_fresh_context(
     assert tab.evaluate("() => navigator.clipboard.readText()") == link
     tab.keyboard.press("Escape")
     expect(tab.get_by_test_id("stPopoverBody")).to_have_count(0)
-    expect(tab.get_by_role("radio", name="Latency")).to_be_visible()
+    expect(tab.get_by_role("radio", name="Latency", exact=True)).to_be_visible()
     seen = _seen(tab)
     query = parse_qs(urlsplit(link).query)
     assert query["metric"] == ["latency"]
@@ -60,7 +60,7 @@ def test_open_filter_copy_link_and_open_it_in_a_fresh_context(
     with new_page(browser, recorded_server.origin) as (page, trouble):
         open_at(page, link, "Trends")
         expect(page.get_by_text("Latency of every case")).to_be_visible()
-        expect(page.get_by_role("radio", name="Latency")).to_be_visible()
+        expect(page.get_by_role("radio", name="Latency", exact=True)).to_be_visible()
         assert _seen(page) == seen
         assert trouble.found == []
 

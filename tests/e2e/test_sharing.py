@@ -86,7 +86,7 @@ def test_the_charts_of_a_page_have_addresses_to_paste(page: Page, desk: Desk) ->
 
 def test_an_open_page_shows_new_results_and_keeps_what_was_chosen(page: Page, desk: Desk) -> None:
     open_at(page, f"{desk.served.origin}/trends?focus=bert-base", "Trends")
-    page.get_by_role("radio", name="Latency").click()
+    page.get_by_role("radio", name="Latency", exact=True).click()
     expect(page.get_by_text("Latency of every case")).to_be_visible()
     version = page.get_by_text("data version").first
     before = version.inner_text()
@@ -97,7 +97,7 @@ def test_an_open_page_shows_new_results_and_keeps_what_was_chosen(page: Page, de
         save_trials(database, make_history(workloads=("bert-base",), builds=("2.14.0",), start=START, seed=9))
     expect(version).not_to_have_text(before, timeout=LIVE_WITHIN_MS)
     expect(page.get_by_text(re.compile("torch 2.14.0")).first).to_be_attached()
-    expect(page.get_by_role("radio", name="Latency")).to_be_checked()
+    expect(page.get_by_role("radio", name="Latency", exact=True)).to_be_checked()
     expect(page).to_have_url(re.compile("metric=latency"))
     assert main.evaluate("element => element.scrollTop") == place
 
@@ -196,7 +196,7 @@ def test_below_a_path_behind_a_proxy_everything_works(browser: Browser, desk: De
         settle(page, "Overview")
         page.get_by_test_id("stSidebar").get_by_role("link", name="Trends").click()
         settle(page, "Trends")
-        page.get_by_role("radio", name="Latency").click()
+        page.get_by_role("radio", name="Latency", exact=True).click()
         expect(page).to_have_url(re.compile(rf"^{host}/team/cw/trends\?.*metric=latency"))
         popover(page, "Share")
         link = shared_text(page, "metric=latency")
