@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from runner.worker import affinity, bisecting, numerics, streams
-from runner.worker.compiler import compiler_facts, compiling, phases
+from runner.worker.compiler import compiler_facts, compiling, knobs, phases
 from runner.worker.device.timers import Timers
 from runner.worker.failures import WrongResultError, is_ours
 from runner.worker.step import internals, loading, memory, profiling
@@ -347,6 +347,8 @@ class Session:
                 self._warmup_ended_by = warm_up(self._side, self._plan, self._deadline)
                 if not self._is_eager:
                     warm_up(self._control_side, self._plan, self._deadline)
+                    if knobs.skips_guards(self._strategy.options):
+                        self._side.around = internals.without_telling_guards
             except NotSteadyError:
                 self._record.warmup_ns = self._side.warmup_ns
                 self._record.compiler = None if self._is_eager else self._compiler_facts()

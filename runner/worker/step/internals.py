@@ -75,6 +75,22 @@ def count_compilations() -> Callable[[], int]:
     return lambda: frames.get("total", 0) + _compilations
 
 
+def simple_settings(module: str) -> dict[str, bool | int | float]:
+    """The switches and numbers of a configuration module of torch, with their values now."""
+    copy = _attribute(module, "get_config_copy")
+    values = {} if copy is None else copy()
+    plain = {name: value for name, value in values.items() if isinstance(value, bool | int | float)}
+    return {name: value for name, value in plain.items() if name.islower() and not name.startswith("_")}
+
+
+def without_telling_guards() -> AbstractContextManager[Any]:
+    """Guards that tell no compiled code from another are skipped inside (`torch.compiler.set_stance`, from
+    2.6), as in a server whose inputs were all seen.
+    """
+    stance = _attribute("torch.compiler", "set_stance")
+    return contextlib.nullcontext() if stance is None else stance(skip_guard_eval_unsafe=True)
+
+
 def force_eager() -> AbstractContextManager[Any]:
     """Whatever is compiled runs as it was written inside (`torch.compiler.set_stance`, from 2.6). Before
     anything imported Dynamo nothing can be compiled, and eager's process does without it.

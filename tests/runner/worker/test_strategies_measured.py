@@ -5,6 +5,7 @@ Most with Dynamo's own backend: what a modifier means is decided before code is 
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -219,3 +220,31 @@ def test_where_a_package_is_missing_onnx_runtime_is_not_applicable(monkeypatch: 
     assert "onnxscript is not installed" in refused(
         workload_fixtures.three_blocks(), parse_strategy("onnxruntime")
     )
+
+
+def test_settings_of_dynamo_and_its_guards_are_options() -> None:
+    """Of three lengths a limit of two compiles two."""
+    guards = {"guard_filter_fn": "skip_guard_on_all_nn_modules_unsafe", "skip_guard_eval_unsafe": True}
+    each = [{"dynamo.recompile_limit": 2}, guards]
+    trials = [measure("three_lengths", compiled("eager", dynamic=False, options=own)) for own in each]
+    assert [trial.failure for trial in trials] == [None, None]
+    assert [trial.compiler.graphs for trial in trials if trial.compiler is not None] == [2, 3]
+    assert [trial.strategy.options for trial in trials] == each
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("dynamo.recompile_limits", 2, "Did you mean dynamo.recompile_limit?"),
+        ("dynamo.recompile_limit", True, "is a number, not True"),
+        ("functorch.cse", 1, "is true or false, not 1"),
+        ("dynamo.debug_dir_root", "/tmp/elsewhere", "has no switch or number 'dynamo.debug_dir_root'"),
+        ("guard_filter_fn", "os.system", "has no guard filter 'os.system'"),
+    ],
+)
+def test_what_this_torch_does_not_know_is_set_nowhere(option: str, value: object, says: str) -> None:
+    before = torch._dynamo.config.get_config_copy()
+    strategy = messages.Strategy("compile", backend="eager", options={option: value})
+    with pytest.raises(UnsupportedCaseError, match=re.escape(says)):
+        compiling.apply(Built(torch.relu, (torch.ones(2),)), strategy, Path())
+    assert torch._dynamo.config.get_config_copy() == before
