@@ -271,6 +271,8 @@ class CompilerFacts(Record):
     """Calls in those graphs; null where the source does not say."""
     graph_breaks: list[CompilerEvent] | None = None
     """Where capture was interrupted, from the compiler's log; null where unknown."""
+    break_hints: list[Text] | None = None
+    """From version 3: what torch proposes against each break, "file:line: hint"; null where there is none."""
     recompiles: list[CompilerEvent] | None = None
     """What was compiled again, and the guard that failed; null where unknown."""
     skipped_frames: list[Text] | None = None

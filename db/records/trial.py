@@ -138,7 +138,7 @@ _OWN_PARTS = {
             "clock_set_back_ns",
         },
     },
-    3: {"failure": {"bisection"}},
+    3: {"failure": {"bisection"}, "compiler": {"break_hints"}},
 }
 
 
@@ -308,9 +308,11 @@ def _foreign_names(version: int) -> dict[str, int]:
 
 def foreign_parts(version: int) -> dict[str, set[str]]:
     """Fields of the record's parts that this version does not have, by part."""
-    return {
-        part: keys for first, parts in _OWN_PARTS.items() if version < first for part, keys in parts.items()
-    }
+    foreign: dict[str, set[str]] = {}
+    for first, parts in _OWN_PARTS.items():
+        for part, keys in parts.items() if version < first else ():
+            foreign[part] = foreign.get(part, set()) | keys
+    return foreign
 
 
 def _holds(value: Any) -> bool:

@@ -27,12 +27,14 @@ from runner.device.lock import default_lock_dir, device_lock
 from runner.device.state import device_facts
 from runner.plan.diagnostics import Diagnostics
 from runner.plan.trial_spec import TrialSpec, WorkloadSpec
+from runner.process.explanation import Explanation
 from runner.process.measured_process import Attempt, Finished, OnPhase, Role, listen
 from runner.process.trace import trace_directory, trace_in
 from runner.worker.step.messages import Purpose, Record, read
 
 _LOG = logging.getLogger("compilewatch.runner")
 WAITING = "waiting for the device"
+_PROBED: dict[Purpose, str] = {"submodules": "built", "explain": "explained"}
 _COMPILERS_OWN = (FailureKind.WRONG_RESULT, FailureKind.COMPILE_ERROR)
 _PRIMED = (CacheState.WARM, CacheState.PORTABLE, CacheState.PACKAGED)
 
@@ -261,20 +263,32 @@ def run_submodules(spec: TrialSpec, interpreter: str | Path) -> list[str]:
 
     Raises CompilewatchError where it cannot be built, and as `run_trial` does.
     """
+    probes = _probed(spec, interpreter, "submodules").probes
+    paths = probes.get("submodules") if isinstance(probes, dict) else None
+    return [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
+
+
+def run_explained(spec: TrialSpec, interpreter: str | Path) -> Explanation:
+    """What the compiler takes of the workload of `spec`, found out by one fresh process without generating
+    code. Raises CompilewatchError where it cannot be run, and as `run_trial` does.
+    """
+    record = _probed(spec, interpreter, "explain")
+    return Explanation.model_validate({**(record.probes or {}), "compiler": record.compiler or {}})
+
+
+def _probed(spec: TrialSpec, interpreter: str | Path, purpose: Purpose) -> Record:
     attempt = Attempt(spec, str(interpreter), lambda: False, device_facts(spec.device))
-    finished = _listen_apart(attempt, "submodules", ())
+    finished = _listen_apart(attempt, purpose, ())
     if finished.interrupted:
         raise KeyboardInterrupt
     if not finished.listening.succeeded():
         failure = finished.trial(attempt, spec).failure
         reason = one_line(failure.message) if failure else "no reason"
         raise CompilewatchError(
-            f"{spec.workload.name} could not be built: {reason}",
+            f"{spec.workload.name} could not be {_PROBED[purpose]}: {reason}",
             f"See it with `compilewatch run -w {spec.workload.name} -s eager --trials 1`.",
         )
-    probes = finished.listening.records[0].probes
-    paths = probes.get("submodules") if isinstance(probes, dict) else None
-    return [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
+    return finished.listening.records[0]
 
 
 def _listen_apart(

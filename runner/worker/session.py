@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from runner.worker import affinity, bisecting, numerics, streams
-from runner.worker.compiler import compiler_facts, compiling, knobs, phases
+from runner.worker.compiler import compiler_facts, compiling, explaining, knobs, phases
 from runner.worker.device.timers import Timers
 from runner.worker.failures import WrongResultError, is_ours
 from runner.worker.step import internals, loading, memory, profiling
@@ -469,6 +469,15 @@ class Session:
             for _ in range(SETTLING_CALLS):
                 self._subject.step()
         self._record.sources = compiler_facts.sources()
+
+    def explain(self) -> None:
+        """What the compiler takes of the workload, without code being generated."""
+        explained = explaining.Explained()
+        self._strategy = replace(self._strategy, backend=explaining.BACKEND)
+        self.start_cold()
+        self.settle()
+        self._record.compiler = self._compiler_facts()
+        self._record.probes = explained.facts()
 
     def profile(self) -> None:
         """Both sides under the profiler, and what eager computes and moves."""

@@ -95,6 +95,9 @@ def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: 
     if spec.purpose == "bisect":
         trial.bisect()
         return
+    if spec.purpose == "explain":
+        trial.explain()
+        return
     trial.start_cold()
     if spec.purpose == "trace":
         trial.settle()

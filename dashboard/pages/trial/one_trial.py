@@ -325,6 +325,7 @@ def _compiler(trial: Trial) -> Part:
         "Compiler",
         Pairs("", facts.compiler_pairs(compiler)),
         *_events("Graph breaks", compiler.graph_breaks, "trial-breaks"),
+        *parts.listed("What helps against breaks", compiler.break_hints or ()),
         *_events("Recompiles", compiler.recompiles, "trial-recompiles"),
         *parts.listed("Skipped frames", compiler.skipped_frames or ()),
         *parts.listed("Warnings", compiler.warnings or ()),

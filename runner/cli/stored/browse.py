@@ -337,6 +337,7 @@ def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
         facts += [("autotuned", text) for text in autotuned_texts(compiler)]
         events = [("graph break", event) for event in compiler.graph_breaks or ()]
         events += [("recompile", event) for event in compiler.recompiles or ()]
+        facts += [("what helps", text) for text in compiler.break_hints or ()]
         facts += [("skipped frame", text) for text in compiler.skipped_frames or ()]
         facts += [("warning", text) for text in compiler.warnings or ()]
         facts += [

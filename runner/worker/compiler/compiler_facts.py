@@ -28,6 +28,15 @@ _BREAK_REASON = re.compile(
     r"Reason: *(?:(?:Encountered graph break|Failed to handle graph break gracefully)[^\n]*\n+)?([^\n]+)"
 )
 _EXPLANATION = re.compile(r"^ *Explanation: *(.+)$", re.MULTILINE)
+_HINT = re.compile(r"^ *Hint: *(.+)$", re.MULTILINE)
+# torch/_dynamo/graph_break_hints.py: the same for whole kinds of breaks, and no help to their author.
+_NO_HELP = (
+    "Please report an issue",
+    "It may be possible to write Dynamo tracing rules",
+    "This is likely to be a Dynamo bug",
+    "This graph break is fundamental",
+    "This graph break may be difficult to debug",
+)
 # torch/_dynamo/guards.py: "Recompiling function f in FILE:LINE" and then one failed guard per line.
 _RECOMPILE_AT = re.compile(r"Recompiling function (\S+) in (\S+:\d+)")
 _GUARD_LINE = re.compile(r"^\s*- \S*: (.+)$", re.MULTILINE)
@@ -67,6 +76,17 @@ def graph_breaks(messages: list[tuple[str, str]]) -> list[dict[str, Any]]:
             at = _BREAK_AT.search(text)
             counts[(_break_reason(text), short_location(at.group(1)) if at else None)] += 1
     return _events(counts)
+
+
+def break_hints(messages: list[tuple[str, str]]) -> list[str] | None:
+    """What torch proposes against each break (from 2.7): "FILE:LINE: hint", each once."""
+    hints = []
+    for artifact, text in messages:
+        if artifact == "graph_breaks":
+            at = _BREAK_AT.search(text)
+            where = f"{short_location(at.group(1))}: " if at else ""
+            hints += [where + hint for hint in _HINT.findall(text) if not hint.startswith(_NO_HELP)]
+    return [hint[:_TEXT_LIMIT] for hint in dict.fromkeys(hints)][:_LIST_LIMIT] or None
 
 
 def recompiles(messages: list[tuple[str, str]]) -> list[dict[str, Any]]:
@@ -279,6 +299,7 @@ def facts(
         "graphs": stats.get("unique_graphs", 0),
         "ops_captured": stats.get("calls_captured", 0),
         "graph_breaks": graph_breaks(messages),
+        "break_hints": break_hints(messages),
         "recompiles": recompiles(messages),
         "skipped_frames": skipped_frames(metrics, messages),
         "recompile_limit_hit": recompile_limit_hit(messages, metrics),

@@ -83,6 +83,30 @@ def simple_settings(module: str) -> dict[str, bool | int | float]:
     return {name: value for name, value in plain.items() if name.islower() and not name.startswith("_")}
 
 
+def register_capturing_backend(name: str, look: Callable[[Any, Any], Callable[..., Any]]) -> None:
+    """Register a backend of `torch.compile` that hands each forward and backward graph, decomposed as for
+    Inductor, to `look` and runs what that returns.
+    """
+    backend = importlib.import_module("torch._dynamo.backends.common")
+    functional = importlib.import_module("torch._functorch.aot_autograd")
+    decompositions = importlib.import_module("torch._inductor.decomposition").select_decomp_table()
+
+    def compiler(module: Any, inputs: Any) -> Any:
+        return functional.make_boxed_func(look(module, inputs))
+
+    capture = backend.aot_autograd(fw_compiler=compiler, bw_compiler=compiler, decompositions=decompositions)
+    importlib.import_module("torch._dynamo").register_backend(capture, name=name)
+
+
+def falls_back(operation: Any) -> bool:
+    """Whether Inductor leaves an ATen operation to ATen instead of writing or choosing a kernel for it
+    (`fallbacks` of torch/_inductor/lowering.py).
+    """
+    lowering = importlib.import_module("torch._inductor.lowering")
+    left = {operation, operation.overloadpacket} & set(lowering.fallbacks)
+    return bool(left) or operation not in lowering.lowerings
+
+
 def without_telling_guards() -> AbstractContextManager[Any]:
     """Guards that tell no compiled code from another are skipped inside (`torch.compiler.set_stance`, from
     2.6), as in a server whose inputs were all seen.

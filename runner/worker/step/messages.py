@@ -57,10 +57,13 @@ class Strategy:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-Purpose = Literal["measure", "prime", "trace", "profile", "bisect", "canaries", "probes", "submodules"]
+Purpose = Literal[
+    "measure", "prime", "trace", "profile", "bisect", "canaries", "probes", "submodules", "explain"
+]
 """What one process is for. `prime` fills a cache, `trace` compiles for the compiler's own log, `profile`
 takes a few steps under the profiler, `bisect` finds the part of the compiler that fails; canaries and probes
-are of several workloads in one process, and `submodules` only builds the model.
+are of several workloads in one process, `submodules` only builds the model, and `explain`
+generates no code.
 """
 
 

@@ -1,0 +1,85 @@
+"""`compilewatch explain`: what the compiler takes of a workload, in seconds and without a trial."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from db.errors import ConfigError
+from db.units import duration
+from runner.catalog.definition import WorkloadDefinition
+from runner.cli import completion
+from runner.cli.options import ConfigOption, JsonOption, settings_of
+from runner.config.settings import BuildSettings, Settings
+from runner.output.documents import print_document
+from runner.output.explanation_text import break_lines, frame_table, headline, operation_lines
+from runner.output.tables import console, print_lines
+from runner.plan.interpreter import check_interpreter
+from runner.plan.plan import plan_run
+from runner.plan.selection import resolve_device, select
+from runner.process.supervise import run_explained
+
+
+def explain(
+    workload: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORKLOAD",
+            help="By name, module:function or LIBRARY:MODEL.",
+            autocompletion=completion.workloads,
+        ),
+    ],
+    dynamic: Annotated[
+        bool | None, typer.Option("--dynamic/--static", help="Sizes; unset: as torch decides.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda:0.")] = "auto",
+    python: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Under this interpreter, with any torch.")
+    ] = None,
+    json_: JsonOption = False,
+    config: ConfigOption = None,
+) -> int:
+    """Say what the compiler takes of a workload: graphs, breaks and what helps, guards, operations.
+
+    Example: compilewatch explain my_models:build
+
+    Takes seconds, generates no code and stores nothing. Exits 1 where nothing compiles.
+    """
+    settings = settings_of(config, None)
+    definition = _one_of(settings, workload)
+    builds = [] if python is None else [BuildSettings(name=python.name, python=python)]
+    facts = check_interpreter(str(python or sys.executable))
+    resolved = resolve_device(settings.run.device if device == "auto" else device, [facts])
+    strategy = {None: "default", True: "default+dynamic", False: "default+static"}[dynamic]
+    plan = plan_run(
+        settings, workloads=(definition.name,), strategies=(strategy,), device=resolved, builds=builds
+    )
+    began = time.monotonic_ns()
+    explained = run_explained(plan.trials[0], facts.path)
+    if json_:
+        print_document(
+            {"workload": definition.name, "torch": facts.torch, **explained.model_dump(mode="json")}
+        )
+    else:
+        took = duration(time.monotonic_ns() - began)
+        print_lines(
+            [f"{definition.name} on {resolved}, torch {facts.torch}: {headline(explained)} ({took})."]
+        )
+        print_lines(break_lines(explained))
+        if explained.frames:
+            console().print(frame_table(explained))
+        print_lines(operation_lines(explained))
+    return 0 if explained.compiler.graphs else 1
+
+
+def _one_of(settings: Settings, workload: str) -> WorkloadDefinition:
+    definitions = select(settings, workloads=(workload,)).workloads
+    if len(definitions) > 1:
+        raise ConfigError(
+            f"{workload} stands for several workloads.", f"Name one, such as {definitions[0].name}."
+        )
+    return definitions[0]
