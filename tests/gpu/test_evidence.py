@@ -21,6 +21,7 @@ def lines_of(file: Path) -> list[dict]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_every_call_leaves_what_it_found_and_one_that_is_cut_says_so(tmp_path: Path) -> None:
     # A validation takes longer than this: it is interrupted.
     limits = dict.fromkeys(CALLS, 240.0) | {"validate": GRACE_S + 4}

@@ -128,7 +128,7 @@ def test_an_answer_of_another_shape_would_be_noticed(app: Starlette, document: A
     assert not validator(document, "machines").is_valid(page)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(request=valid_requests())
 def test_what_the_document_allows_is_answered_as_it_says(
     app: Starlette, document: Any, request: tuple[Endpoint, str, dict[str, Any]]
@@ -139,7 +139,7 @@ def test_what_the_document_allows_is_answered_as_it_says(
     check(document, endpoint, reply)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     endpoint=st.sampled_from(ENDPOINTS),
     query=st.dictionaries(

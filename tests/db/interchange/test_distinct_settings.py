@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from db.engine.session import Database
+from db.engine.session import Database, open_database
 from db.interchange.files.options import ImportOptions
 from db.interchange.read.formats import JOB_READERS, Format
 from db.interchange.read.importing import import_paths
@@ -41,33 +43,38 @@ def source_of(format: Format) -> str:
     return "job" if format in {*JOB_READERS, Format.VLLM_STARTUP} else str(format)
 
 
-@pytest.fixture(params=FOREIGN)
+@pytest.fixture(params=FOREIGN, scope="module")
 def format(request: pytest.FixtureRequest) -> Format:
     found: Format = request.param
     return found
 
 
-@pytest.fixture
-def mixed(sqlite_database: Database, tmp_path: Path, format: Format) -> Database:
-    """One format's file, and a measured trial of every case in it: same names, machine and build."""
+@pytest.fixture(scope="module")
+def mixed(
+    _sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory, format: Format
+) -> Iterator[Database]:
+    """One format's file, and a measured trial of every case in it: same names, machine and build. To read."""
+    folder = tmp_path_factory.mktemp(str(format))
     for name, text in TINY[format].items():
-        (tmp_path / name).write_text(text)
-    path = tmp_path / next(iter(TINY[format]))
-    assert import_paths(sqlite_database, [path], options=ImportOptions(**TOLD)).errors == ()
-    measured = [
-        make_trial(
-            workload=Workload(**(trial.workload.model_dump() | {"version": "b41c9e"})),
-            strategy=Strategy(**(trial.strategy.model_dump() | {"cache": "cold"})),
-            machine=trial.machine,
-            build=trial.build,
-            run_id="measured-run",
-            trial_id=f"measured-{number}",
-            started_at=START,
-        )
-        for number, trial in enumerate(trial_records(sqlite_database, Filters()))
-    ]
-    save_trials(sqlite_database, measured)
-    return sqlite_database
+        (folder / name).write_text(text)
+    path = folder / next(iter(TINY[format]))
+    shutil.copyfile(_sqlite_template, folder / "mixed.db")
+    with open_database(f"sqlite:///{folder / 'mixed.db'}") as database:
+        assert import_paths(database, [path], options=ImportOptions(**TOLD)).errors == ()
+        measured = [
+            make_trial(
+                workload=Workload(**(trial.workload.model_dump() | {"version": "b41c9e"})),
+                strategy=Strategy(**(trial.strategy.model_dump() | {"cache": "cold"})),
+                machine=trial.machine,
+                build=trial.build,
+                run_id="measured-run",
+                trial_id=f"measured-{number}",
+                started_at=START,
+            )
+            for number, trial in enumerate(trial_records(database, Filters()))
+        ]
+        save_trials(database, measured)
+        yield database
 
 
 def test_no_series_holds_both(mixed: Database) -> None:

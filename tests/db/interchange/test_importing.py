@@ -55,11 +55,11 @@ def test_the_same_file_twice_adds_nothing(database: Database, tmp_path: Path) ->
 
 def test_a_file_with_an_error_adds_nothing_and_others_come_in(database: Database, tmp_path: Path) -> None:
     good = write_jsonl(tmp_path / "good.jsonl", [make_trial()])
-    bad = write_jsonl(tmp_path / "bad.jsonl", [make_trial() for _ in range(2500)])
+    bad = write_jsonl(tmp_path / "bad.jsonl", [make_trial() for _ in range(1100)])
     bad.write_text(bad.read_text() + "{}\n")
     version = data_version(database)
     report = import_paths(database, [bad])
-    assert "line 2501: " in report.errors[0].message
+    assert "line 1101: " in report.errors[0].message
     assert (report.new, stored(database), data_version(database)) == (0, [], version)
     report = import_paths(database, [bad, good])
     assert [file.new for file in report.files] == [0, 1]

@@ -262,7 +262,7 @@ _trials = st.builds(
 )
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.lists(_trials, max_size=16), st.randoms())
 def test_any_frame_gives_the_same_cases_in_any_order_and_no_hidden_nan(
     rows: list[dict[str, Any]], random: Any

@@ -48,7 +48,7 @@ def test_every_kind_of_trial_comes_back_as_it_was(database: Database, trial: Tri
 
 
 @settings(
-    max_examples=40,
+    max_examples=20,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

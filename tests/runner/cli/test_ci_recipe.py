@@ -74,6 +74,7 @@ class Project(Repository):
         return f"sqlite:///{self.root}/compilewatch.db"
 
 
+@pytest.mark.slow
 def test_a_module_made_slower_turns_the_job_red(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = Project(tmp_path / "project", monkeypatch)
     base = project.step_takes(0.01)

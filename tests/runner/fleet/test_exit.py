@@ -70,6 +70,7 @@ def ends_by_itself(host: Host, within_s: float) -> float:
     return time.monotonic() - began
 
 
+@pytest.mark.slow
 def test_a_worker_ends_after_so_many_trials_and_the_next_one_after_idleness(
     tmp_path: Path, database: Database, postgres_database_url: str
 ) -> None:

@@ -186,6 +186,7 @@ def test_a_hybrid_whose_trials_fail_is_said_too(attribute):
     )
 
 
+@pytest.mark.slow
 def test_after_a_kill_the_same_command_goes_on(attribute):
     host = Host(slower(torch="2.12.1"))
     measure, host.measured = host.measure, []
@@ -325,6 +326,7 @@ def test_a_driver_that_changes_nothing_is_not_named(attribute, both_drivers):
     assert not any("carries +" in line or "carries -" in line for line in document["sentences"])
 
 
+@pytest.mark.slow
 def test_discarded_environments_are_those_that_were_made(attribute, builds):
     before = {path.name for path in builds.iterdir() if path.is_dir()}
     for made in before - {"old", "new", "clash"}:
