@@ -7,7 +7,7 @@ query string, which the browser records, so that back and forward undo and redo 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -89,6 +89,28 @@ def segments(key: str, label: str, words: dict[str, str], *, value: str | None =
     """
     widget = _widget(key, getattr(current(), key) if value is None else value, words)
     st.segmented_control(label, list(words), format_func=words.__getitem__, required=True, **widget)
+
+
+def first_or_more(
+    key: str, label: str, words: Mapping[str, str], *, first_: Collection[str], value: str
+) -> None:
+    """A segmented control for those of many fixed values that come `first_`, and a drop-down for the rest.
+
+    What is chosen from the drop-down stands in the control too.
+    """
+    first = {name: words[name] for name in (*first_, value) if name in words}
+    rest = {"": "More …", **{key: word for key, word in words.items() if key not in first}}
+    # Each on a line of its own: beside another widget the control would be cut on a phone.
+    segments(key, label, first, value=value)
+    if len(rest) > 1:
+        with st.container(width=200):
+            st.selectbox(
+                f"More of {label}",
+                list(rest),
+                format_func=rest.__getitem__,
+                label_visibility="collapsed",
+                **_widget(key, "", rest),
+            )
 
 
 def several(key: str, label: str, options: Sequence[str], *, everything: str) -> None:

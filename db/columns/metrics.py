@@ -17,6 +17,15 @@ METRICS: dict[str, Column] = {key: _BY_KEY[key] for key in dict.fromkeys((*Metri
 """By key, in the order in which they are offered; a member of `Metric` is a key."""
 HISTORY_METRICS = tuple(str(key) for key, each in METRICS.items() if each.axis is not None)
 """Those whose history can be drawn."""
+FIRST_METRICS = (
+    Metric.LATENCY,
+    Metric.SPEEDUP,
+    Metric.THROUGHPUT,
+    Metric.COMPILE_COST,
+    Metric.PEAK_MEMORY,
+    Metric.BREAK_EVEN,
+)
+"""What most people ask of a case: a menu has the rest behind these."""
 METRIC_UNITS: dict[Metric, str] = {metric: METRICS[metric].unit for metric in Metric}
 METRIC_NAMES: dict[Metric, str] = {metric: METRICS[metric].name for metric in Metric}
 SUMMARY_COLUMNS: dict[Metric, str] = {metric: METRICS[metric].column for metric in Metric}

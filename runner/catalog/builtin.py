@@ -180,6 +180,18 @@ def _encoder_training(name: str, summary: str, dtype: str = "float32", **kwargs:
 
 
 _UNLISTED = (
+    WorkloadDefinition(
+        name="encoder-512-int8",
+        summary="encoder-512 with its linear layers in dynamic int8 by torchao",
+        target="runner.workloads.quantised:build",
+        batch_size=32,
+        shape={"sequence_length": 128},
+        dtype="bfloat16",
+        item="token",
+        count_items=sequence_tokens,
+        kwargs={"width": 512, "heads": 8, "layers": 6},
+        packages=("torchao",),
+    ),
     _encoder_training("encoder-train", "training step of the encoder with AdamW"),
     _encoder_training(
         "encoder-train-checkpointing",

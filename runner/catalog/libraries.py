@@ -40,6 +40,8 @@ def is_library_name(text: str) -> bool:
 
 def extra_of(package: str) -> str:
     """The extra of compilewatch that installs `package`."""
+    if package == "torchao":
+        return "quantised"
     return "vision" if package in _VISION else "models"
 
 

@@ -34,7 +34,7 @@ NOT_FROM = {
 CARRIED_BY_WORKER = ("runner.worker", "runner.workloads")
 # Triton comes with torch for a GPU, onnxruntime with an extra; their users ask whether they are there.
 OF_TORCH = ("torch", "triton", "onnxruntime")
-MODEL_LIBRARIES = (*OF_TORCH, "transformers", "diffusers")
+MODEL_LIBRARIES = (*OF_TORCH, "transformers", "diffusers", "torchao")
 
 PURE = ("db/cause/", "db/columns/", "db/metrics/", "db/judge/", "db/units.py")
 IO_MODULES = (

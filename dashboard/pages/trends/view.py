@@ -15,7 +15,7 @@ from dashboard.read.data import read_choices_on
 from dashboard.render import controls, forms, streamlit_parts
 from dashboard.render.shell import View, say_focus, strategies
 from dashboard.render.streamlit_parts import Pick
-from db.columns.metrics import METRICS
+from db.columns.metrics import FIRST_METRICS, METRICS
 
 _AXIS_WORDS = {"time": "Over time", "torch": "Over builds"}
 _SCALE_WORDS = {"linear": "Linear", "log": "Log"}
@@ -41,7 +41,8 @@ def draw(view: View) -> Link:
 
 def _filters(view: View, focus: str | None) -> None:
     offered = content.metrics(view.snapshot, view.link)
-    controls.segments("metric", "Metric", {name: METRICS[name].name for name in offered})
+    words = {name: METRICS[name].name for name in offered}
+    controls.first_or_more("metric", "Metric", words, first_=FIRST_METRICS, value=view.link.metric)
     workloads = content.workloads(view.snapshot, view.link)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         controls.segments("axis", "Axis", _AXIS_WORDS, value=view.link.axis)

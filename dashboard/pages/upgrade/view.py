@@ -9,12 +9,12 @@ import streamlit as st
 from dashboard.links.links import Link, Page, verdict_metric
 from dashboard.pages.upgrade import content, sign_off
 from dashboard.parts.parts import PageContent, named
-from dashboard.read.data import filters_of, read_builds, read_pair
+from dashboard.read.data import filters_of, read_builds, read_machines, read_pair
 from dashboard.render import controls, elements, streamlit_parts
 from dashboard.render.shell import View
 from dashboard.render.streamlit_parts import Pick
 from dashboard.verdicts.pair import with_builds
-from db.columns.metrics import ASKED_METRICS, MEASURED_METRICS, METRICS
+from db.columns.metrics import ASKED_METRICS, FIRST_METRICS, MEASURED_METRICS, METRICS
 from db.judge.compare.sides import VerdictError
 
 _METRICS = {metric.value: METRICS[metric].name for metric in (*MEASURED_METRICS, *ASKED_METRICS)}
@@ -53,7 +53,7 @@ def draw(view: View) -> Link:
             lambda mark: controls.go(Page.TRIAL, trial=str(mark["trial_id"])), "Click a point for its trial."
         ),
     }
-    metric = {"upgrade-forest": lambda: _metric(link)}
+    metric = {"upgrade-forest": lambda: _metric(view, link)}
     streamlit_parts.draw((part for part in page.parts if part.key not in _TOP), picks=picks, controls=metric)
     _ways_on(link)
     sign_off.draw(link, comparison, view.snapshot.version)
@@ -74,8 +74,11 @@ def _top(page: PageContent, link: Link) -> None:
         )
 
 
-def _metric(link: Link) -> None:
-    controls.segments("metric", "Metric", _METRICS, value=verdict_metric(link).value)
+def _metric(view: View, link: Link) -> None:
+    device = read_machines(view.snapshot).set_index("machine_id")["device"].get(link.machine)
+    offered = {key: name for key, name in _METRICS.items() if METRICS[key].on_every_device or device != "cpu"}
+    value = verdict_metric(link).value
+    controls.first_or_more("metric", "Metric", offered, first_=FIRST_METRICS, value=value)
 
 
 def _focus(case: tuple[str, str]) -> None:
