@@ -61,7 +61,7 @@ def needed(metric: str) -> list[str]:
     figure = METRICS[metric]
     columns = (
         *("run_id", "build_id", "workload", "strategy", "last_started_at", "point_suspect", "first_look"),
-        *("timing_method", "bound", "counted_trials", figure.column),
+        *("timing_method", "bound", "counted_trials", "break_even", figure.column),
         *(*(figure.band or ()), *(figure.interval or ())),
     )
     return list(dict.fromkeys(columns))

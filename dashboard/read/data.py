@@ -15,17 +15,18 @@ import pandas as pd
 from dashboard.links.links import Link, Page
 from dashboard.read import shaping
 from dashboard.read.choices import NEWEST_RUNS, Choices, KnownBuilds, choices
-from dashboard.read.database import opened, trial_cache_of
+from dashboard.read.database import opened
 from dashboard.read.policy import policy_in_force
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.text import theme
+from db.columns.case import CASE_KEYS
+from db.columns.point import POINT_COLUMNS
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import Selection
 from db.judge.results import BuildSide, Comparison, Row
 from db.judge.sequence import builds_interleaved, parts_by_turns
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import is_canary, passed_mask, without_canaries
-from db.metrics.trend import series_points
 from db.queries import facets, measured, names, records
 from db.queries import run_parts as parts
 from db.queries.annotations import stored_annotations
@@ -38,7 +39,9 @@ from db.queries.newest_trials import count_trials, newest_trials_frame, ungated_
 from db.queries.offered import offered
 from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.roofs import rooflines
-from db.queries.trials import newest_profiled
+from db.queries.run_cases import points_by_build, points_by_run
+from db.queries.trials import newest_profiled, trials_frame
+from db.queries.turns import turn_trials
 from db.records.annotations import Annotation
 from db.records.trial import SourceKind, Status, Task, Trial
 from db.records.vocabulary import Metric
@@ -96,7 +99,7 @@ def _known(snapshot: Snapshot, rows: pd.DataFrame) -> pd.DataFrame:
 
 @cached
 def _trials(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
-    return trial_cache_of(snapshot.url).trials(opened(snapshot.url), filters)
+    return trials_frame(opened(snapshot.url), filters)
 
 
 @cached
@@ -273,6 +276,12 @@ def read_runs(snapshot: Snapshot, newest: int) -> tuple[pd.DataFrame, pd.DataFra
 
 
 @cached
+def read_suites(snapshot: Snapshot, run_ids: tuple[str, ...]) -> dict[str, str | None]:
+    """The suite of each of these runs."""
+    return facets.suites_of_runs(opened(snapshot.url), run_ids)
+
+
+@cached
 def read_machines(snapshot: Snapshot) -> pd.DataFrame:
     """One row per machine, as `db.queries.facets.machines` returns them."""
     return facets.machines(opened(snapshot.url))
@@ -292,22 +301,31 @@ def read_noise_floors(snapshot: Snapshot, machine: str | None = None) -> dict[st
 @cached
 def read_interleaved(snapshot: Snapshot, filters: Filters) -> bool:
     """Whether builds among these trials took turns, so that they have no before and after in time."""
-    return builds_interleaved(_trials(snapshot, filters))
+    return builds_interleaved(turn_trials(opened(snapshot.url), filters))
 
 
 @cached
 def read_turns(snapshot: Snapshot, filters: Filters) -> frozenset[tuple[str, str]]:
     """The run and build of those trials that were measured by turns with another build."""
-    return parts_by_turns(_trials(snapshot, filters))
+    return parts_by_turns(turn_trials(opened(snapshot.url), filters))
 
 
 @cached
-def read_points(snapshot: Snapshot, filters: Filters, by: Literal["run", "build"] = "run") -> pd.DataFrame:
-    """One row per case and run or build, oldest first, as `db.metrics.trend.series_points` returns them."""
-    if by == "run":
-        points = trial_cache_of(snapshot.url).points(opened(snapshot.url), filters)
-    else:
-        points = series_points(_cases_of(_trials(snapshot, filters), filters), by=by)
+def read_points(
+    snapshot: Snapshot,
+    filters: Filters,
+    by: Literal["run", "build"] = "run",
+    columns: tuple[str, ...] | None = None,
+) -> pd.DataFrame:
+    """One row per case and run or build, oldest first, as `db.metrics.trend.series_points` returns them, with
+    labels added; with `columns` little more than those of them that points have.
+    """
+    read = points_by_run if by == "run" else points_by_build
+    names = None
+    if columns is not None:
+        wanted = dict.fromkeys((*shaping.NAMING_COLUMNS, *CASE_KEYS, *columns))
+        names = [name for name in wanted if name in POINT_COLUMNS]
+    points = _cases_of(read(opened(snapshot.url), filters, names), filters)
     return shaping.with_labels(_known(snapshot, points))
 
 

@@ -1,4 +1,4 @@
-"""The database that the dashboard reads: where it is, opened once for all threads, and what is kept of it.
+"""The database that the dashboard reads: where it is, opened once for all threads.
 
 Opened for reading only. Nothing here migrates.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from threading import Lock
 
-from dashboard.read.trial_cache import TrialCache
 from db.engine.session import Database, open_database
 from db.queries.data_version import data_version
 
@@ -16,7 +15,6 @@ DATABASE_VARIABLE = "COMPILEWATCH_DATABASE_URL"
 DEFAULT_DATABASE_URL = "sqlite:///compilewatch.db"
 
 _open: dict[str, Database] = {}
-_caches: dict[str, TrialCache] = {}
 _opening = Lock()
 
 
@@ -33,12 +31,6 @@ def opened(url: str) -> Database:
         return _open[url]
 
 
-def trial_cache_of(url: str) -> TrialCache:
-    """What is kept of the trials of the database at `url`, shared by all threads."""
-    with _opening:
-        return _caches.setdefault(url, TrialCache())
-
-
 def reader() -> Database:
     """`opened` for the database of this process. Raises DatabaseError."""
     return opened(database_url())
@@ -50,8 +42,7 @@ def read_version() -> int:
 
 
 def close_databases() -> None:
-    """Close what was opened for reading, and forget what was kept of it; a later read opens it again."""
+    """Close what was opened for reading; a later read opens it again."""
     with _opening:
-        _caches.clear()
         while _open:
             _open.popitem()[1].close()

@@ -49,7 +49,11 @@ _NAMING_ORDER = (
     "torch_git",
 )
 _WORKLOAD_PARTS = ("batch_size", "dtype", "shape", "task")
-_OF_WORKLOAD = ["workload_id", "workload", "workload_version", *_WORKLOAD_PARTS, "source_kind", "source_name"]
+NAMING_COLUMNS = [
+    *("workload_id", "workload", "workload_version", *_WORKLOAD_PARTS),
+    *("source_kind", "source_name"),
+]
+"""What `with_labels` reads."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +84,9 @@ def with_labels(frame: pd.DataFrame) -> pd.DataFrame:
     # The few columns that tell workloads apart, once per workload: frames of points have ninety.
     of_row, ids = frame["workload_id"].array.factorize()
     _, first = np.unique(of_row, return_index=True)
-    known = [frame[name].array.take(first).tolist() for name in _OF_WORKLOAD]
+    known = [frame[name].array.take(first).tolist() for name in NAMING_COLUMNS]
     by_name: dict[str, list[dict[str, Any]]] = {}
-    for row in (dict(zip(_OF_WORKLOAD, values, strict=True)) for values in zip(*known, strict=True)):
+    for row in (dict(zip(NAMING_COLUMNS, values, strict=True)) for values in zip(*known, strict=True)):
         by_name.setdefault(str(row["workload"]), []).append(row)
     labels: dict[str, str] = {}
     for name, rows in by_name.items():

@@ -14,6 +14,7 @@ from dashboard.parts import parts
 from dashboard.parts.parts import Chart, Column, Empty, Part, Table
 from dashboard.read.data import read_choices_on, read_comparison, read_interleaved, read_points, read_turns
 from dashboard.read.policy import policy_in_force
+from dashboard.read.shaping import BUILD_COMPONENTS
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.text import theme
 from dashboard.verdicts import evidence_charts as charts
@@ -150,11 +151,9 @@ class Series:
 @cached
 def series(snapshot: Snapshot, machine_id: str, case: CaseKey, metric: str) -> Series:
     filters = Filters(machines=(machine_id,), workloads=(case.workload,))
-    points = read_points(snapshot, filters, "run")
-    interleaved = read_interleaved(snapshot, filters)
-    axis = "torch" if interleaved else "time"
-    if axis == "torch":
-        points = read_points(snapshot, filters, "build")
+    axis = "torch" if read_interleaved(snapshot, filters) else "time"
+    columns = (*trend_rows.needed(metric), *BUILD_COMPONENTS, *change_points.NEEDED)
+    points = read_points(snapshot, filters, "build" if axis == "torch" else "run", columns)
     mine = points[(points["workload_id"] == case.workload_id) & (points["strategy_id"] == case.strategy_id)]
     names = read_choices_on(snapshot, machine_id).builds
     mine = trend_rows.in_order(mine, axis, list(names))

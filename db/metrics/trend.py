@@ -11,8 +11,9 @@ from typing import Literal
 import numpy as np
 from pandas import DataFrame
 
-from db.columns.case import CASE_COLUMNS, CASE_KEYS
+from db.columns.case import CASE_KEYS
 from db.columns.metrics import BANDED
+from db.columns.point import POINT_COLUMNS, STORED_POINT
 from db.metrics.cases import summary_columns
 from db.metrics.eligibility import passed_mask, positive, suspect_mask, without_cancelled
 from db.metrics.frames import empty_frame, typed_frame
@@ -20,28 +21,32 @@ from db.metrics.groups import Bools, Floats, Groups
 from db.metrics.throughput import items_per_step, rates_per_second
 from db.metrics.trial_times import WORKLOAD_KEYS, TrialTimes, trial_times
 
-POINT_COLUMNS: dict[str, str] = {
-    "run_id": "str",  # by build: of the newest trial
-    **CASE_COLUMNS,
-    "first_started_at": "datetime64[us, UTC]",
-    "point_suspect": "bool",
-    # across trials: 10th and 90th percentile of the trials' values, missing below two of them
-    **{f"{metric}_{end}": "Float64" for metric in BANDED for end in ("p10", "p90")},
-}
-
 
 def series_points(trials: DataFrame, *, by: Literal["run", "build"] = "run") -> DataFrame:
-    """One row per case and run (and build, where a run has several) or per case and build, oldest first.
+    """One row per case, run and conditions (and build, where a run has several), or per case and build.
 
-    Columns and types are `POINT_COLUMNS`: those of a case for the point's own trials, and the bands around
-    it. `trials` as for `summarize_cases`. A point's value and interval do not depend on other points.
+    Oldest first. Columns and types are `POINT_COLUMNS`: those of a case for the point's own trials, and the
+    bands around it. `trials` as for `summarize_cases`. A point does not depend on other points.
     """
+    return _points(trials, POINT_COLUMNS, by)
+
+
+def run_points(trials: DataFrame) -> DataFrame:
+    """What the table `run_case` keeps of `series_points` by run: the columns of `STORED_POINT`.
+
+    `trials` are all those of their workloads and runs: eager is pooled among them.
+    """
+    return _points(trials, STORED_POINT, "run")
+
+
+def _points(trials: DataFrame, wanted: dict[str, str], by: Literal["run", "build"]) -> DataFrame:
     trials = without_cancelled(trials)
     if trials.empty:
-        return empty_frame(POINT_COLUMNS)
+        return empty_frame(wanted)
     started = trials["started_at"].astype("datetime64[us, UTC]")
     moments = started.to_numpy(dtype="datetime64[us]")
-    groups = Groups.by(trials, [*CASE_KEYS, "run_id"] if by == "run" else CASE_KEYS)
+    apart = ["run_id", "conditions_id"] if by == "run" else []
+    groups = Groups.by(trials, [*CASE_KEYS, *apart])
     # Oldest first from here on: ninety columns take longer to sort once they are summed up.
     groups = groups.renumbered(moments[groups.last_row(moments)])
     passed, suspect = passed_mask(trials), suspect_mask(trials)
@@ -50,16 +55,16 @@ def series_points(trials: DataFrame, *, by: Literal["run", "build"] = "run") -> 
     marked_trials = trials.assign(suspect=suspect & ~only_suspect[groups.codes])
     newest = groups.last_row(moments, trials["trial_id"].to_numpy(str))
     first = groups.last_row(-moments.astype(np.int64))
-    times = trial_times(marked_trials, groups, of=[*WORKLOAD_KEYS, *(["run_id"] if by == "run" else [])])
+    times = trial_times(marked_trials, groups, of=[*WORKLOAD_KEYS, *apart])
     columns = summary_columns(marked_trials, groups, times)
     columns |= {
-        "run_id": trials["run_id"].array.take(newest),
+        **{name: trials[name].array.take(newest) for name in ("run_id", "conditions_id")},
         "first_started_at": started.array.take(first),
         "suspect_trials": groups.sum(suspect),
         "point_suspect": only_suspect,
         **_bands(marked_trials, groups, times, passed),
     }
-    return typed_frame(columns, POINT_COLUMNS)
+    return typed_frame(columns, wanted)
 
 
 def _bands(trials: DataFrame, groups: Groups, times: TrialTimes, passed: Bools) -> dict[str, Floats]:

@@ -115,6 +115,12 @@ def runs(db: Database, *, newest: int | None = None, suite: str | None = None) -
     return frame.sort_values(["started_at", "run_id"], ascending=False, ignore_index=True)
 
 
+def suites_of_runs(db: Database, run_ids: Sequence[str]) -> dict[str, str | None]:
+    """Run id -> its suite."""
+    statement = select(RUN.c.run_id, RUN.c.suite).where(RUN.c.run_id.in_(run_ids))
+    return {row.run_id: row.suite for row in db.rows(statement)}
+
+
 def runs_with_contents(db: Database) -> pd.DataFrame:
     """`runs` with what each measured (`workloads`), the trials of the machine's control series apart."""
     frame, contents = runs(db), _contents_of_runs(db)

@@ -10,6 +10,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
+import pandas as pd
 from sqlalchemy import (
     JSON,
     Column,
@@ -28,9 +29,12 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 from sqlmodel.sql.sqltypes import UTCDateTime
 
+from db.columns.point import POINT_KEYS
 from db.engine.moments import EARLIEST, latest_moment
 from db.engine.session import Database
 from db.errors import DatabaseError
+from db.metrics.groups import row_dicts
+from db.queries.run_cases import is_current, kept, regions, summed_up, workloads_of_runs
 from db.records.samples import Blob, decode_samples, percentile_ns
 from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, FailureKind, Headline
 from db.tables.trials import (
@@ -76,7 +80,7 @@ def find_damage(db: Database) -> list[Damage]:
     """
     with db.read() as connection:
         # What a damaged page holds cannot be looked at any further.
-        return list(_file(connection)) or [
+        damage = list(_file(connection)) or [
             *_values(connection),
             *_orphans(connection),
             *_moments(connection),
@@ -86,6 +90,8 @@ def find_damage(db: Database) -> list[Damage]:
             *_tallies(connection),
             *_latest(connection),
         ]
+        # Of damaged trials nothing can be summed up.
+        return damage or list(_run_cases(connection))
 
 
 def _file(connection: Connection) -> Iterator[Damage]:
@@ -295,6 +301,42 @@ def _latest(connection: Connection) -> Iterator[Damage]:
     )
     rows = connection.execute(latest).all()
     yield from _damage(f"{len(rows)} series with a newest run not theirs", rows)
+
+
+MADE_ANEW = "They were made anew of the trials: nothing is lost. Check again."
+"""What is next where `db.store.run_cases.rebuild` mends the damage."""
+
+
+def _run_cases(connection: Connection) -> Iterator[Damage]:
+    """What pages draw of a run: made anew of its trials it has to be the same.
+
+    What another release made is no damage: the next upgrade of the database makes it anew.
+    """
+    if not is_current(connection):
+        return
+    wrong: list[tuple[str, str]] = []
+    for runs, series in regions(workloads_of_runs(connection)):
+        made, stored = (
+            {tuple(row[key] for key in POINT_KEYS): row for row in row_dicts(points)}
+            for points in (summed_up(connection, runs, series), kept(connection, runs, series))
+        )
+        wrong += [
+            (key[0], key[2])
+            for key in sorted(made.keys() | stored.keys())
+            if key not in made or key not in stored or not _alike(made[key], stored[key])
+        ]
+    what = f"{plural(len(wrong), 'row')} of run_case that the trials do not come to"
+    yield from _damage(what, wrong, MADE_ANEW)
+
+
+def _alike(made: dict[str, Any], stored: dict[str, Any]) -> bool:
+    return all(_equal(value, stored[name]) for name, value in made.items())
+
+
+def _equal(made: Any, stored: Any) -> bool:
+    if pd.isna(made) or pd.isna(stored):
+        return bool(pd.isna(made) and pd.isna(stored))
+    return math.isclose(made, stored, rel_tol=_TOLERANCE) if isinstance(made, float) else bool(made == stored)
 
 
 def _damage(what: str, rows: Sequence[Sequence[Any]], next_step: str = _BACKUP) -> Iterator[Damage]:

@@ -7,28 +7,23 @@ from operator import attrgetter
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, Select, Table, and_, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select, tuple_
 
 from db.columns import trial as columns
-from db.columns.column import Holder
 from db.engine.session import Database
 from db.errors import NotFoundError, one_line
 from db.metrics.trial_times import compile_cost_ns
+from db.queries.dimensions import of_builds, of_conditions, of_series
 from db.queries.filters import Filters
-from db.queries.frames import arrays_of, matched
+from db.queries.frames import arrays_of
 from db.queries.records import trial_record, trial_records
-from db.queries.selection import CASES, dtypes, matching, matching_series, oldest_first, selected
+from db.queries.selection import dtypes, matching, oldest_first, selected
 from db.records.identity import code_name
 from db.tables.trials import (
-    BUILD,
-    CONDITIONS,
     LATEST,
-    MACHINE,
     SERIES,
-    STRATEGY,
     TRIAL,
     TRIAL_DETAIL,
-    WORKLOAD,
 )
 
 __all__ = [
@@ -44,24 +39,6 @@ __all__ = [
 
 _UNREAD = ("content_hash", "device_uuid")
 _TRIALS = select(*selected(TRIAL, *(each.name for each in TRIAL.c if each.name not in _UNREAD)))
-
-
-def _held(holder: Holder, table: Table) -> list[ColumnElement[Any]]:
-    names = {each.column: each.at for each in columns.TRIAL if each.holder is holder}
-    return selected(table, **names)
-
-
-_SERIES = select(
-    *selected(SERIES, "series_id"),
-    *_held(Holder.SERIES, SERIES),
-    *_held(Holder.MACHINE, MACHINE),
-    *_held(Holder.WORKLOAD, WORKLOAD),
-    *_held(Holder.STRATEGY, STRATEGY),
-).select_from(CASES)
-_BUILDS = select(*selected(BUILD, "build_id"), *_held(Holder.BUILD, BUILD))
-_CONDITIONS = select(*selected(CONDITIONS, "conditions_id"), *_held(Holder.CONDITIONS, CONDITIONS))
-
-_MOST_NAMED = 500
 
 COLUMNS = tuple(each.column for each in columns.TRIAL if each.in_frames)
 """The columns of every trials frame, in order."""
@@ -158,36 +135,15 @@ def _frame(connection: Connection, statement: Select[Any], filters: Filters) -> 
     rows = sorted(connection.execute(statement), key=attrgetter("started_at", "trial_id"))
     trials = arrays_of(rows, dtypes(statement))
     series_ids, build_ids = ([getattr(row, name) for row in rows] for name in ("series_id", "build_id"))
-    series = matched(_series(connection, filters, series_ids), "series_id", series_ids)
-    builds = matched(_builds(connection, build_ids), "build_id", build_ids)
-    conditions = _conditions(connection, [row.conditions_id for row in rows])
-    values = {**trials, **series, **builds, **conditions, "machine": trials["machine_name"]}
+    values = {
+        **trials,
+        **of_series(connection, filters, series_ids),
+        **of_builds(connection, build_ids),
+        **of_conditions(connection, [row.conditions_id for row in rows]),
+        "machine": trials["machine_name"],
+    }
     parts = (pd.Series(values[name]) for name in ("until_steady_ns", "calls_until_steady", "latency_ns"))
     values["trial_compile_cost_ns"] = compile_cost_ns(*parts).array
     codes = [code_name(row.code_commit, row.code_dirty, row.code_hash) for row in rows]
     values["code"] = pd.array(codes, dtype="str")
     return pd.DataFrame({name: values[name] for name in COLUMNS}, copy=False)
-
-
-def _series(connection: Connection, filters: Filters, series_ids: Iterable[str]) -> dict[str, Any]:
-    """Columns of at least these: of all that `filters` let through where they are too many to name."""
-    wanted = list(dict.fromkeys(series_ids))
-    these = [SERIES.c.series_id.in_(wanted)] if len(wanted) <= _MOST_NAMED else matching_series(filters)
-    return arrays_of(connection.execute(_SERIES.where(*these)).all(), dtypes(_SERIES))
-
-
-def _conditions(connection: Connection, conditions_ids: Sequence[str | None]) -> dict[str, Any]:
-    """The settings of each trial, one object for all that share them."""
-    wanted = list(dict.fromkeys(each for each in conditions_ids if each is not None))
-    these = [CONDITIONS.c.conditions_id.in_(wanted)] if len(wanted) <= _MOST_NAMED else []
-    settings: dict[str | None, dict[str, Any]] = dict(connection.execute(_CONDITIONS.where(*these)).all())
-    nothing: dict[str, Any] = {}
-    of_trials = [settings.get(each, nothing) for each in conditions_ids]
-    return {"settings": pd.Series(of_trials, dtype="object").array}
-
-
-def _builds(connection: Connection, build_ids: Iterable[str]) -> dict[str, Any]:
-    """Columns of at least these: of all builds where they are too many to name."""
-    wanted = list(dict.fromkeys(build_ids))
-    these = [BUILD.c.build_id.in_(wanted)] if len(wanted) <= _MOST_NAMED else []
-    return arrays_of(connection.execute(_BUILDS.where(*these)).all(), dtypes(_BUILDS))

@@ -20,6 +20,7 @@ from db.engine.session import Database, open_database, sqlite_file
 from db.engine.sqlite import remove_file, require_usable_file
 from db.errors import DatabaseError
 from db.store.copy import copy_into_empty
+from db.store.run_cases import bring_up
 from db.tables.trials import METADATA
 
 
@@ -126,11 +127,12 @@ def _copy_into_file(database: Database, part: Path) -> None:
 
 def _upgraded(part: Path) -> int:
     """Bring a copied backup to this release's schema; how many trials it holds."""
-    with open_database(f"sqlite:///{part}", migrate=True) as database, database.read() as connection:
-        trials = connection.scalar(select(func.count()).select_from(METADATA.tables["trial"]))
+    with open_database(f"sqlite:///{part}", migrate=True) as database:
+        bring_up(database)
+        (trials,) = database.scalars(select(func.count()).select_from(METADATA.tables["trial"]))
     with closing(sqlite3.connect(part)) as writing:
         writing.execute("PRAGMA journal_mode=DELETE")
-    return int(trials or 0)
+    return int(trials)
 
 
 def _require_sound(part: Path) -> None:

@@ -13,9 +13,13 @@ from sqlalchemy import Connection, Table, func, insert, select, update
 from db.engine.session import Database, open_database, sqlite_file
 from db.engine.sqlite import remove_file
 from db.errors import DatabaseError
-from db.tables.trials import DATA_VERSION, METADATA, REGRESSION
+from db.queries.run_cases import workloads_of_runs
+from db.store.run_cases import sum_up
+from db.tables.trials import DATA_VERSION, METADATA, REGRESSION, RUN_CASE
 
 _BATCH = 500
+# What runs come to follows from their trials, and another release may have made it.
+_COPIED = [table for table in METADATA.sorted_tables if table is not RUN_CASE]
 
 
 @dataclass(frozen=True)
@@ -58,18 +62,19 @@ def copy_into_empty(source: Database, target: Database) -> dict[str, int]:
     copied: dict[str, int] = {}
     with source.read() as reading, target.write() as writing:
         _require_empty(writing, target.url)
-        for table in METADATA.sorted_tables:
+        for table in _COPIED:
             if table is DATA_VERSION:
                 writing.execute(update(table).values(version=reading.scalar(select(table.c.version))))
                 continue
             for rows in _batches(reading, table):
                 writing.execute(insert(table), rows)
             copied[table.name] = writing.scalar(select(func.count()).select_from(table)) or 0
+        sum_up(writing, workloads_of_runs(writing))
     return copied
 
 
 def _require_empty(connection: Connection, shown_url: str) -> None:
-    tables = [table for table in METADATA.sorted_tables if table is not DATA_VERSION]
+    tables = [table for table in _COPIED if table is not DATA_VERSION]
     if any(connection.execute(select(table).limit(1)).first() is not None for table in tables):
         raise DatabaseError(
             f"The database {shown_url} holds data already; nothing was changed.", "Name an empty one."

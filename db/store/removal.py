@@ -9,7 +9,9 @@ from sqlalchemy import Column, Connection, Select, Table, case, delete, func, in
 
 from db.engine.session import Database
 from db.errors import NotFoundError, one_line
+from db.queries.run_cases import WorkloadOfRun
 from db.records.trial import FailureKind, Status
+from db.store.run_cases import sum_up
 from db.store.writing import bump_data_version, lock_data_version
 from db.tables.run_parts import RUN_PART
 from db.tables.trials import (
@@ -50,10 +52,12 @@ def remove_trials(db: Database, trial_ids: Collection[str]) -> int:
         lock_data_version(connection)
         _require_stored(connection, wanted)
         touched = {table.name: _keys(connection, key, wanted) for table, key, _, _ in _DIMENSIONS}
+        workloads = _workloads_of_runs(connection, wanted)
         for child in (TRIAL_SAMPLES, TRIAL_DETAIL, TRIAL):
             connection.execute(delete(child).where(child.c.trial_id.in_(wanted)))
         _set_latest(connection, touched[SERIES.name])
         _set_run_parts(connection, touched[RUN.name])
+        sum_up(connection, workloads)
         for table, key, called, calls in _DIMENSIONS:
             for row_id in touched[table.name]:
                 _count(connection, table, key, row_id)
@@ -88,6 +92,12 @@ def _require_stored(connection: Connection, wanted: list[str]) -> None:
 def _keys(connection: Connection, key: Column[Any], trial_ids: list[str]) -> list[str]:
     keys = select(key).select_from(_CASES).where(TRIAL.c.trial_id.in_(trial_ids)).distinct()
     return list(connection.scalars(keys))
+
+
+def _workloads_of_runs(connection: Connection, trial_ids: list[str]) -> list[WorkloadOfRun]:
+    pairs = select(TRIAL.c.run_id, SERIES.c.workload_id).select_from(_CASES)
+    found = connection.execute(pairs.where(TRIAL.c.trial_id.in_(trial_ids)).distinct())
+    return [(row.run_id, row.workload_id) for row in found]
 
 
 def _set_latest(connection: Connection, series_ids: list[str]) -> None:

@@ -12,8 +12,10 @@ from sqlalchemy import Connection, bindparam, insert, select
 from db.engine.moments import latest_moment, wrong_moment
 from db.errors import RecordError
 from db.queries.records import load_trials
+from db.queries.run_cases import WorkloadOfRun
 from db.records.trial import Trial
 from db.store.conflicts import conflict
+from db.store.run_cases import sum_up
 from db.store.tallies import Tallies
 from db.store.trial_rows import DIMENSIONS, TrialRows, dimension_row, trial_rows
 from db.store.writing import bump_data_version, upsert
@@ -31,6 +33,7 @@ class TrialWriter:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._tallies = Tallies()
+        self._touched: set[WorkloadOfRun] = set()
         self._written: set[tuple[str, str]] = set()
         self._latest_moment = latest_moment(connection)
 
@@ -71,8 +74,9 @@ class TrialWriter:
         return len(new)
 
     def finish(self) -> None:
-        """Write what the inserted trials change elsewhere: tallies, newest runs, parts, the data version."""
+        """Write what follows from the inserted trials, and the next data version."""
         self._tallies.write(self._connection)
+        sum_up(self._connection, self._touched)
         bump_data_version(self._connection)
 
     def _insert(self, new: Sequence[TrialRows]) -> None:
@@ -84,6 +88,7 @@ class TrialWriter:
                     self._written.add((name, key))
                     dimensions[name].append(dimension_row(name, each.trial, each.keys))
             self._tallies.add(each)
+            self._touched.add((each.keys.run, each.keys.workload))
         for name, table in DIMENSIONS.items():
             if rows := dimensions[name]:
                 statement = upsert(self._connection, table)

@@ -32,6 +32,7 @@ from db.tables.fleet import FLEET_LAUNCH, FLEET_WORKER
 from db.tables.hosts import HOST
 from db.tables.metadata import Row, Tallied, by_value
 from db.tables.people import NOTIFICATION, REGRESSION, TRIAGE_EVENT
+from db.tables.run_cases import RUN_CASE
 from db.tables.run_parts import RUN_PART
 from db.tables.schedule_watch import HOST_HEALTH, SCHEDULE_WATCH
 from db.tables.service import FIRING, RUN_REQUEST, SCHEDULE
@@ -51,6 +52,7 @@ __all__ = [
     "METADATA",
     "NOTIFICATION",
     "REGRESSION",
+    "RUN_CASE",
     "RUN_PART",
     "RUN_REQUEST",
     "SCHEDULE",
@@ -254,10 +256,14 @@ class ReportRow(Row, table=True):
 
 
 class DataVersionRow(Row, table=True):
-    """One row that counts the writes; whoever caches a read keeps it until this changes."""
+    """One row that counts the writes; whoever caches a read keeps it until this changes.
+
+    `run_case_edition` is the `db.columns.point.EDITION` that made all of `run_case`.
+    """
 
     id: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
     version: int = Field(sa_type=BigInteger)
+    run_case_edition: int = Field(default=0, sa_type=BigInteger, sa_column_kwargs={"server_default": "0"})
 
 
 SAMPLE_KINDS = (

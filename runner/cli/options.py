@@ -88,6 +88,10 @@ def database_of(
     from db.engine.session import open_database
 
     with open_database(settings.database_url, migrate=migrate) as database:
+        if migrate:
+            from db.store.run_cases import bring_up
+
+            bring_up(database)
         yield database
         if migrate if changes is None else changes:
             name_database(database)

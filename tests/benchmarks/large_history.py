@@ -28,6 +28,7 @@ from db.queries.trials import trials_frame
 from db.records.ids import build_identity
 from db.records.trial import Build, Failure, FailureKind, Machine, Status, Task, Workload
 from db.store.regressions import record_comparison
+from db.store.run_cases import bring_up, sum_up
 from db.store.trial_rows import COUNTED, DIMENSIONS, dimension_row, trial_rows
 from db.tables.trials import DATA_VERSION, LATEST, RUN_PART, TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
 from db.verdicts.sides import resolve_side
@@ -289,6 +290,7 @@ def write_history(url: str, trials: int) -> None:
                     history.write(connection, night)
         with database.write() as connection:
             history.finish(connection)
+            sum_up(connection, [])
         _record_regressions(database, history)
         with database.write() as connection:
             # last of all: a database that was written in part stays at version 0
@@ -309,8 +311,9 @@ def _record_regressions(database: Database, history: _History) -> None:
 def is_written(url: str) -> bool:
     """Whether the database at `url` is there and whole."""
     try:
-        with open_database(url, migrate=True) as database, database.read() as connection:
-            return bool(connection.scalar(DATA_VERSION.select().with_only_columns(DATA_VERSION.c.version)))
+        with open_database(url, migrate=True) as database:
+            bring_up(database)
+            return bool(database.scalars(DATA_VERSION.select().with_only_columns(DATA_VERSION.c.version))[0])
     except Exception:
         return False
 

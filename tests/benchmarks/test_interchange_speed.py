@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from db.engine.session import Database, open_database
 from db.interchange.read.importing import import_paths
 from db.interchange.write.exporting import export
 from db.queries.filters import Filters
-from tests.builders import make_history
+from tests.builders import START, make_history
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
 
@@ -33,6 +34,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Database:
         workloads=("bert-base", "resnet-50", "mlp", "elementwise"),
         strategies=COMPILED,
         builds=["2.13.0"] * (TRIALS // (3 * 4 * len(COMPILED)) + 1),
+        start=START - timedelta(days=TRIALS // 40),
         samples=100,
     )
     path = folder / "history.jsonl"

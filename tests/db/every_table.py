@@ -13,6 +13,7 @@ from db.queries.regressions import standing_regressions
 from db.queries.schedules import run_request
 from db.queries.trials import trial_records
 from db.records.access import Scope, Token, secret_hash
+from db.records.annotations import Annotation
 from db.records.fleet import FleetWorker, Launch
 from db.records.ids import build_identity, machine_identity
 from db.records.reports import Decision, Report, SignOff
@@ -20,6 +21,7 @@ from db.records.requests import RequestKind, RequestSpec, RequestState
 from db.records.schedules import Firing, FiringOutcome, HostDevice, HostHealth, HostState, ScheduleSpec
 from db.records.triage import TriageState
 from db.store.access import save_token
+from db.store.annotations import save_annotation
 from db.store.fleet import claim_launch, end_launch
 from db.store.hosts import save_host
 from db.store.notifications import claim_notifications
@@ -142,6 +144,12 @@ def _serve(database: Database) -> None:
 def _share(database: Database) -> None:
     first = next(iter(trial_records(database)))
     build = build_identity(first.build)
+    save_annotation(
+        database,
+        Annotation(
+            annotation_id="annotation-1", text="new driver", author="ada", written_at=START, build_id=build
+        ),
+    )
     save_report(
         database,
         Report(

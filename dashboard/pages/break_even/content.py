@@ -269,15 +269,14 @@ def _by_strategy(strategies: Iterable[str]) -> dict[str, Column]:
 
 _METRIC = "break_even"
 MOST_BUILDS = 100
-_HISTORY_COLUMNS = ["workload_label", "cache", "break_even"]
 
 
 @cached
 def _history(snapshot: Snapshot, link: Link, focus: str) -> tuple[Part, ...]:
     """Of the newest `MOST_BUILDS` a row each, newest first, and the chart; nothing of a single build."""
     filters = filters_of(replace(link, build=None))
-    everything = read_points(snapshot, of_workload(snapshot, filters, focus), "build")
-    points = everything[[*_HISTORY_COLUMNS, *trend_rows.needed(_METRIC)]]
+    columns = ("cache", *trend_rows.needed(_METRIC))
+    points = read_points(snapshot, of_workload(snapshot, filters, focus), "build", columns)
     points = points[(points["workload_label"] == focus) & (points["strategy"] != EAGER.name)]
     points = with_caches(with_strategies(points, link.strategy), link.cache)
     names = read_choices_on(snapshot, link.machine).builds

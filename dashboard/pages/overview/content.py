@@ -209,7 +209,8 @@ def _overview(snapshot: Snapshot, link: Link) -> _Overview | None:
         return None
     everything = replace(link, build=None)
     names = read_choices_on(snapshot, link.machine).builds
-    points = read_points(snapshot, recent(snapshot, filters_of(everything), up_to=link.build))
+    lately = recent(snapshot, filters_of(everything), up_to=link.build)
+    points = read_points(snapshot, lately, columns=("speedup",))
     pair = with_builds(snapshot, replace(everything, page=Page.UPGRADE, base=None, head=link.build))
     comparison = _comparison(snapshot, pair)
     base = pair.base if comparison is not None and comparison.matched else None

@@ -11,7 +11,15 @@ from dashboard.links.links import Link, Page
 from dashboard.parts import parts, verdict_words
 from dashboard.parts.cases import floors_of
 from dashboard.parts.parts import CASE_FACTS, LEFT_OUT, Column, Empty, Headline, Part
-from dashboard.read.data import filters_of, read_builds, read_choices, read_comparison, read_trials, recent
+from dashboard.read.data import (
+    filters_of,
+    read_builds,
+    read_choices,
+    read_comparison,
+    read_points,
+    read_suites,
+    recent,
+)
 from dashboard.read.snapshots import Snapshot, cached
 from dashboard.verdicts import inbox, tables
 from db import units
@@ -63,16 +71,13 @@ def _comparison(snapshot: Snapshot, link: Link) -> tuple[Comparison | None, str]
     suite first; of imported ones where nothing was measured. Where there is none, why, and the nearest.
     """
     filters = filters_of(link)
-    trials = read_trials(snapshot, recent(snapshot, filters))
-    measured = trials[trials["source_kind"] == SourceKind.MEASURED]
-    trials = trials if measured.empty else measured
-    suites = trials["suite"].fillna("")
-    runs = (
-        trials.assign(suite=suites)
-        .groupby("run_id")
-        .agg(began=("started_at", "min"), suite=("suite", "first"))
-    )
-    runs = runs.sort_values("began", ascending=False)
+    points = read_points(snapshot, recent(snapshot, filters), columns=("run_id", "first_started_at"))
+    measured = points[points["source_kind"] == SourceKind.MEASURED]
+    began = (points if measured.empty else measured).groupby("run_id")["first_started_at"].min()
+    runs = began.to_frame("began").sort_values("began", ascending=False)
+    runs["suite"] = runs.index.map(read_suites(snapshot, tuple(runs.index))).fillna("")
+    if runs.empty:
+        return None, "Of the newest runs none has a result."
     newest, earlier = str(runs.index[0]), runs.iloc[1:]
     alike = earlier["suite"] == runs["suite"].iloc[0]
     candidates = [*earlier.index[alike], *earlier.index[~alike]][:_MOST_CANDIDATES]

@@ -82,11 +82,12 @@ def axis(snapshot: Snapshot, link: Link) -> str:
 @cached
 def metrics(snapshot: Snapshot, link: Link) -> list[str]:
     """The figures to choose from: those of a GPU where one was measured so, and always that of the link."""
-    points = read_points(snapshot, recent(snapshot, filters_of(link)), "run")
+    columns = {key: METRICS[key].column for key in HISTORY_METRICS if not METRICS[key].on_every_device}
+    points = read_points(snapshot, recent(snapshot, filters_of(link)), "run", tuple(columns.values()))
     return [
         key
         for key in HISTORY_METRICS
-        if key == link.metric or METRICS[key].on_every_device or points[METRICS[key].column].notna().any()
+        if key == link.metric or key not in columns or points[columns[key]].notna().any()
     ]
 
 
@@ -104,20 +105,9 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
     filters = filters_of(link)
 
     def points_of(wanted: Filters, *more: str) -> pd.DataFrame:
-        points = read_points(snapshot, wanted, by)
-        columns = dict.fromkeys(
-            (
-                *_CASE,
-                *ASIDE_COLUMNS,
-                *BUILD_COMPONENTS,
-                CODE,
-                "break_even",
-                "bound",
-                *trend_rows.needed(link.metric),
-                *more,
-            )
-        )
-        rows = with_strategies(points[[name for name in columns if name in points]], link.strategy)
+        columns = (*ASIDE_COLUMNS, *BUILD_COMPONENTS, CODE, *trend_rows.needed(link.metric), *more)
+        points = read_points(snapshot, wanted, by, columns)
+        rows = with_strategies(points, link.strategy)
         return trend_rows.in_order(rows, link.axis, list(builds))
 
     published = PUBLISHED_COLUMNS if link.metric == "speedup" else ()

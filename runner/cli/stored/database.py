@@ -9,8 +9,14 @@ from typing import Annotated
 import typer
 
 from db.engine.session import open_database, shown_address
-from db.queries.integrity import find_damage, trials_of_impossible_moments, trials_of_impossible_samples
+from db.queries.integrity import (
+    MADE_ANEW,
+    find_damage,
+    trials_of_impossible_moments,
+    trials_of_impossible_samples,
+)
 from db.store.removal import remove_trials, require_stored
+from db.store.run_cases import rebuild
 from db.units import plural
 from db.units import size as bytes_text
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
@@ -66,10 +72,17 @@ def restore(
 
 @app.command("check")
 def check(db: DatabaseOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> int:
-    """Check for damage; exits 1 with the next step if there is any. Example: compilewatch db check"""
-    with open_database(settings_of(config, db).database_url, read_only=True) as database:
+    """Check for damage; exits 1 with the next step if there is any. Wrong sums of runs are made anew.
+
+    Example: compilewatch db check
+    """
+    url = settings_of(config, db).database_url
+    with open_database(url, read_only=True) as database:
         damage = find_damage(database)
         shown = database.url
+    if any(one.next_step == MADE_ANEW for one in damage):
+        with open_database(url) as database:
+            rebuild(database)
     if as_json:
         print_document({"database": shown, "sound": not damage, "damage": [asdict(one) for one in damage]})
     else:

@@ -1,0 +1,152 @@
+"""Points of histories, of what the table `run_case` keeps: the trials of one case in one run, summed up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+from sqlalchemy import ColumnElement, Connection, Select, select
+
+from db.columns.case import CASE_KEYS
+from db.columns.point import EDITION, POINT_COLUMNS, POINT_KEYS, STORED_POINT
+from db.engine.session import Database
+from db.errors import DatabaseError
+from db.metrics import trend
+from db.metrics.frames import empty_frame
+from db.queries.dimensions import of_builds, of_conditions, of_series
+from db.queries.filters import Filters
+from db.queries.frames import arrays_of
+from db.queries.run_parts import parts_within
+from db.queries.selection import any_of, matching_series
+from db.queries.trials import frame_where, trials_frame
+from db.tables.run_cases import RUN_CASE
+from db.tables.trials import DATA_VERSION, RUN, SERIES, TRIAL
+
+WorkloadOfRun = tuple[str, str]
+"""The ids of a run and of a workload in it: what is summed up together."""
+_AT_ONCE = 500
+_ORDER = ["last_started_at", *CASE_KEYS, "run_id"]
+_IN_ORDER = {name: POINT_COLUMNS[name] for name in _ORDER}
+
+
+def points_by_run(
+    db: Database,
+    filters: Filters = Filters(),  # noqa: B008
+    columns: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """As `db.metrics.trend.series_points` by run, of all trials of the points that `filters` let through: one
+    is in the time of its newest trial. With `columns` only those of `POINT_COLUMNS`, for a fraction of the
+    cost.
+
+    Raises ValueError for filters by status, which is of trials, and DatabaseError where another release made
+    what is kept.
+    """
+    if filters.statuses:
+        raise ValueError("a status is of a trial, not of a point")
+    wanted = {name: POINT_COLUMNS[name] for name in columns} if columns is not None else POINT_COLUMNS
+    with db.read() as connection:
+        if not is_current(connection):
+            if connection.scalar(select(TRIAL.c.trial_id).limit(1)) is None:
+                return empty_frame(wanted)
+            raise DatabaseError(
+                f"What the runs of {db.url} come to was summed up by another release.",
+                "Run `compilewatch db upgrade`.",
+            )
+        points = _points(connection, filters, {**_IN_ORDER, **wanted})
+    return points.sort_values(_ORDER, ignore_index=True)[list(wanted)]
+
+
+def points_by_build(
+    db: Database,
+    filters: Filters = Filters(),  # noqa: B008
+    columns: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """As `db.metrics.trend.series_points` by build. A build that one run measured has the points of that run;
+    those of others are summed up of their trials.
+    """
+    with db.read() as connection:
+        parts = parts_within(connection, filters)
+    runs = Counter((part.machine_id, part.build_id) for part in parts)
+    several = {build for (_, build), count in runs.items() if count > 1}
+    if not several:
+        return points_by_run(db, filters, columns)
+    wanted = list(POINT_COLUMNS if columns is None else columns)
+    of_trials = trend.series_points(trials_frame(db, replace(filters, builds=tuple(several))), by="build")
+    once = tuple({build for _, build in runs} - several)
+    names = list(dict.fromkeys((*_ORDER, *wanted)))
+    of_runs = points_by_run(db, replace(filters, builds=once), names) if once else of_trials.iloc[:0]
+    points = pd.concat([of_runs[names], of_trials[names]], ignore_index=True)
+    return points.sort_values(_ORDER, ignore_index=True)[wanted]
+
+
+def _points(connection: Connection, filters: Filters, wanted: dict[str, str]) -> pd.DataFrame:
+    stored = [*POINT_KEYS, *(name for name in wanted if name in STORED_POINT and name not in POINT_KEYS)]
+    statement = select(*(RUN_CASE.c[name] for name in stored)).where(*_matching(filters))
+    values = arrays_of(connection.execute(statement).all(), {name: STORED_POINT[name] for name in stored})
+    values |= of_series(connection, filters, values["series_id"].tolist())
+    if wanted.keys() - values.keys() - {"settings"}:
+        values |= of_builds(connection, values["build_id"].tolist())
+    if "settings" in wanted:
+        values |= of_conditions(connection, values["conditions_id"].tolist())
+    return pd.DataFrame({name: values[name] for name in wanted}, copy=False)
+
+
+def _matching(filters: Filters) -> list[ColumnElement[bool]]:
+    points = RUN_CASE.c
+    conditions = any_of(
+        (points.build_id, filters.builds),
+        (points.run_id, filters.runs),
+        (points.source_kind, filters.sources),
+    )
+    if filters.suites:
+        conditions.append(points.run_id.in_(select(RUN.c.run_id).where(RUN.c.suite.in_(filters.suites))))
+    if series := matching_series(filters):
+        conditions.append(points.series_id.in_(select(SERIES.c.series_id).where(*series)))
+    if filters.since is not None:
+        conditions.append(points.last_started_at >= filters.since)
+    if filters.until is not None:
+        conditions.append(points.last_started_at <= filters.until)
+    return conditions
+
+
+def is_current(connection: Connection) -> bool:
+    """Whether this release made what is kept."""
+    return connection.scalar(select(DATA_VERSION.c.run_case_edition)) == EDITION
+
+
+# What is kept, and what it has to be.
+
+
+def workloads_of_runs(connection: Connection) -> list[WorkloadOfRun]:
+    """Of every run that has trials."""
+    statement = select(TRIAL.c.run_id, SERIES.c.workload_id).join(
+        SERIES, SERIES.c.series_id == TRIAL.c.series_id
+    )
+    return [(row.run_id, row.workload_id) for row in connection.execute(statement.distinct())]
+
+
+def regions(pairs: Collection[WorkloadOfRun]) -> Iterator[tuple[list[str], Select[Any]]]:
+    """Runs, and the series of workloads, so that every one of `pairs` is in one of them: so many at once."""
+    in_order = sorted(pairs)
+    for start in range(0, len(in_order), _AT_ONCE):
+        some = in_order[start : start + _AT_ONCE]
+        runs, workloads = (sorted(set(ids)) for ids in zip(*some, strict=True))
+        yield runs, select(SERIES.c.series_id).where(SERIES.c.workload_id.in_(workloads))
+
+
+def summed_up(connection: Connection, runs: Sequence[str], series: Select[Any]) -> pd.DataFrame:
+    """What `run_case` has to hold of a region, of its trials: the columns of `STORED_POINT`."""
+    trials = frame_where(connection, [TRIAL.c.run_id.in_(runs), TRIAL.c.series_id.in_(series)], Filters())
+    points = trend.run_points(trials)
+    return points.assign(conditions_id=points["conditions_id"].fillna(""))
+
+
+def kept(connection: Connection, runs: Sequence[str], series: Select[Any]) -> pd.DataFrame:
+    """What `run_case` holds of a region."""
+    statement = select(*(RUN_CASE.c[name] for name in STORED_POINT)).where(
+        RUN_CASE.c.run_id.in_(runs), RUN_CASE.c.series_id.in_(series)
+    )
+    return pd.DataFrame(arrays_of(connection.execute(statement).all(), STORED_POINT), copy=False)

@@ -1,0 +1,63 @@
+"""Keeping up to date what the trials of each case in each run come to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import Any
+
+import pandas as pd
+from sqlalchemy import Connection, delete, insert, update
+
+from db.columns.point import EDITION
+from db.engine.session import Database
+from db.queries.run_cases import WorkloadOfRun, is_current, regions, summed_up, workloads_of_runs
+from db.store.writing import bump_data_version, lock_data_version
+from db.tables.run_cases import RUN_CASE
+from db.tables.trials import DATA_VERSION
+
+
+def sum_up(connection: Connection, touched: Collection[WorkloadOfRun]) -> None:
+    """Make the rows of `touched` anew of their trials, inside the caller's transaction; the whole table where
+    it is of another edition.
+    """
+    if not is_current(connection):
+        RUN_CASE.drop(connection)
+        RUN_CASE.create(connection)
+        connection.execute(update(DATA_VERSION).values(run_case_edition=EDITION))
+        touched = workloads_of_runs(connection)
+    for runs, series in regions(touched):
+        connection.execute(
+            delete(RUN_CASE).where(RUN_CASE.c.run_id.in_(runs), RUN_CASE.c.series_id.in_(series))
+        )
+        if rows := _rows(summed_up(connection, runs, series)):
+            connection.execute(insert(RUN_CASE), rows)
+
+
+def bring_up(db: Database) -> None:
+    """Make the table anew where it is of another edition; else nothing is written."""
+    with db.read() as connection:
+        current = is_current(connection)
+    if not current:
+        rebuild(db)
+
+
+def rebuild(db: Database) -> None:
+    """Make the table anew."""
+    with db.write() as connection:
+        lock_data_version(connection)
+        connection.execute(update(DATA_VERSION).values(run_case_edition=0))
+        sum_up(connection, [])
+        bump_data_version(connection)
+
+
+def _rows(points: pd.DataFrame) -> list[dict[str, Any]]:
+    columns = {str(name): map(_plain, column.array.tolist()) for name, column in points.items()}
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, pd.Timestamp):
+        return value.to_pydatetime()
+    # What is missing is NA among numbers and NaN among texts.
+    return None if value is pd.NA or (isinstance(value, float) and math.isnan(value)) else value

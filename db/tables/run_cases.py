@@ -1,0 +1,42 @@
+"""The table of run cases: what the trials of one case in one run come to, so that no page sums them up."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import create_model
+from sqlalchemy import BigInteger, Index, Table
+from sqlmodel import Field
+
+from db.columns.point import POINT_KEYS, STORED_POINT
+from db.tables.metadata import METADATA, Row
+
+_TYPES: dict[str, type] = {
+    **{"str": str, "Int64": int, "Float64": float, "bool": bool, "datetime64[us, UTC]": datetime},
+}
+_ALWAYS_THERE = ("bool", "datetime64[us, UTC]")
+
+
+def _field(name: str, dtype: str) -> tuple[Any, Any]:
+    options: dict[str, Any] = {"sa_type": BigInteger} if dtype == "Int64" else {}
+    if name in POINT_KEYS:
+        # Of a record without settings the conditions are an empty text, and no row of their own.
+        parent = {} if name == "conditions_id" else {"foreign_key": f"{name.removesuffix('_id')}.{name}"}
+        return str, Field(primary_key=True, **parent)
+    kind = _TYPES[dtype]
+    return (kind if dtype in _ALWAYS_THERE else kind | None), Field(**options)
+
+
+_OF_POINT: dict[str, Any] = {name: _field(name, dtype) for name, dtype in STORED_POINT.items()}
+RunCaseRow = create_model(
+    "RunCaseRow",
+    __base__=Row,
+    __module__=__name__,
+    __doc__="One row per run, build, series and conditions, as `db.metrics.trend.run_points` gives it.",
+    __cls_kwargs__={"table": True},
+    **_OF_POINT,
+)
+RUN_CASE: Table = METADATA.tables["run_case"]
+# The history of a series, and its newest part.
+Index(None, RUN_CASE.c.series_id, RUN_CASE.c.last_started_at)
