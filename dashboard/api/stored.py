@@ -11,13 +11,14 @@ from dashboard.api.queries import Values, filters_of
 from dashboard.api.representation import Answer, object_schema, row_schema
 from dashboard.links.values import JsonSchema
 from dashboard.text.rows import rows_of
+from db.columns.point import POINT_COLUMNS
 from db.engine.session import Database
 from db.errors import NotFoundError, one_line
 from db.metrics.frames import empty_frame
-from db.metrics.trend import POINT_COLUMNS, series_points
 from db.queries import facets
 from db.queries.filters import Filters
 from db.queries.measured import series_frame
+from db.queries.run_cases import points_by_build, points_by_run
 from db.queries.trials import trial_record, trials_frame, trials_page
 from db.records.strategies import EAGER
 from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, Trial
@@ -116,9 +117,7 @@ def points(database: Database, values: Values) -> Answer:
         since=values["since"],
         until=values["until"],
     )
-    frame = trials_frame(database, filters)
-    frame = frame[frame["workload_id"] == row["workload_id"]]
-    of_series = series_points(frame, by=values["by"])
+    of_series = (points_by_run if values["by"] == "run" else points_by_build)(database, filters)
     of_series = of_series[of_series["series_id"] == values["series"]]
     rows = rows_of(of_series)
     document = {"schema": POINTS_SCHEMA, "series": row, "by": values["by"], "rows": rows}

@@ -22,8 +22,9 @@ def _field(name: str, dtype: str) -> tuple[Any, Any]:
     options: dict[str, Any] = {"sa_type": BigInteger} if dtype == "Int64" else {}
     if name in POINT_KEYS:
         # Of a record without settings the conditions are an empty text, and no row of their own.
-        parent = {} if name == "conditions_id" else {"foreign_key": f"{name.removesuffix('_id')}.{name}"}
-        return str, Field(primary_key=True, **parent)
+        if name != "conditions_id":
+            options["foreign_key"] = f"{name.removesuffix('_id')}.{name}"
+        return str, Field(primary_key=True, **options)
     kind = _TYPES[dtype]
     return (kind if dtype in _ALWAYS_THERE else kind | None), Field(**options)
 

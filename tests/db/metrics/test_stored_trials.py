@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 
 from db.columns.case import CASE_COLUMNS
+from db.columns.point import POINT_COLUMNS
 from db.engine.session import open_database
 from db.metrics.case_modes import choose_modes
 from db.metrics.cases import summarize_cases
-from db.metrics.trend import POINT_COLUMNS, series_points
+from db.metrics.trend import series_points
 from db.queries.trials import COLUMNS, trials_frame
 from db.store.trials import save_trials
 from tests.builders import MS, SECOND, make_history, make_imported, make_trial

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 from scipy import stats
 
+from db.columns.point import POINT_COLUMNS
 from db.metrics.cases import summarize_cases
-from db.metrics.trend import POINT_COLUMNS, series_points
+from db.metrics.trend import series_points
 from tests.db.metrics.frames import START, trial, trials_frame
 
 
