@@ -19,7 +19,7 @@ from db.tables.trials import DATA_VERSION, METADATA, REGRESSION, RUN_CASE
 
 _BATCH = 500
 # What runs come to follows from their trials, and another release may have made it.
-_COPIED = [table for table in METADATA.sorted_tables if table is not RUN_CASE]
+_COPIED = [table for table in METADATA.sorted_tables if table not in (DATA_VERSION, RUN_CASE)]
 
 
 @dataclass(frozen=True)
@@ -62,20 +62,19 @@ def copy_into_empty(source: Database, target: Database) -> dict[str, int]:
     copied: dict[str, int] = {}
     with source.read() as reading, target.write() as writing:
         _require_empty(writing, target.url)
+        version = reading.scalar(select(DATA_VERSION.c.version))
+        writing.execute(update(DATA_VERSION).values(version=version))
         for table in _COPIED:
-            if table is DATA_VERSION:
-                writing.execute(update(table).values(version=reading.scalar(select(table.c.version))))
-                continue
             for rows in _batches(reading, table):
                 writing.execute(insert(table), rows)
-            copied[table.name] = writing.scalar(select(func.count()).select_from(table)) or 0
         sum_up(writing, workloads_of_runs(writing))
+        for table in (*_COPIED, RUN_CASE):
+            copied[table.name] = writing.scalar(select(func.count()).select_from(table)) or 0
     return copied
 
 
 def _require_empty(connection: Connection, shown_url: str) -> None:
-    tables = [table for table in _COPIED if table is not DATA_VERSION]
-    if any(connection.execute(select(table).limit(1)).first() is not None for table in tables):
+    if any(connection.execute(select(table).limit(1)).first() is not None for table in _COPIED):
         raise DatabaseError(
             f"The database {shown_url} holds data already; nothing was changed.", "Name an empty one."
         )

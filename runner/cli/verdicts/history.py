@@ -28,9 +28,9 @@ from db.judge.results import ChangeEvent, Comparison, Row
 from db.judge.sequence import builds_interleaved, in_reading_order
 from db.judge.words.sentences import confounded
 from db.metrics.groups import floats
-from db.metrics.trend import series_points
 from db.queries.filters import Filters
 from db.queries.named import require_stored
+from db.queries.run_cases import points_by_run
 from db.queries.trials import trials_frame
 from db.records.marks import UNGATED_MEANS, origin_mark_of
 from db.records.trial import SourceKind, TimingMethod
@@ -195,9 +195,8 @@ def chosen_points(
     else has the same name. Imported results are read only where nothing was measured, on `machine` or, where
     that is None, anywhere. Raises NotFoundError where nothing has these names.
     """
-    # The eager trials come along: they are the control of compiled trials that have none of their own.
-    trials = trials_frame(database, Filters(workloads=(workload,)))
-    points = series_points(trials)
+    named = Filters(workloads=(workload,))
+    points = points_by_run(database, named, ("strategy", "machine_id", "source_kind"))
     mine = points[points["strategy"] == strategy]
     if mine.empty:
         measured = ", ".join(sorted(set(points["strategy"]))) or "nothing"
@@ -207,7 +206,8 @@ def chosen_points(
     # By default the machine with the longest history, measured before imported.
     longest = _measured_first(mine)["machine_id"].value_counts().index[0]
     chosen = str(longest) if machine is None else machine
-    on_machine = mine[mine["machine_id"] == chosen]
+    there = replace(named, machines=(chosen,))
+    on_machine = points_by_run(database, replace(there, strategies=(strategy,)))
     if on_machine.empty:
         raise NotFoundError(
             f"{workload} / {strategy} was never measured on machine {chosen}.",
@@ -221,8 +221,9 @@ def chosen_points(
     if len(same) < len(here):
         other = plural(len(here) - len(same), "point")
         left_out.append(f"{other} of other sizes, dtypes or options under this name left out.")
-    there = trials[trials["machine_id"] == chosen]
-    of_kind = there[there["source_kind"] == here["source_kind"].iloc[-1]]
+    # Eager's trials come along: they are the control of compiled ones that have none of their own.
+    trials = trials_frame(database, there)
+    of_kind = trials[trials["source_kind"] == here["source_kind"].iloc[-1]]
     of_series = of_kind[of_kind["series_id"].isin(set(same["series_id"]))]
     return in_reading_order(same.reset_index(drop=True), of_series), of_kind, left_out
 
