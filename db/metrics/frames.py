@@ -11,6 +11,9 @@ import pandas as pd
 from pandas import DataFrame
 from pandas.api.extensions import ExtensionArray
 
+_INTEGER = pd.Int64Dtype()
+_GREATEST = np.nextafter(2.0**63, 0)
+
 
 def empty_frame(columns: dict[str, str]) -> DataFrame:
     return DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in columns.items()})
@@ -36,5 +39,8 @@ def _typed(value: Any, dtype: Any) -> Any:
         # through objects: as floats, whole numbers beyond 2^53 would lose their last digits
         value = np.array(value, dtype=np.object_)
     values = value.array if isinstance(value, pd.Series) else value
+    if dtype == _INTEGER and isinstance(values, np.ndarray) and values.dtype.kind == "f":
+        # The greatest integer is none among floats: as one it would be beyond itself.
+        values = np.clip(values, -_GREATEST, _GREATEST)
     is_typed = isinstance(values, ExtensionArray) and values.dtype == dtype
     return values if is_typed else pd.array(values, dtype=dtype)
