@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from runner.worker.compiler import knobs
+from runner.worker.compiler.knobs import of_compile, put_in_force
 from runner.worker.compiler.onnx_session import session_of
 from runner.worker.step.internals import mark_step, mode_options
 from runner.worker.step.loading import UnsupportedCaseError, exportable
@@ -41,7 +41,7 @@ def compile_arguments(strategy: Strategy) -> dict[str, Any]:
     arguments: dict[str, Any] = {"fullgraph": strategy.fullgraph, "backend": strategy.backend or "inductor"}
     if strategy.dynamic is not None:
         arguments["dynamic"] = strategy.dynamic
-    mode, options = strategy.mode, knobs.of_compile(strategy.options)
+    mode, options = strategy.mode, of_compile(strategy.options)
     if mode == "default":
         mode = None
     if mode is not None and options:
@@ -85,7 +85,7 @@ def apply(built: Built, strategy: Strategy, artifacts: Path) -> Callable[..., An
     none, else loaded from there. Raises UnsupportedCaseError where the strategy cannot execute the workload.
     """
     _mark_lengths(built)
-    knobs.put_in_force(strategy.options)
+    put_in_force(strategy.options)
     if strategy.kind == "compile":
         return _compiled(built, strategy)
     if strategy.kind == "export":
@@ -221,7 +221,7 @@ def _packaged(built: Built, strategy: Strategy, package: Path) -> Callable[..., 
     if not package.exists():
         program = _program(built, "An ahead-of-time package")
         _inductor.aoti_compile_and_package(
-            program, package_path=str(package), inductor_configs=knobs.of_compile(strategy.options)
+            program, package_path=str(package), inductor_configs=of_compile(strategy.options)
         )
     loaded: Callable[..., Any] = _inductor.aoti_load_package(str(package))
     return loaded
