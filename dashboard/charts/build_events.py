@@ -10,7 +10,7 @@ import pandas as pd
 from packaging.version import InvalidVersion, Version
 
 from dashboard.read import shaping
-from db.judge.compare.sides import CODE
+from db.judge.compare.sides import CODE, LIBRARIES
 from db.metrics.groups import row_dicts
 
 MOST_EVENTS = 30
@@ -37,7 +37,7 @@ def events(points: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     `MOST_EVENTS` those from one commit of one's own to the next, and from one nightly build to the next of a
     release, are left out, then the oldest.
     """
-    names = [name for name in (*shaping.BUILD_COMPONENTS, CODE) if name in points]
+    names = [name for name in (*shaping.BUILD_COMPONENTS, CODE, LIBRARIES) if name in points]
     first = points.loc[~points.duplicated(["run_id", "build_id"]), ["build_id", "last_started_at", *names]]
     moments = first["last_started_at"].dt.tz_localize(None)
     builds = row_dicts(first.assign(last_started_at=moments))

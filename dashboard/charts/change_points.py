@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dashboard.charts import style
 from db import units
 from db.columns.metrics import METRICS
-from db.judge.compare.sides import COMPONENTS
+from db.judge.compare.sides import COMPONENTS, LIBRARIES
 from db.judge.history.series import judge_series
 from db.judge.history.stretches import CONDITION_COLUMNS
 from db.judge.policy import HistoryPolicy, Policy
@@ -27,7 +27,7 @@ NEEDED = tuple(
         (
             *("series_id", "workload", "strategy", "strategy_id", "strategy_kind", "run_id", "build_id"),
             "point_suspect",
-            *("first_started_at", "last_started_at", *CONDITION_COLUMNS, *COMPONENTS),
+            *("first_started_at", "last_started_at", *CONDITION_COLUMNS, *COMPONENTS, LIBRARIES),
         )
     )
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from dashboard.parts.column_units import UNITS
@@ -11,6 +11,7 @@ from db.columns.metrics import COUNTED_METRICS, METRICS
 from db.judge.compare.whole import overall_verdict
 from db.judge.results import BuildSide, CaseKey, Comparison, LeftOut, Row
 from db.records.marks import origin_mark
+from db.records.versions import component_name
 from db.records.vocabulary import Metric, Verdict
 
 NAMED_CASES = 5
@@ -119,16 +120,16 @@ def side_parts(side: BuildSide, rows: Mapping[str, Mapping[str, Any]]) -> dict[s
 
 
 def environment_diff(
-    base: Mapping[str, object], head: Mapping[str, object], changed: Iterable[str]
+    base: Mapping[str, object], head: Mapping[str, object], changed: Collection[str]
 ) -> list[dict[str, str]]:
     """One row per part that differs between two builds: `part`, `base`, `head`.
 
-    `changed` names components; packages are set against each other name by name.
+    `changed` names components; further packages are set against each other name by name.
     """
-    rows = [_part(units.words(name), base.get(name), head.get(name)) for name in changed]
+    rows = [_part(component_name(name), base.get(name), head.get(name)) for name in changed]
     before, after = (_mapping(side.get("packages")) for side in (base, head))
-    changed_packages = (name for name in sorted({*before, *after}) if before.get(name) != after.get(name))
-    return rows + [_part(name, before.get(name), after.get(name)) for name in changed_packages]
+    more = (name for name in sorted({*before, *after} - {*changed}) if before.get(name) != after.get(name))
+    return rows + [_part(name, before.get(name), after.get(name)) for name in more]
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

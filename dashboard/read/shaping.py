@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from db import units
-from db.judge.compare.sides import CODE
+from db.judge.compare.sides import CODE, LIBRARIES, libraries_of
 from db.metrics.groups import row_dicts
 from db.queries.cold_start import PHASES
 from db.records.marks import origin_mark
 from db.records.strategies import BUILTIN, not_applicable_reason
 from db.records.trial import CacheState
+from db.records.versions import component_name
 
 # What a build is made of, in the order in which a difference is told.
 BUILD_COMPONENTS = (
@@ -180,7 +181,12 @@ def build_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[C
             continue
         old, new = _words(before[part]), _words(after[part])
         if old != new:
-            changes.append(Change(units.words(part), old, new))
+            changes.append(Change(component_name(part), old, new))
+    libraries = [libraries_of(row.get(LIBRARIES)) for row in (before, after)]
+    for name in sorted({*libraries[0], *libraries[1]}):
+        old, new = (_words(each.get(name)) for each in libraries)
+        if old != new:
+            changes.append(Change(name, old, new))
     return changes
 
 

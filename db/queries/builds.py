@@ -23,14 +23,3 @@ def recorded_builds(db: Database, build_ids: Collection[str]) -> list[Build]:
         .order_by(BUILD.c.last_seen_at.desc(), BUILD.c.build_id)
     )
     return read_records(db, Build, statement)
-
-
-def packages_changed(db: Database, base: Collection[str], head: Collection[str]) -> list[str]:
-    """Libraries of which `base` has other versions than `head`, such as "timm 1.0.9 to 1.0.20"."""
-    found = [[build.packages for build in recorded_builds(db, side)] for side in (base, head)]
-    names = sorted({name for side in found for packages in side for name in packages})
-    versions = [
-        (name, *(" / ".join(sorted({each[name] for each in side if name in each})) for side in found))
-        for name in names
-    ]
-    return [f"{name} {old or 'unknown'} to {new or 'unknown'}" for name, old, new in versions if old != new]

@@ -9,6 +9,8 @@ from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
+from db.units import words
+
 _NUMBER = re.compile(r"(\d+)")
 # What no one can order comes before everything that can be.
 _UNKNOWN = Version("0.dev0")
@@ -18,6 +20,14 @@ VersionKey = tuple[Version, tuple[tuple[int, str], ...]]
 
 STACK = ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os")
 """Parts of a build in the order in which they decide which of two is the newer one."""
+
+
+_SPOKEN = {name: words(name) for name in ("torch_variant", "torch_git")}
+
+
+def component_name(component: str) -> str:
+    """What people call a part of a build; a library keeps the name under which it is installed."""
+    return _SPOKEN.get(component, component)
 
 
 def stack_order(build: Mapping[str, Any]) -> tuple[VersionKey, ...]:

@@ -12,7 +12,7 @@ from pandas import DataFrame
 
 from db.engine.session import Database
 from db.errors import ConfigError, NotFoundError, one_line
-from db.judge.compare.sides import CODE, STACK, Selection
+from db.judge.compare.sides import CODE, STACK, Selection, libraries_of
 from db.queries import facets, names
 from db.queries.codes import commits_like, runs_of_commit
 from db.queries.facets import measured_runs
@@ -201,12 +201,16 @@ def _by_component(
 ) -> list[Selection]:
     if component in ("commit", CODE):
         return _by_commit(name, version, database)
-    if component not in STACK:
-        known = ", ".join((*STACK, "commit"))
+    of_builds = builds["packages"].map(lambda libraries: libraries_of(libraries).get(component))
+    if component in STACK:
+        of_builds = builds[component]
+    elif of_builds.isna().all():
+        libraries = sorted({each for packages in builds["packages"] for each in libraries_of(packages)})
+        known = ", ".join((*STACK, "commit", *libraries))
         raise ConfigError(f"A build has no component {component!r}.", f"Name one of {known}.")
-    matching = builds.loc[builds[component] == version, "build_id"]
+    matching = builds.loc[of_builds == version, "build_id"]
     if matching.empty:
-        measured = ", ".join(sorted(set(builds[component].dropna()))) or "none"
+        measured = ", ".join(sorted(set(of_builds.dropna()))) or "none"
         raise NotFoundError(f"No build with {name} was measured.", f"Measured {component}: {measured}.")
     return [side.model_copy(update={"name": name}) for side in _of_builds(matching)]
 

@@ -21,6 +21,7 @@ from db.judge.results import ChangeEvent, Row
 from db.judge.targets import AT_LEAST, Forecast, Target, forecast_crossing
 from db.judge.words.verdicts import marked
 from db.metrics.groups import floats
+from db.records.versions import component_name
 from db.records.vocabulary import Metric, Verdict
 from db.units import MISSING, interval, moment, percent, plural, words
 from runner.output.tables import plain_table
@@ -169,7 +170,8 @@ def _step_mark(step: ReleaseStep) -> str:
 
 
 def _mark(event: ChangeEvent) -> str:
-    changed = f", {_named(event.changed_components)} changed" if event.changed_components else ""
+    components = ", ".join(map(component_name, event.changed_components))
+    changed = f", {components} changed" if components else ""
     verdict = _FLIPS if event.verdict is Verdict.INCONCLUSIVE else marked(event.verdict)
     step = f"from {event.before:g}" if event.change is None else percent(event.change, signed=True)
     return f"{verdict} {step}{changed}"

@@ -50,7 +50,7 @@ from db import units
 from db.columns import column as columns
 from db.columns.metrics import HISTORY_METRICS, METRICS
 from db.judge.compare.noise_floor import NoiseFloor
-from db.judge.compare.sides import CODE, VerdictError
+from db.judge.compare.sides import CODE, LIBRARIES, VerdictError
 from db.metrics.case_modes import with_strategies
 from db.metrics.groups import row_dicts
 from db.queries.filters import Filters
@@ -105,7 +105,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
     filters = filters_of(link)
 
     def points_of(wanted: Filters, *more: str) -> pd.DataFrame:
-        columns = (*ASIDE_COLUMNS, *BUILD_COMPONENTS, CODE, *trend_rows.needed(link.metric), *more)
+        columns = (*ASIDE_COLUMNS, *BUILD_COMPONENTS, CODE, LIBRARIES, *trend_rows.needed(link.metric), *more)
         points = read_points(snapshot, wanted, by, columns)
         rows = with_strategies(points, link.strategy)
         return trend_rows.in_order(rows, link.axis, list(builds))

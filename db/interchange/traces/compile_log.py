@@ -216,9 +216,7 @@ class CompileLog:
             if name not in record.data:
                 continue
             fields = record.part(name)
-            metrics = fields.data
-            for count in _COUNTS:
-                fields.count(count)
+            metrics = {**fields.data, **{count: fields.count(count) for count in _COUNTS}}
             for text in _TEXTS:
                 if not isinstance(metrics.get(text) or "", str):
                     fields.fail(text, "must be text")
@@ -311,7 +309,7 @@ def _ids(record: Fields) -> tuple[int, int]:
 
 
 def _all(compiles: list[Mapping[str, Any]], key: str) -> list[int]:
-    return [int(each[key]) for each in compiles if each.get(key) is not None]
+    return [each[key] for each in compiles if each.get(key) is not None]
 
 
 def _short(location: str) -> str:

@@ -19,8 +19,9 @@ from db.judge.words.sentences import not_reproduced
 from db.records.fields import Name, Text, UtcDatetime
 from db.records.ids import identity
 from db.records.triage import TriageState
+from db.records.versions import component_name
 from db.records.vocabulary import CauseClass, Metric, Verdict
-from db.units import plural, words
+from db.units import plural
 
 
 class TriageEvent(Result):
@@ -262,6 +263,6 @@ def side_title(side: BuildSide, changed_components: tuple[str, ...]) -> str:
     """What a side is, in the parts that differ: "torch 2.13.0, triton 3.6.0"; its runs where none does."""
     named = [name for name in changed_components if side.components.get(name)]
     if named:
-        return ", ".join(f"{words(name)} {side.components[name]}" for name in named)
+        return ", ".join(f"{component_name(name)} {side.components[name]}" for name in named)
     runs = side.run_ids
     return f"run {runs[-1]}" if len(runs) == 1 else f"{plural(len(runs), 'run')} up to {runs[-1]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from operator import le
 from typing import Any
 
@@ -25,8 +26,11 @@ CODE = "code"
 SEVERAL = " / "
 """Between the versions of a component of which a side has several."""
 
+LIBRARIES = "packages"
+"""The column with the libraries of a build: versions by name, each a component of its own."""
+
 COMPONENTS = (*STACK, CODE)
-"""All that may differ between two sides and be named as what changed."""
+"""What may differ between two sides and be named as what changed, beside the libraries."""
 
 _SETTINGS_OF_TORCH = ("cpu_capability",)
 """Settings that torch finds out by itself: another value belongs to the build that is compared."""
@@ -116,6 +120,7 @@ def describe_sides(sides: DataFrame, base: Selection, head: Selection) -> tuple[
     of_side = sides["side"].to_numpy(dtype=np.int64)
     build_ids, run_ids = (_values_by_side(sides[name], of_side) for name in ("build_id", "run_id"))
     components = {name: _values_by_side(sides[name], of_side) for name in COMPONENTS if name in sides}
+    components |= _libraries_by_side(sides)
     first, second = (
         BuildSide(
             name=selection.name,
@@ -142,8 +147,26 @@ def _values_by_side(column: Series, of_side: Ints) -> tuple[list[Any], list[Any]
     return base, head
 
 
+def _libraries_by_side(sides: DataFrame) -> dict[str, tuple[list[str], list[str]]]:
+    """The versions that the builds of each side have of a library, by its name."""
+    if LIBRARIES not in sides:
+        return {}
+    found: dict[str, tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
+    builds = sides.loc[~sides.duplicated(["side", "build_id"]), ["side", LIBRARIES]]
+    for side, libraries in builds.itertuples(index=False):
+        for name, version in libraries_of(libraries).items():
+            found[name][side].append(version)
+    return dict(sorted(found.items()))
+
+
+def libraries_of(value: object) -> dict[str, str]:
+    """The libraries of a build but those that are components by themselves; none where nobody knows them."""
+    known = value if isinstance(value, dict) else {}
+    return {name: version for name, version in known.items() if name not in COMPONENTS}
+
+
 def changed_components(base: BuildSide, head: BuildSide) -> tuple[str, ...]:
-    """Parts of the build that differ between the sides, in the order of `COMPONENTS`."""
+    """Parts of the build that differ between the sides, in the order of `COMPONENTS`, then libraries."""
     return tuple(name for name in base.components if base.components[name] != head.components.get(name))
 
 

@@ -104,8 +104,12 @@ def sentences(
         lines.append(words.timed_by(comparison.timing))
     if tally.missing:
         lines.append(words.missing(tally.missing))
-    if len(comparison.changed_components) > 1:
-        lines.append(words.confounded(comparison.changed_components))
+    changed = comparison.changed_components
+    if len(changed) > 1:
+        lines.append(words.confounded(changed))
+    for name in changed if len(changed) == 1 else ():
+        versions = (side.components.get(name) for side in (comparison.base, comparison.head))
+        lines.append(words.changed_alone(name, *versions))
     return tuple(lines)
 
 

@@ -20,7 +20,7 @@ from db.judge.compare.counts import (
     known,
     outcome_of,
 )
-from db.judge.compare.sides import COMPONENTS, NOT_THE_BUILDS_FAULT
+from db.judge.compare.sides import COMPONENTS, LIBRARIES, NOT_THE_BUILDS_FAULT
 from db.judge.history.events import changed_between, labels
 from db.judge.policy import Policy
 from db.judge.results import ChangeEvent
@@ -155,7 +155,7 @@ def _missing_in_suite(
 def _missing_event(row: dict[Any, Any], newest: dict[Any, Any], index: int) -> ChangeEvent:
     """`row` is the case's last trial, `newest` the last trial of the run that has none of it."""
     nothing = CaseOutcome(trials=0, checked=0, failed=0, kind="")
-    here = {name: newest[name] for name in (*COMPONENTS, "build_id", "run_id") if name in newest}
+    here = {name: newest[name] for name in (*COMPONENTS, LIBRARIES, "build_id", "run_id") if name in newest}
     old = {str(name): value for name, value in row.items()}
     missing = Counted(
         case=0,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from db import units
 from db.columns.metrics import METRIC_NAMES, METRICS, SPEEDUPS
 from db.judge.results import Clock, Row, Tally
+from db.records.versions import component_name
 from db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
 
 _LATENCIES = (Metric.LATENCY, Metric.DEVICE_TIME)
@@ -143,8 +144,13 @@ def too_few(trials: tuple[int, int], needed: int, *, suspected: bool) -> str:
 
 def confounded(components: tuple[str, ...]) -> str:
     """Several parts of the build changed at once: say so, name none."""
-    names = [units.words(name) for name in components]
+    names = [component_name(name) for name in components]
     return f"{', '.join(names[:-1])} and {names[-1]} changed at once, so their effects cannot be told apart."
+
+
+def changed_alone(component: str, base: str | None, head: str | None) -> str:
+    """The one part of the build that differs, with what each side has of it."""
+    return f"Only {component_name(component)} changed: {base or 'unknown'} to {head or 'unknown'}."
 
 
 def overall(verdict: Verdict, tally: Tally, *, matched: int, total: int) -> str:
@@ -363,14 +369,14 @@ def announced(metric: Metric, change: float, components: tuple[str, ...], *, fli
     if len(components) > 1:
         return f"{step}. {confounded(components)}"
     if components:
-        return f"{step} with the change of {units.words(components[0])}."
+        return f"{step} with the change of {component_name(components[0])}."
     return f"{step}; no part of the build changed with it."
 
 
 def counted(metric: Metric, before: float, after: float, components: tuple[str, ...]) -> str:
     """A step of a count, with what changed in the build there."""
     step = f"{METRIC_NAMES[metric]} {'rose' if after > before else 'fell'} from {units.count(before)} to"
-    changed = f"; {', '.join(map(units.words, components))} changed" if components else ""
+    changed = f"; {', '.join(map(component_name, components))} changed" if components else ""
     return f"{step} {units.count(after)}{changed}."
 
 

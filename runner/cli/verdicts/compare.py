@@ -17,7 +17,6 @@ from db.judge.policy import Policy
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import without_canaries
 from db.metrics.geomean import CASE, matched_geomeans
-from db.queries.builds import packages_changed
 from db.queries.filters import Filters
 from db.queries.named import require_stored
 from db.queries.run_parts import of_newest_builds
@@ -94,8 +93,6 @@ def compare(
     with database_of(settings, migrate=False) as database:
         sides = resolve_sides(base, head, database)
         require_stored(database, replace(filters, machines=only(machine)))
-        libraries = packages_changed(database, sides.base.build_ids, sides.head.build_ids)
-        moved = (f"Libraries that changed: {', '.join(libraries)}.",) if libraries else ()
         report = judge(
             database,
             sides.base,
@@ -104,7 +101,7 @@ def compare(
             policy=policy,
             filters=filters,
             machine=machine,
-            said=(*sides.said, *moved),
+            said=sides.said,
         )
     print_comparison(report, as_json=json_, as_markdown=markdown_)
     print_undecided(report.comparison.verdict, report)

@@ -34,8 +34,9 @@ from db.queries.run_cases import points_by_run
 from db.queries.trials import trials_frame
 from db.records.marks import UNGATED_MEANS, origin_mark_of
 from db.records.trial import SourceKind, TimingMethod
+from db.records.versions import component_name
 from db.records.vocabulary import CauseClass, Metric, Verdict
-from db.units import count, moment, percent, plural, words
+from db.units import count, moment, percent, plural
 from db.verdicts import gateway
 from runner.cli import completion
 from runner.cli.front import EXIT_CANNOT
@@ -144,7 +145,7 @@ def _lines(group: EventGroup, torch: Mapping[str, str], marks: Mapping[str, str]
     if group.confounded:
         lines.append(f"  {confounded(group.changed_components)}")
     elif group.changed_components:
-        lines.append(f"  {words(group.changed_components[0])} changed with it.")
+        lines.append(f"  {component_name(group.changed_components[0])} changed with it.")
     lines += [f"  {_event(event, marks)}" for event in group.events[:_NAMED_EVENTS]]
     if rest := len(group.events) - _NAMED_EVENTS:
         lines += [f"  and {plural(rest, 'more event')}; --json has them all."] if rest > 0 else []

@@ -20,7 +20,7 @@ from tests.db.interchange.tiny_files import TINY
 
 HOSTILE: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 0.5, 1e308, -1e308, 10**22, 10**400, float("nan")),
-    *("", "text", "\0", "\ud800", "9" * 5000, [], {}, {"a": [[]]}),
+    *("", "text", "5.0", "\0", "\ud800", "9" * 5000, [], {}, {"a": [[]]}),
 )
 SAMPLED = 150
 

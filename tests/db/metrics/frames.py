@@ -13,7 +13,7 @@ from pandas import DataFrame
 START = datetime(2026, 11, 20, 18, 0, tzinfo=UTC)
 
 _TEXT = """trial_id run_id suite label source_kind source_name machine_id machine device device_name build_id
-conditions_id build_label torch torch_variant cuda driver triton cudnn python os workload_id workload
+conditions_id build_label torch torch_variant cuda driver triton cudnn python os compiler workload_id workload
 workload_version task dtype item strategy_id strategy strategy_kind cache scope series_id status failure_kind
 failure_message numerics_status timing_method control_timing_method code code_commit code_hash"""
 _WHOLE = """threads batch_size samples control_samples calls_until_steady peak_bytes peak_reserved_bytes
@@ -31,6 +31,7 @@ TRIAL_TYPES: dict[str, str] = {
     **dict.fromkeys(_WHOLE.split(), "Int64"),
     **dict.fromkeys(_FRACTIONAL.split(), "Float64"),
     "shape": "object",
+    "packages": "object",
     "settings": "object",
     "suspect": "boolean",
     "code_dirty": "boolean",

@@ -224,4 +224,16 @@ def test_the_library_that_moved_between_two_imports_is_named(
         assert exit_code_of(app, [*words, "--db", sqlite_url]) == 0
     capsys.readouterr()
     exit_code_of(app, ["compare", "previous", "latest", "--db", sqlite_url])
-    assert "Libraries that changed: transformers 4.56.0 to 4.57.1." in capsys.readouterr().out
+    assert "Only transformers changed: 4.56.0 to 4.57.1." in capsys.readouterr().out
+    exit_code_of(app, ["list", "runs", "--json", "--db", sqlite_url])
+    newest_first = [row["run_id"] for row in json.loads(capsys.readouterr().out)["rows"]]
+    for base, head in (
+        ("previous", "latest"),
+        (newest_first[1], newest_first[0]),
+        ("transformers=4.56.0", "transformers=4.57.1"),
+    ):
+        exit_code_of(app, ["compare", base, head, "--json", "--db", sqlite_url])
+        found = json.loads(capsys.readouterr().out)
+        assert found["changed_components"] == ["transformers"]
+        told = [found[side]["components"]["transformers"] for side in ("base", "head")]
+        assert told == ["4.56.0", "4.57.1"]

@@ -106,8 +106,26 @@ def test_a_side_tells_its_builds_its_runs_and_every_version_seen():
     assert side.components["driver"] == "570 / 580"
     assert side.components["torch"] == "new"
     assert side.components["triton"] is None
-    assert "compiler" not in side.components  # a part that no column names
     assert changed_components(old, side) == ("torch", "driver")
+
+
+def test_each_library_is_a_component_by_its_name():
+    sides = split_sides(
+        trials_frame(
+            [
+                trial(build="old", packages={"flash_attn": "2.7", "timm": "1.0", "torch": "2.9"}),
+                trial(build="new", packages={"flash_attn": "2.8", "timm": "1.0", "peft": "0.18"}),
+                trial(build="new", packages={"flash_attn": "2.8", "timm": "1.0", "peft": "0.18"}),
+            ]
+        ).drop(columns="torch"),
+        OLD,
+        NEW,
+    )
+    base, head = describe_sides(sides, OLD, NEW)
+    assert changed_components(base, head) == ("flash_attn", "peft")
+    told = [(base.components[name], head.components[name]) for name in ("flash_attn", "timm", "peft")]
+    assert told == [("2.7", "2.8"), ("1.0", "1.0"), (None, "0.18")]
+    assert "torch" not in base.components  # of a component that is none of the libraries they say nothing
 
 
 @pytest.mark.parametrize(

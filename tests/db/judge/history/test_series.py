@@ -40,17 +40,20 @@ def test_an_event_carries_its_levels_its_build_and_what_changed_there():
 
 
 @pytest.mark.parametrize(
-    ("driver", "components", "confounded", "said"),
+    ("driver", "timm", "components", "confounded", "said"),
     [
-        (["580"] * 100, ("torch",), False, "with the change of torch"),
-        (["580"] * 60 + ["590"] * 40, ("torch", "driver"), True, "torch and driver changed at once"),
+        ("580", "1.0", ("torch",), False, "with the change of torch"),
+        ("590", "1.0", ("torch", "driver"), True, "torch and driver changed at once"),
+        ("580", "1.1", ("torch", "timm"), True, "torch and timm changed at once"),
     ],
 )
 def test_two_parts_that_change_at_once_are_confounded(
-    driver: list[str], components: tuple[str, ...], confounded: bool, said: str
+    driver: str, timm: str, components: tuple[str, ...], confounded: bool, said: str
 ):
+    packages = [{"timm": "1.0"}] * 60 + [{"timm": timm}] * 40
     clean = np.concatenate([np.full(60, 10e6), np.full(40, 12e6)]) * (1 + 1e-4 * (np.arange(100) % 7))
-    table = points(clean, torch=["2.13"] * 60 + ["2.14"] * 40, driver=driver)
+    drivers = ["580"] * 60 + [driver] * 40
+    table = points(clean, torch=["2.13"] * 60 + ["2.14"] * 40, driver=drivers, packages=packages)
     (event,) = judge_series(table, Metric.LATENCY).events
     assert (event.changed_components, event.confounded) == (components, confounded)
     assert said in event.reason
