@@ -37,7 +37,7 @@ class FlatColumns:
         self._shared: dict[Stack, dict[str, Any]] = {}
 
     def of(self, batch: TrialBatch) -> dict[str, Column]:
-        """Every column of KINDS, in its order; `shape`, `settings` and `metrics` are JSON text."""
+        """Every column of KINDS, in its order; what is JSON in a record is JSON text."""
         for stack in set(batch.stacks) - self._shared.keys():
             self._shared[stack] = _of_stack(stack)
         shared = [self._shared[stack] for stack in batch.stacks]
@@ -69,7 +69,8 @@ _OF_STACK = {
 
 
 def _of_stack(stack: Stack) -> dict[str, Any]:
-    texts = {"settings": stack.build.settings, "shape": stack.workload.shape}
+    settings, libraries, shape = stack.build.settings, stack.build.packages, stack.workload.shape
+    texts = {"settings": settings, "packages": libraries, "shape": shape}
     return {
         **{name: attrgetter(place)(stack) for name, place in _OF_STACK.items()},
         **{name: json.dumps(value, sort_keys=True) for name, value in texts.items()},
