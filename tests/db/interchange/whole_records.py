@@ -61,6 +61,8 @@ def flat_row(trial: Trial) -> dict[str, Any]:
             name: getattr(build, name)
             for name in ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os")
         },
+        "compiler": build.compiler,
+        "packages": json.dumps(build.packages, sort_keys=True),
         "settings": json.dumps(build.settings, sort_keys=True),
         "workload_id": workload_identity(workload),
         "workload": workload.name,
