@@ -23,13 +23,11 @@ def conflict(trial: Trial, stored: Trial) -> ConflictError | None:
 def _of_imports(trial: Trial, stored: Trial, fields: list[str]) -> ConflictError:
     """The id of an import follows from what its file says, so that nobody can give it another one."""
     subject = f"{one_line(stored.workload.name)} with {one_line(stored.strategy.name)}"
-    names = _names(stored)
-    changed = [name for name, value in _names(trial).items() if value != names[name]]
-    if changed and _renamed(trial, stored) == stored:
-        changes = " and ".join(f"{name} {_shown(names[name])}" for name in changed)
+    machine = trial.machine.model_copy(update={"name": stored.machine.name})
+    if trial.model_copy(update={"machine": machine}) == stored:
         return ConflictError(
-            f"{subject} was imported before, with {changes}.",
-            f"Nothing was changed: it is stored already. Give {_options(changed)} as before, or leave it.",
+            f"{subject} was imported before, with machine {one_line(stored.machine.name)}.",
+            "Nothing was changed: it is stored already. Give --machine as before, or leave it.",
         )
     return ConflictError(
         f"{subject} was imported before, with different content in {_listed(fields)} "
@@ -37,29 +35,6 @@ def _of_imports(trial: Trial, stored: Trial, fields: list[str]) -> ConflictError
         "Nothing was changed. An earlier import had half of the pair, or read the file differently. "
         "Import the files into a new database.",
     )
-
-
-def _names(trial: Trial) -> dict[str, str | None]:
-    """What an import is called: no part of its id."""
-    return {"machine": trial.machine.name, "label": trial.build.label or trial.label}
-
-
-def _renamed(trial: Trial, stored: Trial) -> Trial:
-    """`trial` under the names of `stored`."""
-    names = {
-        "label": stored.label,
-        "machine": trial.machine.model_copy(update={"name": stored.machine.name}),
-        "build": trial.build.model_copy(update={"label": stored.build.label}),
-    }
-    return trial.model_copy(update=names)
-
-
-def _shown(name: str | None) -> str:
-    return "not named" if name is None else one_line(name)
-
-
-def _options(names: list[str]) -> str:
-    return " and ".join(f"--{name}" for name in names)
 
 
 def _listed(fields: list[str]) -> str:

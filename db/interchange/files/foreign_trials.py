@@ -200,7 +200,7 @@ def to_trial(result: Result, source: str, options: ImportOptions) -> Trial:
             name=facts.pop("machine", None) or "imported",
             **{key: facts[key] for key in _MACHINE_FIELDS & facts.keys()},
         )
-        build = Build(label=options.label, **{key: facts[key] for key in _BUILD_FIELDS & facts.keys()})
+        build = Build(**{key: facts[key] for key in _BUILD_FIELDS & facts.keys()})
         workload = _workload(result, facts, source)
         strategy: Strategy = facts["strategy"]
         run = identity(
@@ -210,8 +210,12 @@ def to_trial(result: Result, source: str, options: ImportOptions) -> Trial:
                 "build": recorded_build_identity(build),
                 "measured_at": facts["measured_at"].isoformat(),
                 "suite": facts.get("suite"),
+                # What is told apart by name alone, such as before and after, is two runs.
+                **({"label": options.label} if options.label else {}),
             }
         )
+        if options.label and result.label not in (None, options.label):
+            options.renamed(result.place.file, result.label, f"--label {options.label}")
         return Trial(
             trial_id="imp-" + _digest(result.raw, run, workload, strategy),
             run_id="imp-" + run,
@@ -238,15 +242,20 @@ def _facts(result: Result, options: ImportOptions) -> dict[str, Any]:
     known: dict[str, Any] = {}
     for origin in (result.named, result.stated, {"strategy": result.strategy}):
         known |= {key: value for key, value in origin.items() if value is not None}
-    for key in sorted(told.keys() & known.keys() & _RELABELLED):
+    for key in sorted(told.keys() & known.keys() - {"torch_variant"}):
         if _spelled(key, told[key]) != _spelled(key, known[key]):
-            told_so = f"--{key.replace('_', '-')} {_words(told[key])}"
-            options.note(f"{result.place.file}: says {_words(known[key])}; {told_so} is not used for it.")
+            says = "when it was measured" if key == "measured_at" else _words(known[key])
+            options.not_used(result.place.file, says, f"--{key.replace('_', '-')} {_words(told[key])}")
     facts = {
         key: value for key, value in (*result.assumed.items(), *told.items()) if value is not None
     } | known
     if options.packages:
-        facts["packages"] = {**options.packages, **(known.get("packages") or {})}
+        libraries = known.get("packages") or {}
+        for name, version in options.packages.items():
+            if libraries.get(name, version) != version:
+                says = f"{name} {libraries[name]}"
+                options.not_used(result.place.file, says, f"--package {name}={version}")
+        facts["packages"] = {**options.packages, **libraries}
     if told.get("device", facts.get("device")) != facts.get("device") and "device_name" not in known:
         # The name that was told is that of another device, and this one's nobody tells.
         facts["device_name"] = UNKNOWN
@@ -261,9 +270,6 @@ def _facts(result: Result, options: ImportOptions) -> dict[str, Any]:
             tuple(missing),
         )
     return facts | {"dtype": _spelled("dtype", facts["dtype"])}
-
-
-_RELABELLED = frozenset(_NEEDED) - {"measured_at"} | {"batch_size", "cuda", "driver", "python"}
 
 
 def _told(options: ImportOptions) -> dict[str, Any]:

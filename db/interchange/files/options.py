@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from db.errors import ConfigError
+from db.errors import ConfigError, one_line
 from db.records.trial import Task
 
 # The date of today is that of tomorrow where the sun rises first.
@@ -16,6 +16,10 @@ _AHEAD = timedelta(days=1)
 _TORCH = re.compile(r"\d+\.\d+")
 MOST_NOTES = 100
 """Of one path: what a reader says of every row would drown what matters."""
+
+
+_NO_OPTIONS = frozenset({"usual_columns", "meanings", "notes"})
+_SINGULAR = {"columns": "column", "packages": "package"}
 
 
 class StatedDevice(StrEnum):
@@ -78,6 +82,25 @@ class ImportOptions:
         """Say once what was left out, of at most `MOST_NOTES`."""
         if sentence not in self.notes and len(self.notes) < MOST_NOTES:
             self.notes.append(sentence)
+
+    def not_used(self, file: str, says: str, told: str) -> None:
+        """Say that the option `told` changes nothing of what `file` says itself."""
+        self.note(f"{file}: says {one_line(says)}; {one_line(told)} is not used for it.")
+
+    def renamed(self, file: str, called: str, told: str) -> None:
+        """Say that a name of `file` gives way to the option `told`: a name is no fact."""
+        self.note(f"{file}: calls it {one_line(called)}; {one_line(told)} names it.")
+
+    def told(self) -> tuple[str, ...]:
+        """The options that were given, as the command line calls them."""
+        names = [each.name for each in fields(self) if each.name not in _NO_OPTIONS]
+        given = (_SINGULAR.get(name, name) for name in names if getattr(self, name))
+        return tuple(f"--{name.replace('_', '-')}" for name in given)
+
+    def none_used(self, file: str) -> None:
+        """Say that `file` needs no option, where one was given."""
+        if told := self.told():
+            self.note(f"{file}: says everything itself; not used for it: {', '.join(told)}.")
 
 
 def past(at: datetime) -> datetime:

@@ -22,6 +22,8 @@ def all_trials(recognised: Recognised, options: ImportOptions) -> Iterator[Trial
 
     Raises RecordError naming file, line and field, after which nothing that was yielded counts.
     """
+    for each in recognised:
+        _say_what_is_not_used(*each, options)
     others = [each for each in recognised if each[1] not in JOB_READERS]
     of_jobs = [each for each in recognised if each[1] in JOB_READERS]
     yield from chain.from_iterable(_trials(*each, options) for each in others)
@@ -55,6 +57,24 @@ def _processes(recognised: Recognised, options: ImportOptions) -> Iterator[JobPr
         if process.cut_off:
             options.note(f"{file.shown}: ends inside a record, which was left out.")
         yield process
+
+
+_OF_SOME = {
+    "--column": (Format.CSV,),
+    "--workload": (Format.CSV, Format.VLLM_BENCH),
+    "--pair-key": (Format.PYTEST_BENCHMARK,),
+    "--job": (*JOB_READERS, Format.VLLM_STARTUP),
+}
+"""Options that mean something in these formats alone."""
+
+
+def _say_what_is_not_used(file: InputFile, name: Format, options: ImportOptions) -> None:
+    if name is Format.TRIAL:
+        options.none_used(file.shown)
+        return
+    for each in options.told():
+        if name not in _OF_SOME.get(each, (name,)):
+            options.note(f"{file.shown}: is {name}, for which {each} is not used.")
 
 
 def _trials(file: InputFile, name: Format, options: ImportOptions) -> Iterator[Trial]:

@@ -51,6 +51,8 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     RecordError for a mapping that does not fit and for every cell that cannot be read.
     """
     mapping = mapping_of(file, options)
+    if options.workload and "workload" in mapping:
+        options.not_used(file.shown, "the workload of each row", f"--workload {options.workload}")
     for row in csv_rows(file):
         data = {field: _plain(field, row.data[column]) for field, column in mapping.items()}
         result = _result(Fields(row.place, data), dict(row.data), options.workload)

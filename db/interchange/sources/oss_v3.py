@@ -182,6 +182,7 @@ def _distinct_settings(groups: Iterable[_Group], options: ImportOptions) -> Iter
     first: dict[tuple[str, ...], _Group] = {}
     for group in groups:
         if is_own(group.fields):
+            options.none_used(group.fields.place.file)
             yield read_trial(group.fields, group.metrics, group.values, SOURCE)
             continue
         trial = to_trial(group.result(options), SOURCE, options)

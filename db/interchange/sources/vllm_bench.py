@@ -42,7 +42,10 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     if seconds:
         values = {"latency": seconds}
     sizes, words = settings(document)
-    name = document.text("model_id") or options.workload or PurePath(file.name).stem
+    model = document.text("model_id")
+    if model and options.workload not in (None, model):
+        options.not_used(file.shown, model, f"--workload {options.workload}")
+    name = model or options.workload or PurePath(file.name).stem
     yield to_trial(
         Result(
             place=document.place,

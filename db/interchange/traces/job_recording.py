@@ -115,9 +115,13 @@ def _process(header: Fields, recording: _Recording, options: ImportOptions, *, c
     if until_steady:
         figures["steps_until_steady"] = float(until_steady)
     phases_ns = recording.phases_at_first_step_ns
+    called = header.required_text("job")
+    job = options.job or called
+    if job != called:
+        options.renamed(header.place.file, called, f"--job {job}")
     return JobProcess(
         place=header.place,
-        name=options.job or header.required_text("job"),
+        name=job,
         key=header.text("launch", 1_000) or "",
         raw={"recording": header.required_text("id")},
         log=log,

@@ -2,6 +2,8 @@
 
 import json
 import zipfile
+from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,8 +18,9 @@ from db.queries.data_version import data_version
 from db.queries.filters import Filters
 from db.queries.trials import trial_record, trial_records, trials_frame
 from db.records.trial import Trial
+from db.verdicts.sides import resolve_side
 from tests.builders import make_trial
-from tests.db.interchange.reading import MEASURED_AT, SAMPLES, TOLD, needs_samples
+from tests.db.interchange.reading import MEASURED_AT, SAMPLES, TOLD, needs_samples, read
 
 OPTIONS = ImportOptions(**TOLD)
 NAMES = "inductor_torchbench_amp_training_cuda_{}.csv"
@@ -171,16 +174,10 @@ def test_other_facts_told_make_other_trials(database: Database, tmp_path: Path) 
     [
         ({}, {"machine": "box"}, "with machine imported.", "--machine"),
         ({"machine": "gpu-1"}, {"machine": "box"}, "with machine gpu-1.", "--machine"),
-        ({}, {"label": "patched"}, "with label not named.", "--label"),
-        (
-            {"label": "nightly", "machine": "gpu-1"},
-            {"label": "patched", "machine": "box"},
-            "with machine gpu-1 and label nightly.",
-            "--machine and --label",
-        ),
+        ({"label": "a", "machine": "gpu-1"}, {"label": "a"}, "with machine gpu-1.", "--machine"),
     ],
 )
-def test_a_renamed_machine_or_another_label_is_no_new_result(
+def test_a_renamed_machine_is_no_new_result(
     database: Database,
     tmp_path: Path,
     first: dict[str, str],
@@ -242,3 +239,62 @@ def test_every_real_sample_comes_in_by_one_call_and_is_stored_as_read(database: 
     for trial in stored(database):
         assert trial_record(database, trial.trial_id) == trial
         assert trial.started_at >= MEASURED_AT or trial.source.name == "transformers-ci"
+
+
+# Options that say something else than the file.
+
+TELLING = {
+    "torch": ("2.9.0", "2.8.0"),
+    "cuda": ("12.8", "12.6"),
+    "driver": ("570", "580"),
+    "python": ("3.11", "3.12"),
+    "device": ("cuda", "cpu"),
+    "device_name": ("NVIDIA H100", "NVIDIA A100"),
+    "machine": ("box", "other"),
+    "dtype": ("float16", "float32"),
+    "task": ("inference", "training"),
+    "strategy": ("default", "eager"),
+    "batch_size": (8, 4),
+    "suite": ("nightly", "weekly"),
+    "package.timm": ("1.0.9", "1.0.20"),
+    "workload": ("m", "w"),
+    "measured_at": (MEASURED_AT.isoformat(), datetime(2025, 1, 1, tzinfo=UTC)),
+}
+
+
+def test_a_file_wins_over_each_option_and_that_is_said(database: Database, tmp_path: Path) -> None:
+    path = tmp_path / "known.csv"
+    cells = [str(of_file) for of_file, _ in TELLING.values()]
+    path.write_text(f"{','.join(TELLING)},latency_ms\n{','.join(cells)},1.5\n")
+    (before,) = read(path)
+    told = {name: other for name, (_, other) in TELLING.items() if name != "package.timm"}
+    options = ImportOptions(**told, packages={"timm": "1.0.20"}, pair_key="k", job="j")
+    report = import_paths(database, [path], options=options)
+    assert stored(database) == [before]
+    notes = report.files[0].notes
+    for option in (*(f"--{name.replace('_', '-')} " for name in told), "--package timm="):
+        (said,) = [note for note in notes if f"; {option}" in note]
+        assert said.endswith(" is not used for it.")
+    assert {note for note in notes if "is csv" in note} == {
+        f"{path}: is csv, for which --{name} is not used." for name in ("pair-key", "job")
+    }
+
+
+def test_a_record_of_our_own_needs_no_option_and_says_which_were_told(
+    database: Database, tmp_path: Path
+) -> None:
+    path = write_jsonl(tmp_path / "t.jsonl", [make_trial()])
+    report = import_paths(database, [path], options=ImportOptions(torch="2.8.0", label="x"))
+    assert report.files[0].notes == (f"{path}: says everything itself; not used for it: --torch, --label.",)
+
+
+def test_results_of_two_labels_are_two_runs(database: Database, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    for label, latency in (("before", 1.5), ("after", 2.5), ("after", 2.5)):
+        path.write_text(f"workload,latency_ms\nsame,1\nm,{latency}\n")
+        import_paths(database, [path], options=ImportOptions(**TOLD, label=label))
+    trials = stored(database)
+    assert len({trial.run_id for trial in trials}) == 2
+    assert Counter(trial.label for trial in trials) == {"before": 2, "after": 2}
+    before, after = (resolve_side(label, database) for label in ("before", "after"))
+    assert len({*before.run_ids, *after.run_ids}) == 2
