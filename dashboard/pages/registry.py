@@ -33,10 +33,9 @@ from dashboard.pages.upgrade import view as upgrade_view
 from dashboard.pages.workload import content as workload
 from dashboard.pages.workload import view as workload_view
 from dashboard.parts.parts import PageContent
-from dashboard.read.snapshots import Snapshot
 from dashboard.render.shell import View
 
-Content = Callable[[Snapshot, Link], PageContent]
+Content = Callable[[Link], PageContent]
 """Of a link whose machine and build are resolved."""
 
 

@@ -12,7 +12,6 @@ from dashboard.parts import parts
 from dashboard.parts.parts import CASE_FACTS, Column, Empty, PageContent, Part, Table
 from dashboard.read import shaping
 from dashboard.read.data import filters_of, read_cases, read_noise_floors
-from dashboard.read.snapshots import Snapshot
 from dashboard.text.rows import rows_of
 from db import units
 from db.judge.compare.noise_floor import NoiseFloor
@@ -60,15 +59,15 @@ COLUMNS = {
 """Every figure of a case."""
 
 
-def cases_of(snapshot: Snapshot, link: Link) -> pd.DataFrame:
+def cases_of(link: Link) -> pd.DataFrame:
     """The cases that `link` lets through, strategies and cache states included."""
-    cases = with_strategies(read_cases(snapshot, filters_of(link)), link.strategy)
+    cases = with_strategies(read_cases(filters_of(link)), link.strategy)
     return shaping.with_caches(cases, link.cache)
 
 
-def floors_of(snapshot: Snapshot, machine_id: str | None) -> tuple[NoiseFloor, ...]:
+def floors_of(machine_id: str | None) -> tuple[NoiseFloor, ...]:
     """The noise floors of a machine; none where they are not known."""
-    return read_noise_floors(snapshot, machine_id).get(machine_id, ()) if machine_id else ()
+    return read_noise_floors(machine_id).get(machine_id, ()) if machine_id else ()
 
 
 RATES_OF = (*("throughput_per_s", "control_throughput_per_s", "items_per_iteration", "batch_size", "item"),)

@@ -9,12 +9,11 @@ from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link
 from dashboard.parts.parts import Chart
 from dashboard.read.data import filters_of, read_cold_start
-from dashboard.read.snapshots import Snapshot
 
 
-def starts_chart(snapshot: Snapshot, link: Link, cases: pd.DataFrame) -> Chart:
+def starts_chart(link: Link, cases: pd.DataFrame) -> Chart:
     """A stacked bar for each of `cases`, of many for the slowest."""
-    bars = charts.bars(cases, read_cold_start(snapshot, filters_of(link)))
+    bars = charts.bars(cases, read_cold_start(filters_of(link)))
     ends = charts.totals(bars.rows, _known(cases))
     rest = f"{bars.left_out} The table has all. Choose a workload to see its own."
     content = ChartContent(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from threading import Lock
 from typing import Any
 
 import pandas as pd
@@ -15,64 +14,11 @@ from dashboard.read.shaping import build_names
 from dashboard.text import theme
 from db import units
 from db.metrics.groups import row_dicts
-from db.queries.facets import version_order
 from db.queries.offered import Offered, OfferedRun, newest_first, newest_machine
 
-# What builds are called: read and named once, and again only where a build comes or changes.
-
-_COUNTS = ("trials", "failed_trials", "first_seen_at", "last_seen_at")
-
-
-@dataclass(frozen=True)
-class NamedBuilds:
-    """Every build by its id, oldest version first: what it is called, and its parts."""
-
-    names: Mapping[str, str]
-    rows: Mapping[str, Mapping[str, Any]]
-
-
-@dataclass(frozen=True)
-class _Build:
-    known: tuple[object, ...]
-    order: tuple[object, ...]
-    row: Mapping[str, Any]
-
-
-class KnownBuilds:
-    """The builds of one database as they were read last. Safe to share between threads."""
-
-    def __init__(self, read: Callable[[Sequence[str] | None], pd.DataFrame]) -> None:
-        """`read`: the frame of `db.queries.facets.builds` for some ids, or for all."""
-        self._read = read
-        self._lock = Lock()
-        self._builds: dict[str, _Build] = {}
-        self._named: tuple[tuple[tuple[object, ...], ...], NamedBuilds] | None = None
-
-    def named(self, known: tuple[tuple[object, ...], ...]) -> NamedBuilds:
-        """`known` as `db.queries.offered.Offered` tells it: id first, and what changes with a build."""
-        with self._lock:
-            if self._named is None or self._named[0] != known:
-                self._take(known)
-                self._named = known, self._name()
-            return self._named[1]
-
-    def _take(self, known: tuple[tuple[object, ...], ...]) -> None:
-        stamps = {str(each[0]): each for each in known}
-        self._builds = {key: build for key, build in self._builds.items() if stamps.get(key) == build.known}
-        changed = [key for key in stamps if key not in self._builds]
-        # One statement holds only so many ids.
-        for row in row_dicts(self._read(changed if len(changed) < len(stamps) / 2 else None)):
-            key = row["build_id"]
-            if key in stamps and key not in self._builds:
-                parts = {name: value for name, value in row.items() if name not in _COUNTS}
-                self._builds[key] = _Build(stamps[key], version_order(row), parts)
-
-    def _name(self) -> NamedBuilds:
-        rows = [build.row for build in sorted(self._builds.values(), key=lambda build: build.order)]
-        return NamedBuilds(build_names(rows), {row["build_id"]: row for row in rows})
-
-
 NEWEST_RUNS = 200
+_COUNTS = ["trials", "failed_trials", "first_seen_at", "last_seen_at"]
+"""Of builds what changes with every trial."""
 
 
 @dataclass(frozen=True)
@@ -123,17 +69,19 @@ class Choices:
         return {"machine": [(name, machine) for machine, name in machines]}
 
 
-def choices(offered: Offered, builds: NamedBuilds) -> Choices:
-    """What is offered, with the names of `offered.builds`."""
+def choices(offered: Offered, builds: pd.DataFrame) -> Choices:
+    """What is offered, with the names of `builds`, a frame as `db.queries.facets.builds` returns it."""
     newest = newest_machine(offered.machines)
+    rows = {row["build_id"]: row for row in row_dicts(builds.drop(columns=_COUNTS))}
+    names = build_names(rows.values())
     return Choices(
         machines={
             machine.machine_id: f"{machine.name} ({machine.device_name})" for machine in offered.machines
         },
         machine_names={machine.machine_id: machine.name for machine in offered.machines},
-        builds=builds.names,
-        offered_builds=list(builds.names),
-        build_rows=builds.rows,
+        builds=names,
+        offered_builds=list(names),
+        build_rows=rows,
         suites=offered.suites,
         workloads=offered.workloads,
         strategies=theme.ordered(offered.strategies),

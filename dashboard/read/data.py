@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, time
-from functools import lru_cache
 from typing import Literal
 
 import pandas as pd
 
 from dashboard.links.links import Link, Page
 from dashboard.read import shaping
-from dashboard.read.choices import NEWEST_RUNS, Choices, KnownBuilds, choices
-from dashboard.read.database import opened
+from dashboard.read.choices import NEWEST_RUNS, Choices, choices
+from dashboard.read.database import reader
 from dashboard.read.policy import policy_in_force
-from dashboard.read.snapshots import Snapshot, cached
+from dashboard.read.versions import cached, drawn_version
 from dashboard.text import theme
 from db.columns.case import CASE_KEYS
 from db.columns.point import POINT_COLUMNS
@@ -54,66 +53,57 @@ _PROFILES_AMONG = 200
 _MOST_EXPLAINED = 10
 
 
-@lru_cache(maxsize=4)
-def _builds_of(url: str) -> KnownBuilds:
-    return KnownBuilds(lambda build_ids: facets.builds(opened(url), build_ids))
-
-
 @cached
-def read_choices(snapshot: Snapshot) -> Choices:
+def read_choices() -> Choices:
     """What there is to choose from."""
-    stored = offered(opened(snapshot.url), newest_runs=NEWEST_RUNS)
-    return choices(stored, _builds_of(snapshot.url).named(stored.builds))
+    database = reader()
+    return choices(offered(database, newest_runs=NEWEST_RUNS), facets.builds(database))
 
 
 @cached
-def read_annotations(snapshot: Snapshot, machine: str | None) -> list[Annotation]:
+def read_annotations(machine: str | None) -> list[Annotation]:
     """What somebody wrote of this machine, or of any."""
-    return stored_annotations(opened(snapshot.url), machine)
+    return stored_annotations(reader(), machine)
 
 
 @cached
-def read_choices_on(snapshot: Snapshot, machine: str | None) -> Choices:
+def read_choices_on(machine: str | None) -> Choices:
     """The same where a machine is chosen: only its builds are offered, and named relative to each other."""
-    choices = read_choices(snapshot)
-    return (
-        choices
-        if machine is None
-        else choices.on_machine(read_builds(snapshot, Filters(machines=(machine,))))
-    )
+    choices = read_choices()
+    return choices if machine is None else choices.on_machine(read_builds(Filters(machines=(machine,))))
 
 
-def _known(snapshot: Snapshot, rows: pd.DataFrame) -> pd.DataFrame:
+def _known(rows: pd.DataFrame) -> pd.DataFrame:
     """`rows` without builds and machines that `read_choices` does not name.
 
     While pages are still drawn of an earlier version, what was read before is kept and the rest is read now.
     What came in between waits for the next version with all that names it.
     """
-    if data_version(opened(snapshot.url)) == snapshot.version:
+    if data_version(reader()) == drawn_version():
         return rows
-    choices_then = read_choices(snapshot)
+    choices_then = read_choices()
     chosen = rows["build_id"].isin(list(choices_then.builds))
     chosen &= rows["machine_id"].isin(list(choices_then.machines))
     return rows if chosen.all() else rows[chosen].reset_index(drop=True)
 
 
 @cached
-def _trials(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
-    return trials_frame(opened(snapshot.url), filters)
+def _trials(filters: Filters) -> pd.DataFrame:
+    return trials_frame(reader(), filters)
 
 
 @cached
-def read_trials(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
+def read_trials(filters: Filters) -> pd.DataFrame:
     """One row per trial, as `db.queries.trials.trials_frame` returns them, with labels added."""
-    trials = _trials(snapshot, filters)
-    return shaping.with_labels(_known(snapshot, trials))
+    trials = _trials(filters)
+    return shaping.with_labels(_known(trials))
 
 
 @cached
-def read_cases(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
+def read_cases(filters: Filters) -> pd.DataFrame:
     """One row per case and build, as `db.metrics.cases.summarize_cases` returns them."""
-    cases = summarize_cases(without_canaries(_trials(snapshot, filters)))
-    return shaping.with_labels(_known(snapshot, cases))
+    cases = summarize_cases(without_canaries(_trials(filters)))
+    return shaping.with_labels(_known(cases))
 
 
 def _cases_of(frame: pd.DataFrame, filters: Filters) -> pd.DataFrame:
@@ -122,81 +112,78 @@ def _cases_of(frame: pd.DataFrame, filters: Filters) -> pd.DataFrame:
 
 
 @cached
-def read_jobs(snapshot: Snapshot, limit: int) -> pd.DataFrame:
+def read_jobs(limit: int) -> pd.DataFrame:
     """The newest run of each job as cases, whatever machine and build: production has its own."""
-    cases = summarize_cases(newest_job_trials(opened(snapshot.url), limit))
-    return shaping.with_labels(_known(snapshot, cases))
+    cases = summarize_cases(newest_job_trials(reader(), limit))
+    return shaping.with_labels(_known(cases))
 
 
 @cached
-def newest_build(snapshot: Snapshot, filters: Filters) -> str | None:
+def newest_build(filters: Filters) -> str | None:
     """The build of the newest trial among those that `filters` let through."""
-    newest = parts.newest_build(opened(snapshot.url), filters)
-    if newest is None or newest in read_choices(snapshot).builds:
+    newest = parts.newest_build(reader(), filters)
+    if newest is None or newest in read_choices().builds:
         return newest
-    return next(iter(read_measured_builds(snapshot, filters)), None)
+    return next(iter(read_measured_builds(filters)), None)
 
 
 @cached
-def read_builds(snapshot: Snapshot, filters: Filters) -> list[str]:
+def read_builds(filters: Filters) -> list[str]:
     """The builds of the trials that `filters` let through, the one with the newest trial first."""
-    known = read_choices(snapshot).builds
-    return [build for build in parts.stored_builds(opened(snapshot.url), filters) if build in known]
+    known = read_choices().builds
+    return [build for build in parts.stored_builds(reader(), filters) if build in known]
 
 
 @cached
-def read_measured_builds(snapshot: Snapshot, filters: Filters) -> list[str]:
+def read_measured_builds(filters: Filters) -> list[str]:
     """Those of them that were measured, the one measured last first; where none was, the imported ones."""
-    known = read_choices(snapshot).builds
-    return [build for build in parts.measured_builds(opened(snapshot.url), filters) if build in known]
+    known = read_choices().builds
+    return [build for build in parts.measured_builds(reader(), filters) if build in known]
 
 
 @cached
 def read_series_by_build(
-    snapshot: Snapshot, filters: Filters, builds: tuple[str, ...], runs: int
+    filters: Filters, builds: tuple[str, ...], runs: int
 ) -> dict[str, frozenset[tuple[str, str]]]:
     """As `db.queries.run_parts.series_by_build` returns them."""
-    return parts.series_by_build(opened(snapshot.url), filters, builds, runs=runs)
+    return parts.series_by_build(reader(), filters, builds, runs=runs)
 
 
 @cached
-def read_build_totals(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
+def read_build_totals(filters: Filters) -> pd.DataFrame:
     """As `db.queries.run_parts.build_totals` returns them, of machines and suites."""
     whole = Filters(machines=filters.machines, suites=filters.suites)
-    return parts.build_totals(opened(snapshot.url), whole)
+    return parts.build_totals(reader(), whole)
 
 
 @cached
-def read_profiled(
-    snapshot: Snapshot, machine: str, cases: tuple[tuple[str, str], ...]
-) -> dict[tuple[str, str], str]:
+def read_profiled(machine: str, cases: tuple[tuple[str, str], ...]) -> dict[tuple[str, str], str]:
     """As `db.queries.trials.newest_profiled` returns them, of the newest trials of each case."""
-    return newest_profiled(opened(snapshot.url), machine, cases, newest=_PROFILES_AMONG)
+    return newest_profiled(reader(), machine, cases, newest=_PROFILES_AMONG)
 
 
 @cached
-def read_workloads(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
+def read_workloads(filters: Filters) -> pd.DataFrame:
     """One row per workload of those trials, with labels added, as `measured_workloads` returns them."""
-    workloads = measured_workloads(opened(snapshot.url), filters)
+    workloads = measured_workloads(reader(), filters)
     return shaping.with_labels(_cases_of(workloads, filters))
 
 
 @cached
-def read_strategies(snapshot: Snapshot, filters: Filters) -> list[str]:
+def read_strategies(filters: Filters) -> list[str]:
     """The strategies of those trials, in the order in which strategies are always shown."""
-    return theme.ordered(measured.measured_strategies(opened(snapshot.url), filters))
+    return theme.ordered(measured.measured_strategies(reader(), filters))
 
 
-def of_workload(snapshot: Snapshot, filters: Filters, label: str) -> Filters:
+def of_workload(filters: Filters, label: str) -> Filters:
     """`filters` narrowed to the workload called `label` under them, and to its namesakes of other sizes."""
-    known = read_workloads(snapshot, filters)
+    known = read_workloads(filters)
     names = known.loc[known["workload_label"] == label, "workload"]
     return replace(filters, workloads=(label,) if names.empty else (str(names.iloc[0]),))
 
 
 @cached
 def read_comparison(
-    snapshot: Snapshot,
     filters: Filters,
     base: str,
     head: str,
@@ -212,20 +199,19 @@ def read_comparison(
     Raises VerdictError where the two cannot be set against each other.
     """
     machine = filters.machines[0] if len(filters.machines) == 1 else None
-    names = read_choices_on(snapshot, machine).builds if by == "build" else {}
+    names = read_choices_on(machine).builds if by == "build" else {}
     first, second = (
         side_of(names.get(key, key), key, runs) if by == "build" else Selection(name=key, run_ids=(key,))
         for key, runs in ((base, base_runs), (head, head_runs))
     )
     further = () if asked is None else (asked,)
-    return compare(opened(snapshot.url), first, second, filters, policy=policy_in_force(), asked=further)
+    return compare(reader(), first, second, filters, policy=policy_in_force(), asked=further)
 
 
-def read_pair(snapshot: Snapshot, link: Link, *, asked: Metric | None = None) -> Comparison:
+def read_pair(link: Link, *, asked: Metric | None = None) -> Comparison:
     """`read_comparison` of the builds and runs that `link` names."""
     base, head = str(link.base), str(link.head)
     return read_comparison(
-        snapshot,
         filters_of(link),
         base,
         head,
@@ -243,76 +229,75 @@ def side_of(name: str, build: str, runs: tuple[str, ...]) -> Selection:
 
 @cached
 def read_explanation(
-    snapshot: Snapshot, machine_id: str | None, sides: tuple[BuildSide, BuildSide], rows: tuple[Row, ...]
+    machine_id: str | None, sides: tuple[BuildSide, BuildSide], rows: tuple[Row, ...]
 ) -> list[str]:
     """Why one case changed between base and head, in sentences, by the verdicts `rows` on it."""
-    return explained_case(opened(snapshot.url), *sides, machine_id, rows)
+    return explained_case(reader(), *sides, machine_id, rows)
 
 
-def read_explanations(snapshot: Snapshot, comparison: Comparison) -> list[str]:
+def read_explanations(comparison: Comparison) -> list[str]:
     """Why the cases of a comparison changed, a sentence a line."""
-    by_case = explanations(opened(snapshot.url), comparison)
+    by_case = explanations(reader(), comparison)
     return explanation_lines(comparison, by_case, most=_MOST_EXPLAINED, rest_in="the evidence of each")
 
 
 @cached
-def read_rooflines(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
+def read_rooflines(filters: Filters) -> pd.DataFrame:
     """As `db.queries.roofs.rooflines` returns them."""
-    return rooflines(opened(snapshot.url), filters)
+    return rooflines(reader(), filters)
 
 
 @cached
-def read_regressions(snapshot: Snapshot) -> tuple[RegressionState, ...]:
+def read_regressions() -> tuple[RegressionState, ...]:
     """Every recorded regression that no later verdict replaced, oldest first."""
-    return standing_regressions(opened(snapshot.url))
+    return standing_regressions(reader())
 
 
 @cached
-def read_runs(snapshot: Snapshot, newest: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+def read_runs(newest: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The newest runs as `db.queries.facets.runs` returns them, and their machines and builds."""
-    database = opened(snapshot.url)
+    database = reader()
     rows = facets.runs(database, newest=newest)
-    return rows, _known(snapshot, parts.run_parts(database, rows["run_id"]))
+    return rows, _known(parts.run_parts(database, rows["run_id"]))
 
 
 @cached
-def read_suites(snapshot: Snapshot, run_ids: tuple[str, ...]) -> dict[str, str | None]:
+def read_suites(run_ids: tuple[str, ...]) -> dict[str, str | None]:
     """The suite of each of these runs."""
-    return facets.suites_of_runs(opened(snapshot.url), run_ids)
+    return facets.suites_of_runs(reader(), run_ids)
 
 
 @cached
-def read_machines(snapshot: Snapshot) -> pd.DataFrame:
+def read_machines() -> pd.DataFrame:
     """One row per machine, as `db.queries.facets.machines` returns them."""
-    return facets.machines(opened(snapshot.url))
+    return facets.machines(reader())
 
 
-def read_former_names(snapshot: Snapshot) -> list[tuple[str, str]]:
+def read_former_names() -> list[tuple[str, str]]:
     """As `db.queries.names.former_machine_names` returns them."""
-    return names.former_machine_names(opened(snapshot.url))
+    return names.former_machine_names(reader())
 
 
 @cached
-def read_noise_floors(snapshot: Snapshot, machine: str | None = None) -> dict[str, tuple[NoiseFloor, ...]]:
+def read_noise_floors(machine: str | None = None) -> dict[str, tuple[NoiseFloor, ...]]:
     """As `db.verdicts.noise_floors.read_noise_floors` returns them."""
-    return noise_floors.read_noise_floors(opened(snapshot.url), machine)
+    return noise_floors.read_noise_floors(reader(), machine)
 
 
 @cached
-def read_interleaved(snapshot: Snapshot, filters: Filters) -> bool:
+def read_interleaved(filters: Filters) -> bool:
     """Whether builds among these trials took turns, so that they have no before and after in time."""
-    return builds_interleaved(turn_trials(opened(snapshot.url), filters))
+    return builds_interleaved(turn_trials(reader(), filters))
 
 
 @cached
-def read_turns(snapshot: Snapshot, filters: Filters) -> frozenset[tuple[str, str]]:
+def read_turns(filters: Filters) -> frozenset[tuple[str, str]]:
     """The run and build of those trials that were measured by turns with another build."""
-    return parts_by_turns(turn_trials(opened(snapshot.url), filters))
+    return parts_by_turns(turn_trials(reader(), filters))
 
 
 @cached
 def read_points(
-    snapshot: Snapshot,
     filters: Filters,
     by: Literal["run", "build"] = "run",
     columns: tuple[str, ...] | None = None,
@@ -325,13 +310,13 @@ def read_points(
     if columns is not None:
         wanted = dict.fromkeys((*shaping.NAMING_COLUMNS, *CASE_KEYS, *columns))
         names = [name for name in wanted if name in POINT_COLUMNS]
-    points = _cases_of(read(opened(snapshot.url), filters, names), filters)
-    return shaping.with_labels(_known(snapshot, points))
+    points = _cases_of(read(reader(), filters, names), filters)
+    return shaping.with_labels(_known(points))
 
 
-def recent(snapshot: Snapshot, filters: Filters, *, up_to: str | None = None) -> Filters:
+def recent(filters: Filters, *, up_to: str | None = None) -> Filters:
     """`filters` narrowed to the newest `RECENT_RUNS` runs, with `up_to` those up to that build's last one."""
-    database = opened(snapshot.url)
+    database = reader()
     if up_to is not None:
         filters = replace(filters, until=parts.last_measured_at(database, replace(filters, builds=(up_to,))))
     began = parts.newest_runs_began(database, filters, RECENT_RUNS)
@@ -341,12 +326,12 @@ def recent(snapshot: Snapshot, filters: Filters, *, up_to: str | None = None) ->
 
 
 @cached
-def read_newest_trials(snapshot: Snapshot, filters: Filters, limit: int) -> tuple[pd.DataFrame, int]:
+def read_newest_trials(filters: Filters, limit: int) -> tuple[pd.DataFrame, int]:
     """The newest trials, oldest first, with labels added, and how many there are in all: without those of
     the machine's control series, unless workloads or a run were chosen.
     """
-    database = opened(snapshot.url)
-    trials = _known(snapshot, newest_trials_frame(database, filters, limit))
+    database = reader()
+    trials = _known(newest_trials_frame(database, filters, limit))
     total = count_trials(database, filters)
     canaries = tuple(filter(is_canary, measured_workloads(database, filters)["workload"]))
     if canaries and not (filters.workloads or filters.runs):
@@ -356,27 +341,27 @@ def read_newest_trials(snapshot: Snapshot, filters: Filters, limit: int) -> tupl
 
 
 @cached
-def read_cold_start(snapshot: Snapshot, filters: Filters) -> shaping.ColdStarts:
+def read_cold_start(filters: Filters) -> shaping.ColdStarts:
     """What the processes of passed trials spent until their first results, phase by phase."""
-    return starts_of(snapshot, _known(snapshot, _trials(snapshot, filters)))
+    return starts_of(_known(_trials(filters)))
 
 
-def starts_of(snapshot: Snapshot, trials: pd.DataFrame) -> shaping.ColdStarts:
+def starts_of(trials: pd.DataFrame) -> shaping.ColdStarts:
     """The same of those of `trials` that passed."""
     passed = trials[passed_mask(trials)]
-    return shaping.with_phases(passed, cold_starts(opened(snapshot.url), passed["trial_id"].tolist()))
+    return shaping.with_phases(passed, cold_starts(reader(), passed["trial_id"].tolist()))
 
 
 @cached
-def read_trial(snapshot: Snapshot, trial_id: str) -> Trial:
+def read_trial(trial_id: str) -> Trial:
     """One whole trial. Raises NotFoundError."""
-    return records.trial_record(opened(snapshot.url), trial_id)
+    return records.trial_record(reader(), trial_id)
 
 
 @cached
-def read_ungated(snapshot: Snapshot, filters: Filters) -> bool:
+def read_ungated(filters: Filters) -> bool:
     """Whether what these filters show has ungated times: see `db.queries.newest_trials.ungated_shown`."""
-    return ungated_shown(opened(snapshot.url), filters)
+    return ungated_shown(reader(), filters)
 
 
 def filters_of(link: Link) -> Filters:

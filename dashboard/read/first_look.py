@@ -6,7 +6,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from dashboard.read.data import read_choices, read_measured_builds, read_regressions
-from dashboard.read.snapshots import Snapshot, cached
+from dashboard.read.versions import cached
 from db.queries.filters import Filters
 from db.records.triage import OPEN_STATES
 
@@ -19,20 +19,20 @@ class FirstMachine(NamedTuple):
 
 
 @cached
-def first_machine(snapshot: Snapshot) -> FirstMachine | None:
+def first_machine() -> FirstMachine | None:
     """The machine with most cases in open regressions, else the newest with two builds, else the newest; None
     where there is none.
     """
-    machines = read_choices(snapshot).newest_machines
+    machines = read_choices().newest_machines
     cases = {
         (each.regression.machine_id, each.regression.row.case.ids)
-        for each in read_regressions(snapshot)
+        for each in read_regressions()
         if each.state in OPEN_STATES
     }
     waiting = Counter(machine for machine, _ in cases if machine in machines)
     if waiting:
         return FirstMachine(max(machines, key=lambda each: waiting[each]), "Open regressions")
     for place, machine in enumerate(machines):
-        if len(read_measured_builds(snapshot, Filters(machines=(machine,)))) > 1:
+        if len(read_measured_builds(Filters(machines=(machine,)))) > 1:
             return FirstMachine(machine, "Newest" if place == 0 else "Newest with two builds")
     return FirstMachine(machines[0], "Newest") if machines else None

@@ -9,9 +9,8 @@ from dashboard.links.links import PAGES, RUNS_OF, Link
 from dashboard.links.resolution import settle, the_one
 from dashboard.read.choices import Choices
 from dashboard.read.data import read_former_names
-from dashboard.read.database import opened
+from dashboard.read.database import reader
 from dashboard.read.first_look import first_machine
-from dashboard.read.snapshots import Snapshot
 from db.engine.session import Database
 from db.errors import CompilewatchError
 from db.judge.compare.sides import Selection
@@ -28,7 +27,7 @@ class Requested(NamedTuple):
     said: tuple[str, ...] = ()
 
 
-def resolved_link(link: Link, snapshot: Snapshot, choices: Choices) -> Requested:
+def resolved_link(link: Link, choices: Choices) -> Requested:
     """`link` as it can be drawn. Builds are named as for `compilewatch compare`, or as pages call them.
 
     A name that several builds have is the one with most cases on the machine that the page shows. A machine
@@ -36,15 +35,15 @@ def resolved_link(link: Link, snapshot: Snapshot, choices: Choices) -> Requested
     """
     called = choices.called
     if link.machine and the_one(link.machine, choices.machines, called["machine"]) is None:
-        called = {**called, "machine": [*called["machine"], *read_former_names(snapshot)]}
+        called = {**called, "machine": [*called["machine"], *read_former_names()]}
     link, unknown = settle(link, choices.known, called)
     wanted = {key: getattr(link, key) for key in RUNS_OF if getattr(link, key) is not None}
     by_name = {key: name for key, name in wanted.items() if name not in choices.builds}
     if not by_name:
         return Requested(link, unknown)
-    first = None if PAGES[link.page].all_machines else first_machine(snapshot)
+    first = None if PAGES[link.page].all_machines else first_machine()
     machine = link.machine or (first.machine_id if first else None)
-    database = opened(snapshot.url)
+    database = reader()
     sides: dict[str, str | Selection] = {key: _as_pages_say(name, choices) for key, name in wanted.items()}
     said: tuple[str, ...] = ()
     try:

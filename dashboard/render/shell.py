@@ -17,7 +17,7 @@ from dashboard.read.choices import Choices
 from dashboard.read.data import filters_of, newest_build, read_choices_on, read_strategies, read_ungated
 from dashboard.read.database import reader
 from dashboard.read.first_look import first_machine
-from dashboard.read.snapshots import Snapshot, drawn_version
+from dashboard.read.versions import drawn_version
 from dashboard.render import controls
 from dashboard.text import theme
 from dashboard.text.foreign_text import escaped
@@ -40,7 +40,6 @@ class View:
     requested: Link
     link: Link
     newest_build: str | None
-    snapshot: Snapshot
     choices: Choices
 
     @property
@@ -61,7 +60,7 @@ def filters(view: View) -> None:
     if view.empty or not PAGES[view.link.page].filtered:
         return
     choices = view.choices
-    first = first_machine(view.snapshot)
+    first = first_machine()
     opens_on = f"{first.why}: {choices.machine_names.get(first.machine_id)}" if first else "none"
     newest_build = choices.builds.get(view.newest_build or "", "none")
     no_build = "All builds" if PAGES[view.link.page].all_builds else f"Newest: {newest_build}"
@@ -96,7 +95,7 @@ def header(view: View, problems: tuple[str, ...], said: tuple[str, ...] = ()) ->
         place = st.container(width="content")
     st.caption(f"{PAGES[page].question} {_freshness(view)}")
     of_filters = not view.empty and PAGES[page].filtered and not view.link.trial
-    if of_filters and read_ungated(view.snapshot, filters_of(view.link)):
+    if of_filters and read_ungated(filters_of(view.link)):
         st.caption(UNGATED_MEANS)
     if problems:
         st.warning(
@@ -105,10 +104,10 @@ def header(view: View, problems: tuple[str, ...], said: tuple[str, ...] = ()) ->
         )
     for sentence in said:
         st.caption(escaped(sentence))
-    if view.link.data is not None and view.link.data != view.snapshot.version:
+    if view.link.data is not None and view.link.data != drawn_version():
         st.caption(
             f":material/history: This link was made at data version {view.link.data}; "
-            f"the data is now at version {view.snapshot.version}, so numbers may differ."
+            f"the data is now at version {drawn_version()}, so numbers may differ."
         )
     return place
 
@@ -129,7 +128,7 @@ def _freshness(view: View) -> str:
     last = view.choices.newest_result_at
     if last is None:
         return ""
-    return f"Newest result {moment(last)} · data version {view.snapshot.version} · times are UTC."
+    return f"Newest result {moment(last)} · data version {drawn_version()} · times are UTC."
 
 
 def moment(when: pd.Timestamp | datetime) -> str:
@@ -144,7 +143,7 @@ def strategies(view: View) -> None:
     where trials are listed one by one.
     """
     here = filters_of(replace(view.link, strategy=()))
-    names = theme.ordered({*read_strategies(view.snapshot, here), *view.link.strategy})
+    names = theme.ordered({*read_strategies(here), *view.link.strategy})
     if view.link.page is not Page.TRIAL:
         names = [name for name in names if name != EAGER.name]
     if len(names) > 1:
@@ -165,17 +164,17 @@ def say_focus(requested: Link, shown: Link) -> None:
         st.caption(escaped(f"{requested.focus} has nothing under these filters; showing {instead}."))
 
 
-def resolved_view(link: Link, snapshot: Snapshot, choices: Choices) -> View:
+def resolved_view(link: Link, choices: Choices) -> View:
     """The view that `link` asks for, its machine and, where a page shows one build, that build resolved."""
     if choices.newest_machine is None or PAGES[link.page].all_machines or link.page is Page.GUIDE:
-        return View(link, link, None, snapshot, choices)
-    first = first_machine(snapshot)
+        return View(link, link, None, choices)
+    first = first_machine()
     resolved = replace(link, machine=link.machine or (first.machine_id if first else None))
-    choices = read_choices_on(snapshot, resolved.machine)
+    choices = read_choices_on(resolved.machine)
     if PAGES[link.page].all_builds:
-        return View(link, resolved, None, snapshot, choices)
-    newest = newest_build(snapshot, filters_of(replace(resolved, build=None)))
-    return View(link, replace(resolved, build=link.build or newest), newest, snapshot, choices)
+        return View(link, resolved, None, choices)
+    newest = newest_build(filters_of(replace(resolved, build=None)))
+    return View(link, replace(resolved, build=link.build or newest), newest, choices)
 
 
 # Who is signed in, at the foot of the sidebar, and the way out.

@@ -38,7 +38,7 @@ from dashboard.read.database import reader
 from dashboard.read.policy import policy_in_force
 from dashboard.read.requested import resolved_link
 from dashboard.read.shaping import BUILD_COMPONENTS
-from dashboard.read.snapshots import Snapshot
+from dashboard.read.versions import drawn_version, one_version
 from dashboard.render.shell import resolved_view
 from dashboard.verdicts import inbox
 from dashboard.verdicts.pair import with_builds
@@ -81,55 +81,53 @@ class _Shown:
     data: dict[str, Any]
 
 
+@one_version()
 def freeze_link(url: str, *, title: str | None, by: str, at: datetime) -> Content:
     """What `url` shows now. Raises ReportError where it does not mean exactly one view."""
-    snapshot = Snapshot.now()
-    choices = read_choices(snapshot)
-    view = resolved_view(_link(url, snapshot, choices), snapshot, choices)
-    link = replace(view.link, data=snapshot.version)
-    choices = read_choices_on(snapshot, link.machine)
-    shown = (_upgrade if link.page is Page.UPGRADE else _view)(snapshot, choices, link)
-    return _signed(shown, choices, snapshot, title=title, by=by, at=at)
+    choices = read_choices()
+    view = resolved_view(_link(url, choices), choices)
+    link = replace(view.link, data=drawn_version())
+    choices = read_choices_on(link.machine)
+    shown = (_upgrade if link.page is Page.UPGRADE else _view)(choices, link)
+    return _signed(shown, choices, title=title, by=by, at=at)
 
 
+@one_version()
 def freeze_comparison(base: str, head: str, *, title: str | None, by: str, at: datetime) -> Content:
     """The verdict on `head` against `base`, named as for `compilewatch compare`."""
-    snapshot = Snapshot.now()
-    choices = read_choices(snapshot)
+    choices = read_choices()
     sides = resolve_sides(base, head, reader())
     shown = _compared(
-        snapshot, choices, sides, Filters(), Metric.LATENCY, made_from=f"compilewatch compare {base} {head}"
+        choices, sides, Filters(), Metric.LATENCY, made_from=f"compilewatch compare {base} {head}"
     )
-    return _signed(shown, choices, snapshot, title=title, by=by, at=at)
+    return _signed(shown, choices, title=title, by=by, at=at)
 
 
-def _link(url: str, snapshot: Snapshot, choices: Choices) -> Link:
+def _link(url: str, choices: Choices) -> Link:
     """Raises ReportError for anything that a page would only mention: a report shows what was asked for."""
     if choices.newest_machine is None:
         raise ReportError("Nothing has been measured yet.", "Measure with `compilewatch run`.")
     link, problems = links.read_url(url.strip())
-    resolved, unknown, _ = resolved_link(link, snapshot, choices)
+    resolved, unknown, _ = resolved_link(link, choices)
     if problems or unknown:
         raise ReportError(" ".join((*problems, *unknown)), "Correct the link, then freeze it.")
     return resolved
 
 
-def _upgrade(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
-    link = _with_builds(snapshot, link)
+def _upgrade(choices: Choices, link: Link) -> _Shown:
+    link = _with_builds(link)
     pair = ((str(link.base), link.base_run), (str(link.head), link.head_run))
     base, head = (side_of(choices.builds[key], key, runs) for key, runs in pair)
     sides = Sides(base, head)
     made_from = links.href(link, full=True)
-    return _compared(
-        snapshot, choices, sides, filters_of(link), verdict_metric(link), made_from=made_from, link=link
-    )
+    return _compared(choices, sides, filters_of(link), verdict_metric(link), made_from=made_from, link=link)
 
 
-def _with_builds(snapshot: Snapshot, link: Link) -> Link:
+def _with_builds(link: Link) -> Link:
     """Both builds named, as the page names them. Raises ReportError where there are no two."""
     if link.base and link.head:
         return link
-    resolved = with_builds(snapshot, link)
+    resolved = with_builds(link)
     if not (resolved.base and resolved.head):
         raise ReportError(
             "Under the filters of this link fewer than two builds were measured.",
@@ -139,7 +137,6 @@ def _with_builds(snapshot: Snapshot, link: Link) -> Link:
 
 
 def _compared(
-    snapshot: Snapshot,
     choices: Choices,
     sides: Sides,
     filters: Filters,
@@ -150,29 +147,27 @@ def _compared(
 ) -> _Shown:
     base, head, said = sides
     comparison = compare(reader(), base, head, filters, policy=policy_in_force(), said=said)
-    known = read_workloads(snapshot, filters)
+    known = read_workloads(filters)
     labels = dict(zip(known["workload_id"], known["workload_label"], strict=True))
     built = _built(comparison, choices)
     before, after = built.values()
     differs = pd.DataFrame(verdict_words.environment_diff(before, after, comparison.changed_components))
-    floors = floors_of(snapshot, comparison.machine_id)
-    why, code = read_explanations(snapshot, comparison), traced_changes(reader(), comparison)
+    floors = floors_of(comparison.machine_id)
+    why, code = read_explanations(comparison), traced_changes(reader(), comparison)
     beside = upgrade.Beside(differs, why=why, code=code, floors=floors)
     if link is not None:
         beside = replace(
             beside,
-            recorded=inbox.chosen(read_regressions(snapshot), upgrade.inbox_link(link)),
+            recorded=inbox.chosen(read_regressions(), upgrade.inbox_link(link)),
             signed=sign_offs(reader(), str(link.machine), str(link.base), str(link.head)),
-            in_focus=upgrade.in_focus(snapshot, link, comparison, labels),
+            in_focus=upgrade.in_focus(link, comparison, labels),
         )
     shown = upgrade.content_of(
         comparison, labels, link or Link(page=Page.UPGRADE, metric=metric.value), beside
     )
     return _Shown(
         subject=f"{head.name} against {base.name} on {comparison.machine}.",
-        timing=_timing(
-            snapshot, replace(filters, builds=(*comparison.base.build_ids, *comparison.head.build_ids))
-        ),
+        timing=_timing(replace(filters, builds=(*comparison.base.build_ids, *comparison.head.build_ids))),
         made_from=made_from,
         sections=sections((*shown.parts, *shown.appendix())),
         environment=environment(_machine(comparison.machine_id), built),
@@ -188,11 +183,11 @@ def _built(comparison: Comparison, choices: Choices) -> dict[str, dict[str, Any]
     }
 
 
-def _view(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
-    view = _page(snapshot, link)
+def _view(choices: Choices, link: Link) -> _Shown:
+    view = _page(link)
     return _Shown(
         subject=sentence(view.link, choices.names),
-        timing="" if link.trial else _timing(snapshot, filters_of(link)),  # a trial says it of itself
+        timing="" if link.trial else _timing(filters_of(link)),  # a trial says it of itself
         made_from=links.href(view.link, full=True),
         sections=sections((*view.parts, *view.appendix())),
         environment=environment(
@@ -203,7 +198,7 @@ def _view(snapshot: Snapshot, choices: Choices, link: Link) -> _Shown:
     )
 
 
-def _page(snapshot: Snapshot, link: Link) -> PageContent:
+def _page(link: Link) -> PageContent:
     """The page of `link`, whose machine and build are resolved. It shows the workload asked for or none.
 
     Raises ReportError for a page that cannot be frozen, or that shows nothing under these filters.
@@ -213,7 +208,7 @@ def _page(snapshot: Snapshot, link: Link) -> PageContent:
             f"The page {PAGES[link.page].title} cannot be frozen.", "Freeze a page that shows measurements."
         )
     try:
-        page = CONTENTS[link.page](snapshot, link)
+        page = CONTENTS[link.page](link)
     except NotFoundError as error:
         raise ReportError(error.message, error.next_step) from error
     if not page.builds:
@@ -223,9 +218,9 @@ def _page(snapshot: Snapshot, link: Link) -> PageContent:
     return page
 
 
-def _timing(snapshot: Snapshot, filters: Filters) -> str:
+def _timing(filters: Filters) -> str:
     """That times are ungated, where some are."""
-    return UNGATED_MEANS if read_ungated(snapshot, filters) else ""
+    return UNGATED_MEANS if read_ungated(filters) else ""
 
 
 def _machine(machine_id: str | None) -> dict[str, Any] | None:
@@ -252,9 +247,7 @@ def environment(machine: Mapping[str, Any] | None, builds: Mapping[str, Mapping[
     )
 
 
-def _signed(
-    shown: _Shown, choices: Choices, snapshot: Snapshot, *, title: str | None, by: str, at: datetime
-) -> Content:
+def _signed(shown: _Shown, choices: Choices, *, title: str | None, by: str, at: datetime) -> Content:
     newest = choices.newest_result_at
     content = Content(
         title=one_line(title or shown.subject.removesuffix(".")),
@@ -263,7 +256,7 @@ def _signed(
         created_at=at,
         created_by=by,
         program_version=__version__,
-        data_version=snapshot.version,
+        data_version=drawn_version(),
         newest_result_at=None if newest is None else pd.Timestamp(newest).to_pydatetime(),
         sections=shown.sections,
         environment=shown.environment,

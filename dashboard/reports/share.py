@@ -17,6 +17,7 @@ from dashboard.login.access import Role, person_here, require
 from dashboard.pages.registry import CONTENTS
 from dashboard.parts.parts import Chart
 from dashboard.read.database import database_url
+from dashboard.read.versions import drawn_version
 from dashboard.render import elements, exporting
 from dashboard.render import forms as signing
 from dashboard.render.shell import View, base_url
@@ -46,8 +47,8 @@ def _origin(view: View) -> exporting.Origin:
     return exporting.Origin(
         link=view.link,
         sentence=sentence(view.link, view.choices.names),
-        permalink=links.permalink(view.link, view.snapshot.version, base),
-        data_version=view.snapshot.version,
+        permalink=links.permalink(view.link, drawn_version(), base),
+        data_version=drawn_version(),
     )
 
 

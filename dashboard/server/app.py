@@ -13,7 +13,7 @@ from dashboard.pages.registry import REGISTRY
 from dashboard.pages.runs import upload as import_upload
 from dashboard.read.data import read_choices
 from dashboard.read.requested import resolved_link
-from dashboard.read.snapshots import Snapshot
+from dashboard.read.versions import drawn_version, one_version
 from dashboard.render import controls, shell
 from dashboard.render.elements import begin, nothing_measured
 from dashboard.render.limit import RENDER_LIMIT
@@ -38,19 +38,19 @@ def main() -> None:
         shell.trouble(error)
 
 
+@one_version()
 def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
     raw = {key: st.query_params.get_all(key) for key in st.query_params}
     link, problems = links.read(page, raw)
     if view_ids := raw.get(links.STORED_VIEW):
         problems = (*problems, why_not_opened(view_ids[0]))
     begin()
-    snapshot = Snapshot.now()
-    pulse = shell.pulse(page, snapshot.version)
-    choices = read_choices(snapshot)
-    link, unknown, said = resolved_link(link, snapshot, choices)
+    pulse = shell.pulse(page, drawn_version())
+    choices = read_choices()
+    link, unknown, said = resolved_link(link, choices)
     controls.remember(link)
     controls.register(pages)
-    view = shell.resolved_view(link, snapshot, choices)
+    view = shell.resolved_view(link, choices)
     with st.sidebar:
         shell.navigation(pages, link)
         shell.filters(view)

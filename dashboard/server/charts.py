@@ -28,26 +28,26 @@ from dashboard.pages.registry import CONTENTS
 from dashboard.parts.parts import Chart, PageContent, flat
 from dashboard.read.data import read_choices, read_choices_on
 from dashboard.read.requested import resolved_link
-from dashboard.read.snapshots import Snapshot
+from dashboard.read.versions import one_version
 from dashboard.render.limit import RENDER_LIMIT
 from dashboard.render.shell import resolved_view
 from db import units
 from db.errors import CompilewatchError, NotFoundError
 
 
+@one_version()
 def content_of(link: Link) -> PageContent | None:
     """What the page of `link` shows now; None where nothing was measured, or for a page without parts.
 
     Raises DatabaseError, and NotFoundError where something that the link names is not there.
     """
-    snapshot = Snapshot.now()
-    choices = read_choices(snapshot)
+    choices = read_choices()
     if link.page not in CONTENTS or choices.newest_machine is None:
         return None
-    link, unknown, _ = resolved_link(link, snapshot, choices)
+    link, unknown, _ = resolved_link(link, choices)
     if unknown:
         raise NotFoundError(" ".join(unknown))
-    content = CONTENTS[link.page](snapshot, resolved_view(link, snapshot, choices).link)
+    content = CONTENTS[link.page](resolved_view(link, choices).link)
     if link.focus not in (None, content.link.focus):
         raise NotFoundError(f"{link.focus} has nothing under the filters of this link.")
     return content
@@ -66,7 +66,7 @@ def asked_for(page: Page, params: Mapping[str, Sequence[str]]) -> PageContent | 
 
 def where(content: PageContent) -> str:
     """ "Speedup of mlp on cpu-box (Xeon). Newest build torch 2.15.0. Newest result 2026-11-20 10:00 UTC." """
-    choices = read_choices_on(Snapshot.now(), content.link.machine)
+    choices = read_choices_on(content.link.machine)
     words = sentence(content.link, choices.names)
     if content.link.build is None and content.builds:
         words += f" Newest build {choices.builds[content.builds[0]]}."

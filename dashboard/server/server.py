@@ -27,7 +27,6 @@ from dashboard.links.links import PAGES, Page
 from dashboard.login import install
 from dashboard.read.data import read_choices
 from dashboard.read.database import DATABASE_VARIABLE, close_databases
-from dashboard.read.snapshots import Snapshot
 from dashboard.reports.routes import reports
 from dashboard.server.base_path import BasePath, usable_prefix
 from dashboard.server.charts import charts
@@ -51,7 +50,7 @@ def warm() -> None:
     """Import and read what the first page needs. Raises DatabaseError when the database cannot be read."""
     from dashboard.server import app  # noqa: F401
 
-    read_choices(Snapshot.now())
+    read_choices()
 
 
 HERE = Path(__file__).parent

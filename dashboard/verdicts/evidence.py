@@ -15,7 +15,7 @@ from dashboard.parts.parts import Chart, Column, Empty, Part, Table
 from dashboard.read.data import read_choices_on, read_comparison, read_interleaved, read_points, read_turns
 from dashboard.read.policy import policy_in_force
 from dashboard.read.shaping import BUILD_COMPONENTS
-from dashboard.read.snapshots import Snapshot, cached
+from dashboard.read.versions import cached
 from dashboard.text import theme
 from dashboard.verdicts import evidence_charts as charts
 from dashboard.verdicts.tables import Q_VALUE, SIDES, TRIALS, case_table, change_columns
@@ -114,13 +114,13 @@ MOST_STEPS = 20
 
 
 def each_to_the_next(
-    snapshot: Snapshot, filters: Filters, builds: Sequence[str], asked: Metric | None = None
+    filters: Filters, builds: Sequence[str], asked: Metric | None = None
 ) -> dict[str, Comparison]:
     """By id the verdict on each of `builds`, oldest first, on the one before, of the last `MOST_STEPS`."""
     found = {}
     for base, head in pairwise(list(dict.fromkeys(builds))[-MOST_STEPS - 1 :]):
         try:
-            found[head] = read_comparison(snapshot, filters, base, head, asked=asked)
+            found[head] = read_comparison(filters, base, head, asked=asked)
         except VerdictError:
             continue
     return found
@@ -149,20 +149,20 @@ class Series:
 
 
 @cached
-def series(snapshot: Snapshot, machine_id: str, case: CaseKey, metric: str) -> Series:
+def series(machine_id: str, case: CaseKey, metric: str) -> Series:
     filters = Filters(machines=(machine_id,), workloads=(case.workload,))
-    axis = "torch" if read_interleaved(snapshot, filters) else "time"
+    axis = "torch" if read_interleaved(filters) else "time"
     columns = (*trend_rows.needed(metric), *BUILD_COMPONENTS, *change_points.NEEDED)
-    points = read_points(snapshot, filters, "build" if axis == "torch" else "run", columns)
+    points = read_points(filters, "build" if axis == "torch" else "run", columns)
     mine = points[(points["workload_id"] == case.workload_id) & (points["strategy_id"] == case.strategy_id)]
-    names = read_choices_on(snapshot, machine_id).builds
+    names = read_choices_on(machine_id).builds
     mine = trend_rows.in_order(mine, axis, list(names))
     rows = trend_rows.frame(mine, metric, names)
     if axis == "torch":
-        steps = each_to_the_next(snapshot, filters, mine.loc[rows.index, "build_id"].tolist())
+        steps = each_to_the_next(filters, mine.loc[rows.index, "build_id"].tolist())
         changes = change_points.between(rows, change_points.verdicts(rows, mine, metric, steps))
     else:
-        changes = change_points.over(mine, rows, metric, policy_in_force(), read_turns(snapshot, filters))
+        changes = change_points.over(mine, rows, metric, policy_in_force(), read_turns(filters))
     return Series(
         axis=axis,
         rows=rows,
@@ -174,13 +174,13 @@ def series(snapshot: Snapshot, machine_id: str, case: CaseKey, metric: str) -> S
     )
 
 
-def chart(snapshot: Snapshot, machine_id: str | None, case: CaseKey, metric: str) -> ChartContent | None:
+def chart(machine_id: str | None, case: CaseKey, metric: str) -> ChartContent | None:
     """The chart of `series`, titled with what it shows; None for a figure without a history, or where fewer
     than two of its points have it.
     """
     if machine_id is None or metric not in HISTORY_METRICS:
         return None
-    drawn = series(snapshot, machine_id, case, metric)
+    drawn = series(machine_id, case, metric)
     if len(drawn.rows) < 2:
         return None
     spec = trends.spec(
@@ -204,9 +204,7 @@ def chart(snapshot: Snapshot, machine_id: str | None, case: CaseKey, metric: str
     )
 
 
-def series_parts(
-    snapshot: Snapshot, machine_id: str | None, case: CaseKey, metric: Metric, *, key: str
-) -> tuple[Part, ...]:
+def series_parts(machine_id: str | None, case: CaseKey, metric: Metric, *, key: str) -> tuple[Part, ...]:
     """The history of `case`; nothing for a metric without one, or where fewer than two points have it."""
-    drawn = chart(snapshot, machine_id, case, metric.value)
+    drawn = chart(machine_id, case, metric.value)
     return () if drawn is None else (Chart(key, drawn.finding, drawn, explained=_READING),)

@@ -11,7 +11,6 @@ from dashboard.links.links import Link
 from dashboard.parts import verdict_words
 from dashboard.parts.parts import CASE_FACTS
 from dashboard.read.data import read_choices
-from dashboard.read.snapshots import Snapshot
 from dashboard.verdicts.tables import row_cells
 from db import units
 from db.columns.metrics import METRICS
@@ -173,10 +172,10 @@ def story(each: RegressionState) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def environment(snapshot: Snapshot, regression: Regression) -> pd.DataFrame:
+def environment(regression: Regression) -> pd.DataFrame:
     """The parts of the build that differ between the sides; of sides of one build each, packages too."""
     base, head = (
-        verdict_words.side_parts(side, read_choices(snapshot).build_rows)
+        verdict_words.side_parts(side, read_choices().build_rows)
         for side in (regression.base, regression.head)
     )
     return pd.DataFrame(verdict_words.environment_diff(base, head, regression.changed_components))

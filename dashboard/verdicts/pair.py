@@ -13,30 +13,29 @@ from dashboard.read.data import (
     read_measured_builds,
     read_series_by_build,
 )
-from dashboard.read.snapshots import Snapshot
 from db.queries.filters import Filters
 
 _NEWEST_VERSIONS = 12
 _RUNS_OF_BUILD = 3
 
 
-def with_builds(snapshot: Snapshot, link: Link) -> Link:
+def with_builds(link: Link) -> Link:
     """Both builds named. Where the link names none, the head is the newest in order of versions that has a
     comparable case with an older one, and the base of these the one with most, the newest among equals. One
     that is named stays. Imported builds count where fewer than two were measured. `link` as it is where its
     filters let through fewer than two builds.
     """
     filters = filters_of(link)
-    builds, measured = read_builds(snapshot, filters), read_measured_builds(snapshot, filters)
+    builds, measured = read_builds(filters), read_measured_builds(filters)
     if (link.base and link.head) or len(builds) < 2:
         return link
     pool = measured if len(measured) > 1 else builds
     named = [key for key in (link.base, link.head) if key]
     wanted = {*pool, *named}
-    known = [key for key in read_choices(snapshot).builds if key in wanted]
+    known = [key for key in read_choices().builds if key in wanted]
     newest_first = [*reversed(known)]
     shown = list(dict.fromkeys([*newest_first[:_NEWEST_VERSIONS], *named]))
-    matched = _matches(snapshot, filters, tuple(shown))
+    matched = _matches(filters, tuple(shown))
     pairs = [
         (base, head)
         for head in ([link.head] if link.head else shown)
@@ -52,7 +51,7 @@ def with_builds(snapshot: Snapshot, link: Link) -> Link:
     return replace(link, base=base, head=head)
 
 
-def _matches(snapshot: Snapshot, filters: Filters, builds: tuple[str, ...]) -> Callable[[str, str], int]:
+def _matches(filters: Filters, builds: tuple[str, ...]) -> Callable[[str, str], int]:
     """How many cases of the newest runs two builds have in common, measured under the same conditions."""
-    series = read_series_by_build(snapshot, filters, builds, _RUNS_OF_BUILD)
+    series = read_series_by_build(filters, builds, _RUNS_OF_BUILD)
     return lambda base, head: len(series[base] & series[head])

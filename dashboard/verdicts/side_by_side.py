@@ -12,7 +12,6 @@ from dashboard.parts import parts
 from dashboard.parts.column_units import Quantity, quantity
 from dashboard.parts.parts import Column, Table
 from dashboard.read.data import read_trial, read_trials, starts_of
-from dashboard.read.snapshots import Snapshot
 from dashboard.verdicts.evidence_charts import side_trials
 from dashboard.verdicts.tables import SIDES
 from db.cause.families import classify
@@ -34,15 +33,15 @@ _NOTE = "Phases: means over passed trials. Kernels: a step's longest by family, 
 
 
 def side_by_side(
-    snapshot: Snapshot, filters: Filters, sides: Sequence[BuildSide], case: CaseKey, rows: Sequence[Row]
+    filters: Filters, sides: Sequence[BuildSide], case: CaseKey, rows: Sequence[Row]
 ) -> tuple[Table, ...]:
     """What base and head of `case` consist of, a row per part, the largest first within each kind. `rows` are
     the verdicts on it, `filters` let both sides through; nothing where no part is known.
     """
-    trials = read_trials(snapshot, filters)
+    trials = read_trials(filters)
     of_sides = [side_trials(trials, side, case) for side in sides]
-    phases = [_phases(snapshot, trials) for trials in of_sides]
-    families = [_families(snapshot, trials) for trials in of_sides]
+    phases = [_phases(trials) for trials in of_sides]
+    families = [_families(trials) for trials in of_sides]
     shown = [
         *_compared("Cold start", *phases),
         *_compared("Kernels", *families),
@@ -55,17 +54,17 @@ def side_by_side(
     )
 
 
-def _phases(snapshot: Snapshot, trials: pd.DataFrame) -> dict[str, float]:
+def _phases(trials: pd.DataFrame) -> dict[str, float]:
     """Phase -> nanoseconds."""
-    starts = starts_of(snapshot, trials)
+    starts = starts_of(trials)
     bars = cold_start.frame(starts, {str(key): str(key) for key in trials["workload_id"]})
     return dict(zip(bars["phase"].tolist(), bars["mean_ns"].tolist(), strict=True))
 
 
-def _families(snapshot: Snapshot, trials: pd.DataFrame) -> dict[str, float]:
+def _families(trials: pd.DataFrame) -> dict[str, float]:
     """Family of kernels -> nanoseconds of a step, by the newest profile among the newest trials."""
     newest = trials.sort_values("started_at", ascending=False)["trial_id"].head(_PROFILES_AMONG)
-    profiles = (read_trial(snapshot, str(trial_id)).profile for trial_id in newest)
+    profiles = (read_trial(str(trial_id)).profile for trial_id in newest)
     profile: Profile | None = next(filter(None, profiles), None)
     spent: Counter[str] = Counter()
     for entry in profile.own.top if profile else ():

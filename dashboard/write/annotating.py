@@ -8,7 +8,7 @@ from ulid import ULID
 
 from dashboard.login.access import Role, require
 from dashboard.read.database import database_url
-from dashboard.read.snapshots import REFRESH_THROTTLE
+from dashboard.read.versions import REFRESH_THROTTLE
 from db.engine.session import open_database
 from db.errors import ConfigError
 from db.records.annotations import Annotation

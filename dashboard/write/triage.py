@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pydantic import ValidationError
 
 from dashboard.login.access import Role, require
-from dashboard.read.snapshots import REFRESH_THROTTLE
+from dashboard.read.versions import REFRESH_THROTTLE
 from db.engine.session import open_database
 from db.errors import CompilewatchError
 from db.judge.compare.regressions import TriageEvent

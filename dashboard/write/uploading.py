@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from dashboard.login.access import Role, require
-from dashboard.read.snapshots import REFRESH_THROTTLE
+from dashboard.read.versions import REFRESH_THROTTLE
 from db.engine.session import open_database
 from db.errors import CompilewatchError
 from db.interchange.files.foreign_trials import MissingFactError

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import Connection, String, func, select, type_coerce
+from sqlalchemy import Connection, func, select
 
 from db.engine.session import Database
 from db.queries.facets import BEGAN, is_measured
 from db.tables.run_parts import RUN_PART
-from db.tables.trials import BUILD, MACHINE, RUN, STRATEGY, WORKLOAD
+from db.tables.trials import MACHINE, RUN, STRATEGY, WORKLOAD
 
 _MEASURED = (
     select(RUN_PART.c.last_seen_at)
@@ -26,10 +26,6 @@ _MACHINES = select(
     *(MACHINE.c.machine_id, MACHINE.c.name, MACHINE.c.device_name, MACHINE.c.last_seen_at),
     _MEASURED.correlate(MACHINE).scalar_subquery(),
 )
-# The moment as it is stored: it is only compared.
-_BUILDS = select(
-    BUILD.c.build_id, BUILD.c.label, type_coerce(BUILD.c.first_seen_at, String).label("first_seen_at")
-).order_by(BUILD.c.build_id)
 _WORKLOADS = select(WORKLOAD.c.name).distinct()
 _STRATEGIES = select(STRATEGY.c.name).distinct()
 _SUITES = select(RUN.c.suite).where(RUN.c.suite.is_not(None)).distinct().order_by(RUN.c.suite)
@@ -57,13 +53,9 @@ class OfferedRun(NamedTuple):
 
 @dataclass(frozen=True)
 class Offered:
-    """Everything that can be chosen: machines, workloads and suites by name, runs newest first.
-
-    `builds` has what changes with a build and with the order of builds, its counts aside: id first.
-    """
+    """What can be chosen beside builds: machines, workloads and suites by name, runs newest first."""
 
     machines: Sequence[OfferedMachine]
-    builds: tuple[tuple[object, ...], ...]
     workloads: Sequence[str]
     strategies: Sequence[str]
     suites: Sequence[str]
@@ -76,7 +68,6 @@ def offered(db: Database, *, newest_runs: int) -> Offered:
     with db.read() as connection:
         return Offered(
             machines=_machines(connection),
-            builds=tuple(map(tuple, connection.execute(_BUILDS))),
             workloads=sorted(connection.scalars(_WORKLOADS)),
             strategies=list(connection.scalars(_STRATEGIES)),
             suites=list(connection.scalars(_SUITES)),

@@ -21,7 +21,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from dashboard.links.links import PAGES, Page
-from dashboard.read.snapshots import EVERY_S
+from dashboard.read.versions import EVERY_S
 from db.engine.session import open_database
 from db.records.trial import Trial
 from db.store.trials import save_trials

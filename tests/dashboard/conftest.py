@@ -18,7 +18,7 @@ import dashboard.server.app
 from dashboard.document.content import Column, Content, Lines, Table
 from dashboard.links.links import Link, params
 from dashboard.read.database import close_databases
-from dashboard.read.snapshots import REFRESH_THROTTLE
+from dashboard.read.versions import REFRESH_THROTTLE
 from db.engine.session import open_database
 from db.judge.compare.regressions import TriageEvent
 from db.judge.compare.upgrade import compare_builds

@@ -19,7 +19,7 @@ KEPT_IN = {
     "streamlit": (
         "dashboard/login/access.py",
         "dashboard/server/",
-        "dashboard/read/snapshots.py",
+        "dashboard/read/versions.py",
         "dashboard/render/",
         "dashboard/pages/",
         "dashboard/reports/share.py",

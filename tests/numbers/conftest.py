@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.read.snapshots import REFRESH_THROTTLE
+from dashboard.read.versions import REFRESH_THROTTLE
 
 
 @pytest.fixture

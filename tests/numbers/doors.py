@@ -15,7 +15,6 @@ from dashboard.links.links import Link, Page
 from dashboard.pages.registry import CONTENTS
 from dashboard.parts.parts import PageContent
 from dashboard.read.data import filters_of, newest_build, read_choices, read_workloads
-from dashboard.read.snapshots import Snapshot
 from dashboard.reports.freeze import freeze_link
 from dashboard.server.charts import charts
 from dashboard.verdicts.pair import with_builds
@@ -36,7 +35,6 @@ STEPS = Link().steps
 class Place:
     """One machine, its newest build, and what answers."""
 
-    snapshot: Snapshot
     app: Starlette
     commands: Commands
     machine: str
@@ -45,12 +43,11 @@ class Place:
 
 def every_figure(folder: Path, url: str) -> Iterator[Figure]:
     """What all doors tell. `gate` comes last: it writes."""
-    snapshot = Snapshot.now()
     commands, app = Commands(folder, url), Starlette(routes=[*routes(), *charts()])
-    for machine in read_choices(snapshot).machines:
-        build = newest_build(snapshot, filters_of(Link(machine=machine)))
+    for machine in read_choices().machines:
+        build = newest_build(filters_of(Link(machine=machine)))
         if build is not None:
-            place = Place(snapshot, app, commands, machine, build)
+            place = Place(app, commands, machine, build)
             of_build = [*_of_build(place)]
             yield from of_build
             yield from _of_comparison(place)
@@ -61,7 +58,7 @@ def every_figure(folder: Path, url: str) -> Iterator[Figure]:
     for of_steps in (of_commands.of_break_even(commands, STEPS), of_api.of_break_even(app, STEPS)):
         yield from of_steps
     yield from of_commands.of_geomean(commands)
-    yield from of_pages.of_trials(CONTENTS[Page.TRIAL](snapshot, Link(page=Page.TRIAL)))
+    yield from of_pages.of_trials(CONTENTS[Page.TRIAL](Link(page=Page.TRIAL)))
     yield from of_commands.of_gate(commands)
     yield from of_commands.of_regressions(commands)
     yield from of_api.of_regressions(app)
@@ -72,11 +69,11 @@ def every_figure(folder: Path, url: str) -> Iterator[Figure]:
 def _of_build(place: Place) -> Iterator[Figure]:
     """The pages of cases without a filter, of one workload and of one suite, on the screen and frozen."""
     whole = Link(machine=place.machine, build=place.build)
-    workloads = read_workloads(place.snapshot, filters_of(whole))["workload"].tolist()
+    workloads = read_workloads(filters_of(whole))["workload"].tolist()
     for filtered in (whole, replace(whole, workload=(workloads[0],)), replace(whole, suite="standard")):
         for page in _OF_CASES:
             link = replace(filtered, page=page)
-            content = CONTENTS[page](place.snapshot, link)
+            content = CONTENTS[page](link)
             yield from of_pages.of_page(content, place.machine, place.build, STEPS)
             if filtered is whole and content.builds:
                 frozen = freeze_link(links.href(link), title=None, by="ann", at=START)
@@ -89,7 +86,7 @@ def _of_build(place: Place) -> Iterator[Figure]:
 def _of_comparison(place: Place) -> Iterator[Figure]:
     """The newest build against what pages set it against: by command, API, pages, report, wall."""
     upgrade = Link(page=Page.UPGRADE, machine=place.machine, head=place.build, metric="latency")
-    pair = with_builds(place.snapshot, upgrade)
+    pair = with_builds(upgrade)
     if not (pair.base and pair.head):
         return
     selection = _selection(place, pair)
@@ -97,11 +94,11 @@ def _of_comparison(place: Place) -> Iterator[Figure]:
         return
     yield from of_commands.of_compare(place.commands, pair.base, pair.head, place.machine)
     yield from of_api.of_compare(place.app, pair.base, pair.head, place.machine)
-    overview = CONTENTS[Page.OVERVIEW](place.snapshot, Link(machine=place.machine, build=place.build))
+    overview = CONTENTS[Page.OVERVIEW](Link(machine=place.machine, build=place.build))
     yield from of_pages.of_comparison(overview, selection)
     with contextlib.suppress(VerdictError):
         for metric in ("latency", "speedup"):
-            shown: PageContent = CONTENTS[Page.UPGRADE](place.snapshot, replace(pair, metric=metric))
+            shown: PageContent = CONTENTS[Page.UPGRADE](replace(pair, metric=metric))
             yield from of_pages.of_comparison(shown, selection)
         frozen = freeze_link(links.href(pair), title=None, by="ann", at=START)
         yield from of_reports.of_comparison_report(frozen, selection)

@@ -35,7 +35,6 @@ from dashboard.parts.parts import (
 )
 from dashboard.read.data import filters_of, newest_build, read_builds, read_choices
 from dashboard.read.database import close_databases
-from dashboard.read.snapshots import Snapshot
 from dashboard.verdicts.pair import with_builds
 from db import units
 from db.columns.metrics import METRICS
@@ -63,7 +62,7 @@ from tests.numbers.page_numbers import (
     value,
 )
 
-PAGES: dict[Page, Callable[[Snapshot, Link], PageContent]] = {
+PAGES: dict[Page, Callable[[Link], PageContent]] = {
     Page.OVERVIEW: overview.page,
     Page.UPGRADE: upgrade.page,
     Page.MODES: modes.page,
@@ -335,9 +334,9 @@ def check_evidence(page: PageContent) -> None:
     assert all(point <= trial for point, trial in zip(counts, compared, strict=True)), numbers.to_dict()
 
 
-def record(database: Database, snapshot: Snapshot, machine: str) -> bool:
+def record(database: Database, machine: str) -> bool:
     """Record what the judge says of the newest build against the one before; whether anything regressed."""
-    keys = list(read_builds(snapshot, filters_of(Link(machine=machine))))
+    keys = list(read_builds(filters_of(Link(machine=machine))))
     if len(keys) < 2:
         return False
     base, head = (Selection(name=key, build_ids=(key,)) for key in keys[-2:])
@@ -366,23 +365,22 @@ def check(template: Path, trials: History, folder: Path, number: int) -> None:
             )
         save_trials(database, trials)
         patch.setenv(DATABASE, f"sqlite:///{path}")
-        snapshot = Snapshot.now()
-        machine = read_choices(snapshot).newest_machine
-        build = newest_build(snapshot, filters_of(Link(machine=machine)))
+        machine = read_choices().newest_machine
+        build = newest_build(filters_of(Link(machine=machine)))
         found: dict[Page, PageContent] = {}
         for page, content_of in PAGES.items():
             link = Link(page=page, machine=machine, build=None if page is Page.TRENDS else build)
             if page is Page.UPGRADE:
-                pair = with_builds(snapshot, Link(page=page, machine=machine, head=build, metric="latency"))
+                pair = with_builds(Link(page=page, machine=machine, head=build, metric="latency"))
                 if not (pair.base and pair.head):
                     continue
                 link = pair
-            found[page] = content_of(snapshot, link)
+            found[page] = content_of(link)
             check_quotients(found[page])
         check_overview(found[Page.OVERVIEW], found.get(Page.UPGRADE))
         if Page.UPGRADE in found:
             check_upgrade(found[Page.UPGRADE])
-        check_others(database, snapshot, trials, str(machine))
+        check_others(database, trials, str(machine))
         for page, more in (
             (Page.BREAK_EVEN, check_break_even),
             (Page.MODES, check_modes),
@@ -396,11 +394,11 @@ def check(template: Path, trials: History, folder: Path, number: int) -> None:
     path.unlink()
 
 
-def check_others(database: Database, snapshot: Snapshot, trials: History, machine: str) -> None:
+def check_others(database: Database, trials: History, machine: str) -> None:
     """The pages Trial, Runs and Regressions."""
 
     def shown(page: Page, **more: Any) -> PageContent:
-        content = CONTENTS[page](snapshot, Link(page=page, machine=machine, **more))
+        content = CONTENTS[page](Link(page=page, machine=machine, **more))
         check_quotients(content)
         return content
 
@@ -410,8 +408,7 @@ def check_others(database: Database, snapshot: Snapshot, trials: History, machin
         check_trial(shown(Page.TRIAL, trial=row["trial"]), row)
     check_runs(shown(Page.RUNS), trials)
     check_regressions(shown(Page.REGRESSIONS))
-    if record(database, snapshot, machine):
-        snapshot = Snapshot.now()
+    if record(database, machine):
         for each in standing_regressions(database)[:3]:
             check_regressions(shown(Page.REGRESSIONS, regression=(each.regression.regression_id,)))
         check_regressions(shown(Page.REGRESSIONS, state=("new",)))

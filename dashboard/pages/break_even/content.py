@@ -40,7 +40,7 @@ from dashboard.parts.parts import (
 )
 from dashboard.read.data import filters_of, of_workload, read_cases, read_choices_on, read_points
 from dashboard.read.shaping import asides, with_caches
-from dashboard.read.snapshots import Snapshot, cached
+from dashboard.read.versions import cached
 from dashboard.text import theme
 from db import units
 from db.judge.compare.noise_floor import NoiseFloor
@@ -192,16 +192,16 @@ def _interval(case: dict[str, Any]) -> tuple[int | None, int | None] | str:
 
 
 @cached
-def workloads(snapshot: Snapshot, link: Link) -> tuple[list[str], frozenset[str]]:
+def workloads(link: Link) -> tuple[list[str], frozenset[str]]:
     """The workloads to choose from, and the cache states that were measured."""
-    cases, everything = cases_of(snapshot, link), read_cases(snapshot, filters_of(link))
+    cases, everything = cases_of(link), read_cases(filters_of(link))
     return sorted(set(cases["workload_label"])), frozenset(map(str, everything["cache"]))
 
 
 @cached
-def page(snapshot: Snapshot, link: Link) -> PageContent:
+def page(link: Link) -> PageContent:
     """One workload: that in focus, else the first."""
-    cases, floors = cases_of(snapshot, link), floors_of(snapshot, link.machine)
+    cases, floors = cases_of(link), floors_of(link.machine)
     if cases.empty:
         return of_cases((NO_CASE,), cases, link, floors)
     focus = focus_of(link, cases["workload_label"])
@@ -223,7 +223,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
             note=_words(link, focus),
         ),
         *parts.listed(LEFT_OUT, list(reasons)),
-        *_history(snapshot, replace(link, focus=None), focus),
+        *_history(replace(link, focus=None), focus),
         *_every_workload(cases),
     )
     return of_cases(shown, cases, replace(link, focus=focus), floors)
@@ -272,14 +272,14 @@ MOST_BUILDS = 100
 
 
 @cached
-def _history(snapshot: Snapshot, link: Link, focus: str) -> tuple[Part, ...]:
+def _history(link: Link, focus: str) -> tuple[Part, ...]:
     """Of the newest `MOST_BUILDS` a row each, newest first, and the chart; nothing of a single build."""
     filters = filters_of(replace(link, build=None))
     columns = ("cache", *trend_rows.needed(_METRIC))
-    points = read_points(snapshot, of_workload(snapshot, filters, focus), "build", columns)
+    points = read_points(of_workload(filters, focus), "build", columns)
     points = points[(points["workload_label"] == focus) & (points["strategy"] != EAGER.name)]
     points = with_caches(with_strategies(points, link.strategy), link.cache)
-    names = read_choices_on(snapshot, link.machine).builds
+    names = read_choices_on(link.machine).builds
     with_points = set(points["build_id"])
     measured = [key for key in names if key in with_points]
     if len(measured) < 2:

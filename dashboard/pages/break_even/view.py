@@ -15,14 +15,14 @@ _SCALE_WORDS = {"linear": "Linear", "log": "Log"}
 def draw(view: View) -> Link:
     """The page of one workload; the link it returns has that in focus."""
     _filters(view)
-    page = content.page(view.snapshot, view.link)
+    page = content.page(view.link)
     say_focus(view.link, page.link)
     streamlit_parts.draw(page.parts)
     return page.link
 
 
 def _filters(view: View) -> None:
-    workloads, cache_states = content.workloads(view.snapshot, view.link)
+    workloads, cache_states = content.workloads(view.link)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=260):
             controls.one_of("focus", "Workload", {name: name for name in workloads})

@@ -24,7 +24,7 @@ from dashboard.parts.parts import (
 )
 from dashboard.read.data import filters_of, read_cases, read_jobs
 from dashboard.read.shaping import asides
-from dashboard.read.snapshots import Snapshot, cached
+from dashboard.read.versions import cached
 from db import units
 from db.metrics.geomean import geomean
 from db.metrics.groups import row_dicts
@@ -75,23 +75,23 @@ _OF_CASE = [
 
 
 @cached
-def workloads(snapshot: Snapshot, link: Link) -> tuple[list[str], frozenset[str]]:
+def workloads(link: Link) -> tuple[list[str], frozenset[str]]:
     """The workloads to choose from, and the cache states that were measured."""
-    cases = read_cases(snapshot, filters_of(link))
+    cases = read_cases(filters_of(link))
     return sorted(set(cases["workload_label"])), frozenset(map(str, cases["cache"]))
 
 
 @cached
-def page(snapshot: Snapshot, link: Link) -> PageContent:
+def page(link: Link) -> PageContent:
     """One workload, or all where `link` names none that is there."""
-    cases, floors = cases_of(snapshot, link), floors_of(snapshot, link.machine)
+    cases, floors = cases_of(link), floors_of(link.machine)
     if link.focus in set(cases["workload_label"]):
         cases = cases[cases["workload_label"] == link.focus]
     else:
         link = replace(link, focus=None)
     if cases.empty:
         return of_cases((NO_CASE,), cases, link, floors)
-    bars = starts_chart(snapshot, link, cases)
+    bars = starts_chart(link, cases)
     starts = _starts(cases)
     shown: tuple[Part, ...] = (
         *_headline(cases, starts),
@@ -104,15 +104,15 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
             _COLUMNS,
             title="From start to steady",
         ),
-        *_production(snapshot),
+        *_production(),
         *parts.listed(LEFT_OUT, [str(aside) for aside in asides(cases)]),
     )
     return of_cases(shown, cases, link, floors)
 
 
-def _production(snapshot: Snapshot) -> tuple[Part, ...]:
+def _production() -> tuple[Part, ...]:
     """The newest start of each job that recorded itself, beside what the benchmark measured."""
-    jobs = read_jobs(snapshot, MOST_JOBS)
+    jobs = read_jobs(MOST_JOBS)
     rows = [
         {
             "workload": case["workload"],

@@ -12,13 +12,13 @@ from dashboard.render.shell import View, caches, say_focus, strategies
 
 def draw(view: View) -> Link:
     """The page of one workload, or of all where the link names none."""
-    workloads, cache_states = content.workloads(view.snapshot, view.link)
+    workloads, cache_states = content.workloads(view.link)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=260):
             controls.one_of("focus", "Workload", {"": "All workloads", **{name: name for name in workloads}})
         caches(view, cache_states)
     strategies(view)
-    page = content.page(view.snapshot, view.link)
+    page = content.page(view.link)
     say_focus(view.link, page.link)
     streamlit_parts.draw(page.parts)
     return page.link

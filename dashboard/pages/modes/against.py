@@ -12,7 +12,7 @@ from dashboard.parts import parts, verdict_words
 from dashboard.parts.parts import Column, Part
 from dashboard.read.data import filters_of, read_trials
 from dashboard.read.policy import policy_in_force
-from dashboard.read.snapshots import Snapshot, cached
+from dashboard.read.versions import cached
 from dashboard.text import theme
 from db import units
 from db.judge.compare.sides import VerdictError
@@ -27,11 +27,11 @@ MOST_STRATEGIES = 8
 
 
 @cached
-def against_parts(snapshot: Snapshot, link: Link) -> tuple[Part, ...]:
+def against_parts(link: Link) -> tuple[Part, ...]:
     """Nothing where fewer than two strategies were measured with the build."""
     if link.build is None:
         return ()
-    trials = with_strategies(without_canaries(read_trials(snapshot, filters_of(link))), link.strategy)
+    trials = with_strategies(without_canaries(read_trials(filters_of(link))), link.strategy)
     shown = theme.ordered(trials["strategy"])[:MOST_STRATEGIES]
     labels = dict(zip(trials["workload_id"], trials["workload_label"], strict=True))
     try:

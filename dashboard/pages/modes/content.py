@@ -43,7 +43,7 @@ from dashboard.parts.parts import (
 from dashboard.parts.published_lines import PUBLISHED_TITLE, published_lines
 from dashboard.read.data import filters_of, read_rooflines
 from dashboard.read.shaping import asides, not_applicable
-from dashboard.read.snapshots import Snapshot, cached
+from dashboard.read.versions import cached
 from dashboard.text import theme
 from db import units
 from db.judge.compare.noise_floor import NoiseFloor
@@ -78,20 +78,20 @@ _FIGURES = {
 
 
 @cached
-def page(snapshot: Snapshot, link: Link) -> PageContent:
+def page(link: Link) -> PageContent:
     """For the goal that `link` names."""
-    cases, floors = cases_of(snapshot, link), floors_of(snapshot, link.machine)
+    cases, floors = cases_of(link), floors_of(link.machine)
     if cases.empty:
         return of_cases((NO_CASE,), cases, link, floors)
     shown: tuple[Part, ...] = (
         _headline(cases),
         _heat_map(cases, link),
         _best(cases, link, floors),
-        *against_parts(snapshot, link),
+        *against_parts(link),
         *_percentiles(cases),
         *scaling_parts(cases),
         *_front(charts.front(cases)),
-        *_roofline(snapshot, link, cases),
+        *_roofline(link, cases),
         *parts.listed(LEFT_OUT, [str(aside) for aside in asides(cases)]),
         *parts.listed(PUBLISHED_TITLE, published_lines(cases)),
     )
@@ -273,9 +273,9 @@ def _keys(cases: pd.DataFrame) -> list[tuple[str, ...]]:
     return list(cases[["workload_id", "strategy"]].itertuples(index=False, name=None))
 
 
-def _roofline(snapshot: Snapshot, link: Link, cases: pd.DataFrame) -> tuple[Part, ...]:
+def _roofline(link: Link, cases: pd.DataFrame) -> tuple[Part, ...]:
     """Of the cases on the page, and of eager beside them."""
-    frame = read_rooflines(snapshot, filters_of(link))
+    frame = read_rooflines(filters_of(link))
     shown = frame["strategy"].isin([*cases["strategy"], EAGER.name])
     return roofline_parts(frame[shown], _labels(cases))
 

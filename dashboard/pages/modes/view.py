@@ -17,7 +17,7 @@ from dashboard.render.streamlit_parts import Pick
 def draw(view: View) -> Link:
     """The page for the goal that the link names."""
     strategies(view)
-    page = content.page(view.snapshot, view.link)
+    page = content.page(view.link)
     streamlit_parts.draw(
         page.parts,
         picks={

@@ -19,7 +19,6 @@ from dashboard.parts.parts import Chart, Column, Part
 from dashboard.parts.verdict_words import component_text, environment_diff
 from dashboard.read.data import filters_of, read_build_totals, read_choices_on
 from dashboard.read.shaping import BUILD_COMPONENTS
-from dashboard.read.snapshots import Snapshot
 from dashboard.text import theme
 from db import units
 from db.metrics.groups import row_dicts
@@ -40,12 +39,12 @@ _COLUMNS = {
 }
 
 
-def components(snapshot: Snapshot, link: Link) -> tuple[Part, ...]:
+def components(link: Link) -> tuple[Part, ...]:
     """A chart of what each build of the machine consists of, where something moved, and a table of them;
     nothing for a machine with one build.
     """
-    choices = read_choices_on(snapshot, link.machine)
-    totals = read_build_totals(snapshot, filters_of(replace(link, build=None)))
+    choices = read_choices_on(link.machine)
+    totals = read_build_totals(filters_of(replace(link, build=None)))
     totals = totals[totals["build_id"].isin(list(choices.builds))].sort_values(["first_seen_at", "build_id"])
     if len(totals) < 2:
         return ()

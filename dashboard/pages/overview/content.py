@@ -56,7 +56,7 @@ from dashboard.read.data import (
     recent,
 )
 from dashboard.read.shaping import asides, build_changes, confounded, not_applicable
-from dashboard.read.snapshots import Snapshot, cached
+from dashboard.read.versions import cached
 from dashboard.text import theme
 from dashboard.verdicts import inbox
 from dashboard.verdicts.pair import with_builds
@@ -135,16 +135,16 @@ class _Overview:
     any_recorded: bool
 
 
-def page(snapshot: Snapshot, link: Link, now: datetime | None = None) -> PageContent:
+def page(link: Link, now: datetime | None = None) -> PageContent:
     """What the page shows of one build on one machine at the moment `now`."""
-    content = _page(snapshot, link)
-    age = _basis(snapshot, link, now or datetime.now(UTC)) if content.builds else None
+    content = _page(link)
+    age = _basis(link, now or datetime.now(UTC)) if content.builds else None
     return replace(content, parts=(*content.parts, *parts.how_sure(*([age] if age else []))))
 
 
 @cached
-def _page(snapshot: Snapshot, link: Link) -> PageContent:
-    overview = _overview(snapshot, link)
+def _page(link: Link) -> PageContent:
+    overview = _overview(link)
     if overview is None:
         return PageContent((NO_CASE,), link)
     shown = asides(overview.now)
@@ -160,9 +160,9 @@ def _page(snapshot: Snapshot, link: Link) -> PageContent:
     )
     counted = verdict.tally_sentence(tally, failing=failing, regressions=len(overview.regressions))
     means = headline.headlines(overview.now, overview.before)
-    floors = floors_of(snapshot, link.machine)
+    floors = floors_of(link.machine)
     workloads, reach = _workloads(overview, floors)
-    errors = _errors(snapshot, link, overview.now)
+    errors = _errors(link, overview.now)
     without_number = [*(f"{aside}{errors.get((aside.workload, aside.strategy), '')}" for aside in shown)]
     without_number += covered.missing
     return of_cases(
@@ -183,9 +183,9 @@ def _page(snapshot: Snapshot, link: Link) -> PageContent:
             ),
             *parts.listed(LEFT_OUT, without_number),
             _speedups(charts.frame(overview.now)),
-            *_slowest(snapshot, link, overview.now),
-            *_changes(snapshot, link, overview),
-            *components.components(snapshot, link),
+            *_slowest(link, overview.now),
+            *_changes(link, overview),
+            *components.components(link),
             *headline.strategy_means(overview.now),
             *parts.listed(
                 "Not applicable on this device",
@@ -202,23 +202,23 @@ def _page(snapshot: Snapshot, link: Link) -> PageContent:
 
 
 @cached
-def _overview(snapshot: Snapshot, link: Link) -> _Overview | None:
+def _overview(link: Link) -> _Overview | None:
     """None where no case fits the filters."""
-    now = read_cases(snapshot, filters_of(link))
+    now = read_cases(filters_of(link))
     if now.empty:
         return None
     everything = replace(link, build=None)
-    names = read_choices_on(snapshot, link.machine).builds
-    lately = recent(snapshot, filters_of(everything), up_to=link.build)
-    points = read_points(snapshot, lately, columns=("speedup",))
-    pair = with_builds(snapshot, replace(everything, page=Page.UPGRADE, base=None, head=link.build))
-    comparison = _comparison(snapshot, pair)
+    names = read_choices_on(link.machine).builds
+    lately = recent(filters_of(everything), up_to=link.build)
+    points = read_points(lately, columns=("speedup",))
+    pair = with_builds(replace(everything, page=Page.UPGRADE, base=None, head=link.build))
+    comparison = _comparison(pair)
     base = pair.base if comparison is not None and comparison.matched else None
-    recorded = read_regressions(snapshot)
+    recorded = read_regressions()
     like = Link(page=Page.REGRESSIONS, machine=link.machine, task=link.task, workload=link.workload)
     return _Overview(
         now=now,
-        before=read_cases(snapshot, filters_of(replace(link, build=base))) if base else now.iloc[:0],
+        before=read_cases(filters_of(replace(link, build=base))) if base else now.iloc[:0],
         points=points,
         build=names.get(link.build or "", ""),
         since=names[base] if base else None,
@@ -229,22 +229,22 @@ def _overview(snapshot: Snapshot, link: Link) -> _Overview | None:
     )
 
 
-def _comparison(snapshot: Snapshot, pair: Link) -> Comparison | None:
+def _comparison(pair: Link) -> Comparison | None:
     """The verdict that the page Upgrade has on the two builds of `pair`; None where there are no two."""
     if not (pair.base and pair.head):
         return None
     try:
-        return read_pair(snapshot, pair)
+        return read_pair(pair)
     except VerdictError:
         return None
 
 
-def _basis(snapshot: Snapshot, link: Link, now: datetime) -> Lines | None:
-    overview = _overview(snapshot, link)
+def _basis(link: Link, now: datetime) -> Lines | None:
+    overview = _overview(link)
     if overview is None:
         return None
     left_out = overview.comparison.left_out if overview.comparison else ()
-    floor = floor_sentence(floors_of(snapshot, link.machine))
+    floor = floor_sentence(floors_of(link.machine))
     newest = overview.now["last_started_at"].max()
     names = [f"{case.workload} with {case.strategy}" for case in left_out]
     sentences = verdict.basis(newest, now, noise_floor=floor, left_out=names, since=overview.since)
@@ -321,18 +321,18 @@ def _owners(regressions: Sequence[RegressionState], *, any_recorded: bool) -> st
     return f"{units.count(waiting)} without owner" if waiting else "all have an owner"
 
 
-def _errors(snapshot: Snapshot, link: Link, cases: pd.DataFrame) -> dict[tuple[str, str], str]:
+def _errors(link: Link, cases: pd.DataFrame) -> dict[tuple[str, str], str]:
     """Of cases with a wrong result, by label and strategy, how wrong the newest one is, as a sentence."""
     wrong = cases[cases["numerics_status"] == NumericsStatus.FAIL.value].head(_MOST_ERRORS)
     errors = {}
     for case in row_dicts(wrong[["workload_label", "strategy", "workload_id", "strategy_id", "workload"]]):
         filters = replace(filters_of(link), workloads=(case["workload"],), strategies=(case["strategy"],))
-        trials = read_trials(snapshot, filters)
+        trials = read_trials(filters)
         mine = trials[
             (trials["workload_id"] == case["workload_id"])
             & (trials["numerics_status"] == NumericsStatus.FAIL.value)
         ]
-        numerics = read_trial(snapshot, str(mine["trial_id"].iloc[-1])).numerics if len(mine) else None
+        numerics = read_trial(str(mine["trial_id"].iloc[-1])).numerics if len(mine) else None
         sentence = numerics_sentence(numerics) if numerics else ""
         if sentence:
             errors[case["workload_label"], case["strategy"]] = f". {sentence[0].upper()}{sentence[1:]}."
@@ -342,15 +342,15 @@ def _errors(snapshot: Snapshot, link: Link, cases: pd.DataFrame) -> dict[tuple[s
 # Cases that are slower than eager, and every workload as a row.
 
 
-def _slowest(snapshot: Snapshot, link: Link, cases: pd.DataFrame) -> tuple[Part, ...]:
+def _slowest(link: Link, cases: pd.DataFrame) -> tuple[Part, ...]:
     """Compiled cases that are slower than eager, the slowest first, each with the reason that is known."""
     compiled = [case for case in row_dicts(cases[_OF_CASES]) if _is_compiled(case) and case["speedup"] < 1]
     shown = sorted(compiled, key=lambda case: float(case["speedup"]))[:_SLOWEST]
     keys = tuple((case["workload_id"], case["strategy_id"]) for case in shown)
-    profiled = read_profiled(snapshot, str(link.machine), keys)
-    floors = floors_of(snapshot, link.machine)
+    profiled = read_profiled(str(link.machine), keys)
+    floors = floors_of(link.machine)
     reasons = [
-        f"{case['workload_label']} with {case['strategy']}: {_reason(snapshot, profiled[key])}"
+        f"{case['workload_label']} with {case['strategy']}: {_reason(profiled[key])}"
         for case, key in zip(shown, keys, strict=True)
         if key in profiled
     ]
@@ -376,8 +376,8 @@ def _slowest(snapshot: Snapshot, link: Link, cases: pd.DataFrame) -> tuple[Part,
     )
 
 
-def _reason(snapshot: Snapshot, trial_id: str) -> str:
-    trial = read_trial(snapshot, trial_id)
+def _reason(trial_id: str) -> str:
+    trial = read_trial(trial_id)
     return why(trial.profile, step_times(trial)) if trial.profile else ""
 
 
@@ -500,10 +500,10 @@ def _speedups(rows: pd.DataFrame) -> Chart:
 # The builds: what this one changed, and which others the machine has.
 
 
-def _changes(snapshot: Snapshot, link: Link, overview: _Overview) -> tuple[Part, ...]:
+def _changes(link: Link, overview: _Overview) -> tuple[Part, ...]:
     if overview.base is None or link.build is None:
         return parts.notes([f"No build that {overview.build} can be compared with was measured here."])
-    rows = read_choices_on(snapshot, link.machine).build_rows
+    rows = read_choices_on(link.machine).build_rows
     changes = build_changes(rows[overview.base], rows[link.build])
     title = f"What changed since {overview.since}"
     if not changes:

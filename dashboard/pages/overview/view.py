@@ -15,7 +15,7 @@ from dashboard.render.streamlit_parts import Pick
 def draw(view: View) -> Link:
     """The page of one build on one machine."""
     silent_schedules.draw()
-    page = content.page(view.snapshot, view.link)
+    page = content.page(view.link)
     if named(page.parts, "overview-regressions"):
         st.button("Open the inbox", icon=":material/inbox:", on_click=controls.go, args=(Page.REGRESSIONS,))
     streamlit_parts.draw(

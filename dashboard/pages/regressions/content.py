@@ -16,7 +16,7 @@ from dashboard.read.data import (
     read_regressions,
     read_trials,
 )
-from dashboard.read.snapshots import Snapshot, cached
+from dashboard.read.versions import cached, drawn_version
 from dashboard.verdicts import inbox
 from dashboard.verdicts.evidence import Evidence, evidence, evidence_parts, series_parts
 from dashboard.verdicts.tables import case_title
@@ -55,33 +55,33 @@ _STORY = {
 
 
 @cached
-def page(snapshot: Snapshot, link: Link) -> PageContent:
+def page(link: Link) -> PageContent:
     """The inbox under the filters of `link` and the evidence of the first that is chosen, of the others in
     the appendix; where nothing was ever recorded, the newest run.
     """
-    recorded = read_regressions(snapshot)
+    recorded = read_regressions()
     if not recorded:
-        return PageContent(newest_run(snapshot, link), link)
+        return PageContent(newest_run(link), link)
     shown = inbox.chosen(recorded, link)
     chosen = [each for each in recorded if each.regression.regression_id in link.regression]
     chosen.sort(key=lambda each: link.regression.index(each.regression.regression_id))
-    first = _regression(snapshot, chosen[0], listed=chosen[0] in shown) if chosen else ()
+    first = _regression(chosen[0], listed=chosen[0] in shown) if chosen else ()
     machines = {each.regression.machine_id for each in shown} - {None}
-    floors = {str(machine): floors_of(snapshot, machine) for machine in machines}
+    floors = {str(machine): floors_of(machine) for machine in machines}
     return PageContent(
-        (*_inbox(shown, inbox_key(snapshot), floors), *first),
+        (*_inbox(shown, inbox_key(), floors), *first),
         link,
-        builds=_builds(snapshot, shown, chosen),
+        builds=_builds(shown, chosen),
         data=lambda: {"regressions": [each.regression.model_dump(mode="json") for each in shown]},
         appendix=lambda: tuple(
-            part for each in chosen[1:] for part in _regression(snapshot, each, listed=each in shown)
+            part for each in chosen[1:] for part in _regression(each, listed=each in shown)
         ),
     )
 
 
-def inbox_key(snapshot: Snapshot) -> str:
+def inbox_key() -> str:
     """The key of the table: a new data version may order its rows anew, so it is another table then."""
-    return f"inbox-{snapshot.version}"
+    return f"inbox-{drawn_version()}"
 
 
 def _inbox(shown: Sequence[RegressionState], key: str, floors: inbox.Floors) -> tuple[Part, ...]:
@@ -119,9 +119,7 @@ def _inbox(shown: Sequence[RegressionState], key: str, floors: inbox.Floors) -> 
     )
 
 
-def _builds(
-    snapshot: Snapshot, shown: Sequence[RegressionState], chosen: Sequence[RegressionState]
-) -> tuple[str, ...]:
+def _builds(shown: Sequence[RegressionState], chosen: Sequence[RegressionState]) -> tuple[str, ...]:
     """Those of the sides that are still stored."""
     of_sides = dict.fromkeys(
         build
@@ -130,26 +128,22 @@ def _builds(
         for side in (each.regression.head, each.regression.base)
         for build in side.build_ids
     )
-    known = read_choices(snapshot).builds
+    known = read_choices().builds
     return tuple(key for key in of_sides if key in known)
 
 
 @cached
-def _evidence(snapshot: Snapshot, regression_id: str) -> Evidence:
+def _evidence(regression_id: str) -> Evidence:
     regression = next(
-        each.regression
-        for each in read_regressions(snapshot)
-        if each.regression.regression_id == regression_id
+        each.regression for each in read_regressions() if each.regression.regression_id == regression_id
     )
     machines = (regression.machine_id,) if regression.machine_id else ()
     filters = Filters(machines=machines, runs=(*regression.base.run_ids, *regression.head.run_ids))
     row = regression.row
-    return evidence(
-        read_trials(snapshot, filters), (regression.base, regression.head), row.case, [row], row.metric
-    )
+    return evidence(read_trials(filters), (regression.base, regression.head), row.case, [row], row.metric)
 
 
-def _regression(snapshot: Snapshot, each: RegressionState, *, listed: bool) -> tuple[Part, ...]:
+def _regression(each: RegressionState, *, listed: bool) -> tuple[Part, ...]:
     """The evidence of a chosen one; `listed` where the table has it."""
     regression, row = each.regression, each.regression.row
     title = f"{METRICS[row.metric].name} of {row.workload} with {row.strategy}"
@@ -159,23 +153,21 @@ def _regression(snapshot: Snapshot, each: RegressionState, *, listed: bool) -> t
         f"{inbox.state_text(each.state)}: {inbox.MEANINGS[each.state]}. Recorded "
         f"{units.moment(regression.recorded_at)} on {regression.machine}.{revised}",
     )
-    differs = inbox.environment(snapshot, regression)
+    differs = inbox.environment(regression)
     story = inbox.story(each)
     story = story.assign(at=[units.moment(at) for at in story["at"]])
     columns = parts.texts({"part": "Part", "base": "Base", "head": "Head"})
     alt = "Parts of the build that differ between the sides"
-    shown = _evidence(snapshot, regression.regression_id)
+    shown = _evidence(regression.regression_id)
     return (
         Lines(about, f"{case_title(row)}: {row.reason}", key="regression-about"),
         *(parts.notes(["No part of the build changed between the sides."]) if differs.empty else ()),
         *parts.table(
             "regression-environment", alt, differs, columns, title="What differs between the builds"
         ),
-        *parts.notes(
-            read_explanation(snapshot, regression.machine_id, (regression.base, regression.head), (row,))
-        ),
+        *parts.notes(read_explanation(regression.machine_id, (regression.base, regression.head), (row,))),
         *evidence_parts(shown, row.metric, title, key="regression-case", confidence=None),
-        *series_parts(snapshot, regression.machine_id, row.case, row.metric, key="regression-series"),
+        *series_parts(regression.machine_id, row.case, row.metric, key="regression-series"),
         *parts.table(
             "regression-story",
             "Who said what about this regression, and when",

@@ -20,7 +20,7 @@ from dashboard.read.data import (
     read_suites,
     recent,
 )
-from dashboard.read.snapshots import Snapshot, cached
+from dashboard.read.versions import cached
 from dashboard.verdicts import inbox, tables
 from db import units
 from db.judge.compare.noise_floor import NoiseFloor
@@ -46,18 +46,18 @@ def finding_columns(confidence: float | None) -> dict[str, Column]:
     }
 
 
-def newest_run(snapshot: Snapshot, link: Link) -> tuple[Part, ...]:
+def newest_run(link: Link) -> tuple[Part, ...]:
     """What the judge says now about the newest run of the machine, as nothing is recorded."""
-    choices = read_choices(snapshot)
+    choices = read_choices()
     machine = link.machine or choices.newest_machine
     here = Link(page=Page.REGRESSIONS, machine=machine, task=link.task, workload=link.workload)
-    if machine is None or not read_builds(snapshot, filters_of(here)):
+    if machine is None or not read_builds(filters_of(here)):
         return (_NO_TRIAL,)
     name = choices.machines[machine]
     sentence = f"No regression is recorded. This is the newest run on {name} against one before it."
-    comparison, why = _comparison(snapshot, here)
+    comparison, why = _comparison(here)
     if comparison is not None and comparison.matched:
-        floors = floors_of(snapshot, machine)
+        floors = floors_of(machine)
         return (*_verdicts_now(comparison, link.strategy, floors), *parts.notes([sentence]))
     known: tuple[Part, ...] = ()
     if comparison is not None:
@@ -66,16 +66,16 @@ def newest_run(snapshot: Snapshot, link: Link) -> tuple[Part, ...]:
 
 
 @cached
-def _comparison(snapshot: Snapshot, link: Link) -> tuple[Comparison | None, str]:
+def _comparison(link: Link) -> tuple[Comparison | None, str]:
     """The newest measured run against the newest before it that it can be compared with, those of its own
     suite first; of imported ones where nothing was measured. Where there is none, why, and the nearest.
     """
     filters = filters_of(link)
-    points = read_points(snapshot, recent(snapshot, filters), columns=("run_id", "first_started_at"))
+    points = read_points(recent(filters), columns=("run_id", "first_started_at"))
     measured = points[points["source_kind"] == SourceKind.MEASURED]
     began = (points if measured.empty else measured).groupby("run_id")["first_started_at"].min()
     runs = began.to_frame("began").sort_values("began", ascending=False)
-    runs["suite"] = runs.index.map(read_suites(snapshot, tuple(runs.index))).fillna("")
+    runs["suite"] = runs.index.map(read_suites(tuple(runs.index))).fillna("")
     if runs.empty:
         return None, "Of the newest runs none has a result."
     newest, earlier = str(runs.index[0]), runs.iloc[1:]
@@ -86,7 +86,7 @@ def _comparison(snapshot: Snapshot, link: Link) -> tuple[Comparison | None, str]
     nearest: Comparison | None = None
     for run in candidates:
         try:
-            comparison = read_comparison(snapshot, filters, str(run), newest, "run")
+            comparison = read_comparison(filters, str(run), newest, "run")
         except VerdictError:
             continue
         if comparison.matched:

@@ -9,6 +9,7 @@ import streamlit as st
 from dashboard.links.links import Link, Page
 from dashboard.pages.regressions import content, triage_form
 from dashboard.read.data import read_regressions
+from dashboard.read.versions import drawn_version
 from dashboard.render import controls, elements, streamlit_parts
 from dashboard.render import forms as telling
 from dashboard.render.shell import View, strategies
@@ -23,13 +24,13 @@ from db.records.triage import TriageState
 def draw(view: View) -> Link:
     """The inbox with the evidence of what is chosen; where nothing was ever recorded, the newest run."""
     telling.tell(triage_form.PAGE)
-    recorded = read_regressions(view.snapshot)
+    recorded = read_regressions()
     if recorded:
         controls.pills("state", "State", {str(s): inbox.state_text(s) for s in TriageState})
     strategies(view)
     _between(view)
-    page = content.page(view.snapshot, view.link)
-    key = content.inbox_key(view.snapshot)
+    page = content.page(view.link)
+    key = content.inbox_key()
     places = [place for place, part in enumerate(page.parts) if part.key == key]
     end = places[0] + 1 if places else len(page.parts)
     shown = inbox.chosen(recorded, view.link)
@@ -63,7 +64,7 @@ def _ticked(view: View, shown: Sequence[RegressionState]) -> Pick:
     ids = [each.regression.regression_id for each in shown]
     # What is ticked at first belongs to the table's identity: it must not change while somebody ticks on.
     first = [place for place, each in enumerate(ids) if each in view.link.regression]
-    ticked = st.session_state.setdefault(f"inbox-{view.snapshot.version}-first", first)
+    ticked = st.session_state.setdefault(f"inbox-{drawn_version()}-first", first)
     hint = "" if view.link.regression else "Choose rows to see the evidence and to say what they are."
 
     def choose(rows: Sequence[int]) -> None:

@@ -12,8 +12,7 @@ from dashboard.document.content import content_of
 from dashboard.links.links import Link
 from dashboard.parts import parts
 from dashboard.parts.parts import Column, Empty, Headline, Lines, PageContent, Part, Table, notes
-from dashboard.read.database import opened
-from dashboard.read.snapshots import Snapshot
+from dashboard.read.database import reader
 from db import units
 from db.metrics.groups import row_dicts
 from db.queries.reports import find_report, report_subjects, reports_frame
@@ -29,12 +28,12 @@ _COLUMNS = {
 }
 
 
-def page(snapshot: Snapshot, link: Link) -> PageContent:
+def page(link: Link) -> PageContent:
     """Every report, and that of `link`; the link of what is returned names none where it is not there.
 
     Not cached: a report is no new data.
     """
-    database = opened(snapshot.url)
+    database = reader()
     rows = report_rows(reports_frame(database), report_subjects(database))
     if rows.empty:
         return PageContent(

@@ -29,7 +29,7 @@ from db.store.reports import revoke_report
 def draw(view: View) -> Link:
     """The list and the chosen report; the link it returns names none where there is no such report."""
     signing.tell("reports")
-    page = content.page(view.snapshot, view.link)
+    page = content.page(view.link)
     hint = "" if view.link.report else "Choose a row to open, download or revoke its report."
     streamlit_parts.draw(
         page.parts,

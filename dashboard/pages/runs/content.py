@@ -21,7 +21,7 @@ from dashboard.read.data import (
 )
 from dashboard.read.database import reader
 from dashboard.read.shaping import joined, number
-from dashboard.read.snapshots import Snapshot, cached
+from dashboard.read.versions import cached
 from dashboard.text.rows import rows_of
 from db import units
 from db.judge.compare.noise_floor import NoiseFloor
@@ -100,25 +100,25 @@ _NOT_ANNOUNCED = "○ unannounced"
 """Its trials came without the announcement of a run, as those of a file that `compilewatch import` read."""
 
 
-def page(snapshot: Snapshot, link: Link) -> PageContent:
+def page(link: Link) -> PageContent:
     """What runs now, what comes next, the fleet, machines, and the runs under machine and suite of `link`.
 
     Not cached: the queue, the hosts and the time change without new data.
     """
     now, database = datetime.now(UTC), reader()
-    rows = _without_silent(_rows(snapshot, link.machine, link.suite), now)
+    rows = _without_silent(_rows(link.machine, link.suite), now)
     return PageContent(
         (
             *_running([] if rows.empty else row_dicts(rows[rows["running"]])),
             *_queue(),
             *_schedules(),
             *fleet(fleet_workers(database), launches(database), now),
-            *_machines(snapshot, host_words(hosts.hosts(database), now)),
+            *_machines(host_words(hosts.hosts(database), now)),
             *_every_run(rows),
         ),
         link,
         builds=() if rows.empty else tuple(dict.fromkeys(build for each in rows["builds"] for build in each)),
-        data=lambda: {"runs": rows_of(chosen(snapshot, link.machine, link.suite)[0])},
+        data=lambda: {"runs": rows_of(chosen(link.machine, link.suite)[0])},
     )
 
 
@@ -133,10 +133,10 @@ def _without_silent(rows: pd.DataFrame, now: datetime) -> pd.DataFrame:
 
 
 @cached
-def _rows(snapshot: Snapshot, machine: str | None, suite: str | None) -> pd.DataFrame:
-    runs, places = chosen(snapshot, machine, suite)
-    builds = {each: read_choices_on(snapshot, each).builds for each in places["machine_id"].unique()}
-    return run_rows(runs, places, read_choices(snapshot).machines, builds)
+def _rows(machine: str | None, suite: str | None) -> pd.DataFrame:
+    runs, places = chosen(machine, suite)
+    builds = {each: read_choices_on(each).builds for each in places["machine_id"].unique()}
+    return run_rows(runs, places, read_choices().machines, builds)
 
 
 def _running(rows: Sequence[Mapping[str, Any]]) -> tuple[Part, ...]:
@@ -170,9 +170,9 @@ def _schedules() -> tuple[Part, ...]:
 
 
 @cached
-def _machines(snapshot: Snapshot, hosts: tuple[HostWords, ...]) -> tuple[Part, ...]:
-    noise = read_noise_floors(snapshot)
-    rows = machine_rows(read_machines(snapshot), hosts, noise)
+def _machines(hosts: tuple[HostWords, ...]) -> tuple[Part, ...]:
+    noise = read_noise_floors()
+    rows = machine_rows(read_machines(), hosts, noise)
     note = "" if noise else "No machine has a noise floor yet. Measure one: compilewatch doctor --validate."
     alt = "Every machine with its device, service, noise floor, disk and GPU state"
     return parts.table(MACHINES, alt, rows, informative(_MACHINES, rows), title="Machines", note=note)
@@ -429,9 +429,9 @@ QUEUED_REQUESTS = 200
 ENDED_REQUESTS = 10
 
 
-def chosen(snapshot: Snapshot, machine: str | None, suite: str | None) -> tuple[pd.DataFrame, pd.DataFrame]:
+def chosen(machine: str | None, suite: str | None) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Of the `NEWEST` runs those of one machine and of one suite, None for any, and the builds of all."""
-    runs, places = read_runs(snapshot, NEWEST)
+    runs, places = read_runs(NEWEST)
     if machine is not None:
         runs = runs[runs["run_id"].isin(places.loc[places["machine_id"] == machine, "run_id"])]
     if suite is not None:

@@ -17,7 +17,7 @@ def draw(view: View) -> Link:
     """The page; machine and suite of the link choose among the runs alone."""
     silent_schedules.draw()
     telling.tell(forms.PAGE)
-    page = content.page(view.snapshot, view.link)
+    page = content.page(view.link)
     operator = forms.may_operate()
     hint = "Choose a schedule to run it now, to pause or to resume it." if operator else ""
     streamlit_parts.draw(

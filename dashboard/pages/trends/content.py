@@ -41,7 +41,7 @@ from dashboard.read.data import (
 )
 from dashboard.read.policy import policy_in_force, targets_in_force
 from dashboard.read.shaping import ASIDE_COLUMNS, BUILD_COMPONENTS, asides, newest_builds
-from dashboard.read.snapshots import Snapshot, cached
+from dashboard.read.versions import cached
 from dashboard.text import theme
 from dashboard.text.rows import rows_of
 from dashboard.verdicts.evidence import each_to_the_next
@@ -67,23 +67,23 @@ _CASE = ["workload_id", "strategy_id"]
 
 
 @cached
-def workloads(snapshot: Snapshot, link: Link) -> list[str]:
-    return sorted(set(read_workloads(snapshot, filters_of(link))["workload_label"]))
+def workloads(link: Link) -> list[str]:
+    return sorted(set(read_workloads(filters_of(link))["workload_label"]))
 
 
 @cached
-def axis(snapshot: Snapshot, link: Link) -> str:
+def axis(link: Link) -> str:
     """Over builds where the judge reads the recent runs so: where builds took turns."""
     if link.axis != "auto":
         return link.axis
-    return "torch" if read_interleaved(snapshot, recent(snapshot, filters_of(link))) else "time"
+    return "torch" if read_interleaved(recent(filters_of(link))) else "time"
 
 
 @cached
-def metrics(snapshot: Snapshot, link: Link) -> list[str]:
+def metrics(link: Link) -> list[str]:
     """The figures to choose from: those of a GPU where one was measured so, and always that of the link."""
     columns = {key: METRICS[key].column for key in HISTORY_METRICS if not METRICS[key].on_every_device}
-    points = read_points(snapshot, recent(snapshot, filters_of(link)), "run", tuple(columns.values()))
+    points = read_points(recent(filters_of(link)), "run", tuple(columns.values()))
     return [
         key
         for key in HISTORY_METRICS
@@ -92,31 +92,31 @@ def metrics(snapshot: Snapshot, link: Link) -> list[str]:
 
 
 @cached
-def page(snapshot: Snapshot, link: Link) -> PageContent:
+def page(link: Link) -> PageContent:
     """The workload in focus, else the first, over the axis of `link` or the one that suits its runs."""
-    link = replace(link, axis=axis(snapshot, link))
-    labels = workloads(snapshot, link)
+    link = replace(link, axis=axis(link))
+    labels = workloads(link)
     if not labels:
         return PageContent((Empty("No trial fits these filters.", "Widen them in the sidebar."),), link)
-    largest = None if link.focus in labels else _largest_change(snapshot, link)
+    largest = None if link.focus in labels else _largest_change(link)
     focus = largest[0] if largest and largest[0] in labels else focus_of(link, labels)
-    builds = read_choices_on(snapshot, link.machine).builds
+    builds = read_choices_on(link.machine).builds
     by: Literal["run", "build"] = "build" if link.axis == "torch" else "run"
     filters = filters_of(link)
 
     def points_of(wanted: Filters, *more: str) -> pd.DataFrame:
         columns = (*ASIDE_COLUMNS, *BUILD_COMPONENTS, CODE, LIBRARIES, *trend_rows.needed(link.metric), *more)
-        points = read_points(snapshot, wanted, by, columns)
+        points = read_points(wanted, by, columns)
         rows = with_strategies(points, link.strategy)
         return trend_rows.in_order(rows, link.axis, list(builds))
 
     published = PUBLISHED_COLUMNS if link.metric == "speedup" else ()
     change_columns = change_points.NEEDED if link.axis == "time" else ()
-    whole = points_of(of_workload(snapshot, filters, focus), *published, *change_columns)
+    whole = points_of(of_workload(filters, focus), *published, *change_columns)
     mine = whole[whole["workload_label"] == focus]
-    points = points_of(recent(snapshot, filters))
-    chart = _chart_of(snapshot, mine, replace(link, focus=focus), builds)
-    floors = floors_of(snapshot, link.machine)
+    points = points_of(recent(filters))
+    chart = _chart_of(mine, replace(link, focus=focus), builds)
+    floors = floors_of(link.machine)
     floor = floor_sentence(floors, (link.metric,))
     opened_on = ""
     if largest and focus == largest[0]:
@@ -135,7 +135,7 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
         *_every_case(points, link, floors),
         *parts.listed(
             "Notes",
-            [annotation_marks.sentence(each, builds) for each in read_annotations(snapshot, link.machine)],
+            [annotation_marks.sentence(each, builds) for each in read_annotations(link.machine)],
         ),
         *parts.listed(
             "Cases without a number in their newest run", [str(aside) for aside in asides(_newest(points))]
@@ -145,21 +145,21 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
         shown,
         replace(link, focus=focus),
         builds=newest_builds(mine, "last_started_at"),
-        data=lambda: {"cases": rows_of(_every_column(snapshot, link, focus, by))},
+        data=lambda: {"cases": rows_of(_every_column(link, focus, by))},
         appendix=lambda: _points(chart, mine, link, focus),
     )
 
 
-def _largest_change(snapshot: Snapshot, link: Link) -> tuple[str, str] | None:
+def _largest_change(link: Link) -> tuple[str, str] | None:
     """The workload that changed most by the judgement of Upgrade, and the build that it is told against; None
     where nothing changed, or nothing can be compared.
     """
-    pair = with_builds(snapshot, replace(links.move(link, Page.UPGRADE), head=link.build))
+    pair = with_builds(replace(links.move(link, Page.UPGRADE), head=link.build))
     if not (pair.base and pair.head):
         return None
     filters = filters_of(pair)
     try:
-        comparison = read_comparison(snapshot, filters, pair.base, pair.head)
+        comparison = read_comparison(filters, pair.base, pair.head)
     except VerdictError:
         return None
     moved = [
@@ -172,15 +172,15 @@ def _largest_change(snapshot: Snapshot, link: Link) -> tuple[str, str] | None:
     if not moved:
         return None
     largest = max(moved, key=lambda row: abs(math.log1p(max(row.change or 0.0, -0.999))))
-    known = read_workloads(snapshot, filters)
+    known = read_workloads(filters)
     names = dict(zip(known["workload_id"], known["workload_label"], strict=True))
-    builds = read_choices_on(snapshot, link.machine).builds
+    builds = read_choices_on(link.machine).builds
     return names.get(largest.case.workload_id, largest.workload), builds[pair.base]
 
 
-def _every_column(snapshot: Snapshot, link: Link, focus: str, by: Literal["run", "build"]) -> pd.DataFrame:
+def _every_column(link: Link, focus: str, by: Literal["run", "build"]) -> pd.DataFrame:
     """The points of the workload in focus with all that is known of them."""
-    points = read_points(snapshot, of_workload(snapshot, filters_of(link), focus), by)
+    points = read_points(of_workload(filters_of(link), focus), by)
     points = with_strategies(points, link.strategy)
     return points[points["workload_label"] == focus]
 
@@ -259,19 +259,17 @@ def _every_case(points: pd.DataFrame, link: Link, floors: Sequence[NoiseFloor]) 
     )
 
 
-def _chart_of(
-    snapshot: Snapshot, points: pd.DataFrame, link: Link, builds: Mapping[str, str]
-) -> ChartContent:
+def _chart_of(points: pd.DataFrame, link: Link, builds: Mapping[str, str]) -> ChartContent:
     """`points` of the workload in focus; `builds` are all names by id, oldest first."""
     focus, metric, over_time = str(link.focus), link.metric, link.axis == "time"
     rows = trend_rows.frame(points, metric, builds)
     if rows.empty:
         none = f"No {METRICS[metric].name} of {focus} is known"
         return ChartContent(none, notes=["It was not measured under these filters."])
-    turns = read_turns(snapshot, of_workload(snapshot, filters_of(link), focus)) if over_time else frozenset()
+    turns = read_turns(of_workload(filters_of(link), focus)) if over_time else frozenset()
     drawn_builds = points.loc[rows.index, "build_id"].tolist()
     whole = filters_of(replace(link, build=None))
-    comparisons = {} if over_time else each_to_the_next(snapshot, whole, drawn_builds, asked_metric(link))
+    comparisons = {} if over_time else each_to_the_next(whole, drawn_builds, asked_metric(link))
     verdicts = change_points.verdicts(rows, points, metric, comparisons)
     finding = trend_rows.finding(rows, metric, focus, verdicts)
     lines = target_lines.frame(rows, metric, targets_in_force())
@@ -282,7 +280,7 @@ def _chart_of(
         changes = change_points.over(points, rows, metric, policy_in_force(), turns)
     else:
         changes = change_points.between(rows, verdicts)
-    written = annotation_marks.frame(read_annotations(snapshot, link.machine), points, rows, builds)
+    written = annotation_marks.frame(read_annotations(link.machine), points, rows, builds)
     spec = trends.spec(
         metric,
         axis=link.axis,

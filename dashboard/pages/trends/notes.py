@@ -59,7 +59,7 @@ def _write(machine: str | None) -> None:
 
 
 def _removal(view: View, builds: Mapping[str, str]) -> None:
-    known = {each.annotation_id: each for each in read_annotations(view.snapshot, view.link.machine)}
+    known = {each.annotation_id: each for each in read_annotations(view.link.machine)}
     if not known:
         return
     st.selectbox(

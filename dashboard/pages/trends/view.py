@@ -23,8 +23,8 @@ _SCALE_WORDS = {"linear": "Linear", "log": "Log"}
 
 def draw(view: View) -> Link:
     """The page; the link it returns names its axis and has the workload of the chart in focus."""
-    view = replace(view, link=replace(view.link, axis=content.axis(view.snapshot, view.link)))
-    page = content.page(view.snapshot, view.link)
+    view = replace(view, link=replace(view.link, axis=content.axis(view.link)))
+    page = content.page(view.link)
     forms.tell(notes.PAGE)
     _filters(view, page.link.focus)
     say_focus(view.link, page.link)
@@ -34,16 +34,16 @@ def draw(view: View) -> Link:
             "trend": Pick(_open_trials, "Click a point for its trials."),
             "trend-table": Pick(lambda workload: controls.change(focus=workload), values="workload"),
         },
-        below={"trend": lambda: notes.draw(view, read_choices_on(view.snapshot, view.link.machine).builds)},
+        below={"trend": lambda: notes.draw(view, read_choices_on(view.link.machine).builds)},
     )
     return page.link
 
 
 def _filters(view: View, focus: str | None) -> None:
-    offered = content.metrics(view.snapshot, view.link)
+    offered = content.metrics(view.link)
     words = {name: METRICS[name].name for name in offered}
     controls.first_or_more("metric", "Metric", words, first_=FIRST_METRICS, value=view.link.metric)
-    workloads = content.workloads(view.snapshot, view.link)
+    workloads = content.workloads(view.link)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         controls.segments("axis", "Axis", _AXIS_WORDS, value=view.link.axis)
         controls.segments("scale", "Scale", _SCALE_WORDS)

@@ -24,7 +24,7 @@ from dashboard.parts.parts import (
 from dashboard.parts.trials import CANCELLED, status_words, trials_table
 from dashboard.read.data import filters_of, read_choices_on, read_newest_trials, read_trial, read_trials
 from dashboard.read.shaping import newest_builds
-from dashboard.read.snapshots import Snapshot, cached
+from dashboard.read.versions import cached
 from dashboard.text.rows import rows_of
 from db import units
 from db.cause.trials import trial_bound
@@ -41,15 +41,15 @@ MOST_ROWS = 500
 
 
 @cached
-def page(snapshot: Snapshot, link: Link) -> PageContent:
+def page(link: Link) -> PageContent:
     """The trial that `link` names, else the newest `MOST_ROWS` that its filters let through. Raises
     NotFoundError where there is no such trial.
     """
-    return _one(snapshot, link, read_trial(snapshot, link.trial)) if link.trial else _list(snapshot, link)
+    return _one(link, read_trial(link.trial)) if link.trial else _list(link)
 
 
-def _one(snapshot: Snapshot, link: Link, trial: Trial) -> PageContent:
-    siblings = same_case(snapshot, trial)
+def _one(link: Link, trial: Trial) -> PageContent:
+    siblings = same_case(trial)
     ids = [str(key) for key in siblings["trial_id"]]
     is_wild = trial.trial_id in set(siblings["trial_id"][wild_trials(siblings)])
     duration = trial.ended_at - trial.started_at if trial.ended_at else None
@@ -74,12 +74,12 @@ def _one(snapshot: Snapshot, link: Link, trial: Trial) -> PageContent:
     )
 
 
-def same_case(snapshot: Snapshot, trial: Trial) -> pd.DataFrame:
+def same_case(trial: Trial) -> pd.DataFrame:
     """The trials of this case in this run, oldest first."""
     of_case = Filters(
         runs=(trial.run_id,), workloads=(trial.workload.name,), strategies=(trial.strategy.name,)
     )
-    trials = read_trials(snapshot, of_case)
+    trials = read_trials(of_case)
     mine: pd.DataFrame = trials[trials["series_id"] == series_identity(trial)]
     return mine
 
@@ -146,8 +146,8 @@ def _failure(trial: Trial) -> tuple[Part, ...]:
 # The list of trials to choose one from.
 
 
-def _list(snapshot: Snapshot, link: Link) -> PageContent:
-    frame, total = read_newest_trials(snapshot, filters_of(link), MOST_ROWS)
+def _list(link: Link) -> PageContent:
+    frame, total = read_newest_trials(filters_of(link), MOST_ROWS)
     if frame.empty:
         of_run = f" of run {link.run}" if link.run else ""
         nothing = Empty(f"No trial{of_run} fits these filters.", "Widen them here or in the sidebar.")
@@ -157,7 +157,7 @@ def _list(snapshot: Snapshot, link: Link) -> PageContent:
     return PageContent(
         (
             Headline(f"{shown}, {', '.join(_ended(frame))}"),
-            trials_table(frame, read_choices_on(snapshot, link.machine).builds),
+            trials_table(frame, read_choices_on(link.machine).builds),
         ),
         link,
         builds=newest_builds(frame, "started_at"),

@@ -22,11 +22,11 @@ def draw(view: View) -> Link:
     """The trial that the link names, else the list. Raises DatabaseError."""
     link = view.link
     try:
-        page = content.page(view.snapshot, link)
+        page = content.page(link)
     except NotFoundError as error:
         st.warning(escaped(f"{error.message} Choose one below."), icon=":material/search_off:")
         link = replace(link, trial=None)
-        page = content.page(view.snapshot, link)
+        page = content.page(link)
     if link.trial is None:
         _filters(view)
     streamlit_parts.draw(
@@ -55,8 +55,8 @@ def _filters(view: View) -> None:
 
 def _neighbours(view: View) -> None:
     """The way to all trials, and to those of the same case before and after this one."""
-    trial = read_trial(view.snapshot, str(view.link.trial))
-    ids = [str(key) for key in content.same_case(view.snapshot, trial)["trial_id"]]
+    trial = read_trial(str(view.link.trial))
+    ids = [str(key) for key in content.same_case(trial)["trial_id"]]
     place = ids.index(trial.trial_id)
     before, after = ids[:place][-1:], ids[place + 1 :][:1]
     st.button("All trials", icon=":material/arrow_back:", on_click=controls.change, kwargs={"trial": None})

@@ -39,7 +39,7 @@ from dashboard.read.data import (
     read_trials,
     read_workloads,
 )
-from dashboard.read.snapshots import Snapshot, cached
+from dashboard.read.versions import cached
 from dashboard.verdicts import inbox, tables
 from dashboard.verdicts.evidence import Evidence, evidence, evidence_parts, series_parts
 from dashboard.verdicts.pair import with_builds
@@ -105,34 +105,34 @@ class Beside:
     floors: tuple[NoiseFloor, ...] = ()
 
 
-def newest_pair(snapshot: Snapshot, link: Link) -> PageContent:
+def newest_pair(link: Link) -> PageContent:
     """The page of the two builds that it opens with. Raises VerdictError where they cannot be compared."""
-    link = with_builds(snapshot, link)
+    link = with_builds(link)
     if link.base and link.head:
-        return page(snapshot, link)
+        return page(link)
     return PageContent((Empty("Under these filters fewer than two builds were measured."),), link)
 
 
 @cached
-def page(snapshot: Snapshot, link: Link) -> PageContent:
+def page(link: Link) -> PageContent:
     """The page of the two builds that `link` names. Raises VerdictError."""
-    comparison, labels, beside = _comparison(snapshot, link)
-    beside = replace(beside, in_focus=in_focus(snapshot, link, comparison, labels))
+    comparison, labels, beside = _comparison(link)
+    beside = replace(beside, in_focus=in_focus(link, comparison, labels))
     return content_of(comparison, labels, link, beside)
 
 
 @cached
-def _comparison(snapshot: Snapshot, link: Link) -> tuple[Comparison, dict[str, str], Beside]:
+def _comparison(link: Link) -> tuple[Comparison, dict[str, str], Beside]:
     """The comparison with its labels (workload id -> label)."""
     filters = filters_of(link)
-    comparison = read_pair(snapshot, link, asked=asked_metric(link))
-    known = read_workloads(snapshot, filters)
+    comparison = read_pair(link, asked=asked_metric(link))
+    known = read_workloads(filters)
     labels = dict(zip(known["workload_id"], known["workload_label"], strict=True))
-    rows = read_choices(snapshot).build_rows
+    rows = read_choices().build_rows
     base, head = (verdict_words.side_parts(side, rows) for side in (comparison.base, comparison.head))
     differs = verdict_words.environment_diff(base, head, comparison.changed_components)
-    recorded = inbox.chosen(read_regressions(snapshot), inbox_link(link))
-    floors, why = floors_of(snapshot, comparison.machine_id), read_explanations(snapshot, comparison)
+    recorded = inbox.chosen(read_regressions(), inbox_link(link))
+    floors, why = floors_of(comparison.machine_id), read_explanations(comparison)
     table = pd.DataFrame(differs, columns=list(_DIFFERS))
     return comparison, labels, Beside(table, recorded, why=why, floors=floors)
 
@@ -361,9 +361,7 @@ def _case_columns(confidence: float, metric: Metric) -> dict[str, Column]:
 # One case: the trials of both sides, every number, its history.
 
 
-def in_focus(
-    snapshot: Snapshot, link: Link, comparison: Comparison, labels: Mapping[str, str]
-) -> tuple[Part, ...]:
+def in_focus(link: Link, comparison: Comparison, labels: Mapping[str, str]) -> tuple[Part, ...]:
     """Both sides of the case that `link` is about; nothing where it is about none."""
     if link.focus is None:
         return ()
@@ -383,30 +381,29 @@ def in_focus(
         return (Empty([*reasons, f"{title} is no case of this comparison."][0], key="focus"),)
     metric, case = verdict_metric(link), rows[0].case
     title = ", ".join(filter(None, (title, bound_word(rows[0].bound))))
-    both_sides, sides = _evidence(snapshot, link, case), (comparison.base, comparison.head)
+    both_sides, sides = _evidence(link, case), (comparison.base, comparison.head)
     case_rows = tuple(row for row in comparison.rows if row.case == case)
     return (
-        *parts.notes(read_explanation(snapshot, comparison.machine_id, sides, case_rows)),
+        *parts.notes(read_explanation(comparison.machine_id, sides, case_rows)),
         *evidence_parts(
             both_sides, metric, title, key="upgrade-case", confidence=comparison.policy.confidence
         ),
         *side_by_side(
-            snapshot,
             replace(filters_of(link), builds=(str(link.base), str(link.head))),
             sides,
             case,
             case_rows,
         ),
-        *series_parts(snapshot, link.machine, case, metric, key="upgrade-series"),
+        *series_parts(link.machine, case, metric, key="upgrade-series"),
     )
 
 
 @cached
-def _evidence(snapshot: Snapshot, link: Link, case: CaseKey) -> Evidence:
+def _evidence(link: Link, case: CaseKey) -> Evidence:
     filters = filters_of(link)
-    comparison = read_pair(snapshot, link, asked=asked_metric(link))
+    comparison = read_pair(link, asked=asked_metric(link))
     rows = [row for row in comparison.with_asked().rows if row.case == case]
-    trials = read_trials(snapshot, replace(filters, builds=(str(link.base), str(link.head))))
+    trials = read_trials(replace(filters, builds=(str(link.base), str(link.head))))
     return evidence(trials, (comparison.base, comparison.head), case, rows, verdict_metric(link))
 
 

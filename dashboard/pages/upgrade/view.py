@@ -10,6 +10,7 @@ from dashboard.links.links import Link, Page, verdict_metric
 from dashboard.pages.upgrade import content, sign_off
 from dashboard.parts.parts import PageContent, named
 from dashboard.read.data import filters_of, read_builds, read_machines, read_pair
+from dashboard.read.versions import drawn_version
 from dashboard.render import controls, elements, streamlit_parts
 from dashboard.render.shell import View
 from dashboard.render.streamlit_parts import Pick
@@ -24,7 +25,7 @@ _TOP = ("verdict", "recorded", "not-filed")
 def draw(view: View) -> Link:
     """The page; the link it returns names both builds where there are two."""
     filters = filters_of(view.link)
-    builds = read_builds(view.snapshot, filters)
+    builds = read_builds(filters)
     if not builds:
         elements.nothing_to_show("No trial fits these filters.", next_step="Widen them in the sidebar.")
         return view.link
@@ -35,11 +36,11 @@ def draw(view: View) -> Link:
             next_step="Measure the same suite with another build, or choose another machine in the sidebar.",
         )
         return view.link
-    link = with_builds(view.snapshot, view.link)
+    link = with_builds(view.link)
     _builds(view, link, builds)
     try:
-        page = content.page(view.snapshot, link)
-        comparison = read_pair(view.snapshot, link)
+        page = content.page(link)
+        comparison = read_pair(link)
     except VerdictError as error:
         elements.nothing_to_show(error.message, next_step=error.next_step)
         return link
@@ -53,10 +54,10 @@ def draw(view: View) -> Link:
             lambda mark: controls.go(Page.TRIAL, trial=str(mark["trial_id"])), "Click a point for its trial."
         ),
     }
-    metric = {"upgrade-forest": lambda: _metric(view, link)}
+    metric = {"upgrade-forest": lambda: _metric(link)}
     streamlit_parts.draw((part for part in page.parts if part.key not in _TOP), picks=picks, controls=metric)
     _ways_on(link)
-    sign_off.draw(link, comparison, view.snapshot.version)
+    sign_off.draw(link, comparison, drawn_version())
     return link
 
 
@@ -74,8 +75,8 @@ def _top(page: PageContent, link: Link) -> None:
         )
 
 
-def _metric(view: View, link: Link) -> None:
-    device = read_machines(view.snapshot).set_index("machine_id")["device"].get(link.machine)
+def _metric(link: Link) -> None:
+    device = read_machines().set_index("machine_id")["device"].get(link.machine)
     offered = {key: name for key, name in _METRICS.items() if METRICS[key].on_every_device or device != "cpu"}
     value = verdict_metric(link).value
     controls.first_or_more("metric", "Metric", offered, first_=FIRST_METRICS, value=value)

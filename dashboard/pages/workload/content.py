@@ -25,7 +25,7 @@ from dashboard.read.data import (
     read_regressions,
     read_trial,
 )
-from dashboard.read.snapshots import Snapshot, cached
+from dashboard.read.versions import cached
 from dashboard.verdicts import inbox
 from dashboard.verdicts.evidence import series_parts
 from db import units
@@ -51,15 +51,15 @@ _STRATEGIES: dict[str, Column] = {
 
 
 @cached
-def workloads(snapshot: Snapshot, link: Link) -> list[str]:
+def workloads(link: Link) -> list[str]:
     """The workloads to choose from."""
-    return sorted(set(cases_of(snapshot, link)["workload_label"]))
+    return sorted(set(cases_of(link)["workload_label"]))
 
 
 @cached
-def page(snapshot: Snapshot, link: Link) -> PageContent:
+def page(link: Link) -> PageContent:
     """The workload in focus, else the first."""
-    every, floors = cases_of(snapshot, link), floors_of(snapshot, link.machine)
+    every, floors = cases_of(link), floors_of(link.machine)
     if every.empty:
         return of_cases((NO_CASE,), every, link, floors)
     focus = focus_of(link, every["workload_label"])
@@ -76,13 +76,13 @@ def page(snapshot: Snapshot, link: Link) -> PageContent:
             pd.DataFrame([case_row(row, floors) for row in rows]),
             _STRATEGIES,
         ),
-        *_trend(snapshot, link, leading),
+        *_trend(link, leading),
         curves_chart(link, cases, options if len(options) > 1 else [], focus),
-        starts_chart(snapshot, link, cases),
-        *_regressions(snapshot, link, str(rows[0]["workload"])),
-        *_causes(snapshot, link, rows),
-        *_last_failure(snapshot, link, focus),
-        *_trials(snapshot, link, focus),
+        starts_chart(link, cases),
+        *_regressions(link, str(rows[0]["workload"])),
+        *_causes(link, rows),
+        *_last_failure(link, focus),
+        *_trials(link, focus),
         *parts.how_sure(*_noise(floors)),
     )
     return of_cases(shown, cases, replace(link, focus=focus), floors)
@@ -108,39 +108,39 @@ def _headline(focus: str, found: Fastest) -> Headline:
     return Headline(f"{focus}: {best}{pays}", "good")
 
 
-def _trend(snapshot: Snapshot, link: Link, case: Mapping[str, Any]) -> tuple[Part, ...]:
+def _trend(link: Link, case: Mapping[str, Any]) -> tuple[Part, ...]:
     """The history of the leading strategy, with the steps that are judged real."""
     names = {name: str(case[name]) for name in ("workload", "strategy", "workload_id", "strategy_id")}
     key = CaseKey.model_validate(names)
     metric = Metric.LATENCY if case["strategy"] == EAGER.name else Metric.SPEEDUP
-    return series_parts(snapshot, link.machine, key, metric, key="workload-trend")
+    return series_parts(link.machine, key, metric, key="workload-trend")
 
 
-def _regressions(snapshot: Snapshot, link: Link, workload: str) -> tuple[Part, ...]:
+def _regressions(link: Link, workload: str) -> tuple[Part, ...]:
     """What is recorded of it, open or closed."""
     of_it = Link(page=Page.REGRESSIONS, machine=link.machine, workload=(workload,))
-    recorded = inbox.chosen(read_regressions(snapshot), of_it)
+    recorded = inbox.chosen(read_regressions(), of_it)
     title = units.plural(len(recorded), "recorded regression")
     return parts.listed(title, inbox.first_names(recorded, inbox.line), key="workload-regressions")
 
 
-def _causes(snapshot: Snapshot, link: Link, rows: Sequence[Mapping[str, Any]]) -> tuple[Part, ...]:
+def _causes(link: Link, rows: Sequence[Mapping[str, Any]]) -> tuple[Part, ...]:
     """Why each profiled strategy takes its time."""
     keys = {(row["workload_id"], row["strategy_id"]): row["strategy"] for row in rows}
-    profiled = read_profiled(snapshot, str(link.machine), tuple(keys)) if link.machine else {}
+    profiled = read_profiled(str(link.machine), tuple(keys)) if link.machine else {}
     lines = []
     for case, trial_id in profiled.items():
-        trial = read_trial(snapshot, trial_id)
+        trial = read_trial(trial_id)
         text = why(trial.profile, step_times(trial)) if trial.profile else ""
         lines += [f"{keys[case]}: {text}"] if text else []
     return parts.listed("Why it takes its time", lines, key="workload-causes")
 
 
-def _last_failure(snapshot: Snapshot, link: Link, focus: str) -> tuple[Part, ...]:
+def _last_failure(link: Link, focus: str) -> tuple[Part, ...]:
     """How the newest failed trial of any build ended; nothing where none failed."""
     everywhere = filters_of(replace(link, build=None))
-    filters = replace(of_workload(snapshot, everywhere, focus), statuses=(Status.FAILED,))
-    trials, total = read_newest_trials(snapshot, filters, 1)
+    filters = replace(of_workload(everywhere, focus), statuses=(Status.FAILED,))
+    trials, total = read_newest_trials(filters, 1)
     if trials.empty:
         return ()
     last = row_dicts(trials)[-1]
@@ -149,11 +149,11 @@ def _last_failure(snapshot: Snapshot, link: Link, focus: str) -> tuple[Part, ...
     return (Lines((what.strip(), when), "Last failure", key="workload-failure"),)
 
 
-def _trials(snapshot: Snapshot, link: Link, focus: str) -> tuple[Part, ...]:
-    filters = of_workload(snapshot, filters_of(link), focus)
-    trials, _ = read_newest_trials(snapshot, filters, MOST_TRIALS)
+def _trials(link: Link, focus: str) -> tuple[Part, ...]:
+    filters = of_workload(filters_of(link), focus)
+    trials, _ = read_newest_trials(filters, MOST_TRIALS)
     mine = trials[trials["workload_label"] == focus]
-    return () if mine.empty else (trials_table(mine, read_choices_on(snapshot, link.machine).builds),)
+    return () if mine.empty else (trials_table(mine, read_choices_on(link.machine).builds),)
 
 
 def _noise(floors: Sequence[NoiseFloor]) -> tuple[Lines, ...]:

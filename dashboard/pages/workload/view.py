@@ -14,8 +14,8 @@ from dashboard.render.streamlit_parts import Pick
 
 def draw(view: View) -> Link:
     """The page of the workload in focus."""
-    page = content.page(view.snapshot, view.link)
-    names = content.workloads(view.snapshot, view.link)
+    page = content.page(view.link)
+    names = content.workloads(view.link)
     with st.container(width=260):
         controls.one_of("focus", "Workload", {name: name for name in names}, shown=page.link.focus)
     say_focus(view.link, page.link)

@@ -19,7 +19,6 @@ from dashboard.api.routes import routes
 from dashboard.links.links import Link, Page, href
 from dashboard.read.data import filters_of, read_comparison
 from dashboard.read.database import close_databases
-from dashboard.read.snapshots import Snapshot
 from dashboard.reports.freeze import freeze_comparison, freeze_link
 from db.engine.session import Database, open_database
 from db.judge.compare.sides import Selection
@@ -138,7 +137,7 @@ def upgrade_link(asked: Question) -> Link:
 
 def page_door(asked: Question) -> Document:
     filters = filters_of(upgrade_link(asked))
-    judged = read_comparison(Snapshot.now(), filters, asked.base, asked.head)
+    judged = read_comparison(filters, asked.base, asked.head)
     found: Document = json.loads(json.dumps(judged.to_json()))
     return found
 

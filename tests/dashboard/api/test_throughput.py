@@ -20,7 +20,6 @@ from dashboard.pages.trends import content as trends
 from dashboard.pages.upgrade import content as upgrade
 from dashboard.parts.parts import PageContent, Table, flat
 from dashboard.read.data import read_choices
-from dashboard.read.snapshots import Snapshot
 from db.engine.session import open_database
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
@@ -120,13 +119,12 @@ def test_show_and_export(told: str, tmp_path: Path, workload: str, strategy: str
 
 
 def test_every_table_of_a_page(told: str) -> None:
-    snapshot = Snapshot.now()
-    choices = read_choices(snapshot)
+    choices = read_choices()
     machine = choices.newest_machine
     found = 0
     for at in (Page.MODES, Page.BREAK_EVEN):
         page = {Page.MODES: modes.page, Page.BREAK_EVEN: break_even.page}[at]
-        content = page(snapshot, Link(page=at, machine=machine, build=list(choices.builds)[-1], focus="llm"))
+        content = page(Link(page=at, machine=machine, build=list(choices.builds)[-1], focus="llm"))
         for table in tables(content):
             for row in table.frame.to_dict("records"):
                 if "rate" in row:
@@ -138,14 +136,13 @@ def test_every_table_of_a_page(told: str) -> None:
 
 
 def test_trends_and_upgrade_offer_it(told: str) -> None:
-    snapshot = Snapshot.now()
-    choices = read_choices(snapshot)
+    choices = read_choices()
     base, head = (key for key, name in choices.builds.items())
     link = Link(
         page=Page.TRENDS, machine=choices.newest_machine, focus="llm", metric="throughput", axis="torch"
     )
-    assert "Throughput" in trends.page(snapshot, link).headline
+    assert "Throughput" in trends.page(link).headline
     link = Link(page=Page.UPGRADE, machine=choices.newest_machine, base=base, head=head, metric="throughput")
-    (cases,) = (each for each in tables(upgrade.page(snapshot, link)) if each.key == "upgrade-cases")
+    (cases,) = (each for each in tables(upgrade.page(link)) if each.key == "upgrade-cases")
     assert {(row["workload"], row["strategy"]) for row in cases.frame.to_dict("records")} == set(CASES)
     assert set(cases.frame["change"]) == {0.0}

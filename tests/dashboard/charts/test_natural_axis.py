@@ -18,7 +18,6 @@ from dashboard.links.links import Link, Page, href
 from dashboard.pages.trends import content as trends
 from dashboard.parts.parts import Chart
 from dashboard.read.data import filters_of, read_choices, read_comparison
-from dashboard.read.snapshots import Snapshot
 from dashboard.reports.freeze import freeze_link
 from db import units
 from db.engine.session import open_database
@@ -80,9 +79,8 @@ def test_the_axis_is_that_on_which_the_judge_reads_the_runs(
     trials: Callable[[], list[Trial]], axis: str, store: Store
 ) -> None:
     url = store(trials())
-    snapshot = Snapshot.now()
-    link = Link(page=Page.TRENDS, machine=read_choices(snapshot).newest_machine)
-    assert trends.axis(snapshot, link) == axis
+    link = Link(page=Page.TRENDS, machine=read_choices().newest_machine)
+    assert trends.axis(link) == axis
     with open_database(url, read_only=True) as database:
         assert builds_interleaved(trials_frame(database)) == (axis == "torch")
 
@@ -94,14 +92,13 @@ def test_over_time_nothing_moved_between_builds_that_took_turns(turns: None) -> 
 
 
 def test_over_builds_the_heading_says_what_the_judge_says_of_a_change_within_the_margin(turns: None) -> None:
-    snapshot = Snapshot.now()
-    link = Link(page=Page.TRENDS, metric="latency", machine=read_choices(snapshot).newest_machine)
-    (chart,) = (part for part in trends.page(snapshot, link).parts if isinstance(part, Chart))
+    link = Link(page=Page.TRENDS, metric="latency", machine=read_choices().newest_machine)
+    (chart,) = (part for part in trends.page(link).parts if isinstance(part, Chart))
     newest, before = (
-        next(key for key, name in read_choices(snapshot).builds.items() if name == f"torch {torch}")
+        next(key for key, name in read_choices().builds.items() if name == f"torch {torch}")
         for torch in ("2.13.0", "2.12.0")
     )
-    judged = read_comparison(snapshot, filters_of(link), before, newest)
+    judged = read_comparison(filters_of(link), before, newest)
     (row,) = (each for each in judged.rows if each.metric is Metric.LATENCY and each.strategy == "default")
     assert f", {units.percent(row.change, signed=True)} (" in chart.chart.finding
     assert chart.chart.finding.endswith(" since torch 2.12.0")
@@ -119,9 +116,8 @@ def test_over_builds_the_newest_one_is_marked_where_the_judge_finds_it_changed(s
         latency_ns=latency_ns,
     )
     store(trial.model_copy(update={"ended_at": trial.started_at + timedelta(seconds=1)}) for trial in trials)
-    snapshot = Snapshot.now()
-    link = Link(page=Page.TRENDS, metric="latency", machine=read_choices(snapshot).newest_machine)
-    (chart,) = (part for part in trends.page(snapshot, link).parts if isinstance(part, Chart))
+    link = Link(page=Page.TRENDS, metric="latency", machine=read_choices().newest_machine)
+    (chart,) = (part for part in trends.page(link).parts if isinstance(part, Chart))
     (mark,) = chart.chart.frames["changes"].to_dict("records")
     assert mark["build"] == "torch 2.13.0"
     assert re.fullmatch(r"▲ \+\d\d\.\d % worse", mark["label"])
@@ -174,7 +170,7 @@ def test_every_step_that_history_judges_has_its_mark(store: Store) -> None:
     url = store(
         [each.model_copy(update={"ended_at": each.started_at + timedelta(seconds=1)}) for each in trials]
     )
-    page = trends.page(Snapshot.now(), replace(_machine_of(url), metric="latency"))
+    page = trends.page(replace(_machine_of(url), metric="latency"))
     (chart,) = (part for part in page.parts if isinstance(part, Chart))
     marks = chart.chart.frames["changes"]
     with open_database(url, read_only=True) as database:

@@ -13,7 +13,6 @@ from starlette.applications import Starlette
 from dashboard.links.links import Link, Page
 from dashboard.read.data import read_choices
 from dashboard.read.requested import Requested, resolved_link
-from dashboard.read.snapshots import Snapshot
 from db.records.trial import Build, Code, Trial
 from tests.builders import START, make_build, make_timing, make_trial
 from tests.dashboard.asking import ask, whole_application
@@ -62,8 +61,7 @@ def app(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Starlette]:
 
 
 def asked(link: Link) -> Requested:
-    snapshot = Snapshot.now()
-    return resolved_link(link, snapshot, read_choices(snapshot))
+    return resolved_link(link, read_choices())
 
 
 def ids(app: Starlette) -> dict[str, str]:

@@ -4,29 +4,41 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from dashboard.links.links import Link, Page
-from dashboard.read.snapshots import Snapshot, cached
+from dashboard.read import versions
+from dashboard.read.versions import cached
 from db.queries.filters import Filters
 
 
-def test_prepared_once_for_the_same_and_anew_for_anything_else() -> None:
-    asked: list[tuple[Snapshot, Link, Filters]] = []
+def test_prepared_once_for_the_same_and_anew_for_anything_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Link, Filters]] = []
 
     @cached
-    def prepared(snapshot: Snapshot, link: Link, filters: Filters) -> int:
-        asked.append((snapshot, link, filters))
+    def prepared(link: Link, filters: Filters = Filters()) -> int:  # noqa: B008
+        asked.append((link, filters))
         return len(asked)
 
-    snapshot, link, filters = Snapshot("sqlite:///a.db", 1), Link(page=Page.TRENDS), Filters(workloads=("a",))
+    def at(drawn: tuple[str, int], link: Link, filters: Filters) -> int:
+        monkeypatch.setattr(versions, "_drawn", lambda: drawn)
+        return prepared(link, filters=filters)
+
+    drawn, link, filters = ("sqlite:///a.db", 1), Link(page=Page.TRENDS), Filters(workloads=("a",))
     different = [
-        (snapshot, link, filters),
-        (replace(snapshot, version=2), link, filters),
-        (replace(snapshot, url="sqlite:///b.db"), link, filters),
-        (snapshot, replace(link, steps=link.steps + 1), filters),
-        (snapshot, replace(link, page=Page.UPGRADE), filters),
-        (snapshot, link, replace(filters, workloads=("a", "b"))),
-        (snapshot, link, replace(filters, workloads=("a', 'b",))),
+        (drawn, link, filters),
+        (("sqlite:///a.db", 2), link, filters),
+        (("sqlite:///b.db", 1), link, filters),
+        (drawn, replace(link, steps=link.steps + 1), filters),
+        (drawn, replace(link, page=Page.UPGRADE), filters),
+        (drawn, link, replace(filters, workloads=("a", "b"))),
+        (drawn, link, replace(filters, workloads=("a', 'b",))),
+        (drawn, link, Filters()),
     ]
-    first = [prepared(*each) for each in different]
+    first = [at(*each) for each in different]
     assert first == list(range(1, len(different) + 1))
-    assert [prepared(*(replace(part) for part in each)) for each in different] == first
+    assert [at(drawn, replace(link), replace(filters)) for drawn, link, filters in different] == first
+    # However it is asked for.
+    assert [prepared(link, Filters()), prepared(filters=Filters(), link=link), prepared(link)] == [
+        first[-1]
+    ] * 3

@@ -12,7 +12,6 @@ from dashboard.links.links import PAGES, Link, Page
 from dashboard.pages.registry import CONTENTS
 from dashboard.parts import parts
 from dashboard.read.data import read_choices
-from dashboard.read.snapshots import Snapshot
 from dashboard.render.shell import resolved_view
 from db.engine.session import open_database
 from db.interchange.read.importing import import_paths
@@ -50,14 +49,13 @@ def history(request: pytest.FixtureRequest, store_once: Store) -> tuple[str, str
 def test_pages_say_what_was_approved(history: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     name, url = history
     monkeypatch.setenv(DATABASE, url)
-    snapshot = Snapshot.now()
     said = []
     for page in Page:
         if page in (Page.GUIDE, Page.REPORTS, Page.RUNS):
             continue
-        view = resolved_view(Link(page=page), snapshot, read_choices(snapshot))
+        view = resolved_view(Link(page=page), read_choices())
         said += [f"# {PAGES[page].title}"]
-        for part in parts.flat(CONTENTS[page](snapshot, view.link).parts):
+        for part in parts.flat(CONTENTS[page](view.link).parts):
             said += ["", *lines_of(part)]
         said.append("")
     approve(f"pages-{name}", "\n".join(said))

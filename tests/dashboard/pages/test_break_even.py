@@ -12,7 +12,6 @@ from dashboard.links.links import Link, Page
 from dashboard.pages.break_even import content as break_even
 from dashboard.parts.parts import Chart, Figures, PageContent, Table
 from dashboard.read.data import filters_of, read_cases, read_choices
-from dashboard.read.snapshots import Snapshot
 from db import units
 from db.records.trial import Trial
 from runner.cli.app import app as command_line
@@ -48,11 +47,8 @@ def test_a_case_that_never_pays_off_has_its_reason_everywhere(
 
 
 def _page(**link: Any) -> PageContent:
-    snapshot = Snapshot.now()
-    choices = read_choices(snapshot)
-    return break_even.page(
-        snapshot, Link(page=Page.BREAK_EVEN, machine=choices.newest_machine, focus="mlp", **link)
-    )
+    choices = read_choices()
+    return break_even.page(Link(page=Page.BREAK_EVEN, machine=choices.newest_machine, focus="mlp", **link))
 
 
 def _drifting(eager_ms: dict[str, float]) -> list[Trial]:
@@ -80,8 +76,7 @@ def test_lines_begin_at_the_compile_cost_of_their_table(store: Store) -> None:
     first = chart.chart.frames["main"].groupby("strategy")["total"].first()
     assert first["reduce-overhead"] < first["default"]
     rows = plan.frame.set_index("strategy")
-    snapshot = Snapshot.now()
-    cases = read_cases(snapshot, filters_of(shown.link)).set_index("strategy")
+    cases = read_cases(filters_of(shown.link)).set_index("strategy")
     for name in ("default", "reduce-overhead"):
         case, row = cases.loc[name], rows.loc[name]
         assert row["cost"] == case["compile_cost_ns"]

@@ -8,7 +8,6 @@ import pytest
 
 from dashboard.links.links import Link, Page
 from dashboard.read.data import read_choices_on
-from dashboard.read.snapshots import Snapshot
 from dashboard.verdicts.pair import with_builds
 from db.engine.session import open_database
 from db.metrics.groups import row_dicts
@@ -71,12 +70,12 @@ def _ids(url: str) -> tuple[dict[str, str], dict[str, str]]:
 
 def test_settings_of_a_trial_make_no_other_build(url: str) -> None:
     boxes, known = _ids(url)
-    names = read_choices_on(Snapshot.now(), boxes["h100"])
+    names = read_choices_on(boxes["h100"])
     assert {names.builds[key] for key in names.offered_builds} == {
         "torch 2.11.0",
         "torch 2.13.0",
     }
-    of_laptop = read_choices_on(Snapshot.now(), boxes["laptop"])
+    of_laptop = read_choices_on(boxes["laptop"])
     assert [of_laptop.builds[key] for key in of_laptop.offered_builds] == ["torch 2.11.0"]
     assert set(names.builds) == set(known)
 
@@ -91,7 +90,7 @@ def test_only_the_builds_of_the_chosen_machine_are_offered(url: str) -> None:
 def test_an_upgrade_opens_on_the_newest_pair_with_comparable_cases(url: str) -> None:
     """Not on what was measured last, of which nothing can be compared."""
     boxes, known = _ids(url)
-    link = with_builds(Snapshot.now(), Link(page=Page.UPGRADE, machine=boxes["h100"]))
+    link = with_builds(Link(page=Page.UPGRADE, machine=boxes["h100"]))
     base, head = (known[str(key)] for key in (link.base, link.head))
     assert (base["torch"], head["torch"]) == ("2.11.0", "2.13.0")
     said = texts(opened(Link(page=Page.UPGRADE, machine=boxes["h100"])))

@@ -16,7 +16,6 @@ from dashboard.pages.cold_start import content as cold_start
 from dashboard.parts.parts import Chart, Table
 from dashboard.read.data import read_choices
 from dashboard.read.shaping import with_phases
-from dashboard.read.snapshots import Snapshot
 from db import units
 from db.engine.session import open_database
 from db.interchange.read.importing import import_paths
@@ -108,9 +107,8 @@ def test_a_wrong_result_has_neither_a_bar_nor_a_number(store: Store) -> None:
     wrong = make_trial(workload="mlp", strategy="max-autotune", numerics=make_numerics(NumericsStatus.FAIL))
     right = make_trial(workload="mlp", trial_id="right", run_id="right")
     store([wrong, right])
-    snapshot = Snapshot.now()
-    machine = read_choices(snapshot).newest_machine
-    page = cold_start.page(snapshot, Link(page=Page.COLD_START, machine=machine))
+    machine = read_choices().newest_machine
+    page = cold_start.page(Link(page=Page.COLD_START, machine=machine))
     (chart,) = (part for part in page.parts if isinstance(part, Chart))
     (table,) = (part for part in page.parts if isinstance(part, Table))
     first = dict(zip(table.frame["strategy"], table.frame["first"], strict=True))

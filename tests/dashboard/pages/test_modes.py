@@ -10,7 +10,6 @@ from dashboard.pages.modes import charts
 from dashboard.pages.modes import content as modes
 from dashboard.parts.parts import Chart, Lines, PageContent, Table
 from dashboard.read.data import read_choices
-from dashboard.read.snapshots import Snapshot
 from db.records.trial import CacheState, parse_trial
 from tests.builders import MS, make_history, make_strategy, make_trial
 from tests.dashboard.conftest import DATABASE, Store
@@ -18,9 +17,8 @@ from tests.db.cause.profiles import RECORDED
 
 
 def _page(goal: str) -> PageContent:
-    snapshot = Snapshot.now()
-    machine = read_choices(snapshot).newest_machine
-    return modes.page(snapshot, Link(page=Page.MODES, machine=machine, goal=goal, steps=10))
+    machine = read_choices().newest_machine
+    return modes.page(Link(page=Page.MODES, machine=machine, goal=goal, steps=10))
 
 
 @pytest.fixture(scope="module")
@@ -194,10 +192,9 @@ def test_code_from_the_cache_that_is_slower_is_a_finding(store: Store) -> None:
         for strategy, latency in (("default", 8.0), (warm, 9.0))
     ]
     store(trials)
-    snapshot = Snapshot.now()
-    choices = read_choices(snapshot)
+    choices = read_choices()
     link = Link(page=Page.MODES, machine=choices.newest_machine, build=next(iter(choices.builds)))
-    parts = modes.page(snapshot, link).parts
+    parts = modes.page(link).parts
     (finding,) = (part for part in parts if isinstance(part, Lines) and part.key == "modes-cache")
     assert finding.tone == "bad"
     assert "default+warm 9.0" in finding.lines[0]

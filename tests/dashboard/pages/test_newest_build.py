@@ -18,7 +18,6 @@ from dashboard.links.links import Link, Page
 from dashboard.pages.registry import REGISTRY
 from dashboard.parts.parts import Table, flat
 from dashboard.read.data import read_choices
-from dashboard.read.snapshots import Snapshot
 from dashboard.render.shell import resolved_view
 from db import units
 from db.metrics.groups import row_dicts
@@ -77,11 +76,10 @@ def api(turns_url: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
 def _table(link: Link, column: str) -> dict[str, dict[str, Any]]:
     """The table of a page that has `column`, by its first one."""
-    snapshot = Snapshot.now()
-    view = resolved_view(link, snapshot, read_choices(snapshot))
+    view = resolved_view(link, read_choices())
     content = REGISTRY[link.page].content
     assert content is not None
-    tables = [part for part in flat(content(snapshot, view.link).parts) if isinstance(part, Table)]
+    tables = [part for part in flat(content(view.link).parts) if isinstance(part, Table)]
     table = next(table for table in tables if column in table.columns)
     return {row[next(iter(table.columns))]: row for row in row_dicts(table.frame)}
 

@@ -13,7 +13,6 @@ import pytest
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import content, verdict
 from dashboard.parts.parts import Chart, Figures, Headline, PageContent, Table, named
-from dashboard.read.snapshots import Snapshot
 from db.engine.session import open_database
 from db.judge.results import Tally
 from db.queries.facets import builds, machines
@@ -30,7 +29,7 @@ def page_of(store: Store, trials: list[Trial], **link: Any) -> PageContent:
         machine = str(machines(database)["machine_id"].iloc[0])
         newest = builds(database).iloc[-1]["build_id"]
     link = {"machine": machine, "build": newest} | link
-    return content.page(Snapshot.now(), Link(page=Page.OVERVIEW, **link))
+    return content.page(Link(page=Page.OVERVIEW, **link))
 
 
 def table(page: PageContent, key: str) -> pd.DataFrame:

@@ -18,7 +18,6 @@ from dashboard.links.links import Link, Page, href
 from dashboard.pages.registry import CONTENTS
 from dashboard.parts import parts
 from dashboard.read.data import read_choices
-from dashboard.read.snapshots import Snapshot
 from dashboard.render.shell import resolved_view
 from dashboard.reports.freeze import freeze_link
 from db import units
@@ -104,9 +103,8 @@ def _written(value: object, form: str) -> str:
 
 @pytest.mark.parametrize("link", LINKS, ids=href)
 def test_a_screen_and_a_report_say_what_the_parts_say(link: Link) -> None:
-    snapshot = Snapshot.now()
-    view = resolved_view(link, snapshot, read_choices(snapshot))
-    found = CONTENTS[link.page](snapshot, view.link)
+    view = resolved_view(link, read_choices())
+    found = CONTENTS[link.page](view.link)
     test = opened(link)
     screen = of_screen(test)
     report = freeze_link(href(link), title=None, by="ann", at=datetime(2026, 11, 20, tzinfo=UTC))

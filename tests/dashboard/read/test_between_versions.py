@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from dashboard.links.links import Link, Page
-from dashboard.read.snapshots import REFRESH_THROTTLE, Snapshot
+from dashboard.read.versions import REFRESH_THROTTLE, drawn_version
 from db.engine.session import Database, open_database
 from db.judge.compare.upgrade import compare_builds
 from db.queries.filters import Filters
@@ -43,20 +43,20 @@ def save_a_night(database: Database) -> None:
 
 
 @pytest.fixture
-def drawn_of_before(copied_recorded_url: str, monkeypatch: pytest.MonkeyPatch) -> Snapshot:
+def drawn_of_before(copied_recorded_url: str, monkeypatch: pytest.MonkeyPatch) -> int:
     """The version that pages are drawn of, after which a night was written that they do not take up yet."""
     # What there is to choose from is read once a version, by whichever page comes first.
     opened(Link(page=Page.GUIDE))
     monkeypatch.setattr(REFRESH_THROTTLE, "_every_s", 1e9)
-    before = Snapshot.now()
+    before = drawn_version()
     with open_database(copied_recorded_url) as database:
         save_a_night(database)
-    assert Snapshot.now() == before
+    assert drawn_version() == before
     return before
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_build_that_came_since_waits_for_the_next_version(page: Page, drawn_of_before: Snapshot) -> None:
+def test_a_build_that_came_since_waits_for_the_next_version(page: Page, drawn_of_before: int) -> None:
     drawn = opened(Link(page=page))
     said = texts(drawn) + "".join(str(frame.value) for frame in drawn.dataframe)
     assert "This page failed" not in said

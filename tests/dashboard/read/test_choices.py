@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import timedelta
-from pathlib import Path
 
-from dashboard.read.choices import Choices, KnownBuilds, choices
+from dashboard.read.choices import Choices, choices
 from dashboard.text.theme import ordered
 from db import units
-from db.engine.session import Database, open_database
+from db.engine.session import Database
 from db.queries.facets import builds, machines, runs, strategies, suites, workloads
 from db.queries.offered import offered
 from db.store.trials import save_trials
-from tests.builders import START, make_build, make_history, make_imported, make_machine, make_trial
+from tests.builders import START, make_history, make_imported, make_machine, make_trial
 
 NEWEST = 3
 OTHER = make_machine("cpu-box", device="cpu")
@@ -25,10 +23,8 @@ TRIALS = [
 ]
 
 
-def _choices(database: Database, known: KnownBuilds | None = None) -> Choices:
-    found = offered(database, newest_runs=NEWEST)
-    known = known or KnownBuilds(lambda build_ids: builds(database, build_ids))
-    return choices(found, known.named(found.builds))
+def _choices(database: Database) -> Choices:
+    return choices(offered(database, newest_runs=NEWEST), builds(database))
 
 
 def _check(found: Choices, database: Database) -> None:
@@ -59,22 +55,3 @@ def test_an_empty_database_offers_nothing(sqlite_database: Database) -> None:
     found = _choices(sqlite_database)
     assert not any((found.machines, found.builds, found.suites, found.workloads, found.runs))
     assert (found.newest_machine, found.newest_result_at, found.oldest_run_at) == (None, None, None)
-
-
-def test_what_is_written_and_what_is_gone_is_seen_at_once(
-    sqlite_database: Database, empty_url: str, tmp_path: Path
-) -> None:
-    first, copy = sqlite_database, tmp_path / "second.db"
-    shutil.copyfile(empty_url.removeprefix("sqlite:///"), copy)
-    second = open_database(f"sqlite:///{copy}")
-    asked = first
-    known = KnownBuilds(lambda build_ids: builds(asked, build_ids))
-    save_trials(first, TRIALS)
-    _check(_choices(first, known), first)
-    late = START - timedelta(90)
-    save_trials(first, [make_trial(run_id="late", started_at=late, build=make_build("2.1.0"), suite="past")])
-    _check(_choices(first, known), first)
-    # Another database in the place of the one before has fewer of everything.
-    asked = second
-    save_trials(second, TRIALS[:1])
-    _check(_choices(second, known), second)

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 import pytest
 
 from dashboard.read.database import DATABASE_VARIABLE
-from dashboard.read.snapshots import EVERY_S, REFRESH_THROTTLE, RefreshThrottle, Snapshot, cached
+from dashboard.read.versions import (
+    EVERY_S,
+    REFRESH_THROTTLE,
+    RefreshThrottle,
+    cached,
+    drawn_version,
+    one_version,
+)
 from db.engine.session import open_database
 from db.store.trials import save_trial
 from tests.builders import make_trial
@@ -72,17 +79,18 @@ def test_frames_of_earlier_versions_are_let_go(sqlite_url: str, monkeypatch: pyt
     seen = []
 
     @cached
-    def frame(snapshot: Snapshot) -> int:
-        seen.append(snapshot.version)
-        return snapshot.version
+    def frame() -> int:
+        seen.append(drawn_version())
+        return drawn_version()
 
-    first = Snapshot.now()
-    assert frame(first) == frame(first)
-    with open_database(sqlite_url) as database:
+    first = frame()
+    assert frame() == first
+    with one_version(), open_database(sqlite_url) as database:
         save_trial(database, make_trial())
-    REFRESH_THROTTLE.catch_up()
-    second = Snapshot.now()
-    assert second.version > first.version
-    frame(second)
-    frame(first)
-    assert seen == [first.version, second.version, first.version]
+        REFRESH_THROTTLE.catch_up()
+        # What is drawn meanwhile is of one version.
+        assert frame() == drawn_version() == first
+    second = frame()
+    assert second > first
+    assert frame() == second
+    assert seen == [first, second]

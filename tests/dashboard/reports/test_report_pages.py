@@ -15,7 +15,6 @@ from dashboard.document.content import Content, Figures, Lines, Table
 from dashboard.document.page import render
 from dashboard.links.links import Link, Page, href
 from dashboard.read.data import read_choices, read_regressions, read_trial
-from dashboard.read.snapshots import Snapshot
 from dashboard.reports.freeze import freeze_link
 from dashboard.write import sign_offs
 from db import units
@@ -91,7 +90,7 @@ def test_a_report_has_the_tables_charts_and_figures_of_its_page(recorded_here: s
 def test_an_upgrade_keeps_its_case_its_decisions_and_every_table(
     copied_url: str,
 ) -> None:
-    choices = read_choices(Snapshot.now())
+    choices = read_choices()
     rows = [each for each in choices.build_rows.values() if each["torch_variant"] == "cu130"]
     base, head = (
         next(row["build_id"] for row in rows if row["torch"] == torch) for torch in ("2.12.0", "2.13.0")
@@ -129,7 +128,7 @@ def test_an_upgrade_keeps_its_case_its_decisions_and_every_table(
 
 
 def test_a_failed_trial_keeps_its_reason_and_the_end_of_its_log(recorded_here: str) -> None:
-    failure = read_trial(Snapshot.now(), FAILED).failure
+    failure = read_trial(FAILED).failure
     assert failure is not None
     page = render(freeze_link(href(Link(page=Page.TRIAL, trial=FAILED)), **SIGNED))
     assert escape(failure.message) in page
@@ -139,7 +138,7 @@ def test_a_failed_trial_keeps_its_reason_and_the_end_of_its_log(recorded_here: s
 
 
 def test_a_chosen_regression_keeps_its_evidence_and_its_story(recorded_here: str) -> None:
-    (first, *_) = read_regressions(Snapshot.now())
+    (first, *_) = read_regressions()
     link = Link(page=Page.REGRESSIONS, regression=(first.regression.regression_id,))
     test = opened(link)
     content = freeze_link(href(link), **SIGNED)
@@ -170,6 +169,6 @@ def test_break_even_says_its_plan_and_why_there_is_none(recorded_here: str) -> N
     page = render(freeze_link("break-even?focus=lstm-cell&steps=2000&restarts=50&price=7.5", **SIGNED))
     assert "51 processes a day of 2,000 steps each, at $7.5 per device-hour" in page
     assert "break-even is never, " in page
-    names = read_choices(Snapshot.now()).builds.values()
+    names = read_choices().builds.values()
     assert sum(escape(name) in page for name in names) > 1, "its history has a row per build"
     assert units.NEVER in page

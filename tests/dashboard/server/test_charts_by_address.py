@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 from dashboard.links.links import PAGES, Link, Page
 from dashboard.login.access import Role
 from dashboard.parts.parts import Figures
-from dashboard.read.snapshots import Snapshot
+from dashboard.read.versions import drawn_version
 from dashboard.server.charts import content_of
 from dashboard.server.server import EMBED_VARIABLE
 from db.records.access import Proxy, Roles, SignIn
@@ -37,7 +37,7 @@ def over(url: str, *, sign_in: SignIn | None = None, **environment: str) -> Iter
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {DATABASE: url, EMBED_VARIABLE: "", **environment}.items():
             patch.setenv(name, value)
-        Snapshot.now()
+        drawn_version()
         with whole_application(sign_in=sign_in) as app:
             yield app
 

@@ -5,12 +5,15 @@ New data is taken up at once, unless the last was taken up a moment ago.
 
 from __future__ import annotations
 
+import inspect
 import math
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar, cast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import streamlit as st
 
@@ -63,41 +66,69 @@ class RefreshThrottle:
 
 REFRESH_THROTTLE = RefreshThrottle()
 
+_HELD: ContextVar[tuple[str, int] | None] = ContextVar("held", default=None)
 
-def drawn_version() -> int:
-    """The data version that pages are drawn of now: the newest, as far as `REFRESH_THROTTLE` keeps up.
+
+@contextmanager
+def one_version() -> Iterator[int]:
+    """All that is read inside, of one data version: the newest, as far as `REFRESH_THROTTLE` keeps up. Inside
+    of another `one_version` it is that one's.
 
     Raises DatabaseError when the database cannot be read.
     """
+    held = _drawn()
+    token = _HELD.set(held)
+    try:
+        yield held[1]
+    finally:
+        _HELD.reset(token)
+
+
+def drawn_version() -> int:
+    """The data version that is drawn of now. Raises DatabaseError when the database cannot be read."""
+    return _drawn()[1]
+
+
+def newest_version() -> int:
+    """The data version that a page would be drawn of that begins now. Raises DatabaseError."""
     return REFRESH_THROTTLE.take(database_url(), read_version())
+
+
+def _drawn() -> tuple[str, int]:
+    return _HELD.get() or (database_url(), newest_version())
 
 
 # By what is asked for: these say all that is in them, and Streamlit would walk through every field instead.
 _BY_WORDS: dict[str | type, Callable[[Any], Any]] = {
     "dashboard.links.links.Link": repr,
-    "dashboard.read.snapshots.Snapshot": repr,
     "db.queries.filters.Filters": repr,
 }
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """The database at one data version; part of every cache key."""
-
-    url: str
-    version: int
-
-    @classmethod
-    def now(cls) -> Snapshot:
-        """What a page that is drawn now is drawn of. Raises DatabaseError."""
-        return cls(database_url(), drawn_version())
-
-
 def cached(prepare: Callable[P, T]) -> Callable[P, T]:
-    """Cache what `prepare` makes of its arguments, which hold a `Snapshot`; shared between sessions.
+    """Cache what `prepare` makes of its arguments and of the version that is drawn; shared between sessions.
 
     Kept until another version of the data is drawn.
     """
-    cached = st.cache_resource(max_entries=128, show_spinner=False, hash_funcs=_BY_WORDS)(prepare)
-    REFRESH_THROTTLE.at_another(cached.clear)
-    return cast(Callable[P, T], cached)
+    signature = inspect.signature(prepare)
+
+    # The version is there to be a part of the key.
+    def of_version(drawn: tuple[str, int], *args: Any, **kwargs: Any) -> T:  # noqa: ARG001
+        return prepare(*args, **kwargs)
+
+    # By these Streamlit tells functions apart.
+    of_version.__module__, of_version.__qualname__ = prepare.__module__, prepare.__qualname__
+    kept = st.cache_resource(max_entries=128, show_spinner=False, hash_funcs=_BY_WORDS)(of_version)
+    REFRESH_THROTTLE.at_another(kept.clear)
+
+    @wraps(prepare)
+    def read(*args: P.args, **kwargs: P.kwargs) -> T:
+        with one_version():
+            # However it is called, as one and the same.
+            asked = signature.bind(*args, **kwargs)
+            asked.apply_defaults()
+            result: T = kept(_drawn(), *asked.args, **asked.kwargs)
+            return result
+
+    read.clear = kept.clear  # type: ignore[attr-defined]
+    return read
