@@ -106,14 +106,17 @@ def rates(case: Mapping[str, Any]) -> dict[str, Any]:
     return {"rate": case["throughput_per_s"], "eager_rate": eager, "item": f"{items_of(case)[1]}s"}
 
 
+FIRST_LOOK = "first look"
+"""What a case of one trial is, which decides nothing."""
+
+
 def repayment(case: Mapping[str, Any]) -> dict[str, Any]:
     """The cells of a case in `BREAK_EVEN`."""
     if case["strategy"] == EAGER.name:
         return {"steps": None, "pays_off": "reference"}
     known = case["break_even"] == "steps"
-    word = "yes" if known else str(case["break_even"])
-    look = " (first look)" if case["first_look"] else ""
-    return {"steps": case["break_even_steps"] if known else None, "pays_off": f"{word}{look}"}
+    word = FIRST_LOOK if case["first_look"] else "yes" if known else str(case["break_even"])
+    return {"steps": case["break_even_steps"] if known else None, "pays_off": word}
 
 
 def focus_of(link: Link, workloads: Iterable[str]) -> str:
@@ -162,10 +165,11 @@ def case_row(case: dict[str, Any], floors: Sequence[NoiseFloor]) -> dict[str, An
 
 
 def steps_words(case: dict[str, Any]) -> str:
-    """Break-even of a case in words: steps, never, or unknown; "reference" of eager itself."""
+    """Break-even of a case in words: steps, never, unknown, or that it is a first look; "reference" of eager
+    itself.
+    """
     if case["strategy"] == EAGER.name:
         return "reference"
-    look = " (first look)" if case["first_look"] else ""
-    if case["break_even"] == "steps":
-        return f"{units.steps(int(case['break_even_steps']))}{look}"
-    return f"{case['break_even']}{look}"
+    if case["first_look"]:
+        return FIRST_LOOK
+    return units.steps(int(case["break_even_steps"])) if case["break_even"] == "steps" else case["break_even"]

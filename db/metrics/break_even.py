@@ -12,9 +12,11 @@ answer is the value `Never`, with two edges decided as follows:
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 from db.errors import UnitError
 from db.metrics.groups import Bools, Floats
@@ -123,6 +125,22 @@ _COLUMNS = (
     *("break_even", "break_even_reason", "break_even_steps"),
     *("break_even_interval", "break_even_low", "break_even_high", "break_even_time_ns"),
 )
+
+
+FIRST_LOOK = "a first look: one trial decides nothing"
+_OF_FIRST_LOOKS = ("unknown", FIRST_LOOK, None, "none", None, None, None)
+
+
+def without_first_looks(columns: Mapping[str, list[Any]], first_look: Bools) -> dict[str, list[Any]]:
+    """The columns of `repayment_columns` where a case of one trial has no break-even."""
+    hidden = [
+        look and word != "unknown"
+        for look, word in zip(first_look.tolist(), columns["break_even"], strict=True)
+    ]
+    return {
+        name: [cell if hide else known for known, hide in zip(columns[name], hidden, strict=True)]
+        for name, cell in zip(_COLUMNS, _OF_FIRST_LOOKS, strict=True)
+    }
 
 
 def repayment_columns(

@@ -20,7 +20,6 @@ _LABELS = (
     *("workload", "workload_id", "machine", "machine_id", "torch", "build_id"),
     *("source_kind", "source_name"),
 )
-FIRST_LOOK = "a first look: one trial decides nothing"
 _NOT_REPAID: dict[str, Any] = dict.fromkeys(
     ("break_even_steps", "break_even_time_ns", "break_even_price", "reason")
 )
@@ -62,9 +61,10 @@ def _rows(
     chosen = choose(options, steps, restarts)
     best = chosen.option
     known = chosen.is_shown and sure(best.total(steps, restarts), steps)
+    looks = [option.is_first_look for option in options if option.eager_latency]
     firsts = {
         segment.strategy: segment.first_steps
-        for segment in lower_envelope(options, restarts)
+        for segment in (() if looks and all(looks) else lower_envelope(options, restarts))
         if sure(segment.total_at_first, segment.first_steps)
     }
     methods = (row["timing_method"] for row in group if isinstance(row["timing_method"], str))
@@ -114,5 +114,5 @@ def _repayment(case: dict[str, Any], hourly: Decimal | None) -> dict[str, Any]:
         "break_even_steps": int(case["break_even_steps"]),
         "break_even_time_ns": float(time.value),
         "break_even_price": None if hourly is None else float(price(time, hourly)),
-        "reason": FIRST_LOOK if case["first_look"] else None,
+        "reason": None,
     }

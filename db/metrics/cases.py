@@ -20,7 +20,7 @@ from pandas.api.extensions import ExtensionArray
 from db.columns.case import CASE_COLUMNS, CASE_KEYS, MIXED
 from db.columns.metrics import FURTHER_COLUMNS
 from db.columns.trial import COUNTED, LABELS
-from db.metrics.break_even import repayment_columns
+from db.metrics.break_even import repayment_columns, without_first_looks
 from db.metrics.controls import Control, is_eager, matched_control, with_same_run
 from db.metrics.device_times import TIME_COLUMNS, device_time_columns
 from db.metrics.eligibility import (
@@ -105,14 +105,18 @@ def summarize_cases(trials: DataFrame) -> DataFrame:
     are those of the case's newest trial. An unknown number is missing, never 0 or NaN. Raises KeyError where
     a column is absent from a frame with rows.
 
-    A case that was measured under several conditions (settings of a suite) has the figures of the newest.
+    A case that was measured under several conditions (settings of a suite) has the figures of the newest. One
+    of a single trial is a first look and has no break-even; a point of a series has, among its others.
     """
     trials = _of_newest_conditions(without_cancelled(trials))
     if trials.empty:
         return empty_frame(CASE_COLUMNS)
     groups = Groups.by(trials, CASE_KEYS)
     times = trial_times(trials, groups)
-    return typed_frame(summary_columns(trials, groups, times), CASE_COLUMNS)
+    columns = summary_columns(trials, groups, times)
+    return typed_frame(
+        columns | without_first_looks(columns, np.asarray(columns["first_look"])), CASE_COLUMNS
+    )
 
 
 def _of_newest_conditions(trials: DataFrame) -> DataFrame:
@@ -164,11 +168,12 @@ def case_values(trials: DataFrame) -> DataFrame:
         **{name: groups.mean(times.others[name]) for name in FURTHER_COLUMNS},
         **device_time_columns(trials, groups, times.device, times.timed, eager),
         "pooled_eager_ns": times.pooled_eager_ns,
-        **repayment_columns(
-            cost, latency, times.pooled_eager_ns, speedup, eager=eager, ends=no_quotients(groups.count)
-        ),
     }
-    return typed_frame(values, types)
+    repayment = repayment_columns(
+        cost, latency, times.pooled_eager_ns, speedup, eager=eager, ends=no_quotients(groups.count)
+    )
+    first_look = groups.sum(~np.isnan(times.latency_ns)) == 1
+    return typed_frame(values | without_first_looks(repayment, first_look), types)
 
 
 def summary_columns(trials: DataFrame, groups: Groups, times: TrialTimes) -> dict[str, object]:

@@ -15,6 +15,7 @@ from dashboard.parts import parts
 from dashboard.parts.break_even import curves_chart
 from dashboard.parts.cases import (
     BREAK_EVEN,
+    FIRST_LOOK,
     NO_CASE,
     RATES,
     RATES_OF,
@@ -333,9 +334,21 @@ def _spec(rows: pd.DataFrame, builds: tuple[str, ...], link: Link) -> Spec:
 
 
 def _history_finding(table: pd.DataFrame, focus: str) -> str:
-    """How the first strategy whose words changed moved between the last two builds, where there are two."""
-    for strategy in table.columns[1:] if len(table) > 1 else ():
-        new, old = table[strategy].iloc[:2]
-        if isinstance(old, str) and isinstance(new, str) and old != new:
-            return f"{strategy} on {focus}: break-even {old} before, {new} with {table['build'].iloc[0]}"
-    return f"Break-even on {focus} is as it was before {table['build'].iloc[0]}" if len(table) else ""
+    """How the first strategy whose words changed moved between the last two builds, where there are two and
+    neither is a first look.
+    """
+    if not len(table):
+        return ""
+    newest = table["build"].iloc[0]
+    pairs = {name: table[name].iloc[:2].tolist() for name in table.columns[1:]}
+    known = {
+        strategy: pair
+        for strategy, pair in pairs.items()
+        if FIRST_LOOK not in pair and all(isinstance(word, str) for word in pair)
+    }
+    for strategy, (new, old) in known.items() if len(table) > 1 else ():
+        if old != new:
+            return f"{strategy} on {focus}: break-even {old} before, {new} with {newest}"
+    if pairs and not known:
+        return f"Nothing decides how break-even on {focus} moved to {newest}"
+    return f"Break-even on {focus} is as it was before {newest}"

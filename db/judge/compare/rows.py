@@ -194,10 +194,23 @@ class Findings:
 
     def levels(self, case: int, *summary: float | str) -> tuple[float | str, ...]:
         """The values of both sides as they were compared: geometric means of the trials that were, of a
-        break-even before it is rounded up. A side without such a trial has its summary's.
+        break-even in whole steps. A side without such a trial has its summary's.
         """
         both = zip(self.values(case), summary, strict=True)
-        return tuple(theirs if mine is None else mine for mine, theirs in both)
+        levels = (theirs if mine is None else mine for mine, theirs in both)
+        if self.metric is not Metric.BREAK_EVEN:
+            return tuple(levels)
+        return tuple(float(max(1, math.ceil(each))) for each in map(float, levels))
+
+    def change_between(
+        self, case: int, base: float | str, head: float | str
+    ) -> tuple[float | None, tuple[float, float] | None]:
+        """The change of a case and its interval; of a break-even that of whole steps, `base` and `head`."""
+        change, reach = self.change[case], self.interval[case]
+        if self.metric is Metric.BREAK_EVEN and change is not None:
+            change = float(head) / float(base) - 1.0
+            reach = reach and (min(reach[0], change), max(reach[1], change))
+        return change, reach
 
 
 def _level(log: float) -> float:
@@ -235,14 +248,15 @@ def measured_row(context: Context, case: int, findings: Findings, speedup: Findi
     verdict, cause = _judged(context, case, findings, findings.verdict[case])
     moved = verdict in _MOVED
     base, head = findings.levels(case, base, head)
+    change, reach = findings.change_between(case, base, head)
     return Row(
         case=context.keys[case],
         metric=metric,
         unit=METRIC_UNITS[metric],
         base=base,
         head=head,
-        change=findings.change[case],
-        interval=findings.interval[case],
+        change=change,
+        interval=reach,
         p_value=findings.p_value[case],
         q_value=findings.q_value[case],
         verdict=verdict,

@@ -13,6 +13,7 @@ import typer
 from rich.table import Table
 
 from db.errors import NotFoundError
+from db.metrics.break_even import FIRST_LOOK
 from db.metrics.break_even_rows import break_even_rows
 from db.metrics.case_modes import with_strategies
 from db.metrics.cases import summarize_cases
@@ -106,12 +107,14 @@ def _label(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _lowest_not_shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of each workload none of whose strategies is chosen the one with the lowest total."""
+    """Of each workload none of whose strategies is chosen the one with the lowest total; first looks have no
+    rank.
+    """
     lowest = []
     for _, group in groupby(rows, key=itemgetter("workload_id")):
         mine = list(group)
-        known = [row for row in mine if row["total_ns"] is not None]
-        if known and not any(row["chosen"] for row in mine):
+        known = [row for row in mine if row["total_ns"] is not None and row["reason"] != FIRST_LOOK]
+        if len(known) > 1 and not any(row["chosen"] for row in mine):
             lowest.append(min(known, key=itemgetter("total_ns")))
     return lowest
 

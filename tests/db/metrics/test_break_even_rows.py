@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pandas import DataFrame
 
+from db.metrics.break_even import FIRST_LOOK
 from db.metrics.break_even_rows import break_even_rows
 from db.metrics.cases import summarize_cases
 from tests.db.metrics.frames import START, trial, trials_frame
@@ -138,9 +139,11 @@ def test_all_strategies_are_told_on_the_clock_of_one_eager() -> None:
     assert default["break_even_time_ns"] == pytest.approx(200 * SECOND, rel=0.06)
 
 
-def test_a_first_look_is_never_chosen() -> None:
-    looks = summarize_cases(trials_frame(ROWS[:2]))
-    assert [row["chosen"] for row in break_even_rows(looks, 1_000, 0, None)] == [False, False]
+def test_a_first_look_has_no_rank_and_no_break_even() -> None:
+    rows = break_even_rows(summarize_cases(trials_frame(ROWS[:2])), 1_000, 0, None)
+    for name, value in (("chosen", False), ("fastest_from_steps", None), ("break_even_steps", None)):
+        assert [row[name] for row in rows] == [value, value]
+    assert rows[1]["reason"] == FIRST_LOOK
 
 
 def test_nothing_is_chosen_where_intervals_meet() -> None:

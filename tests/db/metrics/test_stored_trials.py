@@ -10,6 +10,7 @@ import pytest
 from db.columns.case import CASE_COLUMNS
 from db.columns.point import POINT_COLUMNS
 from db.engine.session import open_database
+from db.metrics.break_even import FIRST_LOOK
 from db.metrics.case_modes import choose_modes
 from db.metrics.cases import summarize_cases
 from db.metrics.trend import series_points
@@ -48,7 +49,10 @@ def test_a_stored_trial_gives_the_numbers_of_its_samples(stored: pd.DataFrame) -
     assert row["interval_method"] == "none"
     # until steady beyond as many steady calls, 7 s, repaid by 7 ms a step
     assert row["compile_cost_ns"] == pytest.approx(7 * SECOND)
-    assert (row["break_even"], row["break_even_steps"]) == ("steps", 1000)
+    assert (row["break_even"], row["break_even_reason"]) == ("unknown", FIRST_LOOK)
+    points = series_points(stored)
+    point = points[points["workload"] == "mlp"].iloc[0]
+    assert (point["break_even"], point["break_even_steps"]) == ("steps", 1000)
 
 
 def test_an_imported_summary_has_its_speedup_and_no_break_even(stored: pd.DataFrame) -> None:
