@@ -132,7 +132,8 @@ def _largest(comparison: Comparison) -> Iterator[str]:
     open_rows = [row for row in timed if row.metric is Metric.LATENCY and _is_open_between_runs(row, policy)]
     visible = [row.visible_change or 0.0 for row in [row for row in open_rows if row in first] or open_rows]
     if visible:
-        yield words.from_one_run(median(visible))
+        is_rest = any(row.moved and row.metric is Metric.LATENCY for row in timed)
+        yield words.from_one_run(median(visible), len(open_rows) if is_rest else None)
 
 
 def _is_open_between_runs(row: Row, policy: Policy) -> bool:

@@ -204,10 +204,13 @@ def _standing(row: Row) -> str:
     return f", not decided: {units.plural(fewest, 'trial')} a side"
 
 
-def from_one_run(visible: float) -> str:
-    """What separate runs cannot tell. `visible`: the smallest relative change that they can."""
+def from_one_run(visible: float, others: int | None = None) -> str:
+    """What separate runs cannot tell. `visible`: the smallest relative change that they can; `others`: of so
+    many cases, where some are decided.
+    """
+    of = "" if others is None else f" in latency of {units.plural(others, 'other case')}"
     return (
-        f"Cannot tell from separate runs: a change below {units.percent(visible)} may be the machine. "
+        f"Cannot tell from separate runs{of}: a change below {units.percent(visible)} may be the machine. "
         "Pull request: `compilewatch gate --confirm run`, or more trials. Bench: both sides in one run."
     )
 
