@@ -8,6 +8,7 @@ from db.engine.session import open_database
 from db.store.trials import save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
+from tests.house.tracked import ROOT
 from tests.regression_cases import RUN_0, RUN_1, stepping_history
 
 CASE = ("--workload", "mlp", "--strategy", "default", "--metric", "latency")
@@ -20,8 +21,14 @@ def test_two_runs_of_three_trials(
     with open_database(sqlite_url) as database:
         save_trials(database, stepping_history(1.0, factor, builds=("2.12.0", "2.13.0"), trials_per_case=3))
     commands = (("gate",), ("compare", RUN_0, RUN_1), ("history",), ("history", *CASE))
-    ends = {command: exit_code_of(app, [*command, "--db", sqlite_url]) for command in commands}
+    ends, said = {}, ""
+    for command in commands:
+        ends[command] = exit_code_of(app, [*command, "--db", sqlite_url])
+        told = "".join(capsys.readouterr())
+        assert "latency" in told.lower(), command
+        assert code == 2 or command[-1] == "latency" or "slower (" in told, command
+        said += told
     assert set(ends.values()) == {code}, ends
-    said = capsys.readouterr().out
+    assert f"| {code} |" in (ROOT / "docs" / "commands.md").read_text()
     assert "Latency over 2 runs" in said
     assert f"the newest against the one before: {word}" in said
