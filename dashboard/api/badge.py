@@ -1,4 +1,6 @@
-"""`/badge/WORKLOAD/STRATEGY.svg`: the newest speedup or break-even of a case as an image for a README."""
+"""`/badge/WORKLOAD/STRATEGY.svg`: the newest speedup or break-even of a case as an image for a README, and
+`/badge/tally.svg`: what became of all cases of the newest build.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dashboard.api.comparisons import cases_of
-from dashboard.api.queries import BadgeQuery, Values, query_of, with_ids
+from dashboard.api.queries import BadgeQuery, TallyBadgeQuery, Values, query_of, with_ids
 from dashboard.api.representation import entity_tag, tagged, unchanged
+from dashboard.links.links import Link, Page
+from dashboard.read.data import read_choices, read_pair
 from dashboard.read.database import read_version, reader
 from dashboard.text import theme
+from dashboard.verdicts.pair import with_builds
 from db import units
 from db.engine.session import Database
 from db.errors import NotFoundError, visible
+from db.judge.compare.sides import VerdictError
+from db.judge.words.sentences import tallied
 from db.metrics.throughput import items_of, throughputs_text
 from db.queries.filters import Filters
 from db.queries.offered import machine_measured_last
@@ -61,6 +68,39 @@ def badge(request: Request) -> Response:
     return Response(
         draw(label, badge_text), badge_text.status, media_type="image/svg+xml", headers=tagged(tag)
     )
+
+
+def tally_badge(request: Request) -> Response:
+    """The tally of what the Overview compares: the newest build of a machine, and the one before."""
+    asked = TallyBadgeQuery.read(query_of(request))
+    tag = entity_tag(read_version(), request.url.path, request.url.query)
+    if unchanged(request, tag):
+        return Response(status_code=304, headers=tagged(tag))
+    badge_text = _tally_text(asked)
+    return Response(
+        draw("compilewatch", badge_text), badge_text.status, media_type="image/svg+xml", headers=tagged(tag)
+    )
+
+
+def _tally_text(asked: Values) -> BadgeText:
+    try:
+        asked = with_ids(reader(), asked)
+    except NotFoundError as error:
+        return _not_there(error.message)
+    machine = asked["machine"] or read_choices().newest_machine
+    head = asked["build"] or newest_build(reader(), Filters(machines=_only(machine)))
+    pair = with_builds(Link(page=Page.UPGRADE, machine=machine, head=head))
+    try:
+        comparison = read_pair(pair) if pair.base and pair.head else None
+    except VerdictError:
+        comparison = None
+    if comparison is None or not comparison.matched:
+        return BadgeText(NO_DATA, _UNKNOWN_COLOUR, "There is no build to compare with.")
+    tally = comparison.tally
+    bad, is_open = tally.slower + tally.failing, tally.undecided + tally.set_aside
+    colour = _WORSE_COLOUR if bad else _UNKNOWN_COLOUR if 2 * is_open > tally.compared else theme.BLUE
+    about = f"{comparison.base.name} to {comparison.head.name} on {comparison.machine}"
+    return BadgeText(tallied(tally), colour, about)
 
 
 def _only(name: str | None) -> tuple[str, ...]:

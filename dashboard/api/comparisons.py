@@ -14,7 +14,8 @@ from dashboard.read.policy import policy_in_force
 from db.columns.case import CASE_COLUMNS
 from db.engine.session import Database
 from db.errors import ConfigError, NotFoundError
-from db.judge.results import Comparison, Row, Tally
+from db.judge.history.machine import EventGroup
+from db.judge.results import ChangeEvent, Comparison, Row, Tally
 from db.metrics.break_even_rows import break_even_rows
 from db.metrics.case_modes import with_strategies
 from db.metrics.cases import summarize_cases
@@ -27,6 +28,8 @@ from db.queries.trials import trials_frame
 from db.units import NEVER
 from db.verdicts import gateway
 from db.verdicts.sides import resolve_sides
+from db.verdicts.steps import SCHEMA as CHANGES_SCHEMA
+from db.verdicts.steps import machine_steps
 
 COMPARE_SCHEMA = "compilewatch.compare/1"
 BREAK_EVEN_SCHEMA = "compilewatch.break-even/1"
@@ -97,7 +100,8 @@ def compare_schema(_: Database) -> JsonSchema:
     properties["schema"] = {"const": COMPARE_SCHEMA}
     for counts in ("counts", "case_counts"):
         properties[counts] = {"type": "object", "additionalProperties": {"type": "integer"}}
-    schema["$defs"]["Tally"] = Tally.model_json_schema(mode="serialization")
+    tally = Tally.model_json_schema(mode="serialization")
+    schema["$defs"] |= {**tally.pop("$defs"), "Tally": tally}
     properties["tally"] = {"$ref": "#/$defs/Tally"}
     properties["policy"] = {"type": "object", "description": "Every threshold in force."}
     properties["causes"] = {
@@ -107,6 +111,35 @@ def compare_schema(_: Database) -> JsonSchema:
     }
     schema["required"] = sorted({*schema["required"], "schema", "counts", "case_counts", "tally", "causes"})
     return schema
+
+
+def changes(database: Database, values: Values) -> Answer:
+    """What changed on a machine as `compilewatch history --json`; as CSV a row for each series that moved."""
+    steps = machine_steps(
+        database, filters_of({**values, "machine": ()}), policy_in_force(), machine=values["machine"]
+    )
+    document = steps.document()
+    rows = [
+        {"group_id": group["group_id"], **event} for group in document["groups"] for event in group["events"]
+    ]
+    return Answer(document, rows, ("group_id", *ChangeEvent.model_fields))
+
+
+def changes_schema(_: Database) -> JsonSchema:
+    group = EventGroup.model_json_schema(mode="serialization")
+    definitions = group.pop("$defs")
+    machine = object_schema({"id": {"type": "string"}, "name": {"type": "string"}})
+    policy = {"type": "object", "description": "Every threshold in force."}
+    schema = object_schema(
+        {
+            "schema": {"const": CHANGES_SCHEMA},
+            "machine": machine,
+            "sentence": {"type": "string"},
+            "groups": {"type": "array", "items": {"$ref": "#/$defs/EventGroup"}},
+            "policy": policy,
+        }
+    )
+    return {**schema, "$defs": {**definitions, "EventGroup": group}}
 
 
 def break_even(database: Database, values: Values) -> Answer:

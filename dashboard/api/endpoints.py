@@ -112,6 +112,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         (404, 409),
     ),
     Endpoint(
+        "/changes",
+        "Every step in the history of a machine: the document of `compilewatch history --json`",
+        queries.ChangesQuery,
+        comparisons.changes,
+        comparisons.changes_schema,
+        (404,),
+    ),
+    Endpoint(
         "/break-even",
         "Break-even and mode choice: the document of `compilewatch break-even --json`",
         queries.BreakEvenQuery,

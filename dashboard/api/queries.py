@@ -160,6 +160,12 @@ class CompareQuery(Represented):
     )
 
 
+class ChangesQuery(Represented):
+    workload: Workloads = ()
+    strategy: Strategies = ()
+    machine: Annotated[Name, Field(description=f"{A_MACHINE} Default: the one with most runs.")] = None
+
+
 class BreakEvenQuery(Represented):
     workload: Workloads = ()
     strategy: Strategies = ()
@@ -195,14 +201,17 @@ class RequestsQuery(Paged, Period):
 class ReportsQuery(Paged, Period): ...
 
 
-class BadgeQuery(Query):
+class TallyBadgeQuery(Query):
+    machine: Annotated[Name, Field(description=f"{A_MACHINE} Default: the one measured last.")] = None
+    build: Annotated[Name, Field(description=f"{A_BUILD} Default: the newest of that machine.")] = None
+
+
+class BadgeQuery(TallyBadgeQuery):
     metric: Annotated[
         str,
         One(Word(("speedup", "break_even", "throughput"))),
         Field(description="speedup, break_even or throughput."),
     ] = "speedup"
-    machine: Annotated[Name, Field(description=f"{A_MACHINE} Default: the one measured last.")] = None
-    build: Annotated[Name, Field(description=f"{A_BUILD} Default: the newest of that machine.")] = None
 
 
 def with_ids(database: Database, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
 from dashboard.api import openapi, run_requests
-from dashboard.api.badge import badge
+from dashboard.api.badge import badge, tally_badge
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
 from dashboard.api.monitoring import health, metrics
 from dashboard.api.queries import Query, query_of, with_ids
@@ -61,7 +61,7 @@ def routes(*, base_path: str = "") -> list[BaseRoute]:
     `base_path` is where the dashboard is served, as `dashboard.server.server.usable_prefix` writes it.
     """
     limited = Starlette(
-        routes=[Route("/{workload:path}/{strategy}.svg", badge)],
+        routes=[Route("/tally.svg", tally_badge), Route("/{workload:path}/{strategy}.svg", badge)],
         middleware=[Middleware(RateLimit)],
         exception_handlers=_HANDLERS,
     )

@@ -20,6 +20,7 @@ from dashboard.read.versions import cached, drawn_version
 from dashboard.text import theme
 from db.columns.case import CASE_KEYS
 from db.columns.point import POINT_COLUMNS
+from db.errors import NotFoundError
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import Selection
 from db.judge.results import BuildSide, Comparison, Row
@@ -46,6 +47,7 @@ from db.records.trial import SourceKind, Status, Task, Trial
 from db.records.vocabulary import Metric
 from db.verdicts import noise_floors
 from db.verdicts.gateway import compare
+from db.verdicts.steps import machine_steps
 
 RECENT_RUNS = 30
 """How many runs a small history shows: as many points as a sparkline has room for."""
@@ -312,6 +314,24 @@ def read_points(
         names = [name for name in wanted if name in POINT_COLUMNS]
     points = _cases_of(read(reader(), filters, names), filters)
     return shaping.with_labels(_known(points))
+
+
+MOST_TRIALS_JUDGED = 5_000
+"""Of so many trials a page tells every step in their history; longer ones are for `compilewatch history`."""
+
+
+@cached
+def read_steps(machine: str, filters: Filters) -> str:
+    """How many steps the history of a machine shows, as `compilewatch history` says it."""
+    database = reader()
+    trials = count_trials(database, replace(filters, machines=(machine,)))
+    if trials > MOST_TRIALS_JUDGED:
+        command = f"compilewatch history --machine {machine}"
+        return f"{trials:,} trials: `{command}` tells every change in their history."
+    try:
+        return f"{machine_steps(database, filters, policy_in_force(), machine=machine).sentence}."
+    except NotFoundError:
+        return ""
 
 
 def recent(filters: Filters, *, up_to: str | None = None) -> Filters:

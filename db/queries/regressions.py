@@ -30,6 +30,7 @@ REGRESSION_COLUMNS: dict[str, str] = {
     **dict.fromkeys(("verdict", "cause", "who_moved", "state", "author"), "str"),
     **{"state_at": MOMENT, "note": "str", "url": "str", "revision": "Int64"},
     **dict.fromkeys(("revises", "revised_by", "reason", "timing_method", "bound", "explanation"), "str"),
+    "tally": "str",
 }
 _PAGE = 500
 
@@ -75,7 +76,7 @@ def regressions_frame(db: Database, *, revised: bool = False) -> pd.DataFrame:
 
     With `revised` also the verdicts that others replaced, and those that took a regression back. `base` and
     `head` are titles of the sides, `base_value` and `head_value` numbers in `unit`, "never" or a status.
-    `explanation` says why the case changed, where records show it.
+    `explanation` says why the case changed, where records show it; `tally` what became of all cases compared.
     """
     with db.read() as connection:
         documents = connection.scalars(
@@ -109,7 +110,7 @@ def _cells(state: RegressionState, sentences: Sequence[str]) -> tuple[object, ..
         state.state.value,
         *((last.author, last.at, last.note, last.url) if last else (None,) * 4),
         *(regression.revision, regression.revises, state.revised_by, row.reason),
-        *(row.case.timing_method, row.bound, " ".join(sentences) or None),
+        *(row.case.timing_method, row.bound, " ".join(sentences) or None, regression.tally_text),
     )
 
 

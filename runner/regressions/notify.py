@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 from db.columns.metrics import METRICS
 from db.engine.session import Database
-from db.judge.compare.regressions import Regression, side_title
+from db.judge.compare.regressions import Regression, between, side_title
 from db.queries.causes import recorded_explanations
 from db.records.ids import identity
 from db.records.schedules import Schedule, ScheduleWatch
@@ -80,10 +80,10 @@ def events_of(regressions: Sequence[Regression]) -> list[tuple[Regression, ...]]
 def message_of(
     event: Sequence[Regression], base_url: str | None, explained: Sequence[Sequence[str]] = ()
 ) -> Message:
-    """Title, one line per number, why each case changed where that is known, the cause class and the link;
-    `event` has at least one regression, and `explained` the sentences on each.
+    """Title with the tally of all cases, one line per number, why each case changed where that is known, the
+    cause class and the link; `event` has at least one regression, and `explained` the sentences on each.
     """
-    first = event[0]
+    first, newest = event[0], max(event, key=lambda each: each.recorded_at)
     base, head = (side_title(side, first.changed_components) for side in (first.base, first.head))
     cases = {(each.row.workload, each.row.strategy) for each in event}
     why = dict.fromkeys(
@@ -95,7 +95,7 @@ def message_of(
     classes = sorted({each.row.cause for each in event if each.row.cause})
     return Message(
         message_id=identity({"regressions": sorted(each.regression_id for each in event)}),
-        title=f"{subject} regressed: {base} to {head}" + (f" on {first.machine}" if first.machine else ""),
+        title=f"{subject} regressed: {between(base, head, first.machine, newest.tally_text)}",
         lines=(*(_line(each) for each in event), *why),
         cause=", ".join(cause.value for cause in classes) or None,
         link=_link(first, base_url),

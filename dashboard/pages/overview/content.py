@@ -51,6 +51,7 @@ from dashboard.read.data import (
     read_points,
     read_profiled,
     read_regressions,
+    read_steps,
     read_trial,
     read_trials,
     recent,
@@ -69,6 +70,7 @@ from db.judge.results import Comparison, Row, Tally
 from db.judge.words.verdicts import row_verdict
 from db.metrics.case_modes import fastest
 from db.metrics.groups import floats, row_dicts
+from db.queries.filters import Filters
 from db.queries.regressions import RegressionState
 from db.records.strategies import EAGER
 from db.records.triage import OPEN_STATES, TriageState
@@ -158,6 +160,7 @@ def _page(link: Link) -> PageContent:
         build=overview.build,
         since=overview.since,
     )
+    steps = read_steps(str(link.machine), Filters(workloads=link.workload))
     counted = verdict.tally_sentence(tally, failing=failing, regressions=len(overview.regressions))
     means = headline.headlines(overview.now, overview.before)
     floors = floors_of(link.machine)
@@ -168,7 +171,7 @@ def _page(link: Link) -> PageContent:
     return of_cases(
         (
             sentence,
-            Lines((counted,), key="tally"),
+            Lines(tuple(filter(None, (counted, steps))), key="tally"),
             Table(
                 "overview-table",
                 "Every workload with its fastest strategy, its speedup, its change and its history",

@@ -14,6 +14,7 @@ from dashboard.read.data import (
     read_choices,
     read_explanation,
     read_regressions,
+    read_steps,
     read_trials,
 )
 from dashboard.read.versions import cached, drawn_version
@@ -22,6 +23,7 @@ from dashboard.verdicts.evidence import Evidence, evidence, evidence_parts, seri
 from dashboard.verdicts.tables import case_title
 from db import units
 from db.columns.metrics import METRICS
+from db.judge.compare.regressions import tally_lines
 from db.queries.filters import Filters
 from db.queries.regressions import RegressionState
 from db.records.triage import OPEN_STATES
@@ -61,7 +63,7 @@ def page(link: Link) -> PageContent:
     """
     recorded = read_regressions()
     if not recorded:
-        return PageContent(newest_run(link), link)
+        return PageContent((*newest_run(link), *_steps(link)), link)
     shown = inbox.chosen(recorded, link)
     chosen = [each for each in recorded if each.regression.regression_id in link.regression]
     chosen.sort(key=lambda each: link.regression.index(each.regression.regression_id))
@@ -69,7 +71,7 @@ def page(link: Link) -> PageContent:
     machines = {each.regression.machine_id for each in shown} - {None}
     floors = {str(machine): floors_of(machine) for machine in machines}
     return PageContent(
-        (*_inbox(shown, inbox_key(), floors), *first),
+        (*_inbox(shown, inbox_key(), floors), *_steps(link), *first),
         link,
         builds=_builds(shown, chosen),
         data=lambda: {"regressions": [each.regression.model_dump(mode="json") for each in shown]},
@@ -77,6 +79,14 @@ def page(link: Link) -> PageContent:
             part for each in chosen[1:] for part in _regression(each, listed=each in shown)
         ),
     )
+
+
+def _steps(link: Link) -> tuple[Part, ...]:
+    """How many steps the history of the machine shows, recorded or not."""
+    machine = link.machine or read_choices().newest_machine
+    filters = Filters(workloads=link.workload, strategies=link.strategy)
+    said = read_steps(machine, filters) if machine else ""
+    return parts.notes([said] if said else [])
 
 
 def inbox_key() -> str:
@@ -91,6 +101,7 @@ def _inbox(shown: Sequence[RegressionState], key: str, floors: inbox.Floors) -> 
     waiting = sum(counts[state] for state in OPEN_STATES)
     closed = len(shown) - waiting
     table = inbox.inbox_table(shown, floors)
+    told = tally_lines(each.regression for each in shown if each.state in OPEN_STATES)
     return (
         Headline(
             f"{units.plural(waiting, 'open regression')}, {units.count(closed)} closed",
@@ -116,6 +127,7 @@ def _inbox(shown: Sequence[RegressionState], key: str, floors: inbox.Floors) -> 
             ),
             width_px=140,
         ),
+        *([Lines(tuple(told), "What became of all cases there", key="tallies")] if told else []),
     )
 
 

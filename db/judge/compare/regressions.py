@@ -14,8 +14,8 @@ from db.columns.metrics import COUNTED_METRICS
 from db.judge.compare.sides import CODE
 from db.judge.compare.whole import counts_as_regression
 from db.judge.policy import Policy
-from db.judge.results import BuildSide, Comparison, Result, Row
-from db.judge.words.sentences import not_reproduced
+from db.judge.results import BuildSide, Comparison, Result, Row, Tally
+from db.judge.words.sentences import not_reproduced, tallied
 from db.records.fields import Name, Text, UtcDatetime
 from db.records.ids import identity
 from db.records.triage import TriageState
@@ -67,7 +67,8 @@ class Regression(Result):
     showed it.
 
     `base_key` and `head_key` come from `side_keys`. A verdict that replaces another counts up `revision` and
-    names the old one in `revises`; its verdict may be that nothing changed.
+    names the old one in `revises`; its verdict may be that nothing changed. `tally` is of all cases that were
+    compared then; None in what earlier releases recorded.
     """
 
     regression_id: str
@@ -81,6 +82,7 @@ class Regression(Result):
     changed_components: tuple[str, ...]
     row: Row
     also: tuple[Row, ...] = ()
+    tally: Tally | None = None
     revision: int
     revises: str | None
     recorded_at: UtcDatetime
@@ -89,6 +91,11 @@ class Regression(Result):
     def subject(self) -> EventSubject:
         """The case and what moved."""
         return event_subject(self.row)
+
+    @property
+    def tally_text(self) -> str | None:
+        """The tally in the words of every door."""
+        return None if self.tally is None else tallied(self.tally)
 
 
 class FollowUp(StrEnum):
@@ -182,6 +189,7 @@ def freeze(
         changed_components=comparison.changed_components,
         row=row,
         also=also,
+        tally=comparison.tally,
         revision=revision,
         revises=revised.regression_id if revised else None,
         recorded_at=recorded_at,
@@ -266,3 +274,22 @@ def side_title(side: BuildSide, changed_components: tuple[str, ...]) -> str:
         return ", ".join(f"{component_name(name)} {side.components[name]}" for name in named)
     runs = side.run_ids
     return f"run {runs[-1]}" if len(runs) == 1 else f"{plural(len(runs), 'run')} up to {runs[-1]}"
+
+
+def between(base: str, head: str, machine: str | None, tally: str | None) -> str:
+    """ "torch 2.12.0 to torch 2.13.0 on gpu-box: 2 slower (latency 2), ...": titles of both sides, and what
+    became of all cases there.
+    """
+    where = f" on {machine}" if machine else ""
+    return f"{base} to {head}{where}" + (f": {tally}" if tally else "")
+
+
+def tally_lines(regressions: Iterable[Regression]) -> list[str]:
+    """A line for each two sides between which something is recorded, newest first, with the newest tally."""
+    lines: dict[tuple[str, str, str | None], str] = {}
+    for each in sorted(regressions, key=lambda each: each.recorded_at, reverse=True):
+        if each.tally is not None:
+            base, head = (side_title(side, each.changed_components) for side in (each.base, each.head))
+            key = (each.base_key, each.head_key, each.machine_id)
+            lines.setdefault(key, between(base, head, each.machine, each.tally_text))
+    return list(lines.values())

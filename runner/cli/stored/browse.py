@@ -32,13 +32,14 @@ from db.cause.trials import (
     work_text,
 )
 from db.engine.session import Database
+from db.judge.compare.regressions import tally_lines
 from db.metrics.eligibility import wild_trials
 from db.metrics.wild import WILD
 from db.queries import facets
 from db.queries.annotations import annotations_frame
 from db.queries.filters import Filters
 from db.queries.fleet import fleet_workers, launches
-from db.queries.regressions import regressions_frame
+from db.queries.regressions import regressions_frame, standing_regressions
 from db.queries.roofs import roofs_of
 from db.queries.trials import trial_record, trials_frame
 from db.records.fleet import Launch
@@ -243,8 +244,10 @@ def list_(
     if subject in _STORED:
         with database_of(settings, migrate=False) as database:
             rows = frame_rows(_STORED[subject](database))
+            standing = standing_regressions(database) if subject is Subject.REGRESSIONS else ()
+            tallies = tally_lines(each.regression for each in standing)
     else:
-        rows = CATALOG[subject.value](settings)
+        rows, tallies = CATALOG[subject.value](settings), []
     if json_:
         print_document({"schema": "compilewatch.list/1", "subject": subject.value, "rows": rows})
         return 0
@@ -259,6 +262,7 @@ def list_(
             columns = tuple(name for name in _SHOWN[subject] if name != "timing")
     console().print(_table(rows, columns))
     if subject is Subject.REGRESSIONS:
+        print_lines(tallies)
         explained_rows = (row for row in rows if row["explanation"])
         why = (f"{row['workload']} / {row['strategy']}: {row['explanation']}" for row in explained_rows)
         print_lines(dict.fromkeys(why))

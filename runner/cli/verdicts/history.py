@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -19,7 +19,7 @@ from db.errors import NotFoundError
 from db.judge.compare.sides import Selection, VerdictError
 from db.judge.compare.whole import overall_verdict
 from db.judge.history.counts import exact_events
-from db.judge.history.machine import EventGroup, machine_history
+from db.judge.history.machine import EventGroup
 from db.judge.history.releases import Compare, release_steps
 from db.judge.history.series import SeriesHistory, judge_series, withdrawals
 from db.judge.history.stretches import find_cuts
@@ -36,8 +36,9 @@ from db.records.marks import UNGATED_MEANS, origin_mark_of
 from db.records.trial import SourceKind, TimingMethod
 from db.records.versions import component_name
 from db.records.vocabulary import CauseClass, Metric, Verdict
-from db.units import count, moment, percent, plural
+from db.units import moment, percent, plural
 from db.verdicts import gateway
+from db.verdicts.steps import machine_steps
 from runner.cli import completion
 from runner.cli.front import EXIT_CANNOT
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, only, settings_of
@@ -55,7 +56,6 @@ from runner.output.tables import console, print_lines
 
 # Everything that changed on a machine, series that moved together as one: `history` without a case.
 
-SCHEMA = "compilewatch.changes/1"
 _NAMED_EVENTS = 6
 _ORIGIN = ["series_id", "source_kind", "source_name", "timing_method"]
 
@@ -75,28 +75,25 @@ def show_changes(
     of the newest two. Raises NotFoundError where nothing fits.
     """
     filters = Filters(workloads=only(workload), strategies=only(strategy))
-    require_stored(database, replace(filters, machines=only(machine)))
-    trials = _of_one_machine(trials_frame(database, filters), machine)
-    machine_id = str(trials["machine_id"].iloc[-1])
-    compare = partial(gateway.compare, database, filters=filters, machine_id=machine_id, policy=policy)
-    groups = machine_history(trials, compare, policy)
-    name = str(trials["machine"].iloc[-1])
-    runs, series = trials["run_id"].nunique(), trials["series_id"].nunique()
-    measured = f"{count(series)} series over {plural(runs, 'run')} on {name}"
-    summary = f"{plural(len(groups), 'change')} in {measured}."
+    steps = machine_steps(database, filters, policy, machine=machine)
+    groups, trials, compare = steps.groups, steps.trials, steps.compare
+    runs = trials["run_id"].nunique()
     short = runs < _needed(policy) and not builds_interleaved(trials)
     newest = _newest_two(database, compare, set(trials["run_id"].astype(str))) if short else None
-    if newest is not None:
-        summary += f" The newest run against the one before: {newest.sentences[0]}"
+    # What became of the cases, and the largest change or what latency did.
+    told = () if newest is None else newest.sentences[:2]
+    more = f" The newest run against the one before: {' '.join(told)}" if told else ""
     marks = {
         row["series_id"]: origin_mark_of(row)
         for row in trials[_ORIGIN].drop_duplicates("series_id", keep="last").to_dict("records")
     }
     torch = dict(zip(trials["build_id"].astype(str), trials["torch"].astype(str), strict=True))
     if as_json:
-        print_document(_document(trials, groups, summary, policy))
+        print_document(steps.document(more))
     else:
-        print_lines([summary, *(line for group in groups for line in _lines(group, torch, marks))])
+        print_lines(
+            [f"{steps.sentence}.{more}", *(line for group in groups for line in _lines(group, torch, marks))]
+        )
     if _is_worse(groups):
         return 1
     code = 0 if newest is None else exit_code(newest.verdict)
@@ -123,17 +120,6 @@ def _newest_two(database: Database, compare: Compare, runs: set[str]) -> Compari
         return compare(before, newest)
     except VerdictError:
         return None
-
-
-def _of_one_machine(trials: DataFrame, machine: str | None) -> DataFrame:
-    runs = trials.groupby("machine_id")["run_id"].nunique().sort_values(kind="stable")
-    if runs.empty:
-        raise NotFoundError("No stored trial fits these filters.", "See `compilewatch list runs`.")
-    chosen = str(runs.index[-1]) if machine is None else machine
-    if chosen not in runs:
-        known = ", ".join(str(each) for each in runs.index)
-        raise NotFoundError(f"Nothing was measured on machine {chosen}.", f"Measured on {known}.")
-    return trials[trials["machine_id"] == chosen]
 
 
 def _lines(group: EventGroup, torch: Mapping[str, str], marks: Mapping[str, str]) -> list[str]:
@@ -171,19 +157,6 @@ def _is_worse(groups: Sequence[EventGroup]) -> bool:
             continue
         last |= {(event.series_id, event.metric.value): event.verdict for event in group.events}
     return any(verdict in (Verdict.REGRESSED, Verdict.MISSING) for verdict in last.values())
-
-
-def _document(
-    trials: DataFrame, groups: Sequence[EventGroup], summary: str, policy: Policy
-) -> dict[str, Any]:
-    newest = trials.iloc[-1]
-    return {
-        "schema": SCHEMA,
-        "machine": {"id": str(newest["machine_id"]), "name": str(newest["machine"])},
-        "sentence": summary,
-        "groups": [group.model_dump(mode="json") for group in groups],
-        "policy": policy.to_json(),
-    }
 
 
 # Which series a workload and a strategy by name stand for: a measured one wherever there is one.

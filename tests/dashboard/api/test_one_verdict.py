@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,17 +21,23 @@ from dashboard.links.links import Link, Page, href
 from dashboard.read.data import filters_of, read_comparison
 from dashboard.read.database import close_databases
 from dashboard.reports.freeze import freeze_comparison, freeze_link
+from dashboard.server.charts import charts
+from dashboard.server.wall import wall_page
 from db.engine.session import Database, open_database
 from db.judge.compare.sides import Selection
 from db.judge.compare.upgrade import compare_builds
 from db.judge.policy import Policy
 from db.judge.results import Comparison
+from db.queries.regressions import standing_regressions
 from db.queries.trials import trials_frame
 from db.records.trial import Machine, Trial
 from db.store.trials import save_trials
+from runner.regressions.notify import events_of, message_of
 from tests.builders import MS, START, make_machine, make_trial
 from tests.dashboard.asking import ask
 from tests.dashboard.conftest import DATABASE, Store, opened, texts
+from tests.numbers.figures import TALLY
+from tests.regression_cases import stepping_history
 from tests.runner.terminal import in_this_process
 
 SIGNED: dict[str, Any] = {"title": None, "by": "ann", "at": datetime(2026, 11, 20, tzinfo=UTC)}
@@ -197,6 +204,42 @@ def test_every_door_gives_the_same_verdict(shown: str, runs: int, tmp_path: Path
     for sentence in found["compare"]["sentences"]:
         # The page adds how many of them are confirmed.
         assert re.split(r"[;,.] ", sentence)[0] in said
+
+
+def told_everywhere(asked: Question) -> dict[str, str]:
+    """What each door writes about the cases, as text. `gate` comes before what it records."""
+    sides, db = (asked.base, asked.head), ("--db", asked.url)
+    commands = (("gate",), ("gate", "--markdown"), ("compare", *sides), ("compare", *sides, "--markdown"))
+    app = Starlette(routes=[*routes(), *charts()])
+    found: dict[str, str] = {}
+    for command in (*commands, ("list", "regressions")):
+        done = in_this_process(*command, *db, cwd=asked.folder, COLUMNS="400")
+        found[" ".join(command)] = done.stdout + done.stderr
+    with open_database(asked.url) as database:
+        standing = [each.regression for each in standing_regressions(database)]
+        machine = str(standing[0].machine_id)
+    pages = (Page.OVERVIEW, Page.UPGRADE, Page.REGRESSIONS)
+    links = [replace(upgrade_link(asked), page=page, machine=machine) for page in pages]
+    links[0] = Link(machine=machine, build=asked.head)
+    for link in links:
+        found[f"page {link.page}"] = texts(opened(link))
+        found[f"report of {link.page}"] = freeze_link(href(link, full=True), **SIGNED).model_dump_json()
+    return found | {
+        "subject": " ".join(message_of(event, None).title for event in events_of(standing)),
+        "API, compare": " ".join(api_door(asked)["sentences"]),
+        "API, regressions": ask(app, "/api/v1/regressions").body.decode(),
+        "badge": ask(app, "/badge/tally.svg").body.decode(),
+        "wall": wall_page({})[1],
+    }
+
+
+def test_every_door_counts_cases_in_the_same_words(store: Store, tmp_path: Path) -> None:
+    asked = question(store(stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0"))), tmp_path)
+    found = {door: re.sub(r"\\+", "", said) for door, said in told_everywhere(asked).items()}
+    counted = {door: set(TALLY.findall(said)) for door, said in found.items()}
+    (tally,) = counted["compare " + " ".join((asked.base, asked.head))]
+    assert tally.startswith("2 slower (break-even 2, latency 2, speedup 2), 0 faster, ")
+    assert {door: each for door, each in counted.items() if each != {tally}} == {}
 
 
 def test_every_door_gives_the_same_verdict_about_one_of_several_machines(
