@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,22 +11,19 @@ import pandas as pd
 
 from dashboard.parts.column_units import Quantity
 from db.units import MISSING
-from tests.numbers.page_numbers import DIGITS, value
+from tests.numbers.page_numbers import Shown, shown
 
 Case = tuple[str, ...]
 Value = float | str | None
 
 EXACT = 1e-9
-"""How far two numbers of documents may differ, as a share."""
-NEAR_ZERO = 5e-5
-"""What a text rounds to nothing."""
+"""How far two numbers of documents may differ, as a share of them or of 1: the last digits of a float."""
 
 
 class Figure(NamedTuple):
     """One figure as one door tells it: a number in the base of its unit, a word, or None where it is missing.
 
-    `selection` is of what: a build on a machine, two sides of a comparison, a trial. `written` figures were
-    read from a text, and have the digits that it shows.
+    `selection` is of what: a build on a machine, two sides of a comparison, a trial.
     """
 
     quantity: str
@@ -35,7 +31,6 @@ class Figure(NamedTuple):
     selection: Case
     door: str
     value: Value
-    written: bool = False
 
     def __str__(self) -> str:
         of = " ".join((*self.case, "of", *self.selection))
@@ -46,9 +41,9 @@ def read(text: object) -> Value:
     """What a cell shows: a number, a word, or nothing."""
     if not isinstance(text, str):
         return number(text)
-    shown = value(text)
-    if shown is not None:
-        return shown
+    found = shown(text)
+    if found is not None:
+        return found
     return None if text in ("", MISSING) else text.replace("_", " ")
 
 
@@ -58,6 +53,17 @@ def number(cell: Any) -> Value:
     if isinstance(cell, str) or cell is None or pd.isna(cell):
         return cell.replace("_", " ") if isinstance(cell, str) else None
     return float(cell)
+
+
+def of_which(cases: Iterable[Case], selection: Case, door: str) -> Figure:
+    """Which compiled cases a door tells of."""
+    return Figure(
+        "cases",
+        (),
+        selection,
+        door,
+        ", ".join(sorted(" ".join(each) for each in cases if each[1] != "eager")),
+    )
 
 
 def contradictions(figures: Iterable[Figure]) -> list[str]:
@@ -70,20 +76,18 @@ def contradictions(figures: Iterable[Figure]) -> list[str]:
 
 def _differing(figures: list[Figure]) -> Iterator[str]:
     """Each is held against the most exact of them."""
-    first = min(figures, key=lambda each: each.written)
+    first = min(figures, key=lambda each: isinstance(each.value, Shown))
     for other in figures:
-        if not _same(first, other):
+        if not _same(first.value, other.value):
             yield f"{first}, {other.door} {other.value}"
             return
 
 
-def _same(one: Figure, other: Figure) -> bool:
-    if isinstance(one.value, str | None) or isinstance(other.value, str | None):
-        return one.value == other.value
-    written = one.written or other.written
-    return math.isclose(
-        one.value, other.value, rel_tol=DIGITS if written else EXACT, abs_tol=NEAR_ZERO if written else 0.0
-    )
+def _same(one: Value, other: Value) -> bool:
+    if isinstance(one, str | None) or isinstance(other, str | None):
+        return one == other
+    digits = sum(each.half for each in (one, other) if isinstance(each, Shown))
+    return abs(one - other) <= digits + EXACT * max(1.0, abs(one))
 
 
 _BY = r"(?: \([^)]*\))?"
@@ -92,7 +96,15 @@ TALLY = re.compile(rf"\d+ slower{_BY}, \d+ faster{_BY}, \d+ unchanged, \d+ undec
 
 
 def tallies(texts: Iterable[str], selection: Case, door: str) -> Iterator[Figure]:
-    """The tally of a comparison, in the one way in which it is written."""
-    for text in texts:
-        for found in TALLY.finditer(text):
-            yield Figure("tally", (), selection, door, found[0])
+    """The tally of a comparison, in the one way in which it is written; None where a door says none."""
+    found = [each for text in texts for each in TALLY.findall(text)]
+    yield from (Figure("tally", (), selection, door, each) for each in found or [None])
+
+
+_STEPS = re.compile(r"[\d,]+ changes? in [\d,]+ series over [\d,]+ runs? on [\w-]+")
+
+
+def steps_told(texts: Iterable[str], machine: str, door: str) -> Iterator[Figure]:
+    """How many steps the history of a machine shows; None where a door does not say."""
+    found = [each for text in texts for each in _STEPS.findall(text)]
+    yield from (Figure("steps", (), (machine,), door, each) for each in found or [None])

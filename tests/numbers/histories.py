@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from hypothesis import strategies as st
-
 from db.records.trial import Build, CacheState, Strategy, Trial
 from tests.builders import (
     MS,
@@ -39,10 +37,6 @@ class History(list[Trial]):
     def __repr__(self) -> str:
         return repr([(each.trial_id, each.latency_samples_ns[:1]) for each in self[:20]])
 
-    @property
-    def machines(self) -> list[str]:
-        return sorted({each.machine.name for each in self})
-
 
 @dataclass(frozen=True)
 class Kind:
@@ -65,30 +59,27 @@ class Kind:
     wild: bool
 
 
-def _some(names: tuple[str, ...], most: int | None = None) -> st.SearchStrategy[tuple[str, ...]]:
-    return st.lists(st.sampled_from(names), min_size=1, max_size=most or len(names), unique=True).map(tuple)
+def numbered(number: int, machines: int = len(MACHINES)) -> History:
+    """The history of this number: of one to three builds on up to so many machines."""
+    draw = random.Random(number)
 
+    def some(names: tuple[str, ...], most: int | None = None) -> tuple[str, ...]:
+        return tuple(draw.sample(names, draw.randint(1, most or len(names))))
 
-@st.composite
-def histories(draw: st.DrawFn, machines: int = len(MACHINES)) -> History:
-    """Of one to three builds on one machine or more."""
-    kind = draw(
-        st.builds(
-            Kind,
-            machines=_some(MACHINES, machines),
-            builds=_some(RELEASES),
-            workloads=_some(WORKLOADS),
-            strategies=_some(STRATEGIES[1:]).map(lambda chosen: ("eager", *chosen)),
-            most_trials=st.integers(1, MOST_TRIALS),
-            take_turns=st.booleans(),
-            environment=st.sampled_from([False, False, False, True]),
-            spread=st.sampled_from([0.002, 0.01, 0.1, 0.7]),
-            failing=st.sampled_from([0.0, 0.0, 0.1, 0.3]),
-            wild=st.booleans(),
-        )
+    kind = Kind(
+        machines=some(MACHINES, machines if draw.random() < 0.25 else 1),
+        builds=some(RELEASES),
+        workloads=some(WORKLOADS),
+        strategies=("eager", *some(STRATEGIES[1:])),
+        most_trials=draw.randint(1, MOST_TRIALS),
+        take_turns=draw.random() < 0.5,
+        environment=draw.random() < 0.25,
+        spread=draw.choice((0.002, 0.01, 0.1, 0.7)),
+        failing=draw.choice((0.0, 0.0, 0.1, 0.3)),
+        wild=draw.random() < 0.5,
     )
-    history = make_history(kind, seed=draw(st.integers(0, 2**32 - 1)))
-    history.planned = draw(st.none() | st.integers(1, 60))
+    history = make_history(kind, seed=number)
+    history.planned = draw.choice((None, draw.randint(1, 60)))
     return history
 
 

@@ -39,6 +39,20 @@ def of_frames(
             yield Figure(quantity, (), selection, "frame", _found(found, said))
 
 
+def of_what_is_gone(app: Starlette) -> Iterator[Figure]:
+    """A machine that is not there is told so, and no other is shown."""
+    query = {"machine": "gone-box"}
+    replies = {
+        "chart": of_api.ask(app, "/chart/overview/overview-speedups.svg", query).status,
+        "frame": of_api.ask(app, "/embed/overview/overview-speedups", query).status,
+        "badge": of_api.ask(app, "/badge/mlp/default.svg", query).status,
+        "wall": wall_page({"machine": ["gone-box"]})[0],
+    }
+    for door, status in replies.items():
+        yield Figure("status", (), ("gone-box",), door, status)
+    yield Figure("status", (), ("gone-box",), "what is not there", 404)
+
+
 def _found(sentence: str, said: str) -> str:
     """The sentence where it is said, else what is."""
     return sentence if sentence in said else said[:200]

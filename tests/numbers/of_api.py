@@ -11,8 +11,8 @@ from urllib.parse import quote
 from starlette.applications import Starlette
 
 from tests.dashboard import asking
-from tests.numbers.figures import Case, Figure, number, read
-from tests.numbers.of_commands import of_break_even_row
+from tests.numbers.figures import Case, Figure, number, read, steps_told, tallies
+from tests.numbers.of_commands import of_break_even_rows
 from tests.numbers.of_comparisons import of_document
 
 API = "/api/v1"
@@ -33,8 +33,8 @@ def of_compare(app: Starlette, base: str, head: str, machine: str) -> Iterator[F
 
 
 def of_break_even(app: Starlette, steps: int) -> Iterator[Figure]:
-    for row in ask(app, f"{API}/break-even", {"steps": steps}).json["rows"]:
-        yield from of_break_even_row(row, "API break-even", steps)
+    rows = ask(app, f"{API}/break-even", {"steps": steps}).json["rows"]
+    yield from of_break_even_rows(rows, "API break-even", steps)
 
 
 def of_points(app: Starlette, machine: str) -> Iterator[Figure]:
@@ -50,6 +50,13 @@ def of_points(app: Starlette, machine: str) -> Iterator[Figure]:
                 yield Figure("compile cost", case, where, "API points", number(point["compile_cost_ns"]))
 
 
+def of_changes(app: Starlette, machine: str) -> Iterator[Figure]:
+    """How many steps the history of a machine shows."""
+    reply = ask(app, f"{API}/changes", {"machine": machine})
+    if reply.status == 200:
+        yield from steps_told([reply.json["sentence"]], machine, "API changes")
+
+
 def of_regressions(app: Starlette) -> Iterator[Figure]:
     for row in ask(app, f"{API}/regressions", {"limit": 1000}).json["rows"]:
         case, where = (row["workload"], row["strategy"]), (row["regression_id"],)
@@ -62,8 +69,18 @@ def of_badges(app: Starlette, cases: Iterable[Case], machine: str, build: str) -
     for workload, strategy in cases:
         for metric, quantity in (("speedup", "speedup"), ("break_even", "break-even")):
             query = {"machine": machine, "build": build, "metric": metric}
-            reply = ask(app, f"/badge/{quote(workload)}/{quote(strategy)}.svg", query)
-            text = [each.text or "" for each in ET.fromstring(reply.body).iter(f"{_SVG}text")][1]
-            shown = read(text.removesuffix(" (first look)"))
+            text = _badge(app, f"{quote(workload)}/{quote(strategy)}.svg", query)
             if text not in ("no data", "failed", "first look"):
-                yield Figure(quantity, (workload, strategy), (machine, build), "badge", shown, written=True)
+                found = read(text.removesuffix(" (first look)"))
+                yield Figure(quantity, (workload, strategy), (machine, build), "badge", found)
+
+
+def of_tally_badge(app: Starlette, machine: str, build: str, selection: Case) -> Iterator[Figure]:
+    """The badge of all cases of a build."""
+    yield from tallies([_badge(app, "tally.svg", {"machine": machine, "build": build})], selection, "badge")
+
+
+def _badge(app: Starlette, path: str, query: dict[str, Any]) -> str:
+    """What it says on its right."""
+    reply = ask(app, f"/badge/{path}", query)
+    return [each.text or "" for each in ET.fromstring(reply.body).iter(f"{_SVG}text")][1]

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.numbers.figures import Case, Figure, number, read, tallies
+from tests.numbers.figures import Case, Figure, number, of_which, read, steps_told, tallies
 from tests.numbers.of_comparisons import of_document, of_markdown, selection_of
+from tests.numbers.page_numbers import Shown
 from tests.runner.terminal import in_this_process
 
 DECIDED = {"regressed": 1, "improved": 0, "unchanged": 0, "inconclusive": 2, "not comparable": 2}
@@ -35,8 +36,10 @@ class Commands:
         return code, json.loads(said) if said.strip() else None
 
 
-def of_compare(commands: Commands, base: str, head: str, machine: str) -> Iterator[Figure]:
-    """`compare` of two sides by name: document, text and Markdown, and how it ends."""
+def of_compare(
+    commands: Commands, base: str, head: str, machine: str, *, as_comment: bool
+) -> Iterator[Figure]:
+    """`compare` of two sides by name: its document, its text or its comment, and how it ends."""
     arguments = ("compare", base, head, "--machine", machine)
     code, document = commands.document(*arguments)
     if document is None:
@@ -45,13 +48,14 @@ def of_compare(commands: Commands, base: str, head: str, machine: str) -> Iterat
     yield from of_document(document, "compare")
     yield Figure("exit", (), selection, "compare", code)
     yield Figure("exit", (), selection, "its verdict", DECIDED[document["verdict"]])
-    _, text, _ = commands.typed(*arguments)
-    yield from tallies(text.splitlines(), selection, "compare, text")
-    _, comment, _ = commands.typed(*arguments, "--markdown")
-    yield from of_markdown(comment, selection, "compare, Markdown")
+    _, text, _ = commands.typed(*arguments, *(("--markdown",) if as_comment else ()))
+    if as_comment:
+        yield from of_markdown(text, selection, "compare, Markdown")
+    else:
+        yield from tallies(text.splitlines(), selection, "compare, text")
 
 
-def of_gate(commands: Commands) -> Iterator[Figure]:
+def of_gate(commands: Commands, *, as_comment: bool) -> Iterator[Figure]:
     """`gate` as document, text and comment, and `compare` of the same two sides."""
     code, document = commands.document("gate")
     if document is None or not document["rows"]:
@@ -63,14 +67,29 @@ def of_gate(commands: Commands) -> Iterator[Figure]:
     yield Figure("exit", (), selection, "gate, text", again)
     yield from tallies(beside.splitlines(), selection, "gate, text")
     yield from _first_lines(text, selection)
+    yield from _of_the_newest(commands, selection)
     _, comment, _ = commands.typed("gate", "--markdown")
     yield from of_markdown(comment, selection, "gate, comment")
     sides = [document[side]["run_ids"] for side in ("base", "head")]
     if all(len(runs) == 1 for runs in sides):
-        yield from of_compare(commands, sides[0][0], sides[1][0], document["machine_id"])
+        both = (sides[0][0], sides[1][0])
+        yield from of_compare(commands, *both, document["machine_id"], as_comment=as_comment)
 
 
-_LINE = re.compile(r"^(\S+)(?: \(ungated\))? / (\S+): latency (.+?) -> (.+?) \(([\d.]+)x, ([+-][\d.,]+ %)")
+def _of_the_newest(commands: Commands, selection: Case) -> Iterator[Figure]:
+    """`compare previous latest` asks what `gate` answers."""
+    _, newest = commands.document("compare", "previous", "latest")
+    yield Figure("the newest two", (), (), "gate", " ".join(selection))
+    yield Figure(
+        "the newest two",
+        (),
+        (),
+        "compare previous latest",
+        " ".join(selection_of(newest)) if newest else None,
+    )
+
+
+_LINE = re.compile(r"^(\S+)(?: \(ungated\))? / (\S+): latency (.+?) -> (.+?) \(([\d.,]+x), ([+-][\d.,]+ %)")
 
 
 def _first_lines(text: str, selection: Case) -> Iterator[Figure]:
@@ -79,46 +98,48 @@ def _first_lines(text: str, selection: Case) -> Iterator[Figure]:
         if found := _LINE.match(line):
             workload, strategy, base, head, factor, change = found.groups()
             case, door = (workload, strategy), "gate, line"
-            yield Figure("latency of the base", case, selection, door, read(base), written=True)
-            yield Figure("latency of the head", case, selection, door, read(head), written=True)
-            yield Figure("change of latency", case, selection, door, read(change), written=True)
-            yield Figure("factor of latency", case, selection, door, float(factor), written=True)
-            yield Figure(
-                "factor of latency",
-                case,
-                selection,
-                f"{door}, change",
-                1 + float(str(read(change))),
-                written=True,
-            )
+            yield Figure("latency of the base", case, selection, door, read(base))
+            yield Figure("latency of the head", case, selection, door, read(head))
+            yield Figure("change of latency", case, selection, door, read(change))
+            yield Figure("factor of latency", case, selection, door, read(factor))
+            share = read(change)
+            if isinstance(share, Shown):
+                share = Shown(1.0 + share, share.half)
+            yield Figure("factor of latency", case, selection, f"{door}, change", share)
 
 
-def of_history(commands: Commands, machine: str, cases: list[tuple[str, str]]) -> Iterator[Figure]:
+def of_history(
+    commands: Commands, machine: str, cases: list[tuple[str, str]], metric: str
+) -> Iterator[Figure]:
     """Changes that `history` of a machine counts, and that `history` of each case finds."""
     _, document = commands.document("history", "--machine", machine)
     if document is None:
         return
+    yield from steps_told([document["sentence"]], machine, "history")
     found: Counter[tuple[str, str, str]] = Counter(
         (event["workload"], event["strategy"], event["metric"])
         for group in document["groups"]
         for event in group["events"]
     )
     for workload, strategy in cases:
-        for metric in ("latency", "speedup"):
-            of_case = ("--workload", workload, "--strategy", strategy, "--metric", metric)
-            ended, series = commands.document("history", "--machine", machine, *of_case)
-            if series is None:
-                continue
-            case, selection = (workload, strategy), (machine, metric)
-            verdicts = [step["row"]["verdict"] for step in series["releases"]]
-            steps = [verdict for verdict in verdicts if verdict in ("regressed", "improved")]
-            events = series["events"] or steps
-            yield Figure("changes", case, selection, "history of the case", len(events))
-            counted = found[workload, strategy, metric]
-            yield Figure("changes", case, selection, "history of the machine", counted)
-            if verdicts:
-                yield Figure("exit", case, selection, "history", ended)
-                yield Figure("exit", case, selection, "its last step", DECIDED[verdicts[-1]])
+        of_case = ("--workload", workload, "--strategy", strategy, "--metric", metric)
+        ended, series = commands.document("history", "--machine", machine, *of_case)
+        if series is None:
+            continue
+        case, selection = (workload, strategy), (machine, metric)
+        verdicts = [step["row"]["verdict"] for step in series["releases"]]
+        told = [event["verdict"] for event in series["events"]] or verdicts
+        changes = sum(verdict in ("regressed", "improved") for verdict in told)
+        yield Figure("changes", case, selection, "history of the case", changes)
+        counted = found[workload, strategy, metric]
+        yield Figure("changes", case, selection, "history of the machine", counted)
+        if verdicts:
+            yield Figure("exit", case, selection, "history", ended)
+            yield Figure("exit", case, selection, "its last step", DECIDED[verdicts[-1]])
+
+
+_CELLS = re.compile(r"\s{2,}")
+_OF_BUILD = re.compile(r"^Newest build of (\S+): torch \S+, build (\S+)$")
 
 
 def of_break_even(commands: Commands, steps: int) -> Iterator[Figure]:
@@ -126,12 +147,39 @@ def of_break_even(commands: Commands, steps: int) -> Iterator[Figure]:
     _, document = commands.document("break-even", "--steps", str(steps))
     if document is None:
         return
-    for row in document["rows"]:
-        yield from of_break_even_row(row, "break-even", steps)
+    yield from of_break_even_rows(document["rows"], "break-even", steps)
+    ids = {row["machine"]: row["machine_id"] for row in document["rows"]}
+    where: Case = ()
+    for line in commands.typed("break-even", "--steps", str(steps))[1].splitlines():
+        cells = _CELLS.split(line.strip())
+        if found := _OF_BUILD.match(line):
+            where = (ids[found[1]], found[2])
+        elif len(cells) >= _OF_A_CASE and cells[0] != "workload" and cells[2] != "eager":
+            case, door = (cells[0].removesuffix(" (ungated)"), cells[2]), "break-even, text"
+            total = read(cells[6])
+            if total is not None:
+                yield Figure("break-even", case, where, door, read(cells[4]))
+                yield Figure(f"total of {steps} steps", case, where, door, total)
+                chosen = str(cells[-1].startswith("← choose"))
+                yield Figure(f"chosen at {steps} steps", case, where, door, chosen)
 
 
-def of_break_even_row(row: dict[str, Any], door: str, steps: int) -> Iterator[Figure]:
-    """One row of the command's document or of the API's."""
+_OF_A_CASE = 8
+"""Cells of a row of `break-even` at least."""
+
+
+def of_break_even_rows(rows: list[dict[str, Any]], door: str, steps: int) -> Iterator[Figure]:
+    """The command's document or the API's: which cases it tells of, and each of them."""
+    of_build: dict[Case, list[Case]] = {}
+    for row in rows:
+        of_build.setdefault((row["machine_id"], row["build_id"]), []).append(
+            (row["workload"], row["strategy"])
+        )
+        yield from _of_break_even_row(row, door, steps)
+    yield from (of_which(cases, where, door) for where, cases in of_build.items())
+
+
+def _of_break_even_row(row: dict[str, Any], door: str, steps: int) -> Iterator[Figure]:
     if row["strategy"] == "eager" or row["total_ns"] is None:
         return
     case, where = (row["workload"], row["strategy"]), (row["machine_id"], row["build_id"])
@@ -141,15 +189,27 @@ def of_break_even_row(row: dict[str, Any], door: str, steps: int) -> Iterator[Fi
 
 
 def of_geomean(commands: Commands) -> Iterator[Figure]:
-    """`geomean`: the mean of each strategy over what it passed."""
+    """`geomean` as document and as table: the mean of each strategy over what it passed."""
     _, document = commands.document("geomean")
-    for row in document["rows"] if document else ():
-        where, case = (row["machine_id"], row["build_id"]), (row["task"], row["strategy"])
-        yield Figure("geomean speedup", case, where, "geomean", number(row["speedup"]))
+    if document is None:
+        return
+    quantity = "geomean speedup"
+    for row in document["rows"]:
+        where, case = (row["machine"], row["build_id"]), (row["task"], row["strategy"])
+        yield Figure(quantity, case, where, "geomean", number(row["speedup"]))
+    for line in commands.typed("geomean")[1].splitlines():
+        cells = _CELLS.split(line.strip())
+        if len(cells) == _OF_A_MEAN and cells[0] != "machine":
+            machine, _, build, task, strategy, mean, *_ = cells
+            yield Figure(quantity, (task, strategy), (machine, build), "geomean, text", read(mean))
+
+
+_OF_A_MEAN = 8
+"""Cells of a row of `geomean`."""
 
 
 def of_regressions(commands: Commands) -> Iterator[Figure]:
-    """`list regressions`, by id."""
+    """`list regressions`, by id, and its tallies by the sides."""
     _, document = commands.document("list", "regressions")
     for row in document["rows"] if document else ():
         case, where = (row["workload"], row["strategy"]), (row["regression_id"],)
@@ -157,11 +217,11 @@ def of_regressions(commands: Commands) -> Iterator[Figure]:
         yield Figure("recorded state", case, where, "list regressions", row["state"])
 
 
+_FACT = re.compile(r"^(latency)\s+(\S+ \S+)")
+
+
 def of_trial(commands: Commands, trial: str) -> Iterator[Figure]:
     """`show`, of its text."""
-    _, text, _ = commands.typed("show", trial)
-    for line in text.splitlines():
-        if found := re.match(r"^\s*(latency|eager|speedup)\b\s+(\S+(?: \S+)?)", line):
-            yield Figure(
-                f"{found[1]} of a trial", (), (trial,), "show", read(found[2].rstrip(",")), written=True
-            )
+    for line in commands.typed("show", trial)[1].splitlines():
+        if found := _FACT.match(line):
+            yield Figure(f"{found[1]} of a trial", (), (trial,), "show", read(found[2]))

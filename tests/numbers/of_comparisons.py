@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from math import ceil
+from collections.abc import Iterable, Iterator, Mapping
+from math import log1p
 from typing import Any
 
 from db.columns.metrics import METRIC_NAMES
 from db.judge.results import Tally
 from db.judge.words.sentences import tallied
 from db.records.vocabulary import Metric
+from db.units import percent
 from tests.numbers.figures import Case, Figure, Value, number, read, tallies
 
 _OF_CASES = {
@@ -42,10 +43,26 @@ def of_document(document: Mapping[str, Any], door: str) -> Iterator[Figure]:
             builds = document[side]["build_ids"]
             if metric in _OF_CASES and len(builds) == 1:
                 where = (document["machine_id"], *builds)
-                yield Figure(_OF_CASES[metric], case, where, f"{door}, {side}", _of_case(metric, row[side]))
-    tally = tallied(Tally.model_validate(document["tally"]))
-    yield Figure("tally", (), selection, f"{door}, counted", tally)
+                yield Figure(_OF_CASES[metric], case, where, f"{door}, {side}", number(row[side]))
+    tally = Tally.model_validate(document["tally"])
+    counted = tallied(tally) if tally.compared else None
+    yield Figure("tally", (), selection, f"{door}, counted", counted)
     yield from tallies(document["sentences"], selection, f"{door}, sentences")
+    yield Figure("largest change", (), selection, f"{door}, rows", _largest(document["rows"]))
+    named = (each for each in document["sentences"] if each.startswith("Largest: "))
+    told = re.match(r"Largest: (\S+ / \S+ \S+ [+-][\d.,]+ %)", next(named, ""))
+    yield Figure("largest change", (), selection, f"{door}, sentences", told[1] if told else None)
+
+
+def _largest(rows: Iterable[Mapping[str, Any]]) -> str | None:
+    """The largest change of latency or speedup by a tenth or more, as a sentence names it."""
+    timed = [row for row in rows if row["metric"] in ("latency", "speedup") and row["change"] is not None]
+    size = {id(row): abs(log1p(row["change"])) for row in timed}
+    largest = max(timed, key=lambda row: size[id(row)], default=None)
+    if largest is None or size[id(largest)] < log1p(0.1):
+        return None
+    change = percent(largest["change"], signed=True)
+    return f"{largest['workload']} / {largest['strategy']} {largest['metric']} {change}"
 
 
 def of_markdown(text: str, selection: Case, door: str) -> Iterator[Figure]:
@@ -61,18 +78,12 @@ def of_markdown(text: str, selection: Case, door: str) -> Iterator[Figure]:
         if name not in BY_NAME:
             continue
         case, metric = (workload.removesuffix(" (ungated)"), strategy), BY_NAME[name]
-        yield Figure(f"{metric} of the base", case, selection, door, read(base), written=True)
-        yield Figure(f"{metric} of the head", case, selection, door, read(head), written=True)
+        yield Figure(f"{metric} of the base", case, selection, door, read(base))
+        yield Figure(f"{metric} of the head", case, selection, door, read(head))
         shown = as_number(read(change.partition(" [")[0]))
-        yield Figure(f"change of {metric}", case, selection, door, shown, written=True)
+        yield Figure(f"change of {metric}", case, selection, door, shown)
         yield Figure(f"verdict on {metric}", case, selection, door, _verdict(verdict))
     yield from tallies(text.replace("\\", "").splitlines(), selection, door)
-
-
-def _of_case(metric: Metric, cell: float | str | None) -> Value:
-    """A value of a side as that of its build: a row has break-even before it is rounded up."""
-    value = number(cell)
-    return float(ceil(value - 1e-6)) if metric is Metric.BREAK_EVEN and isinstance(value, float) else value
 
 
 def as_number(shown: Value) -> float | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dashboard.parts.parts import Chart, Headline, Lines, PageContent, Table, flat
+from dashboard.parts.parts import Chart, Figures, Lines, PageContent, Table, flat
 from db.records.vocabulary import Metric
 from db.units import MISSING
-from tests.numbers.figures import Case, Figure, number, read, tallies
+from tests.numbers.figures import Case, Figure, number, of_which, read, steps_told, tallies
 from tests.numbers.of_comparisons import BY_NAME, as_number
 
 _OF_CASES = {
@@ -27,8 +27,23 @@ NOT_A_CASE = ("no difference shown", "eager", MISSING)
 def of_page(content: PageContent, machine: str, build: str, steps: int) -> Iterator[Figure]:
     """Figures of cases of one build."""
     page = content.link.page.value or "overview"
+    cards = {
+        each.title: each.text for part in content.parts if isinstance(part, Figures) for each in part.figures
+    }
     for part in flat((*content.parts, *content.appendix())):
         door = f"page {page}, {part.key}"
+        if (
+            isinstance(part, Table)
+            and part.key == "cases"
+            and not (content.link.workload or content.link.suite)
+        ):
+            cases = ((row["workload"], row["strategy"]) for row in part.frame.to_dict("records"))
+            yield of_which(cases, (machine, build), door)
+        if isinstance(part, Table) and part.key == "break-even-table" and "Fastest overall" in cards:
+            for strategy in set(part.frame["strategy"]) - {"eager"}:
+                case = (str(content.link.focus), strategy)
+                chosen = str(cards["Fastest overall"] == strategy)
+                yield Figure(f"chosen at {steps} steps", case, (machine, build), f"page {page}, card", chosen)
         if isinstance(part, Table) and "strategy" in part.frame and part.key != "trial-table":
             for row in part.frame.to_dict("records"):
                 case = (str(row.get("workload", content.link.focus)), row["strategy"])
@@ -40,7 +55,7 @@ def of_page(content: PageContent, machine: str, build: str, steps: int) -> Itera
                 case = (row["workload"], row["strategy"])
                 shown = read(row[_OF_CHARTS[part.key]])
                 if case[1] not in NOT_A_CASE and not isinstance(shown, str):
-                    yield Figure("speedup", case, (machine, build), door, shown, written=True)
+                    yield Figure("speedup", case, (machine, build), door, shown)
 
 
 def _of_row(
@@ -56,7 +71,7 @@ def _of_row(
             if quantity != "break-even" or known is not None:
                 yield Figure(quantity, case, where, door, known)
         elif table.key == "cold-start-table":
-            yield Figure(quantity, case, where, door, read(row[column]), written=True)
+            yield Figure(quantity, case, where, door, read(row[column]))
     if table.key == "break-even-table":
         yield Figure(f"total of {steps} steps", case, where, door, number(row["day"]))
 
@@ -64,11 +79,11 @@ def _of_row(
 def of_comparison(content: PageContent, selection: Case) -> Iterator[Figure]:
     """Upgrade, and what the Overview says of the same two builds."""
     page = content.link.page.value or "overview"
+    every = flat((*content.parts, *content.appendix()))
+    lines = [line for part in every if isinstance(part, Lines) for line in part.lines]
+    yield from tallies([*lines, content.headline], selection, f"page {page}")
     for part in flat((*content.parts, *content.appendix())):
         door = f"page {page}, {part.key}"
-        if isinstance(part, Headline | Lines):
-            lines = (part.text,) if isinstance(part, Headline) else part.lines
-            yield from tallies(lines, selection, door)
         if isinstance(part, Table) and part.key in ("upgrade-cases", "verdicts-moved", "verdicts-still"):
             for row in part.frame.to_dict("records"):
                 yield from _of_verdict(row, selection, door)
@@ -94,7 +109,7 @@ def _of_verdict(row: Mapping[str, Any], selection: Case, door: str) -> Iterator[
         # A table of numbers has the words of what passed in the reason.
         if metric is Metric.NUMERICS and shown is None:
             continue
-        yield Figure(quantity, case, selection, door, shown, written=isinstance(cell, str))
+        yield Figure(quantity, case, selection, door, shown)
     yield Figure(f"verdict on {metric}", case, selection, door, row["tone"])
 
 
@@ -105,6 +120,19 @@ def _of_workload(row: Mapping[str, Any], selection: Case, door: str) -> Iterator
         yield Figure("change of latency", (row["workload"], strategy), selection, door, number(row["change"]))
 
 
+def of_steps(content: PageContent, machine: str) -> Iterator[Figure]:
+    """How many steps the history of a machine shows."""
+    lines = [line for part in flat(content.parts) if isinstance(part, Lines) for line in part.lines]
+    yield from steps_told(lines, machine, f"page {content.link.page.value or 'overview'}")
+
+
+def of_trend(content: PageContent, case: Case, selection: Case) -> Iterator[Figure]:
+    """The steps marked on the chart of one case."""
+    (chart,) = (part.chart for part in content.parts if isinstance(part, Chart) and part.key == "trend")
+    marked = len(chart.frames.get("changes", ()))
+    yield Figure("changes", case, selection, f"page trends, {content.link.axis}", marked)
+
+
 def of_trials(content: PageContent) -> Iterator[Figure]:
     """The list of trials."""
     for part in flat(content.parts):
@@ -112,5 +140,4 @@ def of_trials(content: PageContent) -> Iterator[Figure]:
             for row in part.frame.to_dict("records"):
                 for column in ("latency", "speedup"):
                     quantity = f"{column} of a trial"
-                    shown, is_text = read(row[column]), isinstance(row[column], str)
-                    yield Figure(quantity, (), (row["trial"],), "page trial", shown, written=is_text)
+                    yield Figure(quantity, (), (row["trial"],), "page trial", read(row[column]))

@@ -28,7 +28,7 @@ def of_report(content: Content, machine: str, build: str) -> Iterator[Figure]:
             for title, quantity in _OF_CASES.items():
                 shown = read(row.get(title, ""))
                 if not isinstance(shown, str | None):
-                    yield Figure(quantity, case, (machine, build), "report", shown, written=True)
+                    yield Figure(quantity, case, (machine, build), "report", shown)
 
 
 def of_comparison_report(content: Content, selection: Case) -> Iterator[Figure]:
@@ -38,10 +38,8 @@ def of_comparison_report(content: Content, selection: Case) -> Iterator[Figure]:
             case, metric = (row["Workload"], row["Strategy"]), BY_NAME[row["Metric"]]
             for side in ("base", "head"):
                 shown = read(row[side.title()])
-                yield Figure(f"{metric} of the {side}", case, selection, "report", shown, written=True)
-            yield Figure(
-                f"change of {metric}", case, selection, "report", as_number(read(row["Change"])), written=True
-            )
+                yield Figure(f"{metric} of the {side}", case, selection, "report", shown)
+            yield Figure(f"change of {metric}", case, selection, "report", as_number(read(row["Change"])))
     lines = [line for part in content.sections if isinstance(part, Lines) for line in part.lines]
     yield from tallies(lines, selection, "report")
 

@@ -22,14 +22,37 @@ DIGITS = 0.006
 """Half a unit in the third of three significant digits, as a share of the smallest such number, and a bit."""
 
 
+_NUMBER = re.compile(r"([+-]?[\d,]+(?:\.\d+)?)\s*([^\d\s.]*)")
+
+
 def value(text: Any) -> float | None:
     """The number that a text shows, in the base of its unit; None where it shows none."""
     if not isinstance(text, str):
         return None
-    found = re.fullmatch(r"([+-]?[\d,]+(?:\.\d+)?)\s*([^\d\s.]*)", text)
+    found = _NUMBER.fullmatch(text)
     if found is None or found[2] not in UNITS:
         return None
     return float(found[1].replace(",", "")) * UNITS[found[2]]
+
+
+class Shown(float):
+    """A number read from a text; it is up to `half` a unit of its last digit from what it rounds."""
+
+    half: float
+
+    def __new__(cls, value: float, half: float) -> Shown:
+        shown = super().__new__(cls, value)
+        shown.half = half
+        return shown
+
+
+def shown(text: str) -> Shown | None:
+    """`value` of a text, with the digits that it shows."""
+    number, found = value(text), _NUMBER.fullmatch(text)
+    if number is None or found is None:
+        return None
+    decimals = len(found[1].partition(".")[2])
+    return Shown(number, UNITS[found[2]] * 10.0**-decimals / 2)
 
 
 def agree(shown: float, quotient: float) -> bool:

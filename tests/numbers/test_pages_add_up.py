@@ -14,7 +14,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 
 from dashboard.links.links import Link, Page
 from dashboard.pages.break_even import content as break_even
@@ -49,7 +48,7 @@ from db.store.trials import save_trials, start_run
 from db.verdicts.gateway import compare
 from tests.builders import MS, START
 from tests.dashboard.conftest import DATABASE
-from tests.numbers.histories import History, histories
+from tests.numbers.histories import History, numbered
 from tests.numbers.page_numbers import (
     DIGITS,
     agree,
@@ -414,29 +413,10 @@ def check_others(database: Database, trials: History, machine: str) -> None:
         check_regressions(shown(Page.REGRESSIONS, state=("new",)))
 
 
-def _over(template: Path, folder: Path, examples: int) -> None:
-    numbers = iter(range(10**9))
-
-    @settings(
-        max_examples=examples,
-        deadline=None,
-        derandomize=examples < 100,
-        # A page takes long, and the first history that contradicts itself tells enough.
-        phases=(Phase.generate,),
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-        database=None,
-    )
-    @given(histories(machines=1))
-    def run(trials: History) -> None:
-        if trials:
-            check(template, trials, folder, next(numbers))
-
-    run()
-
-
 @pytest.mark.parametrize(
-    "examples", [2, pytest.param(500, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])]
+    "numbers", [range(2), pytest.param(range(2, 500), marks=[pytest.mark.slow, pytest.mark.timeout(7200)])]
 )
-def test_numbers_add_up(template: Path, tmp_path: Path, examples: int) -> None:
-    _over(template, tmp_path, examples)
+def test_numbers_add_up(template: Path, tmp_path: Path, numbers: range) -> None:
+    for number in numbers:
+        if trials := numbered(number, machines=1):
+            check(template, trials, tmp_path, number)
