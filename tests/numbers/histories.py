@@ -102,13 +102,15 @@ def _on_machine(kind: Kind, machine: str, place: int, generator: random.Random) 
         case: generator.randint(0 if generator.random() < 0.2 else 1, kind.most_trials) for case in cases
     }
     factors = {(case, build): generator.choice(FACTORS) for case in cases for build in kind.builds}
+    # A build may lack a case that another one has.
+    absent = {key for key in factors if generator.random() < 0.08}
     clock = START - timedelta(days=20 - place)
     order = [(build, number) for number in range(kind.most_trials) for build in kind.builds]
     if not kind.take_turns:
         order.sort(key=lambda each: kind.builds.index(each[0]))
     for build, number in order:
         for case in cases:
-            if number >= rounds[case]:
+            if number >= rounds[case] or (case, build) in absent:
                 continue
             clock += timedelta(seconds=100)
             began = clock if kind.take_turns else clock + timedelta(days=kind.builds.index(build))

@@ -43,7 +43,9 @@ def _said(tally: Tally, *, failing: int, regressions: int, since: str | None) ->
 def _without_trouble(tally: Tally, cases: str) -> tuple[str, Tone]:
     open_cases = tally.undecided + tally.set_aside
     if open_cases > tally.compared - open_cases:
-        return f"{units.count(open_cases)} of {cases} undecided", "warning"
+        groups = ((tally.undecided, "undecided"), (tally.set_aside, "set aside, machine"))
+        words = " or ".join(word for number, word in groups if number)
+        return f"{units.count(open_cases)} of {cases} {words}", "warning"
     if tally.faster:
         return f"{units.count(tally.faster)} of {cases} faster, none slower", "good"
     return f"None of {cases} slower", "good"

@@ -91,7 +91,8 @@ def test_the_sentence_counts_cases(store: Store) -> None:
     assert said.tone == "bad"
     assert said.text == "1 case failing since torch 2.12.0"
     (tally,) = named(page.parts, "tally")
-    (line,) = getattr(tally, "lines", ())
+    line, steps = getattr(tally, "lines", ())
+    assert " changes in " in steps
     assert re.match(r"0 slower, 3 faster .*, 1 failing, 0 open regressions", line), line
     assert figures(page)["Failing cases"] == "1"
 
@@ -103,7 +104,7 @@ def test_the_sentence_counts_cases(store: Store) -> None:
         (Tally(faster=1, unchanged=4, undecided=3), {}, "good", "1 of 8 cases faster, none slower since b"),
         (Tally(unchanged=4, undecided=3), {}, "good", "None of 7 cases slower since b"),
         (Tally(unchanged=1, undecided=3), {}, "warning", "3 of 4 cases undecided since b"),
-        (Tally(unchanged=1, set_aside=3), {}, "warning", "3 of 4 cases undecided since b"),
+        (Tally(unchanged=1, set_aside=3), {}, "warning", "3 of 4 cases set aside, machine since b"),
         (Tally(unchanged=3, failing=1), {"failing": 1}, "bad", "1 case failing since b"),
         (Tally(unchanged=4), {"regressions": 2}, "bad", "2 open regressions since b"),
         (Tally(), {"failing": 2}, "bad", "2 cases failing"),
