@@ -159,7 +159,7 @@ def markdown(
 
 
 def _title(comparison: Comparison) -> str:
-    """The sides and the verdict; of what regressed the worst case, its factor, and both commits."""
+    """The sides and the verdict; of what regressed the worst case, its factor, and what differs."""
     base, head = comparison.base.name, comparison.head.name
     title = f"{escaped_text(base)} → {escaped_text(head)}: {comparison.verdict.value}"
     events = events_of_rows(row for row in comparison.rows if row.moved == "slower")
@@ -168,7 +168,7 @@ def _title(comparison: Comparison) -> str:
     worst = worst_first(rows[0] for rows in events.values())[0]
     factor = "" if worst.change is None else f" {ratio(1.0 + worst.change)}"
     named = f"{marked(worst.case)} / {worst.strategy} {METRICS[worst.metric].word}{factor}"
-    return f"{title}: {escaped_text(named + code_line(comparison))}"
+    return f"{title}: {escaped_text(named + changed_line(comparison))}"
 
 
 def regression_line(row: Row, also: Sequence[Row] = ()) -> str:
@@ -180,12 +180,21 @@ def regression_line(row: Row, also: Sequence[Row] = ()) -> str:
     return f"{workload} / {strategy}: {metric.lower()} {base} -> {head} ({factor}{change}{moved}){others}"
 
 
-def code_line(comparison: Comparison) -> str:
-    """Both commits where one's own code differs between the sides; else nothing."""
-    if CODE not in comparison.changed_components:
-        return ""
-    base, head = (side.components.get(CODE) or MISSING for side in (comparison.base, comparison.head))
-    return f", code {base} -> {head}"
+_NAMED_PARTS = 3
+
+
+def changed_line(comparison: Comparison) -> str:
+    """What differs between the sides, ", code 1f2e3d4 -> 5d6c7b8" or ", torch 2.12.1 -> 2.13.0"; one's own
+    code first, nothing where nothing does.
+    """
+    parts = sorted(comparison.changed_components, key=lambda name: name != CODE)
+    sides = (comparison.base.components, comparison.head.components)
+    named = [
+        f", {words(name)} {' -> '.join(side.get(name) or MISSING for side in sides)}"
+        for name in parts[:_NAMED_PARTS]
+    ]
+    rest = len(parts) - _NAMED_PARTS
+    return "".join(named) + (f" and {plural(rest, 'more part')}" if rest > 0 else "")
 
 
 def _cells(row: Row) -> tuple[str, ...]:

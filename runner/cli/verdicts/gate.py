@@ -48,7 +48,7 @@ from runner.cli.verdicts.judging import (
     state_of,
 )
 from runner.config.settings import Settings
-from runner.output.comparison_text import code_line, regression_line, target_lines
+from runner.output.comparison_text import changed_line, regression_line, target_lines
 from runner.regressions.base_commit import NO_CODE, base_run
 from runner.regressions.log import log_run
 
@@ -209,7 +209,7 @@ def _print(report: ComparisonReport) -> None:
         recorded = f" [{known.regression.regression_id}, {known.state.value}]" if known else ""
         accepted = _is_accepted(row, report.states)
         prefix = "Accepted: " if accepted else ""
-        shown = f"{regression_line(row, also[id(row)])}{code_line(report.comparison)}"
+        shown = f"{regression_line(row, also[id(row)])}{changed_line(report.comparison)}"
         line = printable(f"{prefix}{shown}{recorded}")
         print(line, file=sys.stderr if accepted else sys.stdout)
     for line in target_lines(report.missed_targets):

@@ -62,6 +62,7 @@ def test_one_line_per_regression_on_standard_output(
     assert len(lines) == len(states(sqlite_url))
     latency = next(line for line in lines if line.startswith("mlp (ungated) / default: latency "))
     assert "-> 11.2" in latency
+    assert ", torch 2.12.0 -> 2.13.0 [" in latency
     assert ", new]" in latency
     assert "Measure again to confirm: compilewatch run -w bert-base -w mlp" in captured.err
 
