@@ -20,6 +20,7 @@ from db.judge.targets import AT_LEAST, TargetCheck
 from db.judge.words.verdicts import row_verdict, worst_first
 from db.queries.regressions import RegressionState
 from db.records.triage import TriageState
+from db.records.versions import component_name
 from db.records.vocabulary import Metric, Verdict
 from db.units import MISSING, NEVER, TWO_TRIALS, count, level, percent, plural, ratio, words
 from runner.output.tables import marked, plain_table
@@ -190,7 +191,7 @@ def changed_line(comparison: Comparison) -> str:
     parts = sorted(comparison.changed_components, key=lambda name: name != CODE)
     sides = (comparison.base.components, comparison.head.components)
     named = [
-        f", {words(name)} {' -> '.join(side.get(name) or MISSING for side in sides)}"
+        f", {component_name(name)} {' -> '.join(side.get(name) or MISSING for side in sides)}"
         for name in parts[:_NAMED_PARTS]
     ]
     rest = len(parts) - _NAMED_PARTS
