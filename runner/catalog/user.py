@@ -95,7 +95,6 @@ def _base(entry: WorkloadSettings, root: Path) -> WorkloadDefinition:
     return dataclasses.replace(
         base,
         task=entry.task or base.task,
-        dtype=entry.dtype or base.dtype,
         item=entry.item or base.item,
         items_per_iteration=entry.items_per_iteration,
         kwargs={**base.kwargs, **entry.kwargs},
@@ -108,18 +107,19 @@ def _sweep(entry: WorkloadSettings, settings: Settings) -> list[WorkloadDefiniti
     """One definition for each combination of the listed sizes; the name says the values that vary."""
     base = _base(entry, settings.project_root)
     batch_sizes = entry.batch_size if isinstance(entry.batch_size, tuple) else (entry.batch_size,)
+    dtypes = entry.dtype if isinstance(entry.dtype, tuple) else (entry.dtype,)
     sizes: dict[str, int | tuple[int, ...]] = {**base.shape, **entry.shape}
     listed = {key: value for key, value in sizes.items() if isinstance(value, tuple)}
-    settings.limits.require("sweeps", math.prod(map(len, (batch_sizes, *listed.values()))))
+    settings.limits.require("sweeps", math.prod(map(len, (batch_sizes, dtypes, *listed.values()))))
     definitions = []
     points = [dict(zip(listed, values, strict=True)) for values in itertools.product(*listed.values())]
-    for batch_size, point in itertools.product(batch_sizes, points):
+    for batch_size, point, dtype in itertools.product(batch_sizes, points, dtypes):
         name = entry.name + (f"-b{batch_size}" if len(batch_sizes) > 1 else "")
         name += "".join(f"-{_SHORT.get(key, key)}{value}" for key, value in point.items())
+        name += f"-{dtype}" if len(dtypes) > 1 else ""
         shape = {key: value for key, value in sizes.items() if not isinstance(value, tuple)} | point
-        definitions.append(
-            dataclasses.replace(base, name=name, batch_size=batch_size or base.batch_size, shape=shape)
-        )
+        size = {"batch_size": batch_size or base.batch_size, "shape": shape, "dtype": dtype or base.dtype}
+        definitions.append(dataclasses.replace(base, name=name, **size))
     return definitions
 
 

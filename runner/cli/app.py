@@ -80,6 +80,7 @@ def _nothing() -> None:
 _PLACES = {
     "run": "runner.cli.measure.run:run",
     "explain": "runner.cli.measure.explain:explain",
+    "largest-batch": "runner.cli.measure.largest_batch:largest_batch",
     "dashboard": "runner.cli.stored.serve:dashboard",
     "demo": "runner.cli.stored.serve:demo",
     "list": "runner.cli.stored.browse:list_",

@@ -32,6 +32,7 @@ Device = Annotated[str, StringConstraints(pattern=r"^(auto|cpu|cuda(:\d+)?)$")]
 Scope = Annotated[str, StringConstraints(pattern=r"^(full|regional|nested|submodule:[\w.]+)$")]
 Sizes = Annotated[tuple[Positive, ...], Field(min_length=1)]
 Dtype = Literal["float32", "float16", "bfloat16", "float64"]
+Dtypes = Annotated[tuple[Dtype, ...], Field(min_length=1)]
 
 
 def split_list(value: object) -> object:

@@ -23,6 +23,7 @@ from runner.config.sections import (
     CountLimit,
     Device,
     Dtype,
+    Dtypes,
     EmbedSettings,
     FleetSettings,
     Limit,
@@ -77,7 +78,7 @@ class WorkloadSettings(Section):
     """`[[workload]]`: a model or function of your own, or another size of a built-in one.
 
     `target` is "module:function" (a file beside the configuration) or the name of a built-in workload. A
-    list as `batch_size` or as an entry of `shape` makes one workload of each value.
+    list as `batch_size`, as `dtype` or as an entry of `shape` makes one workload of each value.
     """
 
     name: ShortName
@@ -87,7 +88,9 @@ class WorkloadSettings(Section):
     )
     batch_size: Positive | Sizes | None = Field(default=None, description=SIZE)
     shape: dict[str, Positive | Sizes] = Field(default={}, description=SIZE)
-    dtype: Dtype | None = Field(default=None, description="unset: float32, or the built-in's")
+    dtype: Dtype | Dtypes | None = Field(
+        default=None, description="one, or a list of them; unset: float32, or the built-in's"
+    )
     item: str | None = Field(default=None, description="what throughput counts: image, token, sequence")
     items_per_iteration: Annotated[float, Field(gt=0)] | None = Field(
         default=None, description="unset: batch_size"

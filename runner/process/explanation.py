@@ -1,11 +1,12 @@
-"""What a worker found out about a workload without generating code."""
+"""What a worker found out about a workload beside a trial."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
+from db.errors import CompilewatchError
 from db.records.evidence import CompilerFacts
-from db.records.fields import Count, Record, Text
+from db.records.fields import Bytes, Count, Nanoseconds, Record, Text
 
 
 class ExplainedFrame(Record):
@@ -32,3 +33,16 @@ class Explanation(Record):
     """ATen operations of all graphs as Inductor gets them, backward included, the most frequent first."""
     fallbacks: dict[Text, Count] = Field(default={})
     """Those that Inductor leaves to ATen."""
+
+
+class Fit(Record):
+    """A step of one side alone in its process."""
+
+    latency_ns: Nanoseconds
+    """Median of a few steps."""
+    peak_bytes: Bytes | None = None
+    """The most that was held; null where the system does not tell."""
+
+
+class NoFitError(CompilewatchError):
+    """Memory does not suffice."""

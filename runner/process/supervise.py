@@ -27,14 +27,14 @@ from runner.device.lock import default_lock_dir, device_lock
 from runner.device.state import device_facts
 from runner.plan.diagnostics import Diagnostics
 from runner.plan.trial_spec import TrialSpec, WorkloadSpec
-from runner.process.explanation import Explanation
+from runner.process.explanation import Explanation, Fit, NoFitError
 from runner.process.measured_process import Attempt, Finished, OnPhase, Role, listen
 from runner.process.trace import trace_directory, trace_in
 from runner.worker.step.messages import Purpose, Record, read
 
 _LOG = logging.getLogger("compilewatch.runner")
 WAITING = "waiting for the device"
-_PROBED: dict[Purpose, str] = {"submodules": "built", "explain": "explained"}
+_PROBED: dict[Purpose, str] = {"submodules": "built", "explain": "explained", "fit": "run"}
 _COMPILERS_OWN = (FailureKind.WRONG_RESULT, FailureKind.COMPILE_ERROR)
 _PRIMED = (CacheState.WARM, CacheState.PORTABLE, CacheState.PACKAGED)
 
@@ -276,6 +276,13 @@ def run_explained(spec: TrialSpec, interpreter: str | Path) -> Explanation:
     return Explanation.model_validate({**(record.probes or {}), "compiler": record.compiler or {}})
 
 
+def run_fit(spec: TrialSpec, interpreter: str | Path) -> Fit:
+    """What a step of `spec` takes alone in a fresh process. Raises NoFitError where memory does not suffice,
+    CompilewatchError where anything else fails, and as `run_trial` does.
+    """
+    return Fit.model_validate(_probed(spec, interpreter, "fit").probes)
+
+
 def _probed(spec: TrialSpec, interpreter: str | Path, purpose: Purpose) -> Record:
     attempt = Attempt(spec, str(interpreter), lambda: False, device_facts(spec.device))
     finished = _listen_apart(attempt, purpose, ())
@@ -284,6 +291,8 @@ def _probed(spec: TrialSpec, interpreter: str | Path, purpose: Purpose) -> Recor
     if not finished.listening.succeeded():
         failure = finished.trial(attempt, spec).failure
         reason = one_line(failure.message) if failure else "no reason"
+        if failure is not None and failure.kind is FailureKind.OUT_OF_MEMORY:
+            raise NoFitError(reason)
         raise CompilewatchError(
             f"{spec.workload.name} could not be {_PROBED[purpose]}: {reason}",
             f"See it with `compilewatch run -w {spec.workload.name} -s eager --trials 1`.",

@@ -53,41 +53,57 @@ def _counter() -> InstructionCounter | None:
     return None
 
 
+def _measured_apart(spec: Specification, channel: Channel, record: Record) -> bool:
+    """Whether this process is for something else than a case under both sides; then it is done."""
+    import torch
+
+    match spec.purpose:
+        case "canaries":
+            from runner.worker import canary
+
+            channel.enter("sampling")
+            pause = channel.pause if spec.device_state else lambda: None
+            workloads = [vars(workload) for workload in spec.workloads]
+            record.canaries = canary.measure(torch.device(spec.device), workloads, pause)
+        case "probes":
+            from runner.worker import probes
+
+            channel.enter("sampling")
+            record.probes = probes.measure(torch.device(spec.device), spec.workloads)
+        case "submodules":
+            from runner.worker.compiler import compiling
+            from runner.worker.step import loading
+
+            channel.enter("build_model")
+            builder = loading.import_builder(spec.workload.target, spec.workload.path)
+            built = loading.build_workload(builder, spec.workload, torch.device(spec.device))
+            record.probes = {"submodules": compiling.direct_submodules(built)}
+        case "fit":
+            from runner.worker import fitting
+
+            channel.enter("sampling")
+            record.probes = fitting.fit(spec)
+        case _:
+            return False
+    return True
+
+
 def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: int) -> None:
     # Before torch starts threads, which it then counts too.
     counter = _counter() if spec.purpose == "measure" and spec.strategy.kind != "eager" else None
     channel.enter("import_torch")
     started = time.monotonic_ns()
-    import torch
+    import torch  # noqa: F401 - what its import takes is measured
 
     imported = time.monotonic_ns()
     record.cold_start["import_torch_ns"] = imported - started
     affinity.release_children()
-    from runner.worker import canary, host, session
+    from runner.worker import host, session
 
     session.configure(spec)
     machine = host.machine_facts(spec.device, spec.threads)
     channel.send(Facts(machine, host.build_facts(spec.device, spec.settings)))
-    if spec.purpose == "canaries":
-        channel.enter("sampling")
-        pause = channel.pause if spec.device_state else lambda: None
-        workloads = [vars(workload) for workload in spec.workloads]
-        record.canaries = canary.measure(torch.device(spec.device), workloads, pause)
-        return
-    if spec.purpose == "probes":
-        from runner.worker import probes
-
-        channel.enter("sampling")
-        record.probes = probes.measure(torch.device(spec.device), spec.workloads)
-        return
-    if spec.purpose == "submodules":
-        from runner.worker.compiler import compiling
-        from runner.worker.step import loading
-
-        channel.enter("build_model")
-        builder = loading.import_builder(spec.workload.target, spec.workload.path)
-        built = loading.build_workload(builder, spec.workload, torch.device(spec.device))
-        record.probes = {"submodules": compiling.direct_submodules(built)}
+    if _measured_apart(spec, channel, record):
         return
     deadline = Deadline(math.inf if spec.timeout_s is None else entered_ns + spec.timeout_s * 1e9)
     trial = session.Session(spec, channel, record, counter, deadline)

@@ -58,12 +58,12 @@ class Strategy:
 
 
 Purpose = Literal[
-    "measure", "prime", "trace", "profile", "bisect", "canaries", "probes", "submodules", "explain"
+    "measure", "prime", "trace", "profile", "bisect", "canaries", "probes", "submodules", "explain", "fit"
 ]
 """What one process is for. `prime` fills a cache, `trace` compiles for the compiler's own log, `profile`
 takes a few steps under the profiler, `bisect` finds the part of the compiler that fails; canaries and probes
-are of several workloads in one process, `submodules` only builds the model, and `explain`
-generates no code.
+are of several workloads in one process, `submodules` only builds the model, `explain`
+generates no code, and `fit` tries a few steps of one side alone.
 """
 
 

@@ -195,6 +195,18 @@ def test_the_documented_sweep_makes_the_documented_names() -> None:
     assert last.version == known["encoder"].version
 
 
+def test_a_sweep_may_vary_the_dtype() -> None:
+    entry = {"name": "own", "target": "encoder", "batch_size": [1, 8], "dtype": ["float32", "bfloat16"]}
+    known = known_workloads(Settings.model_validate({"workload": [entry]}))
+    found = {name: known[name].dtype for name in known if name.startswith("own")}
+    assert found == {
+        "own-b1-float32": "float32",
+        "own-b1-bfloat16": "bfloat16",
+        "own-b8-float32": "float32",
+        "own-b8-bfloat16": "bfloat16",
+    }
+
+
 def test_the_name_of_a_sweep_stands_for_all_that_it_makes() -> None:
     write("my_models.py", "def build(batch_size=8):\n    return None\n")
     write(

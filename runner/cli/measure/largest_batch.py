@@ -1,0 +1,148 @@
+"""`compilewatch largest-batch`: how much of a model fits, eager and compiled, and what each side gains."""
+
+from __future__ import annotations
+
+import sys
+import time
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from db.errors import ConfigError
+from db.records.strategies import EAGER
+from db.units import MISSING, count, duration, rate, ratio, size
+from runner.cli import completion
+from runner.cli.options import ConfigOption, JsonOption, settings_of
+from runner.output.documents import print_document
+from runner.output.tables import console, plain_table, print_lines
+from runner.plan.interpreter import check_interpreter
+from runner.plan.plan import plan_run
+from runner.plan.selection import resolve_device, select
+from runner.plan.trial_spec import TrialSpec
+from runner.process.explanation import Fit
+from runner.process.supervise import run_fit
+from runner.search.largest_batch import Side, search
+from runner.worker.step.host_memory import available_bytes
+
+_HEADINGS = ("strategy", "largest batch", "peak memory", "latency", "throughput")
+
+
+def largest_batch(
+    workload: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORKLOAD",
+            help="By name, module:function or LIBRARY:MODEL.",
+            autocompletion=completion.workloads,
+        ),
+    ],
+    strategy: Annotated[str, typer.Option("--strategy", "-s", metavar="S", help="By name.")] = "default",
+    minutes: Annotated[float, typer.Option(min=0.1, max=1440, help="Of all searching, at most.")] = 10,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda:0.")] = "auto",
+    json_: JsonOption = False,
+    config: ConfigOption = None,
+) -> int:
+    """Find the largest batch that fits, eager and compiled, and compare each side at its own.
+
+    Example: compilewatch largest-batch encoder -s default --minutes 10
+
+    Every batch is a fresh process of one side alone; nothing is stored. On a CPU a batch that would need more
+    than what is free is not tried.
+    """
+    settings = settings_of(config, None)
+    facts = check_interpreter(sys.executable)
+    resolved = resolve_device(settings.run.device if device == "auto" else device, [facts])
+    chosen = select(settings, workloads=(workload,), strategies=(strategy,))
+    first = chosen.workloads[0].batch_size
+    if len(chosen.workloads) > 1 or first is None:
+        raise ConfigError(
+            f"{workload} is no single workload with a batch size.", "Give its [[workload]] a `batch_size`."
+        )
+    names = (EAGER.name, strategy)
+    plan = plan_run(settings, workloads=(workload,), strategies=names, device=resolved)
+    specs = {spec.strategy.name: spec for spec in plan.trials}
+    if strategy not in specs or len(specs) < 2:
+        raise ConfigError(f"{strategy} is not compiled here.", "Name a strategy: -s default.")
+    spec, until = specs[strategy], time.monotonic() + minutes * 60
+    eager = _searched(specs[EAGER.name], resolved, first, until - minutes * 30)
+    # What eager can hold comes first: both are compared at it.
+    compiled = _searched(spec, resolved, eager.largest or first, until)
+    sides = {EAGER.name: eager, strategy: compiled}
+    _print(spec, sides, strategy, as_json=json_)
+    return 0 if all(side.fits for side in sides.values()) else 1
+
+
+def _searched(spec: TrialSpec, device: str, first: int, until_s: float) -> Side:
+    free = available_bytes() if device == "cpu" else None
+    return search(partial(_attempt, spec), first, until_s=until_s, available_bytes=free)
+
+
+def _attempt(spec: TrialSpec, batch: int) -> Fit:
+    workload = spec.workload.model_copy(update={"batch_size": batch, "items_per_iteration": None})
+    print(f"{spec.strategy.name}, batch {batch} ...", file=sys.stderr)
+    return run_fit(spec.model_copy(update={"workload": workload}), spec.interpreter or sys.executable)
+
+
+def _per_sample(spec: TrialSpec) -> float:
+    items, batch = spec.workload.items_per_iteration, spec.workload.batch_size or 1
+    return 1.0 if items is None else items / batch
+
+
+def _print(spec: TrialSpec, sides: dict[str, Side], strategy: str, *, as_json: bool) -> None:
+    eager, compiled, per_sample = sides[EAGER.name], sides[strategy], _per_sample(spec)
+    own = {
+        name: side.items_per_second(side.largest, per_sample) for name, side in sides.items() if side.largest
+    }
+    ratios: dict[str, float | None] = {"batch": None, "throughput_at_own": None, "throughput_at_eagers": None}
+    if eager.largest and compiled.largest:
+        ratios["batch"] = compiled.largest / eager.largest
+        ratios["throughput_at_own"] = own[strategy] / own[EAGER.name]
+        if eager.largest in compiled.fits:
+            same = compiled.items_per_second(eager.largest, per_sample)
+            ratios["throughput_at_eagers"] = same / own[EAGER.name]
+    if as_json:
+        print_document({"workload": spec.workload.name, "sides": _documents(sides, own), "ratios": ratios})
+        return
+    rows = [_row(name, side, own.get(name), spec.workload.item) for name, side in sides.items()]
+    console().print(plain_table(_HEADINGS, rows, right=_HEADINGS[1:]))
+    print_lines(_sentences(sides, strategy, ratios))
+
+
+def _documents(sides: dict[str, Side], own: dict[str, float]) -> dict[str, Any]:
+    return {
+        name: {
+            "largest_batch": side.largest,
+            "throughput_per_s": own.get(name),
+            "fits": {str(batch): fit.model_dump(mode="json") for batch, fit in sorted(side.fits.items())},
+            "fails": {str(batch): why for batch, why in sorted(side.fails.items())},
+            "stopped": side.stopped,
+        }
+        for name, side in sides.items()
+    }
+
+
+def _row(name: str, side: Side, per_second: float | None, item: str | None) -> tuple[str, ...]:
+    if side.largest is None:
+        return name, *[MISSING] * 4
+    fit = side.fits[side.largest]
+    return name, count(side.largest), size(fit.peak_bytes), duration(fit.latency_ns), rate(per_second, item)
+
+
+def _sentences(sides: dict[str, Side], strategy: str, ratios: dict[str, float | None]) -> list[str]:
+    said = []
+    if ratios["batch"] is not None:
+        cut = any(side.stopped for side in sides.values())
+        largest = f"At each one's largest{' that was tried' if cut else ''}"
+        said.append(
+            f"{largest} {strategy} has {ratio(ratios['batch'])} the batch and "
+            f"{ratio(ratios['throughput_at_own'])} the throughput of eager; at eager's largest "
+            f"{ratio(ratios['throughput_at_eagers'])}."
+        )
+    for name, side in sides.items():
+        if side.fails:
+            batch = min(side.fails)
+            said.append(f"{name} with {count(batch)}: {side.fails[batch]}")
+        if side.stopped:
+            said.append(f"{name}: the time was up; more may fit. Give it more with --minutes.")
+    return said
