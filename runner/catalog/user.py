@@ -118,8 +118,8 @@ def _sweep(entry: WorkloadSettings, settings: Settings) -> list[WorkloadDefiniti
         name += "".join(f"-{_SHORT.get(key, key)}{value}" for key, value in point.items())
         name += f"-{dtype}" if len(dtypes) > 1 else ""
         shape = {key: value for key, value in sizes.items() if not isinstance(value, tuple)} | point
-        size = {"batch_size": batch_size or base.batch_size, "shape": shape, "dtype": dtype or base.dtype}
-        definitions.append(dataclasses.replace(base, name=name, **size))
+        sized = dataclasses.replace(base, name=name, batch_size=batch_size or base.batch_size, shape=shape)
+        definitions.append(dataclasses.replace(sized, dtype=dtype or base.dtype))
     return definitions
 
 
