@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.api.queries import Values, filters_of
+from dashboard.api.queries import Values, filters_asked
 from dashboard.api.representation import Answer, object_schema
 from dashboard.links.values import JsonSchema
 from dashboard.read.policy import policy_in_force
@@ -70,7 +70,7 @@ def _comparison(database: Database, values: Values) -> Comparison:
     except ConfigError as error:
         # A name with "=" in it whose first half is no component: there is no such side.
         raise NotFoundError(error.message, error.next_step) from error
-    filters = filters_of({**values, "machine": ()})
+    filters = filters_asked({**values, "machine": ()})
     return gateway.compare(
         database, base, head, filters, machine_id=values["machine"], policy=policy_in_force(), said=said
     )
@@ -116,7 +116,7 @@ def compare_schema(_: Database) -> JsonSchema:
 def changes(database: Database, values: Values) -> Answer:
     """What changed on a machine as `compilewatch history --json`; as CSV a row for each series that moved."""
     steps = machine_steps(
-        database, filters_of({**values, "machine": ()}), policy_in_force(), machine=values["machine"]
+        database, filters_asked({**values, "machine": ()}), policy_in_force(), machine=values["machine"]
     )
     document = steps.document()
     rows = [
@@ -146,7 +146,7 @@ def break_even(database: Database, values: Values) -> Answer:
     """Break-even and mode choice of every workload with the newest build of each machine, or with those asked
     for, as `compilewatch break-even --json`.
     """
-    cases = with_strategies(_cases(database, filters_of({**values, "strategy": ()})), values["strategy"])
+    cases = with_strategies(_cases(database, filters_asked({**values, "strategy": ()})), values["strategy"])
     hourly = None if values["price"] is None else Decimal(str(values["price"]))
     rows = break_even_rows(cases, values["steps"], values["restarts"], hourly)
     document = {

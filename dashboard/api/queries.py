@@ -259,7 +259,7 @@ def _runs_of(side: Selection) -> tuple[str, ...]:
     return () if side.name in (LATEST, PREVIOUS) else side.run_ids
 
 
-def filters_of(values: Mapping[str, Any]) -> Filters:
+def filters_asked(values: Mapping[str, Any]) -> Filters:
     """The filters among `values`; those that a route does not take leave their subject open."""
     return Filters(
         workloads=values.get("workload", ()),

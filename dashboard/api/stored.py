@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from dashboard.api.queries import Values, filters_of
+from dashboard.api.queries import Values, filters_asked
 from dashboard.api.representation import Answer, object_schema, row_schema
 from dashboard.links.values import JsonSchema
 from dashboard.text.rows import rows_of
@@ -66,7 +66,7 @@ def page_schema(name: str, row: JsonSchema) -> JsonSchema:
 def trials(database: Database, values: Values) -> Answer:
     """One row per trial, oldest first."""
     limit = values["limit"]
-    frame = trials_page(database, filters_of(values), after=values["cursor"], limit=limit + 1)
+    frame = trials_page(database, filters_asked(values), after=values["cursor"], limit=limit + 1)
     return _page("trials", frame, "trial_id", limit)
 
 
@@ -93,7 +93,7 @@ def trial_schema(_: Database) -> JsonSchema:
 
 def series(database: Database, values: Values) -> Answer:
     """One row per series that the filters let through."""
-    frame = series_frame(database, filters_of(values))
+    frame = series_frame(database, filters_asked(values))
     return _page("series", _following(frame, "series_id", values), "series_id", values["limit"])
 
 

@@ -19,7 +19,7 @@ from dashboard.charts.style import log_ticks
 from db import units
 from db.metrics.break_even import Never, steps_to_break_even
 from db.metrics.case_modes import totals_frame
-from db.metrics.mode_choice import ModeOption, Segment, lower_envelope
+from db.metrics.mode_choice import ModeOption, StepRange, lower_envelope
 from db.records.strategies import EAGER
 
 # Where the labels of crossings stand: beside their marks, within the chart and off the rule.
@@ -172,7 +172,7 @@ def _pays_off(strategy: str, steps: int, total: float) -> Mark:
     return {"strategy": strategy, "steps": steps, "total": total, "label": units.count(steps), "says": says}
 
 
-def _takes_over(segment: Segment, divisor: float) -> Mark:
+def _takes_over(segment: StepRange, divisor: float) -> Mark:
     """Where a compiled strategy takes over from another."""
     return {
         "strategy": segment.strategy,
@@ -189,7 +189,7 @@ def _crossing(option: ModeOption, eager: ModeOption) -> int | None:
     return None if isinstance(steps, Never) else steps
 
 
-def _switches(options: Sequence[ModeOption], restarts: int) -> list[Segment]:
+def _switches(options: Sequence[ModeOption], restarts: int) -> list[StepRange]:
     """Where one compiled strategy takes over from another on the lower envelope."""
     segments = lower_envelope(options, restarts)
     return [after for before, after in pairwise(segments) if before.strategy != options[0].strategy]

@@ -39,7 +39,7 @@ class Figures(Part):
     figures: tuple[tuple[str, str], ...]
 
 
-class Column(Part):
+class FrozenColumn(Part):
     """The title of a column; numbers stand on the right."""
 
     title: str
@@ -51,7 +51,7 @@ class Table(Part):
 
     kind: Literal["table"] = "table"
     title: str = ""
-    columns: tuple[Column, ...]
+    columns: tuple[FrozenColumn, ...]
     rows: tuple[tuple[str, ...], ...]
     tones: tuple[str, ...] = ()
     note: str = ""

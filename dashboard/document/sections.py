@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.document.content import Chart, Column, Figures, Lines, Section, Table
+from dashboard.document.content import Chart, Figures, FrozenColumn, Lines, Section, Table
 from dashboard.document.svg import draw
 from dashboard.parts import parts
-from dashboard.parts.column_units import UNITS, Quantity, written
+from dashboard.parts.column_units import UNITS, UnitCell, written
 from dashboard.parts.parts import Part
 from db import units
 
@@ -28,7 +28,7 @@ def sections(described: Iterable[Part], *, inked: bool = False) -> tuple[Section
 
 def _sections(part: Part, *, inked: bool) -> tuple[Section, ...]:
     match part:
-        case parts.Headline():
+        case parts.PageHeadline():
             section: Section = Lines(lines=(part.text,))
         case parts.Lines():
             section = Lines(title=part.title, lines=part.lines, listed=part.listed, code=part.code)
@@ -56,7 +56,7 @@ def _figure(figure: parts.Figure) -> str:
 def _pairs(part: parts.Pairs) -> tuple[Section, ...]:
     """Names and texts, those that are known."""
     rows = tuple((name, text) for name, text in part.pairs.items() if text and text != units.MISSING)
-    columns = (Column(title="What"), Column(title="Value"))
+    columns = (FrozenColumn(title="What"), FrozenColumn(title="Value"))
     return (Table(title=part.title, columns=columns, rows=rows, note=part.note),) if rows else ()
 
 
@@ -80,7 +80,7 @@ def table(part: parts.Table) -> Table:
     return Table(
         title=part.title,
         columns=tuple(
-            Column(title=column.title, numeric=column.numeric or column.kind in _NUMBERS)
+            FrozenColumn(title=column.title, numeric=column.numeric or column.kind in _NUMBERS)
             for column in columns.values()
         ),
         rows=tuple(
@@ -92,9 +92,9 @@ def table(part: parts.Table) -> Table:
     )
 
 
-def cell_text(value: Any, column: parts.Column) -> str:
+def cell_text(value: Any, column: parts.TableColumn) -> str:
     """A cell as text."""
-    if column.unit or isinstance(value, Quantity):
+    if column.unit or isinstance(value, UnitCell):
         return written(value, UNITS[column.unit or "count"])
     if (text := cell(value)) == units.MISSING:
         return text

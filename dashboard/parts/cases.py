@@ -9,7 +9,7 @@ import pandas as pd
 
 from dashboard.links.links import Link
 from dashboard.parts import parts
-from dashboard.parts.parts import CASE_FACTS, Column, Empty, PageContent, Part, Table
+from dashboard.parts.parts import CASE_FACTS, Empty, PageContent, Part, Table, TableColumn
 from dashboard.read import shaping
 from dashboard.read.data import filters_of, read_cases, read_noise_floors
 from dashboard.text.rows import rows_of
@@ -22,7 +22,7 @@ from db.records.marks import bound_cell
 from db.records.strategies import EAGER, sort_key
 from db.verdicts.noise_words import smallest_change
 
-CASE = {"workload": Column("Workload", pinned=True), "strategy": Column("Strategy")}
+CASE = {"workload": TableColumn("Workload", pinned=True), "strategy": TableColumn("Strategy")}
 """The columns that name a case."""
 
 NO_DIFFERENCE = "no difference shown"
@@ -30,16 +30,16 @@ NO_DIFFERENCE = "no difference shown"
 
 NO_CASE = Empty("No case fits these filters.", "Widen them in the sidebar.")
 
-SPEEDUP_INTERVAL = Column("95 % interval", "interval", numeric=True, unit="ratio")
+SPEEDUP_INTERVAL = TableColumn("95 % interval", "interval", numeric=True, unit="ratio")
 BREAK_EVEN = {
-    "steps": Column("Break-even", numeric=True, unit="steps", explained="Empty where it is no number."),
-    "pays_off": Column("Pays off", explained="Never, or unknown, where there are no steps."),
+    "steps": TableColumn("Break-even", numeric=True, unit="steps", explained="Empty where it is no number."),
+    "pays_off": TableColumn("Pays off", explained="Never, or unknown, where there are no steps."),
 }
 """Break-even of a case as a number, and in a word where it is none: the cells of `repayment`."""
 
 RATES = {
     **parts.quantities("rate", {"rate": "Throughput", "eager_rate": "Eager throughput"}),
-    "item": Column("Counts", explained="What throughput counts: the workload's items, else its batch."),
+    "item": TableColumn("Counts", explained="What throughput counts: the workload's items, else its batch."),
 }
 """Throughput of both sides: the cells of `rates`."""
 
@@ -54,7 +54,7 @@ COLUMNS = {
     **BREAK_EVEN,
     **parts.quantities("ns", {"first": "Time to first result"}),
     **parts.quantities("bytes", {"memory": "Peak memory"}),
-    "status": Column("Status"),
+    "status": TableColumn("Status"),
 }
 """Every figure of a case."""
 

@@ -18,14 +18,14 @@ from db.columns.metrics import METRICS
 
 
 @dataclass(frozen=True)
-class Quantity:
+class UnitCell:
     """A cell of a column whose rows have units of their own: a raw number in `unit`, or a word."""
 
     value: float | str | None
     unit: str
 
 
-class Sides(NamedTuple):
+class SidesCell(NamedTuple):
     """A cell with a raw number of base and one of head."""
 
     base: float
@@ -84,9 +84,9 @@ def unit_of(metric: str) -> str:
     return "ratio" if unit == "x" else unit
 
 
-def quantity(metric: str, value: float | str | None) -> Quantity:
+def quantity(metric: str, value: float | str | None) -> UnitCell:
     """`value` of `metric` as a cell."""
-    return Quantity(units.words(value) if isinstance(value, str) else value, unit_of(metric))
+    return UnitCell(units.words(value) if isinstance(value, str) else value, unit_of(metric))
 
 
 def numbers_of(values: pd.Series) -> pd.Series:
@@ -103,11 +103,11 @@ def scale_of(unit: Unit, values: pd.Series) -> tuple[str, float]:
 
 def written(value: Any, unit: Unit) -> str:
     """A cell as text: a number, both ends of an interval, or a word that stands for one."""
-    if isinstance(value, Quantity):
+    if isinstance(value, UnitCell):
         return value.value if isinstance(value.value, str) else written(value.value, UNITS[value.unit])
     if isinstance(value, str):
         return value
-    if isinstance(value, Sides):
+    if isinstance(value, SidesCell):
         return " + ".join(map(unit.write, value))
     if isinstance(value, tuple):
         ends: list[Any] = [None if pd.isna(end) else end for end in value]

@@ -19,7 +19,7 @@ Tone = Literal["", "good", "bad", "warning"]
 
 
 @dataclass(frozen=True)
-class Headline:
+class PageHeadline:
     """What the page found, in a sentence; the first thing on it, and what a preview of its link says."""
 
     text: str
@@ -95,7 +95,7 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of a table: its title, and of what kind its cells are.
 
     `form` writes the cells of a column of numbers ("%+.1f"). A "share" is in percent, a bar on a screen. A
@@ -135,14 +135,14 @@ class Table:
     key: str
     alt: str
     frame: pd.DataFrame
-    columns: Mapping[str, Column]
+    columns: Mapping[str, TableColumn]
     title: str = ""
     note: str = ""
     tones: tuple[str, ...] = ()
     folded: bool = False
 
     @property
-    def titled(self) -> dict[str, Column]:
+    def titled(self) -> dict[str, TableColumn]:
         """`columns` without those of a case that no row knows, as what bounds it on a CPU."""
         return {
             name: column
@@ -189,7 +189,7 @@ class Group:
     key: str = ""
 
 
-Part = Headline | Lines | Empty | Badges | Figures | Table | Chart | Pairs | Group
+Part = PageHeadline | Lines | Empty | Badges | Figures | Table | Chart | Pairs | Group
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class PageContent:
         """What the page says first: its headline, else what its first chart found, else a sentence."""
         for part in flat(self.parts):
             match part:
-                case Headline(text=text) | Empty(reason=text) | Chart(chart=ChartContent(finding=text)):
+                case PageHeadline(text=text) | Empty(reason=text) | Chart(chart=ChartContent(finding=text)):
                     return text
         lines = [part.lines for part in flat(self.parts) if isinstance(part, Lines) and part.lines]
         return lines[0][0] if lines else ""
@@ -247,22 +247,22 @@ def named(parts: Iterable[Part], *keys: str) -> tuple[Part, ...]:
     return tuple(part for part in parts if part.key in keys)
 
 
-def texts(titles: Mapping[str, str]) -> dict[str, Column]:
+def texts(titles: Mapping[str, str]) -> dict[str, TableColumn]:
     """Columns of texts by name: name -> title."""
-    return {name: Column(title) for name, title in titles.items()}
+    return {name: TableColumn(title) for name, title in titles.items()}
 
 
-def numbers(titles: Mapping[str, str]) -> dict[str, Column]:
+def numbers(titles: Mapping[str, str]) -> dict[str, TableColumn]:
     """Columns of numbers that are texts already: name -> title."""
-    return {name: Column(title, numeric=True) for name, title in titles.items()}
+    return {name: TableColumn(title, numeric=True) for name, title in titles.items()}
 
 
-def quantities(unit: str, titles: Mapping[str, str]) -> dict[str, Column]:
+def quantities(unit: str, titles: Mapping[str, str]) -> dict[str, TableColumn]:
     """Columns of raw numbers in one unit by name: name -> title."""
-    return {name: Column(title, numeric=True, unit=unit) for name, title in titles.items()}
+    return {name: TableColumn(title, numeric=True, unit=unit) for name, title in titles.items()}
 
 
-def hidden(columns: Mapping[str, Column]) -> dict[str, Column]:
+def hidden(columns: Mapping[str, TableColumn]) -> dict[str, TableColumn]:
     """The same columns, shown to whoever chooses them."""
     return {name: replace(column, hidden=True) for name, column in columns.items()}
 
@@ -270,11 +270,11 @@ def hidden(columns: Mapping[str, Column]) -> dict[str, Column]:
 BOUND = texts({"bound": "Bound"})
 """The column of what bounds a case."""
 
-TRIALS = {"trials": Column("n", numeric=True, unit="count", explained="Trials that count.")}
+TRIALS = {"trials": TableColumn("n", numeric=True, unit="count", explained="Trials that count.")}
 
 CASE_FACTS = {
     **BOUND,
-    "noise": Column(
+    "noise": TableColumn(
         "Noise floor",
         numeric=True,
         unit="share",
@@ -296,13 +296,13 @@ def notes(lines: Iterable[str], *, tone: Tone = "", key: str = "") -> tuple[Line
     return (Lines(sentences, tone=tone, key=key),) if sentences else ()
 
 
-def informative(columns: Mapping[str, Column], frame: pd.DataFrame) -> dict[str, Column]:
+def informative(columns: Mapping[str, TableColumn], frame: pd.DataFrame) -> dict[str, TableColumn]:
     """`columns` without those in which no row of `frame` has a value."""
     return {name: column for name, column in columns.items() if name in frame and frame[name].notna().any()}
 
 
 def table(
-    key: str, alt: str, frame: pd.DataFrame, columns: Mapping[str, Column], **more: Any
+    key: str, alt: str, frame: pd.DataFrame, columns: Mapping[str, TableColumn], **more: Any
 ) -> tuple[Table, ...]:
     """A table; nothing where it has no row."""
     return () if frame.empty else (Table(key, alt, frame, columns, **more),)

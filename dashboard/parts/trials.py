@@ -9,7 +9,7 @@ import pandas as pd
 
 from dashboard.parts import parts
 from dashboard.parts.cases import CASE
-from dashboard.parts.parts import Column, Table
+from dashboard.parts.parts import Table, TableColumn
 from dashboard.read.shaping import number
 from dashboard.text.foreign_text import readable
 from db import units
@@ -28,11 +28,11 @@ _COLUMNS = {
     **parts.quantities("ns", {"latency": "Latency"}),
     "strategy": CASE["strategy"],
     # The first rows are "ok", which is shorter than "cancelled".
-    "status": Column("Status", width_px=95),
+    "status": TableColumn("Status", width_px=95),
     **parts.quantities("ratio", {"speedup": "Speedup"}),
     **parts.numbers({"rate": "Throughput (eager)"}),
-    "started": Column("Started (UTC)", kind="moment"),
-    "why": Column("Failure", wide=True),
+    "started": TableColumn("Started (UTC)", kind="moment"),
+    "why": TableColumn("Failure", wide=True),
     **parts.hidden(
         {
             **parts.quantities("ns", {"eager": "Eager latency", "first": "Time to first result"}),

@@ -20,8 +20,8 @@ from dashboard.document import svg
 from dashboard.document.sections import cell_text
 from dashboard.links import links
 from dashboard.links.links import Link
-from dashboard.parts.column_units import UNITS, Quantity
-from dashboard.parts.parts import WRITTEN, Chart, Column, Table
+from dashboard.parts.column_units import UNITS, UnitCell
+from dashboard.parts.parts import WRITTEN, Chart, Table, TableColumn
 from db import units
 from db.interchange.write.csv_cells import harmless
 from db.interchange.write.markdown_cells import escaped_text
@@ -38,7 +38,7 @@ Shown = Table | Chart
 
 
 @dataclass(frozen=True)
-class Origin:
+class ExportOrigin:
     """Where an export comes from: the view in words and as a link, and the data version."""
 
     link: Link
@@ -52,21 +52,21 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Format:
+class FileFormat:
     """One kind of file: its name, the end of the file's name, its media type, and how it is made."""
 
     name: str
     suffix: str
     media_type: str
-    make: Callable[[Any, Origin, datetime], bytes]
+    make: Callable[[Any, ExportOrigin, datetime], bytes]
 
 
-def formats_of(shown: Shown) -> dict[str, Format]:
+def formats_of(shown: Shown) -> dict[str, FileFormat]:
     """The formats that `shown` can have, by name."""
     return {each.name: each for each in (_TABLE_FORMATS if isinstance(shown, Table) else _CHART_FORMATS)}
 
 
-def file_name(shown: Shown, origin: Origin, suffix: str) -> str:
+def file_name(shown: Shown, origin: ExportOrigin, suffix: str) -> str:
     """A name that says the page, what of it, the filters and the data version."""
     filters = [
         text
@@ -78,7 +78,7 @@ def file_name(shown: Shown, origin: Origin, suffix: str) -> str:
     return f"{words[:_LONGEST_NAME]}_v{origin.data_version}.{suffix}"
 
 
-def _as_csv(table: Table, origin: Origin, at: datetime) -> bytes:  # noqa: ARG001 - a header would be no CSV
+def _as_csv(table: Table, origin: ExportOrigin, at: datetime) -> bytes:  # noqa: ARG001 - a header would be no CSV
     """A header of titles and a line per row (RFC 4180), as UTF-8."""
     out = io.StringIO()
     writer = csv.writer(out)
@@ -89,7 +89,7 @@ def _as_csv(table: Table, origin: Origin, at: datetime) -> bytes:  # noqa: ARG00
     return out.getvalue().encode(errors="replace")
 
 
-def _as_json(table: Table, origin: Origin, at: datetime) -> bytes:
+def _as_json(table: Table, origin: ExportOrigin, at: datetime) -> bytes:
     """The rows by column name, with the titles, and where they come from."""
     document = {
         "schema": TABLE_SCHEMA,
@@ -111,7 +111,7 @@ def _as_json(table: Table, origin: Origin, at: datetime) -> bytes:
     return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1).encode(errors="replace")
 
 
-def _as_markdown(table: Table, origin: Origin, at: datetime) -> bytes:
+def _as_markdown(table: Table, origin: ExportOrigin, at: datetime) -> bytes:
     """A table for chat, issues and pull requests, with the view and its link above."""
     names = [
         name
@@ -141,20 +141,20 @@ def _as_markdown(table: Table, origin: Origin, at: datetime) -> bytes:
     return ("\n".join(lines) + "\n").encode(errors="replace")
 
 
-def _drawn(chart: Chart, origin: Origin, at: datetime) -> str:
+def _drawn(chart: Chart, origin: ExportOrigin, at: datetime) -> str:
     assert chart.chart.spec is not None
     return svg.draw(chart.chart.spec, chart.chart.frames, title=chart.alt, subtitle=origin.line(at))
 
 
 _TABLE_FORMATS = (
-    Format("CSV", "csv", "text/csv", _as_csv),
-    Format("JSON", "json", "application/json", _as_json),
-    Format("Markdown", "md", "text/markdown", _as_markdown),
+    FileFormat("CSV", "csv", "text/csv", _as_csv),
+    FileFormat("JSON", "json", "application/json", _as_json),
+    FileFormat("Markdown", "md", "text/markdown", _as_markdown),
 )
 _CHART_FORMATS = (
-    Format("PNG", "png", "image/png", lambda *of: svg.as_png(_drawn(*of))),
-    Format("SVG", "svg", "image/svg+xml", lambda *of: _drawn(*of).encode()),
-    Format("PDF", "pdf", "application/pdf", lambda *of: svg.as_pdf(_drawn(*of))),
+    FileFormat("PNG", "png", "image/png", lambda *of: svg.as_png(_drawn(*of))),
+    FileFormat("SVG", "svg", "image/svg+xml", lambda *of: _drawn(*of).encode()),
+    FileFormat("PDF", "pdf", "application/pdf", lambda *of: svg.as_pdf(_drawn(*of))),
 )
 
 
@@ -181,19 +181,19 @@ def _raw(table: Table) -> dict[str, list[Any]]:
     return raw
 
 
-def _cells(column: Column, value: Any) -> tuple[Any, ...]:
+def _cells(column: TableColumn, value: Any) -> tuple[Any, ...]:
     """A cell as a file has it, in as many cells as its column has titles. A word is no number in a unit."""
-    if isinstance(value, Quantity):
+    if isinstance(value, UnitCell):
         return value.value, UNITS[value.unit].raw if value.unit in UNITS else ""
     if column.kind in _ENDS:
         return tuple(value) if isinstance(value, tuple) else (None, None)
     return (None if column.unit and isinstance(value, str) else value,)
 
 
-def _keyed(name: str, column: Column, value: Any) -> list[tuple[str, Any]]:
+def _keyed(name: str, column: TableColumn, value: Any) -> list[tuple[str, Any]]:
     """The keys of a cell in JSON: both ends are a list, a unit of its own has a key."""
     cells = _cells(column, value)
-    if isinstance(value, Quantity):
+    if isinstance(value, UnitCell):
         return [(name, cells[0]), (f"{name}_unit", cells[1])]
     return [(name, list(cells) if isinstance(value, tuple) else cells[0])]
 

@@ -19,16 +19,16 @@ from dashboard.parts.parts import (
     WRITTEN,
     Badges,
     Chart,
-    Column,
     Empty,
     Figure,
     Figures,
     Group,
-    Headline,
     Lines,
+    PageHeadline,
     Pairs,
     Part,
     Table,
+    TableColumn,
 )
 from dashboard.render import elements
 from dashboard.text.foreign_text import escaped, readable_frame, readable_spec
@@ -102,7 +102,7 @@ def _draw(
 ) -> None:
     pick, above = picks.get(part.key), controls.get(part.key)
     match part:
-        case Headline():
+        case PageHeadline():
             elements.headline(part.text, part.tone)
         case Lines():
             _lines(part, above)
@@ -255,7 +255,7 @@ def _table(part: Table, pick: Pick | None, above: Callable[[], None] | None) -> 
         )
 
 
-def _on_screen(frame: pd.DataFrame, columns: Mapping[str, Column]) -> pd.DataFrame:
+def _on_screen(frame: pd.DataFrame, columns: Mapping[str, TableColumn]) -> pd.DataFrame:
     """Numbers in the unit that the screen has them in; in words intervals and what has units of its own."""
     shown = frame[list(columns)].copy()
     for name, column in columns.items():
@@ -273,7 +273,7 @@ def _selection(key: str, pick: Pick) -> dict[str, Any]:
     return {"on_select": act, "selection_mode": "multi-row" if pick.several else "single-row", **ticked}
 
 
-def _measured(column: Column, unit: Unit, values: pd.Series, shared: dict[str, Any]) -> Any:
+def _measured(column: TableColumn, unit: Unit, values: pd.Series, shared: dict[str, Any]) -> Any:
     if column.kind == "interval":
         title = f"{column.title} ({unit.raw})" if unit.write_end else column.title
         return st.column_config.TextColumn(title, alignment="right", **shared)
@@ -282,7 +282,7 @@ def _measured(column: Column, unit: Unit, values: pd.Series, shared: dict[str, A
     return st.column_config.NumberColumn(title, format=unit.form, **shared)
 
 
-def _configured(column: Column, values: pd.Series) -> Any:
+def _configured(column: TableColumn, values: pd.Series) -> Any:
     """A column of these values as Streamlit takes it."""
     shared: dict[str, Any] = {
         "pinned": column.pinned or None,

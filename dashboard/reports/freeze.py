@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from dashboard.api.comparisons import comparison_document
-from dashboard.document.content import Chart, Column, Content, Lines, ReportError, Section, Table
+from dashboard.document.content import Chart, Content, FrozenColumn, Lines, ReportError, Section, Table
 from dashboard.document.page import render
 from dashboard.document.sections import cell, sections, table
 from dashboard.links import links
@@ -242,7 +242,7 @@ def environment(machine: Mapping[str, Any] | None, builds: Mapping[str, Mapping[
     titles = tuple(builds) or ("machine",)
     return Table(
         title="Environment",
-        columns=(Column(title="part"), *(Column(title=name) for name in titles)),
+        columns=(FrozenColumn(title="part"), *(FrozenColumn(title=name) for name in titles)),
         rows=tuple(row for row in rows if any(value != units.MISSING for value in row[1:])),
     )
 

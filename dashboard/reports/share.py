@@ -42,9 +42,9 @@ def draw(view: View) -> None:
                 _export(shown, origin)
 
 
-def _origin(view: View) -> exporting.Origin:
+def _origin(view: View) -> exporting.ExportOrigin:
     base = base_url(view.link.page)
-    return exporting.Origin(
+    return exporting.ExportOrigin(
         link=view.link,
         sentence=sentence(view.link, view.choices.names),
         permalink=links.permalink(view.link, drawn_version(), base),
@@ -53,7 +53,7 @@ def _origin(view: View) -> exporting.Origin:
 
 
 @st.fragment
-def _share(link: Link, origin: exporting.Origin, charts: list[Chart]) -> None:
+def _share(link: Link, origin: exporting.ExportOrigin, charts: list[Chart]) -> None:
     """A fragment: what happens in here draws nothing else anew."""
     st.markdown("Everything chosen on this page is written out in this link.")
     st.code(origin.permalink, language=None, wrap_lines=True)
@@ -83,7 +83,7 @@ def _chart_addresses(link: Link, charts: list[Chart]) -> None:
         st.caption("Only sites that `[embed]` names may frame a chart.")
 
 
-def _short_link(link: Link, origin: exporting.Origin) -> None:
+def _short_link(link: Link, origin: exporting.ExportOrigin) -> None:
     names: dict[str, str] = st.session_state.setdefault(_SHORT, {})
     wanted = links.href(replace(link, data=origin.data_version), full=True)
     if wanted in names:
@@ -102,7 +102,7 @@ def _short_link(link: Link, origin: exporting.Origin) -> None:
             st.rerun(scope="fragment")
 
 
-def _freeze(link: Link, origin: exporting.Origin) -> None:
+def _freeze(link: Link, origin: exporting.ExportOrigin) -> None:
     """Freezing what is seen: data, verdicts, policy and environment are kept as they are now."""
     st.divider()
     if not person_here().may(Role.EDITOR):
@@ -145,7 +145,7 @@ def _trouble(error: CompilewatchError) -> None:
 
 
 @st.fragment
-def _export(shown: list[exporting.Shown], origin: exporting.Origin) -> None:
+def _export(shown: list[exporting.Shown], origin: exporting.ExportOrigin) -> None:
     """What is seen as a file, made when its button is pressed."""
     place = st.selectbox(
         "What",
@@ -171,7 +171,7 @@ def _export(shown: list[exporting.Shown], origin: exporting.Origin) -> None:
     )
 
 
-def _file(chosen: exporting.Format, what: exporting.Shown, origin: exporting.Origin) -> bytes:
+def _file(chosen: exporting.FileFormat, what: exporting.Shown, origin: exporting.ExportOrigin) -> bytes:
     return chosen.make(what, origin, datetime.now(UTC))
 
 

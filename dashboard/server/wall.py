@@ -10,7 +10,7 @@ from dashboard.document.page import section_html
 from dashboard.document.sections import sections
 from dashboard.http.errors import status_of
 from dashboard.links.links import Page
-from dashboard.parts.parts import Chart, Figures, Headline, Part, Table, flat
+from dashboard.parts.parts import Chart, Figures, PageHeadline, Part, Table, flat
 from dashboard.render.limit import RENDER_LIMIT
 from dashboard.server.charts import asked_for, where
 from db.errors import CompilewatchError
@@ -41,7 +41,7 @@ def wall_page(params: Mapping[str, Sequence[str]]) -> tuple[int, str]:
                 body = f"<p>{escape(where(content))}</p>"
                 body += "".join(map(section_html, sections(shown, inked=True), range(len(shown))))
                 title = content.headline
-                tone = next((part.tone for part in content.parts if isinstance(part, Headline)), "")
+                tone = next((part.tone for part in content.parts if isinstance(part, PageHeadline)), "")
     except CompilewatchError as error:
         status, title, tone = status_of(error), str(error), "warning"
     except Exception:  # noqa: BLE001 a display on a wall has nobody to read an error 500
@@ -71,7 +71,7 @@ def _up_to_the_first_chart(parts: Sequence[Part]) -> Iterator[Part]:
             tables += 1
             if tables > 1:
                 return
-        elif not isinstance(part, Headline):
+        elif not isinstance(part, PageHeadline):
             yield part
             if isinstance(part, Chart):
                 return

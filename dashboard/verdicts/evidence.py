@@ -11,7 +11,7 @@ import pandas as pd
 from dashboard.charts import build_events, change_points, gaps, trend_rows, trends
 from dashboard.charts.style import ChartContent
 from dashboard.parts import parts
-from dashboard.parts.parts import Chart, Column, Empty, Part, Table
+from dashboard.parts.parts import Chart, Empty, Part, Table, TableColumn
 from dashboard.read.data import read_choices_on, read_comparison, read_interleaved, read_points, read_turns
 from dashboard.read.policy import policy_in_force
 from dashboard.read.shaping import BUILD_COMPONENTS
@@ -28,15 +28,15 @@ from db.records.strategies import EAGER
 from db.records.vocabulary import Metric
 
 
-def _columns(confidence: float | None) -> dict[str, Column]:
+def _columns(confidence: float | None) -> dict[str, TableColumn]:
     """`confidence` of the intervals."""
     return {
-        "metric": Column("Metric", pinned=True),
+        "metric": TableColumn("Metric", pinned=True),
         **change_columns(confidence),
-        "verdict": Column("Verdict"),
+        "verdict": TableColumn("Verdict"),
         **SIDES,
-        **parts.hidden({**Q_VALUE, "moved": Column("Who moved"), **TRIALS}),
-        "reason": Column("Why", wide=True),
+        **parts.hidden({**Q_VALUE, "moved": TableColumn("Who moved"), **TRIALS}),
+        "reason": TableColumn("Why", wide=True),
     }
 
 

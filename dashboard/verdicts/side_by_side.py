@@ -9,8 +9,8 @@ import pandas as pd
 
 from dashboard.charts import cold_start
 from dashboard.parts import parts
-from dashboard.parts.column_units import Quantity, quantity
-from dashboard.parts.parts import Column, Table
+from dashboard.parts.column_units import UnitCell, quantity
+from dashboard.parts.parts import Table, TableColumn
 from dashboard.read.data import read_trial, read_trials, starts_of
 from dashboard.verdicts.evidence_charts import side_trials
 from dashboard.verdicts.tables import SIDES
@@ -24,10 +24,10 @@ from db.records.vocabulary import Metric
 _PROFILES_AMONG = 5
 _COUNTED = (Metric.PEAK_MEMORY, Metric.GRAPH_BREAKS, Metric.RECOMPILES)
 _COLUMNS = {
-    "what": Column("What", pinned=True),
-    "change": Column("Change", numeric=True, unit="change"),
+    "what": TableColumn("What", pinned=True),
+    "change": TableColumn("Change", numeric=True, unit="change"),
     **SIDES,
-    "of": Column("Of"),
+    "of": TableColumn("Of"),
 }
 _NOTE = "Phases: means over passed trials. Kernels: a step's longest by family, where it was profiled."
 
@@ -74,16 +74,16 @@ def _families(trials: pd.DataFrame) -> dict[str, float]:
 
 def _compared(
     of: str, base: Mapping[str, float], head: Mapping[str, float]
-) -> Iterator[tuple[str, float | None, Quantity, Quantity, str]]:
+) -> Iterator[tuple[str, float | None, UnitCell, UnitCell, str]]:
     """A row per part of either side; where one side has none at all, its cells are empty."""
     order = sorted({*base, *head}, key=lambda part: -max(base.get(part, 0.0), head.get(part, 0.0)))
     for part in order:
         before, after = (side.get(part, 0.0) if side else None for side in (base, head))
         change = after / before - 1 if before and after is not None else None
-        yield part, change, Quantity(before, "ns"), Quantity(after, "ns"), of
+        yield part, change, UnitCell(before, "ns"), UnitCell(after, "ns"), of
 
 
-def _judged(rows: Sequence[Row]) -> Iterator[tuple[str, float | None, Quantity, Quantity, str]]:
+def _judged(rows: Sequence[Row]) -> Iterator[tuple[str, float | None, UnitCell, UnitCell, str]]:
     """As they were compared."""
     for row in rows:
         if row.metric in _COUNTED:

@@ -10,8 +10,8 @@ from dataclasses import replace
 import pandas as pd
 
 from dashboard.parts import parts, verdict_words
-from dashboard.parts.column_units import UNITS, Sides, quantity, unit_of
-from dashboard.parts.parts import Column, Part, Tone
+from dashboard.parts.column_units import UNITS, SidesCell, quantity, unit_of
+from dashboard.parts.parts import Part, TableColumn, Tone
 from db import units
 from db.columns.metrics import COUNTED_METRICS, METRICS
 from db.judge.compare.noise_floor import NoiseFloor
@@ -26,25 +26,30 @@ CASE_COLUMNS = (
 )
 _ENDS = (("base", "Base"), ("head", "Head"))
 SIDES = {
-    name: Column(title, "quantity", numeric=True, explained=verdict_words.SIDES_HELP) for name, title in _ENDS
+    name: TableColumn(title, "quantity", numeric=True, explained=verdict_words.SIDES_HELP)
+    for name, title in _ENDS
 }
-TRIALS = {"trials": Column("n", "sides", numeric=True, unit="count", explained="Trials of base and head.")}
+TRIALS = {
+    "trials": TableColumn("n", "sides", numeric=True, unit="count", explained="Trials of base and head.")
+}
 Q_VALUE = {
-    "q": Column("q", "number", form="%.2g", explained="Of the change (Benjamini and Hochberg).", hidden=True)
+    "q": TableColumn(
+        "q", "number", form="%.2g", explained="Of the change (Benjamini and Hochberg).", hidden=True
+    )
 }
 
 
-def change_columns(confidence: float | None) -> dict[str, Column]:
+def change_columns(confidence: float | None) -> dict[str, TableColumn]:
     """How far a value moved, and the interval of that at `confidence`."""
     return {
-        "change": Column("Change", numeric=True, unit="change"),
-        "interval": Column(
+        "change": TableColumn("Change", numeric=True, unit="change"),
+        "interval": TableColumn(
             verdict_words.interval_title(confidence), "interval", numeric=True, unit="change", hidden=True
         ),
     }
 
 
-def sides_of(metric: Metric) -> dict[str, Column]:
+def sides_of(metric: Metric) -> dict[str, TableColumn]:
     """Base and head of a table that is about `metric` alone: numbers, unless it may never come."""
     unit = "" if metric is Metric.BREAK_EVEN else unit_of(metric)
     return {
@@ -67,7 +72,7 @@ def row_cells(row: Row, floors: Sequence[NoiseFloor] = ()) -> dict[str, object]:
         "moved": verdict_words.moved(row),
         "bound": bound_cell(row.bound),
         "noise": smallest_change(floors, row.metric.value, row.bound),
-        "trials": Sides(*row.trials),
+        "trials": SidesCell(*row.trials),
         "reason": row.reason,
     }
 
@@ -83,10 +88,10 @@ def case_table(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def left_out_parts(
-    title: str, left_out: Sequence[LeftOut], case_columns: Mapping[str, Column]
+    title: str, left_out: Sequence[LeftOut], case_columns: Mapping[str, TableColumn]
 ) -> tuple[Part, ...]:
     """Cases that were not compared: the first of each reason by name, and folded all of them."""
-    columns = {**case_columns, "verdict": Column("Verdict"), "reason": Column("Why", wide=True)}
+    columns = {**case_columns, "verdict": TableColumn("Verdict"), "reason": TableColumn("Why", wide=True)}
     alt = "Every case that was left out of the comparison, with the reason"
     every = f"{units.plural(len(left_out), 'case')} left out"
     return (
@@ -172,7 +177,7 @@ def _case_cells(
     rows: Mapping[Metric, Row],
     labels: Mapping[str, str],
     floors: Sequence[NoiseFloor],
-    columns: Mapping[str, Column],
+    columns: Mapping[str, TableColumn],
 ) -> dict[str, object]:
     speedup = rows.get(Metric.SPEEDUP)
     cells = row_cells(row, floors)

@@ -17,16 +17,16 @@ from db.units import plural
 
 
 @dataclass(frozen=True)
-class Threshold:
+class NotableFrom:
     """`share` of a step, and `ratio` of a part to itself, from which on a difference is no noise."""
 
     share: float
     ratio: float
 
 
-DEVICE = Threshold(share=0.05, ratio=1.15)
+DEVICE = NotableFrom(share=0.05, ratio=1.15)
 """Kernel times of two processes agree to a few percent."""
-HOST = Threshold(share=0.15, ratio=1.7)
+HOST = NotableFrom(share=0.15, ratio=1.7)
 """On a CPU five steps are watched beside whatever else the host does."""
 
 
@@ -35,7 +35,7 @@ DISTURBED = 1.4
 
 
 @dataclass(frozen=True)
-class Change:
+class PartChange:
     """Of a part of a step on both sides; 0 where a side does not list it."""
 
     before_ns: float
@@ -50,13 +50,13 @@ class Change:
 
 
 @dataclass(frozen=True)
-class KernelChange(Change):
+class KernelChange(PartChange):
     name: str
     kernel: Kernel
 
 
 @dataclass(frozen=True)
-class FamilyChange(Change):
+class FamilyChange(PartChange):
     """All listed kernels of a family."""
 
     family: Family
@@ -77,7 +77,7 @@ class ProfileChange:
     """How many more bytes copies and casts read and write after than before; None where a side is unknown."""
 
     @property
-    def threshold(self) -> Threshold:
+    def threshold(self) -> NotableFrom:
         """What counts as a difference between these profiles."""
         return DEVICE if self.on_device else HOST
 
@@ -159,13 +159,13 @@ class _Spent(NamedTuple):
 _NONE = _Spent(0.0, 0.0)
 
 
-def _times_ns(changes: Iterable[Change]) -> tuple[float, float]:
+def _times_ns(changes: Iterable[PartChange]) -> tuple[float, float]:
     """Of all together, before and after."""
     some = list(changes)
     return sum(each.before_ns for each in some), sum(each.after_ns for each in some)
 
 
-def _calls(changes: Iterable[Change]) -> tuple[float, float]:
+def _calls(changes: Iterable[PartChange]) -> tuple[float, float]:
     some = list(changes)
     return sum(each.before_calls for each in some), sum(each.after_calls for each in some)
 

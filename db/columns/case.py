@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from db import units
-from db.columns.column import Column, Holder, Kind, Summary, Threshold
+from db.columns.column import Column, Holder, Kind, SummaryKind, Threshold
 from db.columns.trial import LABELS, TRIAL
 from db.units import duration, ratio
 
@@ -154,7 +154,7 @@ CASE: tuple[Column, ...] = (
     _integer(column="break_even_low"),
     _integer(column="break_even_high"),
     _float(column="break_even_time_ns", definition="Run time at break-even, compile cost included."),
-    *(each for each in TRIAL if each.summary is Summary.MEAN),
+    *(each for each in TRIAL if each.summary is SummaryKind.MEAN),
     _float(
         column="latency_between_sd_ns",
         definition="Standard deviation of the medians of a case's processes.",
@@ -178,7 +178,7 @@ CASE: tuple[Column, ...] = (
         write=ratio,
         higher_is_better=True,
     ),
-    *(each for each in TRIAL if each.summary is Summary.LARGEST),
+    *(each for each in TRIAL if each.summary is SummaryKind.LARGEST),
     _text(column="numerics_status", definition="The worst of all trials."),
     Column(
         column="nothing_compiled",
@@ -198,7 +198,7 @@ _DTYPES = {
 
 def _dtype(column: Column) -> str:
     # A mean of trials may lie between two whole numbers.
-    is_mean = column.summary in (Summary.MEAN, Summary.PASSED)
+    is_mean = column.summary in (SummaryKind.MEAN, SummaryKind.PASSED)
     return "Float64" if is_mean else _DTYPES[column.kind]
 
 

@@ -31,7 +31,7 @@ class Holder(StrEnum):
     NONE = "none"
 
 
-class Summary(StrEnum):
+class SummaryKind(StrEnum):
     """How trials become the value of their case; `own` where the column has a formula of its own."""
 
     OWN = "own"
@@ -74,7 +74,7 @@ class Column:
     label: bool = False
     in_frames: bool = True
     in_exports: bool = True
-    summary: Summary = Summary.OWN
+    summary: SummaryKind = SummaryKind.OWN
     key: str = ""
     name: str = ""
     unit: str = ""

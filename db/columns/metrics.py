@@ -7,7 +7,7 @@ which way is good and what it is. `db.columns.trial` and `db.columns.case` have 
 from __future__ import annotations
 
 from db.columns.case import CASE
-from db.columns.column import Column, Summary, Threshold
+from db.columns.column import Column, SummaryKind, Threshold
 from db.columns.trial import TRIAL
 from db.records.vocabulary import Metric
 
@@ -32,7 +32,7 @@ SUMMARY_COLUMNS: dict[Metric, str] = {metric: METRICS[metric].column for metric 
 """The column of a case that holds the metric."""
 MEASURED_METRICS = tuple(metric for metric in Metric if METRICS[metric].judged)
 """Metrics with noise: tested on log values of trials."""
-FURTHER_METRICS = tuple(metric for metric in MEASURED_METRICS if METRICS[metric].summary is Summary.MEAN)
+FURTHER_METRICS = tuple(metric for metric in MEASURED_METRICS if METRICS[metric].summary is SummaryKind.MEAN)
 """Of them those without a formula: their column of a trial, and its mean of a case."""
 FURTHER_COLUMNS = tuple(METRICS[metric].column for metric in FURTHER_METRICS)
 ASKED_METRICS = tuple(

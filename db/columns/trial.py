@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from db import units
-from db.columns.column import Column, Holder, Kind, Summary, Threshold
+from db.columns.column import Column, Holder, Kind, SummaryKind, Threshold
 from db.records.trial import (
     CacheState,
     FailureKind,
@@ -36,10 +36,12 @@ def _of(holder: Holder, kind: Kind, column: str, stored: str = "", **more: objec
 
 _machine, _build = partial(_of, Holder.MACHINE), partial(_of, Holder.BUILD)
 _workload, _strategy = partial(_of, Holder.WORKLOAD), partial(_of, Holder.STRATEGY)
-_first_call = partial(_integer, summary=Summary.MEAN, banded=True, threshold=Threshold.FINE, eager_too=False)
+_first_call = partial(
+    _integer, summary=SummaryKind.MEAN, banded=True, threshold=Threshold.FINE, eager_too=False
+)
 _count = partial(
     _integer,
-    summary=Summary.LARGEST,
+    summary=SummaryKind.LARGEST,
     unit="count",
     write=units.count,
     axis=(1, "count"),
@@ -48,7 +50,7 @@ _count = partial(
 )
 _percentile = partial(
     _float,
-    summary=Summary.MEAN,
+    summary=SummaryKind.MEAN,
     unit="ns",
     write=duration,
     axis=(1e6, "ms"),
@@ -144,7 +146,7 @@ TRIAL: tuple[Column, ...] = (
     _float(
         column="latency_sd_ns",
         definition="Standard deviation of a process's steps.",
-        summary=Summary.MEAN,
+        summary=SummaryKind.MEAN,
         key="latency_sd",
         name="Standard deviation within a process",
         unit="ns",
@@ -157,7 +159,7 @@ TRIAL: tuple[Column, ...] = (
         column="time_to_first_result_ns",
         place="cold_start.total_ns",
         definition="Start of the process to its first result.",
-        summary=Summary.MEAN,
+        summary=SummaryKind.MEAN,
         key="time_to_first_result",
         name="Time to first result",
         unit="ns",
@@ -210,7 +212,7 @@ TRIAL: tuple[Column, ...] = (
         column="process_tree_cpu_ns",
         place="cold_start.process_tree_cpu_ns",
         definition="CPU time of the process and its children up to the first result.",
-        summary=Summary.MEAN,
+        summary=SummaryKind.MEAN,
         key="cold_start_cpu",
         name="Cold start CPU time",
         unit="ns",
@@ -242,7 +244,7 @@ TRIAL: tuple[Column, ...] = (
     _integer(
         column="peak_bytes",
         place="memory.peak_bytes",
-        summary=Summary.PASSED,
+        summary=SummaryKind.PASSED,
         definition="Most memory in one warm step; on a GPU cuBLAS's workspace is in it.",
         key="peak_memory",
         name="Peak memory",
@@ -256,12 +258,12 @@ TRIAL: tuple[Column, ...] = (
     _integer(column="peak_reserved_bytes", place="memory.peak_reserved_bytes"),
     _integer(column="peak_with_compile_bytes", place="memory.peak_with_compile_bytes"),
     _integer(column="peak_rss_bytes", place="memory.peak_rss_bytes"),
-    _integer(column="control_peak_bytes", place="memory.control_peak_bytes", summary=Summary.PASSED),
-    _integer(column="graphs", place="compiler.graphs", summary=Summary.LARGEST),
+    _integer(column="control_peak_bytes", place="memory.control_peak_bytes", summary=SummaryKind.PASSED),
+    _integer(column="graphs", place="compiler.graphs", summary=SummaryKind.LARGEST),
     _integer(
         column="ops_captured",
         place="compiler.ops_captured",
-        summary=Summary.LARGEST,
+        summary=SummaryKind.LARGEST,
         definition="Operations in the graphs that were captured.",
         key="captured_operations",
         name="Captured operations",
@@ -350,7 +352,7 @@ TRIAL: tuple[Column, ...] = (
         column="energy_per_step_j",
         place="timing.side.energy_per_step_j",
         definition="Energy of the whole GPU for a step, by the driver's own counter.",
-        summary=Summary.MEAN,
+        summary=SummaryKind.MEAN,
         key="energy",
         name="Energy per step",
         unit="J",
@@ -374,7 +376,7 @@ TRIAL: tuple[Column, ...] = (
 
 STORED = tuple(each for each in TRIAL if each.holder is Holder.TRIAL)
 """The columns of the table `trial`."""
-TIMED = tuple(each.column for each in TRIAL if each.summary is Summary.MEAN)
-COUNTED = tuple(each.column for each in TRIAL if each.summary is Summary.LARGEST)
+TIMED = tuple(each.column for each in TRIAL if each.summary is SummaryKind.MEAN)
+COUNTED = tuple(each.column for each in TRIAL if each.summary is SummaryKind.LARGEST)
 LABELS = tuple(each.column for each in TRIAL if each.label)
 """What a case has from its newest trial."""

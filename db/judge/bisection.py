@@ -19,7 +19,7 @@ from db.records.vocabulary import Verdict
 HALF_WAY = 0.5
 
 
-class Place(StrEnum):
+class ReleasePlace(StrEnum):
     """Where a release stands. `skipped` ones cannot be measured, `open` ones not be decided."""
 
     BEFORE = "before"
@@ -43,7 +43,7 @@ def most_builds(releases: int) -> int:
 
 
 def search(
-    releases: Sequence[str], place_of: Callable[[str], Place], *, known: Collection[str] = ()
+    releases: Sequence[str], place_of: Callable[[str], ReleasePlace], *, known: Collection[str] = ()
 ) -> Bracket:
     """Halve `releases`, whose first is before the change and whose last is after it, until it is found.
 
@@ -60,29 +60,29 @@ def search(
         middle = (low + high) / 2
         number = min(waiting, key=lambda each: (abs(each - middle), releases[each] not in known))
         match place_of(releases[number]):
-            case Place.BEFORE:
+            case ReleasePlace.BEFORE:
                 low = number
-            case Place.AFTER:
+            case ReleasePlace.AFTER:
                 high = number
             case _:
                 undecided.add(number)
 
 
-def place_of(row: Row, whole: Row) -> Place:
+def place_of(row: Row, whole: Row) -> ReleasePlace:
     """Where a release stands: `row` is what is judged of it against the first release, `whole` of the last
     against the first.
     """
     if row.metric in COUNTED_METRICS:
         if row.head == whole.base:
-            return Place.BEFORE
-        return Place.AFTER if row.head == whole.head else Place.OPEN
+            return ReleasePlace.BEFORE
+        return ReleasePlace.AFTER if row.head == whole.head else ReleasePlace.OPEN
     if whole.change is None or row.interval is None:
-        return Place.OPEN
+        return ReleasePlace.OPEN
     way = math.log1p(whole.change)
     ends = sorted(math.log1p(end) / way for end in row.interval)
     if ends[0] > HALF_WAY:
-        return Place.AFTER
-    return Place.BEFORE if ends[1] < HALF_WAY else Place.OPEN
+        return ReleasePlace.AFTER
+    return ReleasePlace.BEFORE if ends[1] < HALF_WAY else ReleasePlace.OPEN
 
 
 def has_moved(row: Row) -> bool:

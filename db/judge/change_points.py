@@ -39,7 +39,7 @@ class Boundary:
     size: float
 
 
-class Place(NamedTuple):
+class Split(NamedTuple):
     """A boundary of the series in row `row`: its segments begin at `left` and `start`, the later one ends
     before `right`.
     """
@@ -63,7 +63,7 @@ def standing_boundaries(
     """
     starts = [list(each) for each in candidate_starts]
     standing: list[list[Boundary]] = [[] for _ in starts]
-    known: dict[Place, Boundary] = {}
+    known: dict[Split, Boundary] = {}
     undecided = [row for row, of_series in enumerate(starts) if of_series]
     while undecided:
         places = {row: _places(row, starts[row], points.shape[1]) for row in undecided}
@@ -95,9 +95,9 @@ def candidates(points: Floats, policy: HistoryPolicy) -> list[list[int]]:
     ]
 
 
-def _places(row: int, starts: Sequence[int], length: int) -> list[Place]:
+def _places(row: int, starts: Sequence[int], length: int) -> list[Split]:
     edges = [0, *starts, length]
-    return [Place(row, *ends) for ends in zip(edges, edges[1:], edges[2:], strict=False)]
+    return [Split(row, *ends) for ends in zip(edges, edges[1:], edges[2:], strict=False)]
 
 
 def _weakest(tested: Sequence[Boundary], policy: HistoryPolicy) -> int | None:
@@ -114,7 +114,7 @@ def stands(boundary: Boundary, policy: HistoryPolicy) -> bool:
     return sure and abs(boundary.difference) >= math.log1p(policy.minimum_effect)
 
 
-def examine_boundaries(points: Floats, places: Sequence[Place], policy: HistoryPolicy) -> list[Boundary]:
+def examine_boundaries(points: Floats, places: Sequence[Split], policy: HistoryPolicy) -> list[Boundary]:
     """The steps at the `places`, each between its two segments, by the points nearest to it."""
     reach = policy.points_per_side
     alike: dict[tuple[int, int], list[int]] = {}
@@ -256,7 +256,7 @@ def boundaries(y: Floats, policy: HistoryPolicy) -> list[Boundary]:
 
 def examine_boundary(y: Floats, left: int, start: int, right: int, policy: HistoryPolicy) -> Boundary:
     """The step at `start` between the segments from `left` and up to `right`, by the nearest points."""
-    return examine_boundaries(y[None], [Place(0, left, start, right)], policy)[0]
+    return examine_boundaries(y[None], [Split(0, left, start, right)], policy)[0]
 
 
 def autocorrelation(before: Floats, after: Floats, limit: float) -> float:

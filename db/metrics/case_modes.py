@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from pandas import DataFrame
 
-from db.metrics.eligibility import LeftOut, exclusion_reason
+from db.metrics.eligibility import Excluded, exclusion_reason
 from db.metrics.frames import typed_frame
 from db.metrics.groups import row_dicts
 from db.metrics.mode_choice import ModeOption, best_option, choose, lower_envelope
@@ -108,7 +108,7 @@ def with_strategies(cases: DataFrame, chosen: Sequence[str]) -> DataFrame:
     return cases[cases["strategy"].isin([*chosen, EAGER.name])] if chosen else cases
 
 
-def mode_options(cases: DataFrame) -> tuple[list[ModeOption], list[LeftOut]]:
+def mode_options(cases: DataFrame) -> tuple[list[ModeOption], list[Excluded]]:
     """Eager first, then every usable strategy in the order of `cases`; and the cases left out.
 
     `cases`: rows of `summarize_cases` of one machine, build and workload; no options where no eager latency
@@ -130,14 +130,14 @@ class Modes:
     options: tuple[ModeOption, ...]
     compiled: tuple[_Row, ...]
     unpriced: tuple[ModeOption, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[Excluded, ...]
 
 
 def modes_of(rows: Sequence[_Row]) -> Modes:
     """As `mode_options`, of rows as column -> value. No option, priced or not, without an eager latency."""
     reasons = [_reason(row) for row in rows]
     left_out = tuple(
-        LeftOut(row["workload"], row["strategy"], why) for row, why in zip(rows, reasons, strict=True) if why
+        Excluded(row["workload"], row["strategy"], why) for row, why in zip(rows, reasons, strict=True) if why
     )
     usable = [row for row, why in zip(rows, reasons, strict=True) if why is None]
     if not usable:

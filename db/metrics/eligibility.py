@@ -70,7 +70,7 @@ def positive(column: Series) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class Excluded:
     """A case that takes no part, and why; `side` where one of several sides is meant."""
 
     workload: str

@@ -16,7 +16,7 @@ from pandas import DataFrame
 
 from db.columns.case import MIXED
 from db.errors import UnitError
-from db.metrics.eligibility import LeftOut, exclusion_reason
+from db.metrics.eligibility import Excluded, exclusion_reason
 from db.metrics.groups import row_dicts
 from db.metrics.quantities import require_same
 from db.records.trial import StrategyKind
@@ -47,7 +47,7 @@ class MatchedGeomeans:
 
     sides: dict[str, SideMean]
     matched_cases: int
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[Excluded, ...]
 
 
 def geomean(values: Iterable[float]) -> float | None:
@@ -90,7 +90,7 @@ def geomeans_of_rows(sides: Mapping[str, Sequence[CaseRow]], *, on: tuple[str, .
         for side, reason in reasons.items():
             case = rows[side].get(key, label)
             if reason is not None:
-                left_out.append(LeftOut(str(case["workload"]), str(case["strategy"]), reason, side))
+                left_out.append(Excluded(str(case["workload"]), str(case["strategy"]), reason, side))
     means = {name: _side_mean(by_key, matched) for name, by_key in rows.items()}
     return MatchedGeomeans(means, len(matched), tuple(left_out))
 

@@ -87,7 +87,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class StepRange:
     """From `first_steps` to `last_steps` (None: for ever) steps per process, `strategy` is done first.
 
     `total_at_first` is its total time at the crossing point `first_steps`.
@@ -145,7 +145,7 @@ def _best(options: Sequence[ModeOption], steps: int, restarts: int) -> ModeOptio
     )
 
 
-def lower_envelope(options: Sequence[ModeOption], restarts: int = 0) -> tuple[Segment, ...]:
+def lower_envelope(options: Sequence[ModeOption], restarts: int = 0) -> tuple[StepRange, ...]:
     """Who is done first from 1 step on, in order; each later segment begins at a crossing point.
 
     Raises UnitError as `best_option` does.
@@ -157,7 +157,7 @@ def lower_envelope(options: Sequence[ModeOption], restarts: int = 0) -> tuple[Se
             starts.append((steps, best))
     ends = [first - 1 for first, _ in starts[1:]]
     return tuple(
-        Segment(option.strategy, first, last, option.total(first, restarts))
+        StepRange(option.strategy, first, last, option.total(first, restarts))
         for (first, option), last in zip(starts, [*ends, None], strict=True)
     )
 

@@ -30,7 +30,7 @@ STEP_METRICS = (Metric.LATENCY, Metric.DEVICE_TIME, Metric.SPEEDUP, Metric.DEVIC
 
 
 @dataclass(frozen=True)
-class Moved:
+class ToExplain:
     """What is to be explained: whether a step takes longer on the head side, and whose step."""
 
     slower: bool
@@ -72,7 +72,7 @@ def _changed(rows: Iterable[Row]) -> dict[Case, list[Row]]:
     return by_case
 
 
-def _moved(changed: Mapping[Case, Sequence[Row]]) -> dict[Case, Moved]:
+def _moved(changed: Mapping[Case, Sequence[Row]]) -> dict[Case, ToExplain]:
     """What is to be explained of each case, by the first row that says something of its time."""
     moved = {case: next(filter(None, map(moved_of, rows)), None) for case, rows in changed.items()}
     return {case: what for case, what in moved.items() if what is not None}
@@ -98,7 +98,7 @@ def _explained(
     }
 
 
-def _host(profiled: _Profiled | None, moved: Moved | None) -> str:
+def _host(profiled: _Profiled | None, moved: ToExplain | None) -> str:
     """Of the step that moved."""
     side = profiled and (profiled.eager if moved and moved.eager else profiled.own)
     return host_sentence(side.side, side.timed_ns) if side else ""
@@ -217,7 +217,7 @@ def _newest_of_sides(
     return before, after
 
 
-def moved_of(row: Row) -> Moved | None:
+def moved_of(row: Row) -> ToExplain | None:
     """What a row says of the time of a step; None where it says nothing of it."""
     if row.metric not in STEP_METRICS:
         return None
@@ -225,7 +225,7 @@ def moved_of(row: Row) -> Moved | None:
     change = row.eager_change if eager else row.compiled_change
     if change is None and row.metric in (Metric.LATENCY, Metric.DEVICE_TIME):
         change = row.change
-    return None if not change else Moved(change > 0, eager)
+    return None if not change else ToExplain(change > 0, eager)
 
 
 def recorded_explanations(database: Database, regressions: Sequence[Regression]) -> list[list[str]]:
@@ -250,7 +250,7 @@ def causes_between(
     base: BuildSide,
     head: BuildSide,
     machine_id: str | None,
-    moved: Mapping[Case, Moved],
+    moved: Mapping[Case, ToExplain],
 ) -> dict[Case, Cause]:
     """Why the cases of `moved` changed between two sides; one for which profiles show nothing is absent."""
     before, after = _profiled_sides(database, (base, head), machine_id, moved)
@@ -269,7 +269,7 @@ def _profiled_sides(
 
 
 def _causes(
-    before: Mapping[Case, _Profiled], after: Mapping[Case, _Profiled], moved: Mapping[Case, Moved]
+    before: Mapping[Case, _Profiled], after: Mapping[Case, _Profiled], moved: Mapping[Case, ToExplain]
 ) -> dict[Case, Cause]:
     by_case = {}
     for case, what in moved.items():
@@ -280,7 +280,7 @@ def _causes(
     return by_case
 
 
-def _cause(before: _Profiled, after: _Profiled, moved: Moved) -> Cause | None:
+def _cause(before: _Profiled, after: _Profiled, moved: ToExplain) -> Cause | None:
     """None where the profiles show nothing, or the opposite of what was judged."""
     sides = [each.eager if moved.eager else each.own for each in (before, after)]
     if sides[0] is None or sides[1] is None:

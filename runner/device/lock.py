@@ -65,7 +65,7 @@ def _try_lock(descriptor: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Holder:
+class LockHolder:
     """Who measures. It is read from the lock's file, where anybody may write."""
 
     pid: int
@@ -82,17 +82,17 @@ class Holder:
         return f"{who} measures {self.what}, since {since} ({duration(round(seconds) * 1e9)})"
 
 
-def _holder(descriptor: int) -> Holder | None:
+def _holder(descriptor: int) -> LockHolder | None:
     """Who wrote into the file, None where that is nobody."""
     try:
         content = json.loads(os.pread(descriptor, _MOST_BYTES, 0))
         what = printable(str(content["what"]))[:_LONGEST_WHAT]
-        return Holder(int(content["pid"]), float(content["since_s"]), what)
+        return LockHolder(int(content["pid"]), float(content["since_s"]), what)
     except (ValueError, KeyError, TypeError, OverflowError):
         return None
 
 
-def _write_holder(descriptor: int, holder: Holder | None) -> None:
+def _write_holder(descriptor: int, holder: LockHolder | None) -> None:
     os.ftruncate(descriptor, 0)
     if holder is not None:
         os.pwrite(descriptor, json.dumps(asdict(holder)).encode()[:_MOST_BYTES], 0)
@@ -172,7 +172,7 @@ def device_lock(
                 time.sleep(_POLL_S)
         finally:
             queue.leave()
-        _write_holder(descriptor, Holder(os.getpid(), time.time(), what))
+        _write_holder(descriptor, LockHolder(os.getpid(), time.time(), what))
         yield descriptor
         _write_holder(descriptor, None)
     finally:

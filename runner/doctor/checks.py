@@ -25,7 +25,7 @@ FILLS_BEFORE_REPLAY = 2
 _CALM = ("device_time", SPEEDUP)
 
 
-class Verdict(StrEnum):
+class AimVerdict(StrEnum):
     """Whether an aim was reached."""
 
     MET = "met"
@@ -44,7 +44,7 @@ class Check:
     value: float | None
     fact: str
     aim: str
-    verdict: Verdict
+    verdict: AimVerdict
     bound: Bound | None = None
 
 
@@ -94,7 +94,7 @@ def probe_checks(probed: Probed) -> Iterator[Check]:
     """What one process on the GPU found."""
     probes = probed.probes
     if probes is None:
-        yield Check("probes", "all", None, probed.problem, "a process that ends", Verdict.UNKNOWN)
+        yield Check("probes", "all", None, probed.problem, "a process that ends", AimVerdict.UNKNOWN)
         return
     for each in probes.workloads:
         yield _cupti(each)
@@ -104,12 +104,12 @@ def probe_checks(probed: Probed) -> Iterator[Check]:
     yield _graph(probes.graph)
 
 
-def _met(is_met: bool) -> Verdict:
-    return Verdict.MET if is_met else Verdict.MISSED
+def _met(is_met: bool) -> AimVerdict:
+    return AimVerdict.MET if is_met else AimVerdict.MISSED
 
 
 def _unknown(name: str, case: str, why: str, aim: str) -> Check:
-    return Check(name, case, None, why, aim, Verdict.UNKNOWN)
+    return Check(name, case, None, why, aim, AimVerdict.UNKNOWN)
 
 
 def _cupti(probed: ProbedWorkload) -> Check:

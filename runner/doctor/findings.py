@@ -15,7 +15,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     """`fact` is one phrase without a full stop; `next_step` is empty where there is nothing to do."""
 
     subject: str
@@ -24,16 +24,16 @@ class Finding:
     next_step: str = ""
 
 
-def ok(subject: str, fact: str, next_step: str = "") -> Finding:
+def ok(subject: str, fact: str, next_step: str = "") -> DoctorFinding:
     """Nothing to do, unless `next_step` says what would still help."""
-    return Finding(subject, Standing.OK, fact, next_step)
+    return DoctorFinding(subject, Standing.OK, fact, next_step)
 
 
-def warn(subject: str, fact: str, next_step: str) -> Finding:
+def warn(subject: str, fact: str, next_step: str) -> DoctorFinding:
     """Measuring works, and something makes its figures worse or unknown."""
-    return Finding(subject, Standing.WARN, fact, next_step)
+    return DoctorFinding(subject, Standing.WARN, fact, next_step)
 
 
-def fail(subject: str, fact: str, next_step: str) -> Finding:
+def fail(subject: str, fact: str, next_step: str) -> DoctorFinding:
     """Nothing can be measured or stored before this is mended."""
-    return Finding(subject, Standing.FAIL, fact, next_step)
+    return DoctorFinding(subject, Standing.FAIL, fact, next_step)

@@ -10,7 +10,7 @@ import psutil
 from db.records.strategies import BUILTIN, not_applicable_reason
 from db.units import percent, plural, size
 from runner.device.setup import DeviceSetup, device_setup
-from runner.doctor.findings import Finding, ok, warn
+from runner.doctor.findings import DoctorFinding, ok, warn
 from runner.worker.host import cpu_name
 from runner.worker.timing.evidence import MAX_STALL_FRACTION, InstructionCounter, cpu_stall_ns
 
@@ -21,7 +21,7 @@ _MIN_RAM_BYTES = 2 * 2**30
 _IDLE_GPU_BYTES = 1 * 2**30
 
 
-def cpu_finding() -> Finding:
+def cpu_finding() -> DoctorFinding:
     """The processor, and how much of it this process may use."""
     all_of_it, usable = os.cpu_count() or 1, len(os.sched_getaffinity(0))
     fact = f"{cpu_name() or 'unknown'}, {usable} of {plural(all_of_it, 'CPU')}"
@@ -32,7 +32,7 @@ def cpu_finding() -> Finding:
     return ok("processor", fact)
 
 
-def quota_finding(root: Path = _ROOT) -> Finding:
+def quota_finding(root: Path = _ROOT) -> DoctorFinding:
     """The container's CPU limit (cgroup v2 cpu.max, v1 cfs_quota): threads beyond it are stopped in turns."""
     quota = _quota_cpus(root)
     if quota is None:
@@ -55,7 +55,7 @@ def _quota_cpus(root: Path) -> float | None:
     return int(quota) / int(period) if quota.isdigit() and period.isdigit() else None
 
 
-def governor_finding(root: Path = _ROOT) -> Finding:
+def governor_finding(root: Path = _ROOT) -> DoctorFinding:
     """How the processor chooses its clock."""
     governor = _read(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     if not governor:
@@ -69,7 +69,7 @@ def governor_finding(root: Path = _ROOT) -> Finding:
     return ok("CPU governor", governor)
 
 
-def load_finding() -> Finding:
+def load_finding() -> DoctorFinding:
     """What else runs, looked at for a second: tasks that waited for a CPU, else the share that was busy."""
     before = cpu_stall_ns()
     busy = psutil.cpu_percent(_PROBE_S) / 100
@@ -82,7 +82,7 @@ def load_finding() -> Finding:
     return ok("other load", fact)
 
 
-def memory_finding() -> Finding:
+def memory_finding() -> DoctorFinding:
     """Whether a process that compiles has room."""
     memory = psutil.virtual_memory()
     fact = f"{size(memory.available)} of {size(memory.total)} available"
@@ -91,7 +91,7 @@ def memory_finding() -> Finding:
     return ok("memory", fact)
 
 
-def instructions_finding() -> Finding:
+def instructions_finding() -> DoctorFinding:
     """Whether the kernel counts instructions, the calmest unit of what compiling costs."""
     try:
         InstructionCounter().close()
@@ -101,7 +101,7 @@ def instructions_finding() -> Finding:
     return ok("instructions", "counted")
 
 
-def gpu_findings(setup: DeviceSetup | None, torch_sees: int | None) -> list[Finding]:
+def gpu_findings(setup: DeviceSetup | None, torch_sees: int | None) -> list[DoctorFinding]:
     """The first GPU as NVML sees it. `torch_sees`: GPUs that torch can use, None when torch does not work."""
     if setup is None:
         return [_without_gpu(torch_sees)]
@@ -117,7 +117,7 @@ def gpu_findings(setup: DeviceSetup | None, torch_sees: int | None) -> list[Find
     return [*findings, _persistence(setup), _power(setup), _clocks(setup), _partition(setup), _users(setup)]
 
 
-def _without_gpu(torch_sees: int | None) -> Finding:
+def _without_gpu(torch_sees: int | None) -> DoctorFinding:
     if torch_sees:
         return warn(
             "GPU",
@@ -128,7 +128,7 @@ def _without_gpu(torch_sees: int | None) -> Finding:
     return ok("GPU", f"none; not measured on a CPU: {', '.join(idle)}")
 
 
-def _persistence(setup: DeviceSetup) -> Finding:
+def _persistence(setup: DeviceSetup) -> DoctorFinding:
     if setup.persistence is None:
         return ok("persistence mode", "unknown")
     if not setup.persistence:
@@ -138,7 +138,7 @@ def _persistence(setup: DeviceSetup) -> Finding:
     return ok("persistence mode", "on")
 
 
-def _power(setup: DeviceSetup) -> Finding:
+def _power(setup: DeviceSetup) -> DoctorFinding:
     limit, default = setup.power_limit_w, setup.power_default_w
     if limit is None:
         return ok("power cap", "unknown")
@@ -151,7 +151,7 @@ def _power(setup: DeviceSetup) -> Finding:
     return ok("power cap", f"{limit:g} W")
 
 
-def _clocks(setup: DeviceSetup) -> Finding:
+def _clocks(setup: DeviceSetup) -> DoctorFinding:
     if setup.sm_clock_mhz is None or setup.sm_clock_max_mhz is None:
         return ok("clocks", "unknown")
     return ok(
@@ -161,7 +161,7 @@ def _clocks(setup: DeviceSetup) -> Finding:
     )
 
 
-def _partition(setup: DeviceSetup) -> Finding:
+def _partition(setup: DeviceSetup) -> DoctorFinding:
     ecc = "unknown" if setup.ecc is None else "on" if setup.ecc else "off"
     if setup.mig:
         return warn(
@@ -172,7 +172,7 @@ def _partition(setup: DeviceSetup) -> Finding:
     return ok("partitions", f"MIG {'unknown' if setup.mig is None else 'off'}, ECC {ecc}")
 
 
-def _users(setup: DeviceSetup) -> Finding:
+def _users(setup: DeviceSetup) -> DoctorFinding:
     used, busy = setup.memory_used_bytes, setup.utilization_percent
     fact = f"{size(used)} in use, {busy if busy is not None else 'unknown'} % busy"
     # In a container NVML lists no process of others, so memory and utilization have to speak for them.
@@ -185,7 +185,7 @@ def _users(setup: DeviceSetup) -> Finding:
     return ok("other users of the GPU", fact)
 
 
-def hardware_findings(torch_sees: int | None) -> list[Finding]:
+def hardware_findings(torch_sees: int | None) -> list[DoctorFinding]:
     """Everything about the machine itself; takes a second."""
     return [
         cpu_finding(),

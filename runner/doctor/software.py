@@ -16,7 +16,7 @@ from db.errors import CompilewatchError, DatabaseError
 from db.units import plural, size
 from runner.config.settings import Settings
 from runner.device.host import MIN_FREE_BYTES, existing_part
-from runner.doctor.findings import Finding, fail, ok, warn
+from runner.doctor.findings import DoctorFinding, fail, ok, warn
 from runner.plan.host_stacks import compiler_version
 from runner.plan.interpreter import InterpreterFacts
 from runner.storage.spool import Spool
@@ -24,7 +24,7 @@ from runner.storage.spool import Spool
 _WARN_BYTES = 2 * 2**30
 
 
-def torch_finding(facts: InterpreterFacts | CompilewatchError) -> Finding:
+def torch_finding(facts: InterpreterFacts | CompilewatchError) -> DoctorFinding:
     """The torch of this interpreter, and the device it can use."""
     if isinstance(facts, CompilewatchError):
         return fail("torch", facts.message.rstrip("."), facts.next_step)
@@ -33,7 +33,7 @@ def torch_finding(facts: InterpreterFacts | CompilewatchError) -> Finding:
     return ok("torch", f"{facts.torch} for {built_for}, Python {facts.python}, {devices}")
 
 
-def compiler_finding(environment: Mapping[str, str] = os.environ) -> Finding:
+def compiler_finding(environment: Mapping[str, str] = os.environ) -> DoctorFinding:
     """The C++ compiler that Inductor needs, on a GPU too."""
     compiler = compiler_version(environment)
     if compiler is None:
@@ -41,7 +41,7 @@ def compiler_finding(environment: Mapping[str, str] = os.environ) -> Finding:
     return ok("compiler", compiler)
 
 
-def headers_finding(include: Path = Path(sysconfig.get_path("include"))) -> Finding:  # noqa: B008
+def headers_finding(include: Path = Path(sysconfig.get_path("include"))) -> DoctorFinding:  # noqa: B008
     """The headers of this Python: Inductor's kernels for a CPU and Triton's launchers include `Python.h`."""
     if not (include / "Python.h").is_file():
         package = f"python{sys.version_info.major}.{sys.version_info.minor}-dev"
@@ -53,7 +53,7 @@ def headers_finding(include: Path = Path(sysconfig.get_path("include"))) -> Find
     return ok("Python headers", str(include))
 
 
-def place_finding(subject: str, directory: Path, *, runs_code: bool) -> Finding:
+def place_finding(subject: str, directory: Path, *, runs_code: bool) -> DoctorFinding:
     """Whether `directory` can be written, has room, and, for compiled kernels, lets them be loaded."""
     existing = existing_part(directory)
     if not os.access(existing, os.W_OK | os.X_OK):
@@ -71,7 +71,7 @@ def place_finding(subject: str, directory: Path, *, runs_code: bool) -> Finding:
     return ok(subject, fact)
 
 
-def spool_finding(settings: Settings) -> Finding:
+def spool_finding(settings: Settings) -> DoctorFinding:
     """Trials on disk that the database has not got yet."""
     spool = Spool(settings.data_dir / "spool")
     waiting, bad = len(spool.waiting()), len(list(spool.directory.glob("bad/*.json")))
@@ -88,7 +88,7 @@ def spool_finding(settings: Settings) -> Finding:
     return ok("spool", "no trial waits for the database")
 
 
-def database_finding(settings: Settings) -> Finding:
+def database_finding(settings: Settings) -> DoctorFinding:
     """Whether the configured database opens and has this release's schema."""
     url = settings.database_url
     name = url.partition("sqlite:///")[2]
@@ -103,14 +103,14 @@ def database_finding(settings: Settings) -> Finding:
         return standing("database", error.message.rstrip("."), error.next_step)
 
 
-def time_finding() -> Finding:
+def time_finding() -> DoctorFinding:
     """The zone in which schedules are written; records are in UTC whatever it is."""
     here = time.localtime()
     hours = (here.tm_gmtoff or 0) / 3600
     return ok("time zone", f"{here.tm_zone} (UTC{hours:+g}); trials are stored in UTC")
 
 
-def software_findings(settings: Settings, facts: InterpreterFacts | CompilewatchError) -> list[Finding]:
+def software_findings(settings: Settings, facts: InterpreterFacts | CompilewatchError) -> list[DoctorFinding]:
     """Everything that is installed or configured."""
     configuration = settings.config_file
     return [

@@ -64,7 +64,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Role:
+class ProcessRole:
     """What one process is for, with its caches, the `workloads` of canaries and probes, and additions to its
     environment.
     """
@@ -103,7 +103,7 @@ class Finished:
         )
 
 
-def listen(attempt: Attempt, scratch: Path, role: Role, lock: int) -> Finished:
+def listen(attempt: Attempt, scratch: Path, role: ProcessRole, lock: int) -> Finished:
     """Start one worker in `role` and listen until it is gone, at most the `timeout_s` of its specification.
 
     `lock` is the descriptor of the device's lock, held for as long as any process of the worker lives.
@@ -150,7 +150,7 @@ def listen(attempt: Attempt, scratch: Path, role: Role, lock: int) -> Finished:
 
 
 def worker_specification(
-    spec: TrialSpec, role: Role, *, sample_device: bool, artifacts: Path
+    spec: TrialSpec, role: ProcessRole, *, sample_device: bool, artifacts: Path
 ) -> Specification:
     """What the worker is sent, with the pinned environment among the recorded settings."""
     settings = spec.settings.model_dump() | {"environment": recorded_environment(spec.worker_env)}

@@ -28,7 +28,7 @@ from runner.device.state import device_facts
 from runner.plan.diagnostics import Diagnostics
 from runner.plan.trial_spec import TrialSpec, WorkloadSpec
 from runner.process.explanation import Explanation, Fit, NoFitError
-from runner.process.measured_process import Attempt, Finished, OnPhase, Role, listen
+from runner.process.measured_process import Attempt, Finished, OnPhase, ProcessRole, listen
 from runner.process.trace import trace_directory, trace_in
 from runner.worker.step.messages import Purpose, Record, read
 
@@ -128,7 +128,7 @@ def _explained(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Tria
         directory = trace_directory(data_dir, trial.trial_id)
         directory.mkdir(parents=True, exist_ok=True)
         # What is written into a cache is what there is to see, so this process starts from empty ones.
-        role = Role(scratch / "trace", "trace", environment={"TORCH_TRACE": str(directory)})
+        role = ProcessRole(scratch / "trace", "trace", environment={"TORCH_TRACE": str(directory)})
         record = _record_of_pass(listen(attempt, scratch, role, lock), "trace", trial)
         if record is not None:
             trace = trace_in(data_dir, trial.trial_id)
@@ -148,7 +148,7 @@ def _bisected(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Trial
     attempt.on_phase(f"bisection, at most {duration(int(budget_s * 1e9))}")
     spec = attempt.spec.model_copy(update={"timeout_s": budget_s})
     # What is compiled for one attempt must not be found by the next.
-    role = Role(scratch / "bisect", "bisect", environment={"TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"})
+    role = ProcessRole(scratch / "bisect", "bisect", environment={"TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"})
     record = _record_of_pass(listen(replace(attempt, spec=spec), scratch, role, lock), "bisection", trial)
     if record is None:
         return trial
@@ -180,7 +180,7 @@ def _profiled(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Trial
     # The caches of the measured process hold what it compiled, so that the same code is watched. On a CPU
     # generated kernels are without names unless they are compiled with them, which is done once more.
     named = {"TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE": "1"} if trial.machine.device == "cpu" else {}
-    role = Role(scratch / "measure", "profile", environment=named)
+    role = ProcessRole(scratch / "measure", "profile", environment=named)
     record = _record_of_pass(listen(attempt, scratch, role, lock), "profile", trial)
     if record is None:
         return trial
@@ -312,7 +312,7 @@ def _listen_apart(
     """One process that measures something else than a trial, from caches of its own."""
     device, locks = attempt.device.uuid or attempt.spec.device, lock_dir or default_lock_dir()
     scratch = Path(tempfile.mkdtemp(prefix="compilewatch-trial-"))
-    role = Role(scratch / "measure", purpose, tuple(workloads))
+    role = ProcessRole(scratch / "measure", purpose, tuple(workloads))
     try:
         with device_lock(
             device, locks, what=purpose, wait_s=wait_s, should_stop=attempt.is_cancelled, on_wait=on_wait
@@ -325,7 +325,7 @@ def _listen_apart(
 
 def _run_process(attempt: Attempt, scratch: Path, caches: Path, lock: int, *, prime: bool) -> Trial | None:
     """One process of the trial. The priming one fills a cache and is not recorded: None unless it fails."""
-    finished = listen(attempt, scratch, Role(caches, "prime" if prime else "measure"), lock)
+    finished = listen(attempt, scratch, ProcessRole(caches, "prime" if prime else "measure"), lock)
     if prime and not finished.interrupted and finished.listening.succeeded():
         return None
     trial = finished.trial(attempt, attempt.spec)

@@ -46,7 +46,7 @@ _ROUNDINGS = 2.0
 
 
 @dataclass(frozen=True)
-class Comparison:
+class TensorComparison:
     """One result tensor against its reference, with the errors of both against float64."""
 
     passed: bool
@@ -114,7 +114,7 @@ def compare(
     *,
     tolerance: float,
     scale: float = 1.0,
-) -> Comparison:
+) -> TensorComparison:
     """Whether `result` (compiled) stands for `reference` (eager), by their errors against `exact` (float64).
 
     `scale` is the size of what is compared: absolute errors are allowed up to `tolerance` times it. Integers
@@ -122,17 +122,17 @@ def compare(
     """
     mismatch = _mismatch(reference, result)
     if mismatch is not None:
-        return Comparison(False, reason=mismatch)
+        return TensorComparison(False, reason=mismatch)
     if reference.numel() == 0 or not (reference.is_floating_point() or reference.is_complex()):
-        return Comparison(True)
+        return TensorComparison(True)
     largest, cosine = _measures(reference, result)
     absolute = tolerance * scale
     close = torch.allclose(reference, result, atol=absolute, rtol=tolerance, equal_nan=True)
     if exact is None:
         reason = None if close else f"not within {tolerance:g} of eager"
-        return Comparison(close, largest, cosine, reason=reason)
+        return TensorComparison(close, largest, cosine, reason=reason)
     reference_error, result_error = rmse(exact, reference), rmse(exact, result)
-    comparison = Comparison(
+    comparison = TensorComparison(
         True,
         largest,
         cosine,
@@ -438,7 +438,7 @@ def _scales(results: Leaves, task: str) -> dict[str, float]:
 
 def _compared(
     reference: Any, result: Any, exact: Any, *, tolerance: float, scale: float
-) -> Comparison | None:
+) -> TensorComparison | None:
     """One leaf against eager's; None where they cannot be compared."""
     if isinstance(reference, torch.Tensor) and isinstance(result, torch.Tensor):
         return _compared_tensors(reference, result, exact, tolerance=tolerance, scale=scale)
@@ -449,14 +449,14 @@ def _compared(
         passed = math.isclose(reference, result, rel_tol=tolerance, abs_tol=tolerance * scale)
         difference = _finite(abs(reference - result))
     reason = None if passed else f"{_text(result)} instead of {_text(reference)}"
-    return Comparison(passed, difference, reason=reason)
+    return TensorComparison(passed, difference, reason=reason)
 
 
 def _compared_tensors(
     reference: torch.Tensor, result: torch.Tensor, exact: Any, *, tolerance: float, scale: float
-) -> Comparison | None:
+) -> TensorComparison | None:
     if reference.layout != result.layout:
-        return Comparison(False, reason=f"layout {result.layout} instead of {reference.layout}")
+        return TensorComparison(False, reason=f"layout {result.layout} instead of {reference.layout}")
     one, other = dense(reference), dense(result)
     if one is None or other is None:
         return None

@@ -30,10 +30,10 @@ from runner.worker.timing.clock import Kept, headline_of
 from runner.worker.timing.evidence import InstructionCounter, host_state
 from runner.worker.timing.sampling import (
     Deadline,
-    Evidence,
     NotSteadyError,
     Sampler,
     Side,
+    TimedBlocks,
     until_steady,
     warm_up,
 )
@@ -447,7 +447,7 @@ class Session:
             "address_layout": affinity.address_layout(),
         }
 
-    def _sampling_facts(self, evidence: Evidence) -> dict[str, Any]:
+    def _sampling_facts(self, evidence: TimedBlocks) -> dict[str, Any]:
         plan = self._plan
         return {
             "samples": plan.samples,

@@ -24,7 +24,7 @@ from runner.plan.jobs import ENDED, Job
 from runner.plan.plan import plan_run
 from runner.plan.trial_spec import TrialSpec
 from runner.process.execution import jobs_of
-from runner.process.measured_process import WORKER, Role, worker_specification
+from runner.process.measured_process import WORKER, ProcessRole, worker_specification
 from tests.runner.fleet_processes import Host, service, wait_until, worker
 from tests.runner.terminal import COMMAND, ROOT, environment
 
@@ -115,7 +115,9 @@ def test_how_soon_a_queued_trial_begins(
 
 def by_hand(spec: TrialSpec, scratch: Path) -> None:
     """The measured process as a shell would start it: nothing of the supervisor, the queue or the spool."""
-    told = worker_specification(spec, Role(scratch), sample_device=False, artifacts=scratch / "artifacts")
+    told = worker_specification(
+        spec, ProcessRole(scratch), sample_device=False, artifacts=scratch / "artifacts"
+    )
     variables = worker_environment(scratch, threads=spec.threads, extra=spec.worker_env)
     reading, writing = os.pipe()
     with subprocess.Popen(

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 import dashboard.server.app
-from dashboard.document.content import Column, Content, Lines, Table
+from dashboard.document.content import Content, FrozenColumn, Lines, Table
 from dashboard.links.links import Link, params
 from dashboard.read.database import close_databases
 from dashboard.read.versions import REFRESH_THROTTLE
@@ -172,7 +172,9 @@ def recorded_url(filled_url: str, tmp_path_factory: pytest.TempPathFactory) -> s
 
 def _report(report_id: str) -> Report:
     table = Table(
-        title="Cases", columns=(Column(title="Workload"), Column(title="Speedup")), rows=(("mlp", "1.4"),)
+        title="Cases",
+        columns=(FrozenColumn(title="Workload"), FrozenColumn(title="Speedup")),
+        rows=(("mlp", "1.4"),),
     )
     content = Content(
         title="Before the upgrade",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runner.config.settings import Settings
-from runner.doctor.checks import Verdict, probe_checks
+from runner.doctor.checks import AimVerdict, probe_checks
 from runner.doctor.probes import probe
 from runner.doctor.validation import plan_validation
 
@@ -19,7 +19,7 @@ def test_the_probes_of_a_validation_have_a_figure_each(device):
     checks = list(probe_checks(found))
     for check in checks:
         print(f"{check.name}, {check.case}: {check.fact} ({check.aim}): {check.verdict.value}")
-    unknown = [check for check in checks if check.verdict is Verdict.UNKNOWN]
+    unknown = [check for check in checks if check.verdict is AimVerdict.UNKNOWN]
     # A host-bound step has no agreement with do_bench, whose events hold the host's gaps.
     assert {check.name for check in unknown} <= {"do_bench_agreement"}
     assert [part.error for part in (*found.probes.workloads, found.probes.l2, found.probes.graph)] == [

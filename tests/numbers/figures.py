@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dashboard.parts.column_units import Quantity
+from dashboard.parts.column_units import UnitCell
 from db.units import MISSING
 from tests.numbers.page_numbers import Shown, shown
 
@@ -49,7 +49,7 @@ def read(text: object) -> Value:
 
 def number(cell: Any) -> Value:
     """A cell of a frame or a document."""
-    cell = cell.value if isinstance(cell, Quantity) else cell
+    cell = cell.value if isinstance(cell, UnitCell) else cell
     if isinstance(cell, str) or cell is None or pd.isna(cell):
         return cell.replace("_", " ") if isinstance(cell, str) else None
     return float(cell)

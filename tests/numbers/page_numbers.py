@@ -10,8 +10,8 @@ import pandas as pd
 
 from dashboard.document.sections import cell_text
 from dashboard.parts.column_units import UNITS as UNITS_OF_COLUMNS
-from dashboard.parts.column_units import Quantity, written
-from dashboard.parts.parts import Chart, Column, Figures, PageContent, Pairs, Table, flat
+from dashboard.parts.column_units import UnitCell, written
+from dashboard.parts.parts import Chart, Figures, PageContent, Pairs, Table, TableColumn, flat
 
 UNITS = {
     **{"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9},
@@ -76,10 +76,10 @@ def _written(table: Table) -> pd.DataFrame:
     )
 
 
-def _text(value: Any, column: Column) -> str:
+def _text(value: Any, column: TableColumn) -> str:
     """As it is shown; a cell may have a unit of its own."""
     return (
-        written(value, UNITS_OF_COLUMNS["count"]) if isinstance(value, Quantity) else cell_text(value, column)
+        written(value, UNITS_OF_COLUMNS["count"]) if isinstance(value, UnitCell) else cell_text(value, column)
     )
 
 

@@ -25,9 +25,9 @@ from dashboard.pages.trends import content as trends
 from dashboard.pages.upgrade import content as upgrade
 from dashboard.parts.parts import (
     Chart,
-    Headline,
     Lines,
     PageContent,
+    PageHeadline,
     Part,
     Table,
     named,
@@ -106,7 +106,7 @@ def check_quotients(page: PageContent) -> None:
 def check_overview(page: PageContent, other: PageContent | None) -> None:
     """`other` is Upgrade between the same builds."""
     said = page.parts[0]
-    assert isinstance(said, Headline)
+    assert isinstance(said, PageHeadline)
     every = tables(page)
     workloads, cases = every["overview-table"], every["cases"]
     shown = figures(page)
@@ -163,7 +163,7 @@ def _group(verdicts: list[dict[str, Any]]) -> str:
 
 def check_upgrade(page: PageContent) -> None:
     (said,) = named(page.parts, "verdict")
-    assert isinstance(said, Headline)
+    assert isinstance(said, PageHeadline)
     every = tables(page)
     compared, total = map(int, re.findall(r"\d+", figures(page)["Cases compared"]))
     left_out = len(every["left-out"]) if "left-out" in every else 0
@@ -297,9 +297,9 @@ def check_regressions(page: PageContent) -> None:
     said = page.parts[0]
     key = next((key for key in every if key.startswith("inbox-")), None)
     if key is None:
-        if isinstance(said, Headline) and "regressions-now" in every:
+        if isinstance(said, PageHeadline) and "regressions-now" in every:
             assert first_numbers(said.text) == [len(every["regressions-now"])]
-        elif isinstance(said, Headline):
+        elif isinstance(said, PageHeadline):
             assert not re.match(r"[1-9]", said.text), "what regressed has a table"
         return
     states = Counter(text.split(" ", 1)[1] for text in every[key]["state"])

@@ -32,12 +32,12 @@ from dashboard.parts.parts import (
     CASE_FACTS,
     LEFT_OUT,
     Chart,
-    Column,
     Figure,
     Figures,
-    Headline,
     PageContent,
+    PageHeadline,
     Part,
+    TableColumn,
 )
 from dashboard.read.data import filters_of, of_workload, read_cases, read_choices_on, read_points
 from dashboard.read.shaping import asides, with_caches
@@ -55,13 +55,13 @@ from db.records.strategies import EAGER, sort_key
 # What a plan of steps per process and restarts per day costs, strategy by strategy, in words.
 
 _PLAN = {
-    "strategy": Column("Strategy", pinned=True),
+    "strategy": TableColumn("Strategy", pinned=True),
     **BREAK_EVEN,
-    "interval": Column("95 % interval", "interval", numeric=True, unit="steps"),
+    "interval": TableColumn("95 % interval", "interval", numeric=True, unit="steps"),
     **parts.quantities("ns", {"cost": "Compile cost", "day": "Time per day", "saved": "Saved per day"}),
     **parts.hidden(
         {
-            "step": Column(
+            "step": TableColumn(
                 "Step", numeric=True, unit="ns", explained="Eager of all processes over this speedup."
             ),
             **RATES,
@@ -116,17 +116,17 @@ def _figures(link: Link, chosen: Choice) -> tuple[Part, ...]:
     )
 
 
-def _headline(link: Link, chosen: Choice, focus: str) -> Headline:
+def _headline(link: Link, chosen: Choice, focus: str) -> PageHeadline:
     """At most twelve words on what to run for the steps that are planned."""
     steps, best = units.plural(link.steps, "step"), chosen.option
     names = sorted({best.strategy, *(rival.strategy for rival in chosen.rivals)}, key=sort_key)
     if not chosen.is_shown:
-        return Headline(
+        return PageHeadline(
             f"{focus}: no difference shown between {' and '.join(names[:2])} at {steps}", "warning"
         )
     if best.eager_latency is None:
-        return Headline(f"{focus}: stay eager for {steps} per process", "bad")
-    return Headline(f"{focus}: {best.strategy} is fastest for {steps} per process", "good")
+        return PageHeadline(f"{focus}: stay eager for {steps} per process", "bad")
+    return PageHeadline(f"{focus}: {best.strategy} is fastest for {steps} per process", "good")
 
 
 def _words(link: Link, focus: str) -> str:
@@ -257,12 +257,12 @@ def _every_workload(cases: pd.DataFrame) -> tuple[Part, ...]:
         "break-even-all",
         "Break-even steps of every workload with every strategy",
         pd.DataFrame([rows[name] for name in sorted(rows)]),
-        {"workload": Column("Workload", pinned=True), **_by_strategy(compiled["strategy"])},
+        {"workload": TableColumn("Workload", pinned=True), **_by_strategy(compiled["strategy"])},
         title="Break-even of every workload",
     )
 
 
-def _by_strategy(strategies: Iterable[str]) -> dict[str, Column]:
+def _by_strategy(strategies: Iterable[str]) -> dict[str, TableColumn]:
     return parts.numbers({name: name for name in theme.ordered(strategies)})
 
 
@@ -316,7 +316,7 @@ def _history(link: Link, focus: str) -> tuple[Part, ...]:
             "break-even-history-table",
             f"Break-even of {focus} with every build, never and unknown included",
             table,
-            {"build": Column("Build", pinned=True), **_by_strategy(strategies)},
+            {"build": TableColumn("Build", pinned=True), **_by_strategy(strategies)},
             title=f"Break-even of {focus} with every build",
         ),
     )

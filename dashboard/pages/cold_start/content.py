@@ -15,12 +15,12 @@ from dashboard.parts.parts import (
     BOUND,
     LEFT_OUT,
     TRIALS,
-    Column,
     Figure,
     Figures,
-    Headline,
     PageContent,
+    PageHeadline,
     Part,
+    TableColumn,
 )
 from dashboard.read.data import filters_of, read_cases, read_jobs
 from dashboard.read.shaping import asides
@@ -37,11 +37,11 @@ _COLUMNS = {
     **parts.quantities("ns", {"first": "First result"}),
     "strategy": CASE["strategy"],
     **parts.quantities("ns", {"cost": "Compile cost"}),
-    "cache": Column("Cache state"),
+    "cache": TableColumn("Cache state"),
     **parts.quantities("count", {"breaks": "Graph breaks"}),
     **parts.hidden(
         {
-            "interval": Column(
+            "interval": TableColumn(
                 "95 % interval", "interval", numeric=True, unit="ns", explained="Of the compile cost."
             ),
             **parts.quantities("count", {"graphs": "Graphs", "recompiles": "Recompiles"}),
@@ -51,10 +51,10 @@ _COLUMNS = {
     ),
 }
 _PRODUCTION_COLUMNS = {
-    "workload": Column("Job", pinned=True),
+    "workload": TableColumn("Job", pinned=True),
     **parts.quantities("ns", {"first": "First step", "cost": "Compile cost"}),
-    "strategy": Column("Strategy"),
-    "started": Column("Started (UTC)", kind="moment"),
+    "strategy": TableColumn("Strategy"),
+    "started": TableColumn("Started (UTC)", kind="moment"),
     **parts.hidden(
         {
             **parts.texts({"machine": "Machine", "torch": "torch"}),
@@ -169,16 +169,16 @@ def _base(strategy: str, cache: str) -> str:
     return strategy.replace(f"+{cache}", "")
 
 
-def _headline(cases: pd.DataFrame, starts: _Starts) -> tuple[Headline, ...]:
+def _headline(cases: pd.DataFrame, starts: _Starts) -> tuple[PageHeadline, ...]:
     seconds = charts.seconds_text
     if starts.cold_ns is None:
         return ()
     if starts.filled_ns is not None:
         text = f"First result after {seconds(starts.cold_ns)} cold, {seconds(starts.filled_ns)} warm"
-        return (Headline(text, "good" if starts.filled_ns < starts.cold_ns else "bad"),)
+        return (PageHeadline(text, "good" if starts.filled_ns < starts.cold_ns else "bad"),)
     eager_ns = geomean(cases.loc[cases["strategy"] == EAGER.name, "time_to_first_result_ns"].dropna())
     beside = f", {seconds(eager_ns)} eager" if eager_ns is not None else ""
-    return (Headline(f"First result after {seconds(starts.cold_ns)} compiled cold{beside}"),)
+    return (PageHeadline(f"First result after {seconds(starts.cold_ns)} compiled cold{beside}"),)
 
 
 def _figures(cases: pd.DataFrame, starts: _Starts) -> Figures:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 
-from dashboard.parts.parts import Column, Table
+from dashboard.parts.parts import Table, TableColumn
 from db.judge.policy import Policy, policy_entries
 
 _COLUMNS = {
-    "constant": Column("Constant", pinned=True),
-    "value": Column("Value", numeric=True),
-    "meaning": Column("Meaning and source", wide=True),
+    "constant": TableColumn("Constant", pinned=True),
+    "value": TableColumn("Value", numeric=True),
+    "meaning": TableColumn("Meaning and source", wide=True),
 }
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from dashboard.links.links import Link
 from dashboard.parts import parts, verdict_words
-from dashboard.parts.parts import Column, Part
+from dashboard.parts.parts import Part, TableColumn
 from dashboard.read.data import filters_of, read_trials
 from dashboard.read.policy import policy_in_force
 from dashboard.read.versions import cached
@@ -58,7 +58,11 @@ def _matrix(pairs: Iterable[Difference], shown: list[str], labels: dict[str, str
         "modes-against",
         "Tested difference in latency of every strategy against every other, with intervals",
         pd.DataFrame(rows, columns=["workload", "strategy", *columns]),
-        {"workload": Column("Workload", pinned=True), "strategy": Column("Strategy"), **parts.texts(columns)},
+        {
+            "workload": TableColumn("Workload", pinned=True),
+            "strategy": TableColumn("Strategy"),
+            **parts.texts(columns),
+        },
         title="One strategy against another",
         note="Change of latency with its interval, tested as two builds are. Negative is faster.",
     )

@@ -33,11 +33,11 @@ from dashboard.parts.parts import (
     LEFT_OUT,
     TRIALS,
     Chart,
-    Column,
-    Headline,
     PageContent,
+    PageHeadline,
     Part,
     Table,
+    TableColumn,
     Tone,
 )
 from dashboard.parts.published_lines import PUBLISHED_TITLE, published_lines
@@ -54,7 +54,7 @@ from db.records.strategies import EAGER, sort_key
 
 _TOOLTIP_HAS_IT = "Where a name has no room, the tooltip has it."
 GOALS = {"latency": "Latency", "steps": "A number of steps", "memory": "Memory"}
-_COLUMNS: dict[str, dict[str, Column]] = {
+_COLUMNS: dict[str, dict[str, TableColumn]] = {
     "latency": {
         **parts.quantities("ratio", {"ratio": "Speedup"}),
         **RATES,
@@ -124,18 +124,18 @@ def _heat_map(cases: pd.DataFrame, link: Link) -> Chart:
     )
 
 
-def _headline(cases: pd.DataFrame) -> Headline:
+def _headline(cases: pd.DataFrame) -> PageHeadline:
     """How often each strategy is shown to be the fastest, eager among them."""
     winners = [each for each in _fastest(cases).values() if each.compared]
     if not winners:
-        return Headline("No compiled case has a speedup")
+        return PageHeadline("No compiled case has a speedup")
     shown = Counter(each.strategy for each in winners if not each.rivals)
     wins = sorted(shown.items(), key=lambda item: (-item[1], sort_key(item[0])))
     said = [f"{name} on {count}" for name, count in wins[:_MOST_NAMED]]
     open_ = len(winners) - sum(shown.values())
     said += [f"{NO_DIFFERENCE} on {open_}"] if open_ else []
     tone: Tone = "warning" if not shown else "good" if wins[0][0] != EAGER.name else "bad"
-    return Headline(f"Fastest of {units.plural(len(winners), 'workload')}: {', '.join(said)}", tone)
+    return PageHeadline(f"Fastest of {units.plural(len(winners), 'workload')}: {', '.join(said)}", tone)
 
 
 def _heat_map_finding(cases: pd.DataFrame) -> str:
@@ -165,12 +165,12 @@ def _best(cases: pd.DataFrame, link: Link, floors: Sequence[NoiseFloor]) -> Tabl
         f"Best strategy of every workload for {goal}, eager among them",
         frame,
         {
-            "workload": Column("Workload", pinned=True),
-            "strategy": Column("Best strategy", explained="Whose interval clears all others."),
+            "workload": TableColumn("Workload", pinned=True),
+            "strategy": TableColumn("Best strategy", explained="Whose interval clears all others."),
             **numbers,
             **parts.hidden(CASE_FACTS),
-            "rivals": Column("Not told apart from"),
-            "options": Column("Strategies compared", numeric=True, unit="count", hidden=True),
+            "rivals": TableColumn("Not told apart from"),
+            "options": TableColumn("Strategies compared", numeric=True, unit="count", hidden=True),
         },
         title=f"Best strategy for {goal}",
         note="" if len(frame) else "No case has the figures that this choice needs.",
@@ -245,7 +245,7 @@ _PERCENTILES = {
             "latency_between_sd_ns": "SD between processes",
         },
     ),
-    "samples": Column(
+    "samples": TableColumn(
         "Steps", numeric=True, unit="count", explained="Of the process that has fewest: a p99 rests on them."
     ),
     **TRIALS,

@@ -16,7 +16,7 @@ from dashboard.charts import point_names, style
 from dashboard.charts.style import ChartContent
 from dashboard.parts import parts
 from dashboard.parts.cases import CASE
-from dashboard.parts.parts import Chart, Column, Part
+from dashboard.parts.parts import Chart, Part, TableColumn
 from dashboard.text import theme
 from db import units
 from db.records.strategies import EAGER
@@ -31,7 +31,7 @@ _COLUMNS = {
             "share_text": "Of the roof",
         }
     ),
-    "bound": Column("An eager step is"),
+    "bound": TableColumn("An eager step is"),
 }
 _PREFIXES = ((1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1e6, "MFLOP/s"))
 _AIR = 2.0

@@ -15,7 +15,7 @@ from dashboard.charts import style
 from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link
 from dashboard.parts import parts
-from dashboard.parts.parts import Chart, Column, Part
+from dashboard.parts.parts import Chart, Part, TableColumn
 from dashboard.parts.verdict_words import component_text, environment_diff
 from dashboard.read.data import filters_of, read_build_totals, read_choices_on
 from dashboard.read.shaping import BUILD_COMPONENTS
@@ -29,13 +29,13 @@ _ROW_PX, _AROUND_PX, _LONGEST_VALUE = 30, 110, 18
 # Below this width per build there is no room for values: the tooltip has them.
 _VALUE_PX, _LANE_PX = 90, 130
 _COLUMNS = {
-    "build": Column("Build", pinned=True),
-    "shown": Column("Shown here"),
-    "since": Column("First result"),
-    "last": Column("Last result"),
-    "runs": Column("Runs", kind="number"),
-    "trials": Column("Trials", kind="number"),
-    "moved": Column("What moved", wide=True, explained="Against the build above it."),
+    "build": TableColumn("Build", pinned=True),
+    "shown": TableColumn("Shown here"),
+    "since": TableColumn("First result"),
+    "last": TableColumn("Last result"),
+    "runs": TableColumn("Runs", kind="number"),
+    "trials": TableColumn("Trials", kind="number"),
+    "moved": TableColumn("What moved", wide=True, explained="Against the build above it."),
 }
 
 

@@ -35,13 +35,13 @@ from dashboard.parts.parts import (
     CASE_FACTS,
     LEFT_OUT,
     Chart,
-    Column,
     Figure,
     Figures,
     Lines,
     PageContent,
     Part,
     Table,
+    TableColumn,
 )
 from dashboard.read.data import (
     filters_of,
@@ -95,23 +95,25 @@ _OF_CASES = [
     *RATES_OF,
 ]
 _TIMES = {
-    "speedup": Column("Speedup", numeric=True, unit="ratio", explained="Eager over compiled."),
+    "speedup": TableColumn("Speedup", numeric=True, unit="ratio", explained="Eager over compiled."),
     "interval": SPEEDUP_INTERVAL,
     **parts.quantities("ns", {"latency": "Compiled", "eager": "Eager beside it"}),
 }
 _WORKLOADS = {
-    "workload": Column("Workload", pinned=True),
+    "workload": TableColumn("Workload", pinned=True),
     "speedup": _TIMES["speedup"],
-    "change": Column(
+    "change": TableColumn(
         "Since base", numeric=True, unit="change", explained="Of latency, of its case that changed most."
     ),
-    "fastest": Column("Fastest strategy", explained="Whose interval clears all others, eager among them."),
-    "verdict": Column("Verdict", explained="On that case."),
+    "fastest": TableColumn(
+        "Fastest strategy", explained="Whose interval clears all others, eager among them."
+    ),
+    "verdict": TableColumn("Verdict", explained="On that case."),
     **parts.hidden(
         {
-            "state": Column("State"),
-            "task": Column("Task"),
-            "strategy": Column("Fastest compiled"),
+            "state": TableColumn("State"),
+            "task": TableColumn("Task"),
+            "strategy": TableColumn("Fastest compiled"),
             **RATES,
             **{name: _TIMES[name] for name in ("interval", "latency", "eager")},
             **BREAK_EVEN,
@@ -176,7 +178,7 @@ def _page(link: Link) -> PageContent:
                 "overview-table",
                 "Every workload with its fastest strategy, its speedup, its change and its history",
                 workloads,
-                _WORKLOADS | {"history": Column("Speedup, run by run", kind="history", reach=reach)},
+                _WORKLOADS | {"history": TableColumn("Speedup, run by run", kind="history", reach=reach)},
             ),
             _figures(overview, means, tally, covered, failing),
             *parts.listed(
@@ -261,7 +263,7 @@ def _basis(link: Link, now: datetime) -> Lines | None:
 
 def _figures(
     overview: _Overview,
-    means: Sequence[headline.Headline],
+    means: Sequence[headline.TaskMean],
     tally: Tally,
     covered: headline.Coverage,
     failing: int,
@@ -302,7 +304,7 @@ def _figures(
     )
 
 
-def _mean(item: headline.Headline, since: str | None) -> Figure:
+def _mean(item: headline.TaskMean, since: str | None) -> Figure:
     over = units.plural(item.workloads, "workload")
     change, beside, explained = item.change, over, ""
     if change is not None:

@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 
 from dashboard.parts import parts
-from dashboard.parts.parts import Column, Part
+from dashboard.parts.parts import Part, TableColumn
 from dashboard.text import theme
 from db import units
-from db.metrics.eligibility import LeftOut
+from db.metrics.eligibility import Excluded
 from db.metrics.geomean import NEEDED, CaseRow, geomean, geomeans_of_rows
 from db.metrics.groups import row_dicts
 from db.records.strategies import EAGER
@@ -24,15 +24,15 @@ _OF_CASES = ["task", *CASE, *NEEDED, "speedup"]
 _OF_COVERAGE = [*CASE, "workload_label", "strategy", "speedup"]
 
 _MEANS = {
-    "task": Column("Task"),
-    "strategy": Column("Strategy"),
+    "task": TableColumn("Task"),
+    "strategy": TableColumn("Strategy"),
     **parts.numbers({"matched": "Matched set (cases)", "naive": "Own set (cases)"}),
-    "left_out": Column("Left out of the matched set", wide=True),
+    "left_out": TableColumn("Left out of the matched set", wide=True),
 }
 
 
 @dataclass(frozen=True)
-class Headline:
+class TaskMean:
     """Geometric mean speedup over the workloads of a task, each with its fastest strategy, eager among them.
 
     `change` is that of the mean over the `matched` workloads, as a share of what it was with the build
@@ -55,7 +55,7 @@ class Coverage:
     missing: tuple[str, ...]
 
 
-def headlines(now: pd.DataFrame, before: pd.DataFrame) -> list[Headline]:
+def headlines(now: pd.DataFrame, before: pd.DataFrame) -> list[TaskMean]:
     """One per task of which a compiled case has a speedup."""
     of_now, of_before = (_compiled(cases) for cases in (now, before))
     by_task = []
@@ -66,7 +66,7 @@ def headlines(now: pd.DataFrame, before: pd.DataFrame) -> list[Headline]:
         if mean is None:
             continue
         change, matched = _change(mine, of_before)
-        by_task.append(Headline(task, mean, len(fastest), change, matched))
+        by_task.append(TaskMean(task, mean, len(fastest), change, matched))
     return by_task
 
 
@@ -146,7 +146,7 @@ def by_strategy(cases: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _outside(left_out: Iterable[LeftOut]) -> str:
+def _outside(left_out: Iterable[Excluded]) -> str:
     """Every workload outside a matched set of strategies, with the strategies that keep it out and why."""
     sides_by_reason: dict[str, dict[str, list[str]]] = {}
     for case in left_out:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from dashboard.parts.parts import Headline, Tone
+from dashboard.parts.parts import PageHeadline, Tone
 from db import units
 from db.judge.results import Tally
 from db.judge.words.sentences import tallied
@@ -14,7 +14,7 @@ STALE_AFTER = timedelta(days=7)
 """A newest result that is older says nothing of today."""
 
 
-def headline(tally: Tally, *, failing: int, regressions: int, build: str, since: str | None) -> Headline:
+def headline(tally: Tally, *, failing: int, regressions: int, build: str, since: str | None) -> PageHeadline:
     """ "2 of 8 cases slower since torch 2.12.0".
 
     `since` names the build that `build` was compared with, None where nothing can be; `failing` are cases of
@@ -23,8 +23,8 @@ def headline(tally: Tally, *, failing: int, regressions: int, build: str, since:
     text, tone = _said(tally, failing=failing, regressions=regressions, since=since)
     if since is None or not tally.compared:
         text = text or f"No build to compare {build} with"
-        return Headline(text, tone, key="well")
-    return Headline(f"{text} since {since}", tone, key="well")
+        return PageHeadline(text, tone, key="well")
+    return PageHeadline(f"{text} since {since}", tone, key="well")
 
 
 def _said(tally: Tally, *, failing: int, regressions: int, since: str | None) -> tuple[str, Tone]:

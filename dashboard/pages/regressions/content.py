@@ -9,7 +9,17 @@ from dashboard.links.links import Link
 from dashboard.pages.regressions.newest_run import finding_columns, newest_run
 from dashboard.parts import parts
 from dashboard.parts.cases import floors_of
-from dashboard.parts.parts import Column, Empty, Figure, Figures, Headline, Lines, PageContent, Part, Table
+from dashboard.parts.parts import (
+    Empty,
+    Figure,
+    Figures,
+    Lines,
+    PageContent,
+    PageHeadline,
+    Part,
+    Table,
+    TableColumn,
+)
 from dashboard.read.data import (
     read_choices,
     read_explanation,
@@ -31,28 +41,28 @@ from db.records.triage import OPEN_STATES
 _NOTHING = Empty("No recorded regression fits these filters.", "Widen them here or in the sidebar.")
 _HIDDEN = "It was chosen by its link; the filters of this report leave it out of its table."
 _COLUMNS = {
-    "workload": Column("Workload", pinned=True),
+    "workload": TableColumn("Workload", pinned=True),
     "change": finding_columns(None)["change"],
-    "state": Column("State"),
+    "state": TableColumn("State"),
     **finding_columns(None),
-    "to": Column("To"),
+    "to": TableColumn("To"),
     **parts.hidden(
         {
-            "also": Column("Shown by too", explained="Other figures of the same case at the same step."),
-            "cause": Column(
+            "also": TableColumn("Shown by too", explained="Other figures of the same case at the same step."),
+            "cause": TableColumn(
                 "Cause class",
                 explained="Which side moved: compiled, eager or the machine. Not which part of the build.",
             ),
             **parts.texts({"from": "From", "machine": "Machine"}),
-            "recorded_at": Column("Recorded (UTC)", kind="moment"),
+            "recorded_at": TableColumn("Recorded (UTC)", kind="moment"),
             **parts.texts({"by": "Last said by", "note": "Note", "link": "Link"}),
         }
     ),
 }
 _STORY = {
     **parts.texts({"at": "When", "state": "State", "by": "Who"}),
-    "note": Column("What", wide=True),
-    "link": Column("Link"),
+    "note": TableColumn("What", wide=True),
+    "link": TableColumn("Link"),
 }
 
 
@@ -103,7 +113,7 @@ def _inbox(shown: Sequence[RegressionState], key: str, floors: inbox.Floors) -> 
     table = inbox.inbox_table(shown, floors)
     told = tally_lines(each.regression for each in shown if each.state in OPEN_STATES)
     return (
-        Headline(
+        PageHeadline(
             f"{units.plural(waiting, 'open regression')}, {units.count(closed)} closed",
             "bad" if waiting else "good",
         ),

@@ -10,7 +10,7 @@ import pandas as pd
 from dashboard.links.links import Link, Page
 from dashboard.parts import parts, verdict_words
 from dashboard.parts.cases import floors_of
-from dashboard.parts.parts import CASE_FACTS, LEFT_OUT, Column, Empty, Headline, Part
+from dashboard.parts.parts import CASE_FACTS, LEFT_OUT, Empty, PageHeadline, Part, TableColumn
 from dashboard.read.data import (
     filters_of,
     read_builds,
@@ -33,16 +33,16 @@ _NO_TRIAL = Empty("No trial fits these filters.", "Widen them in the sidebar.")
 _EXPLAINED = "At the confidence of the policy by which it was judged."
 
 
-def finding_columns(confidence: float | None) -> dict[str, Column]:
+def finding_columns(confidence: float | None) -> dict[str, TableColumn]:
     """The columns of a verdict; `confidence` of its interval, None where it was recorded."""
     changes = tables.change_columns(confidence)
     changes["interval"] = replace(changes["interval"], explained="" if confidence else _EXPLAINED)
     return {
-        "workload": Column("Workload", pinned=True),
+        "workload": TableColumn("Workload", pinned=True),
         **changes,
-        "strategy": Column("Strategy"),
-        "metric": Column("Metric"),
-        **parts.hidden({**tables.SIDES, "moved": Column("Who moved"), **CASE_FACTS, **tables.TRIALS}),
+        "strategy": TableColumn("Strategy"),
+        "metric": TableColumn("Metric"),
+        **parts.hidden({**tables.SIDES, "moved": TableColumn("Who moved"), **CASE_FACTS, **tables.TRIALS}),
     }
 
 
@@ -108,13 +108,13 @@ def _verdicts_now(
     notes = parts.notes(comparison.sentences)
     if not rows:
         sentence, shown = verdict_words.no_regression(comparison, wanted)
-        headline = Headline(sentence, "good" if shown else "warning")
+        headline = PageHeadline(sentence, "good" if shown else "warning")
         return (headline, *notes, *_left_out(comparison, wanted))
     columns = finding_columns(comparison.policy.confidence)
-    columns |= {**tables.Q_VALUE, "reason": Column("Why", wide=True)}
+    columns |= {**tables.Q_VALUE, "reason": TableColumn("Why", wide=True)}
     alt = "What regressed in the newest run against the one before it"
     return (
-        Headline(f"{units.plural(len(rows), 'figure')} regressed in the newest run", "bad"),
+        PageHeadline(f"{units.plural(len(rows), 'figure')} regressed in the newest run", "bad"),
         *notes,
         *parts.table("regressions-now", alt, pd.DataFrame(rows), columns),
     )

@@ -11,7 +11,7 @@ import pandas as pd
 from dashboard.document.content import content_of
 from dashboard.links.links import Link
 from dashboard.parts import parts
-from dashboard.parts.parts import Column, Empty, Headline, Lines, PageContent, Part, Table, notes
+from dashboard.parts.parts import Empty, Lines, PageContent, PageHeadline, Part, Table, TableColumn, notes
 from dashboard.read.database import reader
 from db import units
 from db.metrics.groups import row_dicts
@@ -20,11 +20,11 @@ from db.records.reports import KEEP_DAYS_VARIABLE, Report
 
 LIST, CHOSEN = "reports-table", "report"
 _COLUMNS = {
-    "title": Column("Report", pinned=True, wide=True),
+    "title": TableColumn("Report", pinned=True, wide=True),
     **parts.texts({"state": "State", "created_by": "Frozen by"}),
-    "created_at": Column("Frozen (UTC)", kind="moment"),
-    "subject": Column("What it shows"),
-    "data_version": Column("Data version", kind="number"),
+    "created_at": TableColumn("Frozen (UTC)", kind="moment"),
+    "subject": TableColumn("What it shows"),
+    "data_version": TableColumn("Data version", kind="number"),
 }
 
 
@@ -42,7 +42,7 @@ def page(link: Link) -> PageContent:
     revoked = int(rows["state"].str.startswith(_REVOKED).sum())
     headline = f"{units.plural(len(rows), 'report')}, {units.count(revoked)} revoked"
     alt = "Every frozen report with its state, who froze it when, and what it shows"
-    shown = (Headline(headline), *_deleted(), Table(LIST, alt, rows, _COLUMNS))
+    shown = (PageHeadline(headline), *_deleted(), Table(LIST, alt, rows, _COLUMNS))
     report = find_report(database, link.report) if link.report else None
     if report is not None:
         return PageContent((*shown, _chosen(report)), link)

@@ -11,7 +11,17 @@ import pandas as pd
 from dashboard.links.links import Link
 from dashboard.pages.runs.fleet import fleet, liveness
 from dashboard.parts import parts
-from dashboard.parts.parts import Column, Empty, Headline, Lines, PageContent, Part, Table, informative, notes
+from dashboard.parts.parts import (
+    Empty,
+    Lines,
+    PageContent,
+    PageHeadline,
+    Part,
+    Table,
+    TableColumn,
+    informative,
+    notes,
+)
 from dashboard.read.data import (
     read_choices,
     read_choices_on,
@@ -40,52 +50,54 @@ _STATES_MEAN = (
     "compilewatch import brought in. Imported: results of another tool."
 )
 _QUEUE = {
-    "state": Column("State", pinned=True),
-    "kind": Column("Why"),
-    "what": Column("What"),
+    "state": TableColumn("State", pinned=True),
+    "kind": TableColumn("Why"),
+    "what": TableColumn("What"),
     **parts.texts({"machine": "Machine", "asked_by": "Requested by"}),
-    "asked_at": Column("Requested (UTC)", kind="moment"),
+    "asked_at": TableColumn("Requested (UTC)", kind="moment"),
     **parts.texts({"owner": "Measured by", "unserved": "Waits", "note": "Note", "request_id": "Request"}),
 }
 _SCHEDULES = {
-    "name": Column("Schedule", pinned=True),
+    "name": TableColumn("Schedule", pinned=True),
     **parts.texts({"state": "State", "cron": "Cron", "timezone": "Time zone", "suite": "Suite"}),
-    "machine": Column("Machine"),
-    "next_run_at": Column("Next firing (UTC)", kind="moment"),
-    "then": Column("The four after it (UTC)"),
-    "last_fired_at": Column("Last firing (UTC)", kind="moment"),
+    "machine": TableColumn("Machine"),
+    "next_run_at": TableColumn("Next firing (UTC)", kind="moment"),
+    "then": TableColumn("The four after it (UTC)"),
+    "last_fired_at": TableColumn("Last firing (UTC)", kind="moment"),
     **parts.texts({"outcome": "Its outcome", "changed_by": "Last paused or resumed by"}),
 }
 _FAILED_AND_CANCELLED = {
-    "failed": Column("Failed", kind="number"),
-    "cancelled": Column(
+    "failed": TableColumn("Failed", kind="number"),
+    "cancelled": TableColumn(
         "Cancelled", kind="number", explained="Trials that somebody stopped. They have not failed."
     ),
 }
 _MACHINES = {
-    "machine": Column("Machine", pinned=True),
+    "machine": TableColumn("Machine", pinned=True),
     **parts.texts({"device": "Device", "service": "Service"}),
-    "noise": Column("Smallest detectable change", explained="Its noise floor: what five trials a side show."),
-    "last_seen_at": Column("Last result (UTC)", kind="moment"),
-    "service_seen_at": Column("Last heartbeat of the service (UTC)", kind="moment"),
-    "disk": Column("Disk"),
-    "devices": Column("GPUs while idle", wide=True),
-    "trials": Column("Trials", kind="number"),
+    "noise": TableColumn(
+        "Smallest detectable change", explained="Its noise floor: what five trials a side show."
+    ),
+    "last_seen_at": TableColumn("Last result (UTC)", kind="moment"),
+    "service_seen_at": TableColumn("Last heartbeat of the service (UTC)", kind="moment"),
+    "disk": TableColumn("Disk"),
+    "devices": TableColumn("GPUs while idle", wide=True),
+    "trials": TableColumn("Trials", kind="number"),
     **_FAILED_AND_CANCELLED,
     **parts.quantities("bytes", {"device_memory": "Device memory"}),
-    "cpu": Column("CPU"),
-    "threads": Column("Threads", kind="number"),
+    "cpu": TableColumn("CPU"),
+    "threads": TableColumn("Threads", kind="number"),
     **parts.quantities("bytes", {"memory": "Memory"}),
-    "first_seen_at": Column("First result (UTC)", kind="moment"),
-    "machine_id": Column("Id"),
+    "first_seen_at": TableColumn("First result (UTC)", kind="moment"),
+    "machine_id": TableColumn("Id"),
 }
 _RUNS = {
-    "started_at": Column("Started (UTC)", kind="moment"),
-    "state": Column("State", explained=_STATES_MEAN),
+    "started_at": TableColumn("Started (UTC)", kind="moment"),
+    "state": TableColumn("State", explained=_STATES_MEAN),
     **parts.texts({"suite": "Suite", "machine": "Machine", "build": "Build"}),
-    "progress": Column("Stored of planned", kind="share", form="%.0f %%"),
-    "trials": Column("Trials", kind="number"),
-    "planned": Column("Planned", kind="number"),
+    "progress": TableColumn("Stored of planned", kind="share", form="%.0f %%"),
+    "trials": TableColumn("Trials", kind="number"),
+    "planned": TableColumn("Planned", kind="number"),
     **_FAILED_AND_CANCELLED,
     **parts.texts({"label": "Label", "run_id": "Run"}),
 }
@@ -142,12 +154,15 @@ def _rows(machine: str | None, suite: str | None) -> pd.DataFrame:
 def _running(rows: Sequence[Mapping[str, Any]]) -> tuple[Part, ...]:
     if not rows:
         return (
-            Headline("Nothing runs now"),
+            PageHeadline("Nothing runs now"),
             *notes(["A run that begins now appears here with its progress."]),
         )
     lines = tuple(f"{progress_words(row)} (run {row['run_id']})" for row in rows)
     shares = tuple(0.0 if pd.isna(row["progress"]) else float(row["progress"]) / 100 for row in rows)
-    return (Headline(f"{units.plural(len(rows), 'run')} now"), Lines(lines, shares=shares, key="runs-now"))
+    return (
+        PageHeadline(f"{units.plural(len(rows), 'run')} now"),
+        Lines(lines, shares=shares, key="runs-now"),
+    )
 
 
 def _queue() -> tuple[Part, ...]:

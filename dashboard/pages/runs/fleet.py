@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pandas as pd
 
 from dashboard.parts import parts
-from dashboard.parts.parts import Column, Lines, Part, informative
+from dashboard.parts.parts import Lines, Part, TableColumn, informative
 from db import units
 from db.records.fleet import FleetWorker, Launch, LaunchState
 from db.records.schedules import SILENT_AFTER
@@ -17,18 +17,18 @@ WORKERS, LAUNCHES = "runs-workers", "runs-launches"
 STOPPED_WITHIN = timedelta(days=1)
 """Workers that stopped longer ago are left out: where they come from zero, a day has many."""
 _WORKERS = {
-    "owner": Column("Worker", pinned=True),
+    "owner": TableColumn("Worker", pinned=True),
     **parts.texts({"state": "State", "queue": "Machine type", "served": "Measures on"}),
-    "measured": Column("Trials", kind="number"),
-    "started_at": Column("Started (UTC)", kind="moment"),
-    "seen_at": Column("Last heartbeat (UTC)", kind="moment"),
+    "measured": TableColumn("Trials", kind="number"),
+    "started_at": TableColumn("Started (UTC)", kind="moment"),
+    "seen_at": TableColumn("Last heartbeat (UTC)", kind="moment"),
 }
 _LAUNCHES = {
-    "launched_at": Column("Launched (UTC)", kind="moment", pinned=True),
+    "launched_at": TableColumn("Launched (UTC)", kind="moment", pinned=True),
     **parts.texts({"state": "State", "queue": "Machine type", "host": "Launched by"}),
-    "exit_code": Column("Exit code", kind="number"),
-    "worker": Column("Worker that came"),
-    "last_line": Column("Last line of its output", wide=True),
+    "exit_code": TableColumn("Exit code", kind="number"),
+    "worker": TableColumn("Worker that came"),
+    "last_line": TableColumn("Last line of its output", wide=True),
 }
 _MARKS = {
     LaunchState.RUNNING: "▶",

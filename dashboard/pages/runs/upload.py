@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from dashboard.login.access import Role, person_here, require
-from dashboard.parts.parts import Column, Table, texts
+from dashboard.parts.parts import Table, TableColumn, texts
 from dashboard.read.database import database_url
 from dashboard.render import elements, streamlit_parts
 from dashboard.render import forms as telling
@@ -25,12 +25,12 @@ _COLUMNS = "import-columns"
 _UNUSED = ""
 _ROWS = {
     **texts({"workload": "Workload", "strategy": "Strategy", "status": "Status"}),
-    "latency_ms": Column("Latency (ms)", kind="number", form="%.4g"),
+    "latency_ms": TableColumn("Latency (ms)", kind="number", form="%.4g"),
     **texts({"device_name": "Device", "torch": "torch"}),
-    "batch_size": Column("Batch", kind="number"),
+    "batch_size": TableColumn("Batch", kind="number"),
     **texts({"dtype": "Dtype", "source": "Source"}),
-    "started_at": Column("Measured (UTC)", kind="moment"),
-    "file": Column("File"),
+    "started_at": TableColumn("Measured (UTC)", kind="moment"),
+    "file": TableColumn("File"),
 }
 
 

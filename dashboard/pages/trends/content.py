@@ -25,7 +25,7 @@ from dashboard.links.links import Link, Page, asked_metric, verdict_metric
 from dashboard.parts import parts
 from dashboard.parts.cases import CASE, NO_FACTS, case_facts, floors_of, focus_of, interval_cell
 from dashboard.parts.column_units import unit_of
-from dashboard.parts.parts import CASE_FACTS, Chart, Column, Empty, PageContent, Part, Tone
+from dashboard.parts.parts import CASE_FACTS, Chart, Empty, PageContent, Part, TableColumn, Tone
 from dashboard.parts.published_lines import PUBLISHED_COLUMNS, PUBLISHED_TITLE, published_lines
 from dashboard.read.data import (
     filters_of,
@@ -215,11 +215,11 @@ def _points(chart: ChartContent, points: pd.DataFrame, link: Link, focus: str) -
         f"{figure.name} of {focus}, point by point",
         rows,
         {
-            "at": Column("Run (UTC)", kind="moment"),
+            "at": TableColumn("Run (UTC)", kind="moment"),
             **parts.quantities(unit, {"value": figure.name}),
             **parts.texts({"build": "Build", "strategy": "Strategy"}),
             **(
-                {"interval": Column("95 % interval", "interval", numeric=True, unit=unit)}
+                {"interval": TableColumn("95 % interval", "interval", numeric=True, unit=unit)}
                 if figure.interval
                 else {}
             ),
@@ -239,19 +239,19 @@ def _every_case(points: pd.DataFrame, link: Link, floors: Sequence[NoiseFloor]) 
         cases,
         {
             **CASE,
-            "newest": Column("Newest", numeric=True, unit=unit_of(link.metric)),
-            "change": Column(
+            "newest": TableColumn("Newest", numeric=True, unit=unit_of(link.metric)),
+            "change": TableColumn(
                 "Change",
                 numeric=True,
                 unit="change",
                 explained=f"Since the {before} before, not judged. The heading is.",
             ),
-            "history": Column("History", kind="history", reach=reach),
-            "last": Column("Measured (UTC)", kind="moment"),
+            "history": TableColumn("History", kind="history", reach=reach),
+            "last": TableColumn("Measured (UTC)", kind="moment"),
             **parts.hidden(
                 {
                     **CASE_FACTS,
-                    "runs": Column("Runs", kind="number", explained="How many runs the history shows."),
+                    "runs": TableColumn("Runs", kind="number", explained="How many runs the history shows."),
                 }
             ),
         },

@@ -14,9 +14,9 @@ from dashboard.parts.parts import (
     Badges,
     Empty,
     Figures,
-    Headline,
     Lines,
     PageContent,
+    PageHeadline,
     Part,
     Tone,
     notes,
@@ -84,17 +84,17 @@ def same_case(trial: Trial) -> pd.DataFrame:
     return mine
 
 
-def _headline(trial: Trial) -> Headline:
+def _headline(trial: Trial) -> PageHeadline:
     """The case with its latency and speedup, or with how it failed."""
     case = f"{trial.workload.name} with {trial.strategy.name}"
     if trial.failure is not None:
         tone: Tone = "warning" if _was_cancelled(trial) else "bad"
-        return Headline(f"{case}: {units.words(trial.failure.kind.value)}", tone)
+        return PageHeadline(f"{case}: {units.words(trial.failure.kind.value)}", tone)
     latency_ns, eager_ns = facts.latencies(trial)
     if not latency_ns:
-        return Headline(case)
+        return PageHeadline(case)
     speedup = f", speedup {units.ratio(eager_ns / latency_ns)}" if eager_ns else ""
-    return Headline(f"{case}: {units.duration(latency_ns)}{speedup}")
+    return PageHeadline(f"{case}: {units.duration(latency_ns)}{speedup}")
 
 
 def _badges(trial: Trial) -> Badges:
@@ -156,7 +156,7 @@ def _list(link: Link) -> PageContent:
     shown = f"The newest {units.count(len(frame))} of {number}" if len(frame) < total else number
     return PageContent(
         (
-            Headline(f"{shown}, {', '.join(_ended(frame))}"),
+            PageHeadline(f"{shown}, {', '.join(_ended(frame))}"),
             trials_table(frame, read_choices_on(link.machine).builds),
         ),
         link,

@@ -11,7 +11,7 @@ from dashboard.charts.phases import PHASES
 from dashboard.charts.style import ChartContent
 from dashboard.pages.trial import charts, facts
 from dashboard.parts import parts
-from dashboard.parts.parts import Chart, Column, Group, Lines, Pairs, Part, Table, notes, titled
+from dashboard.parts.parts import Chart, Group, Lines, Pairs, Part, Table, TableColumn, notes, titled
 from dashboard.text import theme
 from db import units
 from db.cause.notes import trial_notes
@@ -39,27 +39,27 @@ from db.records.trial import CompilerEvent, SourceKind, StrategyKind, Trial
 
 _NOT_MEASURED = "Not measured."
 _EVENT = {
-    "count": Column("Count", kind="number"),
-    "location": Column("File:line"),
-    "reason": Column("Reason", wide=True),
+    "count": TableColumn("Count", kind="number"),
+    "location": TableColumn("File:line"),
+    "reason": TableColumn("Reason", wide=True),
 }
 _COMPILE = {
-    "batch": Column("Batch", kind="number"),
-    "part": Column("Part"),
+    "batch": TableColumn("Batch", kind="number"),
+    "part": TableColumn("Part"),
     **parts.quantities("ns", {"took": "Took"}),
-    "reason": Column("Reason", wide=True),
+    "reason": TableColumn("Reason", wide=True),
 }
 _PHASE = {
-    "phase": Column("Phase"),
+    "phase": TableColumn("Phase"),
     **parts.quantities("ns", {"time": "Time"}),
-    "share": Column("Share", kind="share", form="%.1f %%"),
+    "share": TableColumn("Share", kind="share", form="%.1f %%"),
 }
 _LONGEST_ROW = ("name", "calls", "time", "share")
 """What each row of `longest_rows` holds, in its order."""
 _LONGEST = {
     # A kernel's name is longer than a phone is wide.
     **parts.numbers({"time": "Self time", "share": "% of step", "calls": "Calls"}),
-    "name": Column("Kernel or operator"),
+    "name": TableColumn("Kernel or operator"),
 }
 
 
@@ -134,11 +134,11 @@ def _timing_facts(trial: Trial) -> list[dict[str, str]]:
     return [row for row in rows if (row["own"], row["eager"]) != (units.MISSING, units.MISSING)]
 
 
-def _sides(titles: Mapping[str, str], trial: Trial) -> dict[str, Column]:
+def _sides(titles: Mapping[str, str], trial: Trial) -> dict[str, TableColumn]:
     """Columns of numbers beside their name, without one of eager beside eager."""
     alone = ("eager", "speedup") if trial.strategy.kind is StrategyKind.EAGER else ()
     columns = parts.numbers({name: title for name, title in titles.items() if name not in alone})
-    return columns | {"name": Column(titles["name"], pinned=True)}
+    return columns | {"name": TableColumn(titles["name"], pinned=True)}
 
 
 def _samples(trial: Trial) -> tuple[Part, ...]:
@@ -258,7 +258,7 @@ def _profile(trial: Trial) -> tuple[Part, ...]:
 def _profile_figures(trial: Trial, profile: Profile) -> Table:
     times = step_times(trial)
     rows = [(_capitalized(row[0])[:-1], *row[1:]) for row in profile_rows(profile, times)]
-    columns = {"figure": Column("Figure"), **parts.numbers({"eager": "Eager"})}
+    columns = {"figure": TableColumn("Figure"), **parts.numbers({"eager": "Eager"})}
     if profile.control is not None:
         columns |= parts.numbers({"own": trial.strategy.name})
     note = (

@@ -18,15 +18,15 @@ from dashboard.parts.parts import (
     BOUND,
     CASE_FACTS,
     Chart,
-    Column,
     Empty,
     Figure,
     Figures,
-    Headline,
     Lines,
     PageContent,
+    PageHeadline,
     Part,
     Table,
+    TableColumn,
     Tone,
 )
 from dashboard.read.data import (
@@ -71,18 +71,18 @@ _TONES: dict[Verdict, Tone] = {
     Verdict.INCONCLUSIVE: "warning",
 }
 _SUMMARY = {
-    "verdict": Column("Verdict"),
+    "verdict": TableColumn("Verdict"),
     **parts.quantities("count", {"cases": "Cases"}),
     **parts.quantities("change", {"mean": "Mean change"}),
-    "range": Column("Range", "interval", numeric=True, unit="change"),
+    "range": TableColumn("Range", "interval", numeric=True, unit="change"),
 }
 _FACTS = CASE_FACTS | TRIALS
 _COUNTS = {
     **CASE,
-    "metric": Column("Metric"),
+    "metric": TableColumn("Metric"),
     **SIDES,
-    "verdict": Column("Verdict"),
-    "reason": Column("Why", wide=True),
+    "verdict": TableColumn("Verdict"),
+    "reason": TableColumn("Why", wide=True),
     **parts.hidden({**BOUND, **TRIALS}),
 }
 _VERDICTS = {"verdicts-moved": "What is not unchanged", "verdicts-still": "Unchanged within the margin"}
@@ -177,7 +177,7 @@ def _verdict(comparison: Comparison, recorded: Sequence[RegressionState] | None)
     first = _lines(comparison, recorded)[0].split(". ")[0].rstrip(".")
     text = f"{wording.MARKS[comparison.verdict]} {first}"
     return (
-        Headline(text, _TONES.get(comparison.verdict, ""), "verdict"),
+        PageHeadline(text, _TONES.get(comparison.verdict, ""), "verdict"),
         *_recorded(comparison, recorded),
     )
 
@@ -303,7 +303,7 @@ def _changes(
 
 
 def _table(
-    key: str, alt: str, frame: pd.DataFrame, columns: Mapping[str, Column], **more: str
+    key: str, alt: str, frame: pd.DataFrame, columns: Mapping[str, TableColumn], **more: str
 ) -> tuple[Table, ...]:
     """A table whose rows have the verdict in column `tone`."""
     tones = tuple(frame["tone"]) if len(frame) else ()
@@ -330,7 +330,7 @@ def _forest(rows: pd.DataFrame, name: str, link: Link) -> Chart:
     )
 
 
-def _case_columns(confidence: float, metric: Metric) -> dict[str, Column]:
+def _case_columns(confidence: float, metric: Metric) -> dict[str, TableColumn]:
     """Without the speedup where it is the metric: base and head have it."""
     speedups = {"speedup_base": "Speedup of base", "speedup_head": "Speedup of head"}
     ratio = "Head over base of the latency of {}, in the same processes."
@@ -340,21 +340,21 @@ def _case_columns(confidence: float, metric: Metric) -> dict[str, Column]:
         "workload": CASE["workload"],
         "change": change["change"],
         "strategy": CASE["strategy"],
-        "verdict": Column("Verdict"),
+        "verdict": TableColumn("Verdict"),
         **sides_of(metric),
         **parts.hidden(
             {
                 "interval": change["interval"],
                 **({} if metric is Metric.SPEEDUP else parts.quantities("ratio", speedups)),
                 **{
-                    name: Column(title, numeric=True, unit="ratio", explained=ratio.format(what))
+                    name: TableColumn(title, numeric=True, unit="ratio", explained=ratio.format(what))
                     for name, (title, what) in ratios.items()
                 },
-                "moved": Column("Who moved"),
+                "moved": TableColumn("Who moved"),
                 **_FACTS,
             }
         ),
-        "reason": Column("Why", wide=True),
+        "reason": TableColumn("Why", wide=True),
     }
 
 
@@ -503,7 +503,7 @@ def _verdicts(
         **SIDES,
         **change_columns(confidence),
         **Q_VALUE,
-        "moved": Column("Who moved"),
+        "moved": TableColumn("Who moved"),
         **_FACTS,
     }
     return _table(key, _VERDICTS[key], frame, columns, title=_VERDICTS[key])

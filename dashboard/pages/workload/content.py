@@ -14,7 +14,7 @@ from dashboard.parts.break_even import curves_chart
 from dashboard.parts.cases import COLUMNS as FIGURES
 from dashboard.parts.cases import NO_CASE, case_row, cases_of, floors_of, focus_of, of_cases
 from dashboard.parts.cold_start import starts_chart
-from dashboard.parts.parts import Column, Headline, Lines, PageContent, Part
+from dashboard.parts.parts import Lines, PageContent, PageHeadline, Part, TableColumn
 from dashboard.parts.trials import trials_table
 from dashboard.read.data import (
     filters_of,
@@ -41,8 +41,8 @@ from db.verdicts.noise_words import floor_sentence
 
 MOST_TRIALS = 50
 _DECIDE = ("speedup", "rate", "latency", "first", "steps")
-_STRATEGIES: dict[str, Column] = {
-    "strategy": Column("Strategy", pinned=True),
+_STRATEGIES: dict[str, TableColumn] = {
+    "strategy": TableColumn("Strategy", pinned=True),
     **{name: FIGURES[name] for name in _DECIDE},
     **parts.hidden(
         {name: each for name, each in FIGURES.items() if name not in ("workload", "strategy", *_DECIDE)}
@@ -93,19 +93,19 @@ def _leading(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return max(rows, key=lambda row: -1.0 if pd.isna(row["speedup"]) else float(row["speedup"]))
 
 
-def _headline(focus: str, found: Fastest) -> Headline:
+def _headline(focus: str, found: Fastest) -> PageHeadline:
     """Which strategy, and from how many steps."""
     if not found.compared:
-        return Headline(f"{focus}: only eager was measured")
+        return PageHeadline(f"{focus}: only eager was measured")
     if found.case is None:
-        return Headline(f"{focus}: stay eager, no strategy is shown to be faster", "warning")
+        return PageHeadline(f"{focus}: stay eager, no strategy is shown to be faster", "warning")
     best = f"{found.case['strategy']} is {units.ratio(found.case['speedup'])} eager"
     if found.rivals:
         rivals = [name for name in found.rivals if name != EAGER.name] or [EAGER.name]
-        return Headline(f"{focus}: {best}, not told apart from {rivals[0]}", "warning")
+        return PageHeadline(f"{focus}: {best}, not told apart from {rivals[0]}", "warning")
     steps = found.case["break_even_steps"]
     pays = f", pays after {units.steps(int(steps))}" if found.case["break_even"] == "steps" else ""
-    return Headline(f"{focus}: {best}{pays}", "good")
+    return PageHeadline(f"{focus}: {best}{pays}", "good")
 
 
 def _trend(link: Link, case: Mapping[str, Any]) -> tuple[Part, ...]:

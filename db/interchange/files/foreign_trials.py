@@ -84,7 +84,7 @@ _ASKABLE = (*_NEEDED, "cuda", "driver", "python", "machine", "batch_size", "suit
 
 
 @dataclass(slots=True)
-class Result:
+class ForeignResult:
     """One result as its file tells it.
 
     `stated` holds facts from the file's content, `named` those from its name, `assumed` what holds unless
@@ -165,7 +165,7 @@ def failed(message: str, kind: FailureKind = FailureKind.CRASH) -> Failure:
     return Failure(kind=kind, message=message)
 
 
-def with_control(result: Result, control_ns: int | None) -> Result:
+def with_control(result: ForeignResult, control_ns: int | None) -> ForeignResult:
     """`result` with the latency of eager that stands elsewhere in its file, or in another."""
     summary: Summary = result.parts["summary"]
     result.parts["summary"] = summary.model_copy(update={"control_latency_ns": control_ns})
@@ -188,7 +188,7 @@ def cuda_facts(variant: str) -> dict[str, str]:
     return {"cuda": f"{match[1]}.{match[2]}"} if match else {}
 
 
-def to_trial(result: Result, source: str, options: ImportOptions) -> Trial:
+def to_trial(result: ForeignResult, source: str, options: ImportOptions) -> Trial:
     """The record of one imported result.
 
     A fact comes from the content, else from the file's name, else from the options, which relabel nothing.
@@ -237,7 +237,7 @@ def to_trial(result: Result, source: str, options: ImportOptions) -> Trial:
         raise result.place.error(name, problem(first)) from error
 
 
-def _facts(result: Result, options: ImportOptions) -> dict[str, Any]:
+def _facts(result: ForeignResult, options: ImportOptions) -> dict[str, Any]:
     told = _told(options)
     known: dict[str, Any] = {}
     for origin in (result.named, result.stated, {"strategy": result.strategy}):
@@ -282,7 +282,7 @@ def _told(options: ImportOptions) -> dict[str, Any]:
     return {key: value for key, value in facts.items() if value is not None}
 
 
-def _require_fitting(result: Result, facts: Mapping[str, Any]) -> None:
+def _require_fitting(result: ForeignResult, facts: Mapping[str, Any]) -> None:
     """Raise RecordError where the device that is named cannot be the one that the file is of."""
     name = facts.get("device_name")
     if name is None:
@@ -309,7 +309,7 @@ def _words(value: Any) -> str:
     return one_line(str(value.name if isinstance(value, Strategy) else value))
 
 
-def _workload(result: Result, facts: Mapping[str, Any], source: str) -> Workload:
+def _workload(result: ForeignResult, facts: Mapping[str, Any], source: str) -> Workload:
     """No foreign format hashes a workload's definition. A version per format keeps an imported series apart
     from every measured one, whose versions are hashes, and from what other tools measured by other means.
     """

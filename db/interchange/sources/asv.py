@@ -13,7 +13,7 @@ from typing import Any
 
 from db.interchange.files.fields import NS_PER_S, Fields, json_document, moment
 from db.interchange.files.foreign_trials import (
-    Result,
+    ForeignResult,
     names_strategy,
     stated_strategy,
     to_trial,
@@ -70,12 +70,14 @@ def _timed(entry: Fields) -> Iterator[tuple[list[str], float]]:
             yield [str(value).strip("'\"") for value in values], seconds
 
 
-def _result(entry: Fields, name: str, values: list[str], seconds: float, facts: dict[str, Any]) -> Result:
+def _result(
+    entry: Fields, name: str, values: list[str], seconds: float, facts: dict[str, Any]
+) -> ForeignResult:
     mode = next((value for value in values if names_strategy(value)), None)
     others = [value for value in values if value is not mode]
     latency_ns = entry.whole("result", seconds * NS_PER_S)
     described = f"{name}({', '.join(others)})" if others else name
-    return Result(
+    return ForeignResult(
         place=entry.place,
         workload=entry.storable("params", described),
         strategy=None if mode is None else stated_strategy(mode),

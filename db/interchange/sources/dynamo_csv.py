@@ -19,7 +19,7 @@ from typing import Any
 
 from db.errors import RecordError
 from db.interchange.files.fields import Fields, Place, csv_header, csv_rows
-from db.interchange.files.foreign_trials import Result, compiled, to_trial
+from db.interchange.files.foreign_trials import ForeignResult, compiled, to_trial
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.interchange.sources.dynamo_metrics import outcome, peak_unit_bytes
@@ -174,12 +174,12 @@ def _read_pair(
             yield to_trial(_result(row, accuracy, row), SOURCE, options)
 
 
-def _result(row: Fields, file: InputFile, verdict: Fields | None) -> Result:
+def _result(row: Fields, file: InputFile, verdict: Fields | None) -> ForeignResult:
     named, cache = file_name_facts(file.name), _cache_of(row)
     device = str(row.text("dev") or named.get("device"))
     accuracy = verdict.required_text("accuracy") if verdict else None
     parts, failure = outcome(row, accuracy, device=device, peak_unit=peak_unit_bytes(device))
-    return Result(
+    return ForeignResult(
         place=row.place,
         workload=row.required_text("name"),
         strategy=_strategy(named.pop("compiler", None), cache),

@@ -19,7 +19,7 @@ from typing import Any
 from db.interchange.files.fields import Fields, csv_rows, moment
 from db.interchange.files.foreign_trials import (
     SPEEDUP_ZERO,
-    Result,
+    ForeignResult,
     compile_cost,
     compiled,
     counted_events,
@@ -84,7 +84,7 @@ def _in_unit_of(field: str, number: str, unit: str) -> str | None:
     return None
 
 
-def _result(row: Fields, raw: Mapping[str, str], workload: str | None) -> Result:
+def _result(row: Fields, raw: Mapping[str, str], workload: str | None) -> ForeignResult:
     """`workload` is that of rows whose file has no column for it."""
     failure = row.text("failure", 1000)
     speedup = row.number("speedup")
@@ -109,7 +109,7 @@ def _result(row: Fields, raw: Mapping[str, str], workload: str | None) -> Result
         latency, eager = eager, None
     if eager is None and latency is not None and speedup:
         eager = row.whole("speedup", latency * speedup)
-    return Result(
+    return ForeignResult(
         place=row.place,
         workload=name,
         items_per_iteration=1.0 if only_rate else None,

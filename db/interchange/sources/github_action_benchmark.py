@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from db.interchange.files.fields import Fields, Place, as_fields, load_json, moment
-from db.interchange.files.foreign_trials import Result, names_strategy, stated_strategy, to_trial
+from db.interchange.files.foreign_trials import ForeignResult, names_strategy, stated_strategy, to_trial
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.records.trial import Summary, Task, Trial
@@ -60,7 +60,7 @@ def _commit(entry: Fields) -> dict[str, str] | None:
     return {"commit": commit} if commit else None
 
 
-def _result(fields: Fields, facts: dict[str, Any]) -> Result | None:
+def _result(fields: Fields, facts: dict[str, Any]) -> ForeignResult | None:
     """None where its unit is of neither a time nor a rate."""
     unit, value = (fields.text("unit") or "").lower(), fields.number("value")
     if value is None:
@@ -75,7 +75,7 @@ def _result(fields: Fields, facts: dict[str, Any]) -> Result | None:
             return None
         latency_ns = fields.whole("value", value * scale)
     name, mode = _without_mode(fields.text("name", 1_000) or fields.required_text("name"))
-    return Result(
+    return ForeignResult(
         place=fields.place,
         workload=fields.storable("name", name),
         strategy=None if mode is None else stated_strategy(mode),

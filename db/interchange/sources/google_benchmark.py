@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from db.interchange.files.fields import Fields, as_fields, json_document, moment
-from db.interchange.files.foreign_trials import Result, failed, to_trial
+from db.interchange.files.foreign_trials import ForeignResult, failed, to_trial
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.records.trial import Summary, Task, Trial
@@ -37,7 +37,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
         options.note(f"{file.shown}: {plural(left_out, 'aggregate')} of repetitions left out.")
 
 
-def _result(fields: Fields, context: Fields) -> Result:
+def _result(fields: Fields, context: Fields) -> ForeignResult:
     unit = fields.text("time_unit") or "ns"
     if unit not in _NS_OF_UNITS:
         fields.fail("time_unit", f"must be one of {', '.join(_NS_OF_UNITS)}")
@@ -51,7 +51,7 @@ def _result(fields: Fields, context: Fields) -> Result:
         n=fields.count("iterations"),
         throughput_per_s=fields.number("items_per_second"),
     )
-    return Result(
+    return ForeignResult(
         place=fields.place,
         workload=fields.required_text("name"),
         strategy=None,

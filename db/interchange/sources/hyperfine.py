@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from db.interchange.files.fields import NS_PER_S, Fields, as_fields, json_document
 from db.interchange.files.foreign_trials import (
-    Result,
+    ForeignResult,
     failed,
     names_strategy,
     stated_strategy,
@@ -33,7 +33,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
         yield to_trial(_result(as_fields(document.place, entry, f"results.{index}")), SOURCE, options)
 
 
-def _result(fields: Fields) -> Result:
+def _result(fields: Fields) -> ForeignResult:
     command = fields.text("command", 10_000) or ""
     parameters = {key: str(value) for key, value in fields.part("parameters").data.items()}
     pair = next((key for key, value in parameters.items() if names_strategy(value)), None)
@@ -44,7 +44,7 @@ def _result(fields: Fields) -> Result:
         fields.fail("median", "is missing")
     samples = [fields.whole("times", seconds * NS_PER_S) for seconds in fields.numbers("times")]
     codes = [code for code in fields.numbers("exit_codes") if code != 0]
-    return Result(
+    return ForeignResult(
         place=fields.place,
         workload=fields.storable("command", command.strip()[:200] or "(no command)"),
         strategy=None if pair is None else stated_strategy(parameters[pair]),

@@ -13,7 +13,7 @@ from typing import Any
 
 from db.errors import RecordError
 from db.interchange.files.fields import BYTES_PER_MB, NS_PER_S, Fields, json_document
-from db.interchange.files.foreign_trials import Result, compiled, to_trial
+from db.interchange.files.foreign_trials import ForeignResult, compiled, to_trial
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.records.strategies import EAGER
@@ -50,13 +50,13 @@ def _pair(file: InputFile) -> tuple[InputFile, InputFile]:
     return (file, partner) if own == "report" else (partner, file)
 
 
-def _result(target: str, measured: Fields, config: Fields, load_ns: int | None) -> Result:
+def _result(target: str, measured: Fields, config: Fields, load_ns: int | None) -> ForeignResult:
     backend, scenario = config.part("backend"), config.part("scenario")
     inputs = scenario.part("input_shapes")
     batch = inputs.count("batch_size") or None
     throughput = measured.part("throughput")
     item = (throughput.text("unit") or "").removesuffix("/s").removesuffix("s") or None
-    return Result(
+    return ForeignResult(
         place=measured.place,
         workload=backend.storable("model", f"{backend.required_text('model')} {target}"),
         strategy=_strategy(backend),

@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from db.interchange.files.fields import BYTES_PER_GB, Fields, Place, as_fields, load_json, moment
-from db.interchange.files.foreign_trials import Result, strategy_called, to_trial, torch_facts
+from db.interchange.files.foreign_trials import ForeignResult, strategy_called, to_trial, torch_facts
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.interchange.sources import dynamo_csv, dynamo_metrics, vllm_bench
@@ -266,12 +266,12 @@ class _Group:
             return None
         return self.fields.part("benchmark").part("extra_info").part("args")
 
-    def result(self, options: ImportOptions) -> Result:
+    def result(self, options: ImportOptions) -> ForeignResult:
         if (arguments := self.of_vllm) is not None:
             return self._vllm_result(arguments, options)
         facts = _facts(self.fields, options)
         parts, failure = self._outcome(str(facts["device"] or options.device))
-        return Result(
+        return ForeignResult(
             place=self.fields.place,
             workload=self.settings.named(self._name),
             strategy=_strategy(self.fields),
@@ -282,12 +282,12 @@ class _Group:
             parts=parts,
         )
 
-    def _vllm_result(self, arguments: Fields, options: ImportOptions) -> Result:
+    def _vllm_result(self, arguments: Fields, options: ImportOptions) -> ForeignResult:
         dtype = arguments.text("dtype")
         name = f"{self._name} {vllm_bench.kind_of(self.lists)}"
         stated = {"dtype": None if dtype == "auto" else dtype, "batch_size": arguments.count("batch_size")}
         facts = _facts(self.fields, options)
-        return Result(
+        return ForeignResult(
             place=self.fields.place,
             workload=self.fields.storable("model.name", self.settings.named(name)),
             strategy=vllm_bench.strategy_of(arguments),

@@ -14,7 +14,7 @@ from typing import Any
 from db.errors import RecordError, one_line
 from db.interchange.files.fields import NS_PER_S, Fields, as_fields, json_document, moment
 from db.interchange.files.foreign_trials import (
-    Result,
+    ForeignResult,
     names_strategy,
     stated_strategy,
     to_trial,
@@ -43,7 +43,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     benchmarks = document.data.get("benchmarks")
     if not isinstance(benchmarks, list):
         document.fail("benchmarks", "must be a list")
-    parsed: list[tuple[_Workload, Result]] = []
+    parsed: list[tuple[_Workload, ForeignResult]] = []
     unpaired: list[RecordError] = []
     for index, entry in enumerate(benchmarks):
         fields = as_fields(document.place, entry, f"benchmarks.{index}")
@@ -63,7 +63,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
         yield to_trial(whole, SOURCE, options)
 
 
-def _controls(parsed: list[tuple[_Workload, Result]]) -> dict[_Workload, int | None]:
+def _controls(parsed: list[tuple[_Workload, ForeignResult]]) -> dict[_Workload, int | None]:
     controls: dict[_Workload, int | None] = {}
     for workload, result in parsed:
         if result.strategy == EAGER:
@@ -78,13 +78,13 @@ def _controls(parsed: list[tuple[_Workload, Result]]) -> dict[_Workload, int | N
 
 def _benchmark(
     fields: Fields, document: Fields, options: ImportOptions, key: str | None, value: object
-) -> tuple[_Workload, Result]:
+) -> tuple[_Workload, ForeignResult]:
     test = (fields.text("fullname", 1000) or fields.required_text("name")).split("[", 1)[0]
     params = fields.part("params").data
     others = tuple(sorted((name, str(param)) for name, param in params.items() if name != key))
     described = ", ".join(f"{name}={param}" for name, param in others)
     workload = fields.storable("params", f"{test}[{described}]" if described else test)
-    result = Result(
+    result = ForeignResult(
         place=fields.place,
         workload=workload,
         strategy=None if key is None else _strategy(fields, key, value),

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from db.interchange.files.fields import NS_PER_MS, Fields, Place, csv_header, csv_rows
-from db.interchange.files.foreign_trials import Result, compiled, cuda_facts, to_trial, with_control
+from db.interchange.files.foreign_trials import ForeignResult, compiled, cuda_facts, to_trial, with_control
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.records.strategies import EAGER
@@ -92,7 +92,7 @@ def _key(row: Fields) -> _Key:
     return row.required_text("model"), row.text("img_size"), row.text("batch_size")
 
 
-def _result(row: Fields, file: InputFile, strategy: Strategy | None) -> Result:
+def _result(row: Fields, file: InputFile, strategy: Strategy | None) -> ForeignResult:
     image = row.count("img_size")
     batch = row.count("batch_size") or None
     summary = Summary(
@@ -104,7 +104,7 @@ def _result(row: Fields, file: InputFile, strategy: Strategy | None) -> Result:
     )
     if summary.latency_ns is None:
         row.fail("step_time", "is missing")
-    return Result(
+    return ForeignResult(
         place=row.place,
         workload=row.required_text("model"),
         strategy=strategy,

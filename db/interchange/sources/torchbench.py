@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from db.interchange.files.fields import BYTES_PER_GB, NS_PER_MS, Fields, json_document
-from db.interchange.files.foreign_trials import Result, failed, strategy_called, to_trial, torch_facts
+from db.interchange.files.foreign_trials import ForeignResult, failed, strategy_called, to_trial, torch_facts
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.records.strategies import EAGER
@@ -75,10 +75,10 @@ def _matched(key: str, *, on_cpu: bool) -> re.Match[str] | None:
     return _TEST_BENCH.fullmatch(key) or _NIGHTLY.fullmatch(key) or (_CPU.fullmatch(key) if on_cpu else None)
 
 
-def _result(document: Fields, file: InputFile, case: _Case, values: dict[str, Any]) -> Result:
+def _result(document: Fields, file: InputFile, case: _Case, values: dict[str, Any]) -> ForeignResult:
     model, test, device, batch, arguments = case
     fields = Fields(document.place, values, f"metrics.{model}")
-    result = Result(
+    result = ForeignResult(
         place=document.place,
         workload=fields.storable("model", model),
         strategy=_strategy(fields, arguments),

@@ -13,7 +13,7 @@ from typing import Any
 
 from db.interchange.files.fields import NS_PER_S, Fields, as_fields, json_document, moment
 from db.interchange.files.foreign_trials import (
-    Result,
+    ForeignResult,
     names_strategy,
     stated_strategy,
     to_trial,
@@ -48,7 +48,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
         yield to_trial(_of_config(fields, named), SOURCE, options)
 
 
-def _of_scenario(fields: Fields, model: str) -> Result:
+def _of_scenario(fields: Fields, model: str) -> ForeignResult:
     measured, metadata = fields.part("measurements"), fields.part("metadata")
     latency = measured.part("latency")
     latency_ns = latency.duration_ns("median", NS_PER_S) or latency.duration_ns("mean", NS_PER_S)
@@ -57,7 +57,7 @@ def _of_scenario(fields: Fields, model: str) -> Result:
     config = metadata.part("config")
     variant = config.text("variant")
     metrics = {f"{name}.mean": each.number("mean") for name, each in _objects(measured) if name != "latency"}
-    return Result(
+    return ForeignResult(
         place=fields.place,
         workload=model,
         strategy=stated_strategy(variant) if variant and names_strategy(variant) else None,
@@ -82,7 +82,7 @@ def _objects(measured: Fields) -> list[tuple[str, Fields]]:
     ]
 
 
-def _of_config(fields: Fields, model: str) -> Result:
+def _of_config(fields: Fields, model: str) -> ForeignResult:
     config = fields.part("config")
     measures = fields.part("measures") if "measures" in fields.data else fields.part("measurements")
     seconds = measures.numbers("e2e_latency")
@@ -94,7 +94,7 @@ def _of_config(fields: Fields, model: str) -> Result:
     words = {key: config.data[key] for key in _WORDS if config.data.get(key)}
     described = ", ".join(f"{key}={word}" for key, word in sorted(words.items()))
     tokens, batch = config.count("num_tokens_to_generate"), config.count("batch_size") or None
-    return Result(
+    return ForeignResult(
         place=fields.place,
         workload=fields.storable("config", f"{model}[{described}]" if described else model),
         strategy=_strategy(config),

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from db.interchange.files.fields import NS_PER_S, Fields, Place, as_fields, load_json
-from db.interchange.files.foreign_trials import Result, compiled, to_trial, with_control
+from db.interchange.files.foreign_trials import ForeignResult, compiled, to_trial, with_control
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.records.strategies import EAGER
@@ -67,7 +67,7 @@ def _phases(metrics: Fields) -> list[str]:
     return phases
 
 
-def _result(file: InputFile, entry: _Entry, phase: str) -> Result:
+def _result(file: InputFile, entry: _Entry, phase: str) -> ForeignResult:
     model, config, commit, metrics = entry
     settings = dict(part.partition("=")[::2] for part in config.split(",") if part)
     strategy = _strategy(metrics, settings.pop(_COMPILE, None))
@@ -79,7 +79,7 @@ def _result(file: InputFile, entry: _Entry, phase: str) -> Result:
         latency_ns=metrics.duration_ns(phase + _LATENCY, NS_PER_S),
         throughput_per_s=metrics.number(f"{phase}.throughput.value"),
     )
-    return Result(
+    return ForeignResult(
         place=metrics.place,
         workload=workload,
         strategy=strategy,

@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from db.interchange.files.fields import NS_PER_S, Fields, json_document, moment
-from db.interchange.files.foreign_trials import UNKNOWN, Result, compiled, to_trial
+from db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, compiled, to_trial
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.records.strategies import EAGER
@@ -47,7 +47,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
         options.not_used(file.shown, model, f"--workload {options.workload}")
     name = model or options.workload or PurePath(file.name).stem
     yield to_trial(
-        Result(
+        ForeignResult(
             place=document.place,
             workload=document.storable("model_id", f"{name} {kind_of(values)}"),
             strategy=None,

@@ -13,7 +13,7 @@ from typing import Any
 
 from db.errors import RecordError
 from db.interchange.files.fields import NS_PER_S, Fields, Place, json_document
-from db.interchange.files.foreign_trials import UNKNOWN, Result, to_trial
+from db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, to_trial
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.interchange.traces.job_trials import job_strategy
@@ -51,10 +51,12 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
                 yield to_trial(result, JOB_SOURCE, options)
 
 
-def _result(place: Place, job: str, cache: CacheState, total_ns: int, compile_ns: int | None) -> Result:
+def _result(
+    place: Place, job: str, cache: CacheState, total_ns: int, compile_ns: int | None
+) -> ForeignResult:
     cost: dict[str, Any] = {"until_steady_ns": compile_ns, "calls_until_steady": 0} if compile_ns else {}
     compilation = {} if compile_ns is None else {"compilation_s": compile_ns / NS_PER_S}
-    return Result(
+    return ForeignResult(
         place=place,
         workload=job,
         strategy=job_strategy(cache),

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from db.interchange.files.fields import Place
-from db.interchange.files.foreign_trials import UNKNOWN, Result, to_trial, torch_facts
+from db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, to_trial, torch_facts
 from db.interchange.files.options import ImportOptions
 from db.interchange.traces.compile_log import CompileLog
 from db.records.evidence import ColdStart, Memory, PhasesNs, Summary
@@ -86,12 +86,12 @@ def _executions(processes: Sequence[JobProcess]) -> Iterator[list[JobProcess]]:
         yield sorted(execution, key=lambda each: each.rank or 0)
 
 
-def _result(process: JobProcess, began: datetime | None, ranks: int) -> Result:
+def _result(process: JobProcess, began: datetime | None, ranks: int) -> ForeignResult:
     log = process.log
     figures = log.figures() | process.figures
     if process.rank is not None:
         figures |= {"rank": float(process.rank), "ranks": float(ranks)}
-    return Result(
+    return ForeignResult(
         place=process.place,
         workload=process.name,
         strategy=job_strategy(log.cache) if log.compiled else EAGER,

@@ -34,7 +34,7 @@ class TriageEvent(Result):
     url: Annotated[str, Field(max_length=2000, pattern=r"^https?://[^\s\x00-\x1f]+$")] | None = None
 
 
-class Moved(StrEnum):
+class EventKind(StrEnum):
     """What an event is about: metrics that move together show one event, not several."""
 
     TIME = "time"
@@ -45,12 +45,14 @@ class Moved(StrEnum):
 
 
 _MOVED = {
-    **dict.fromkeys((Metric.COMPILE_COST, Metric.TIME_TO_FIRST_RESULT, Metric.COLD_START_CPU), Moved.COMPILE),
-    **dict.fromkeys((Metric.COMPILE_CPU, Metric.COMPILE_INSTRUCTIONS), Moved.COMPILE),
-    Metric.PEAK_MEMORY: Moved.MEMORY,
-    Metric.GRAPH_BREAKS: Moved.GRAPHS,
-    Metric.RECOMPILES: Moved.GRAPHS,
-    Metric.NUMERICS: Moved.NUMERICS,
+    **dict.fromkeys(
+        (Metric.COMPILE_COST, Metric.TIME_TO_FIRST_RESULT, Metric.COLD_START_CPU), EventKind.COMPILE
+    ),
+    **dict.fromkeys((Metric.COMPILE_CPU, Metric.COMPILE_INSTRUCTIONS), EventKind.COMPILE),
+    Metric.PEAK_MEMORY: EventKind.MEMORY,
+    Metric.GRAPH_BREAKS: EventKind.GRAPHS,
+    Metric.RECOMPILES: EventKind.GRAPHS,
+    Metric.NUMERICS: EventKind.NUMERICS,
 }
 # Which of an event's metrics speaks for it: what people pay first.
 _SPEAKS = (
@@ -58,7 +60,7 @@ _SPEAKS = (
     Metric.GRAPH_BREAKS,
 )
 
-EventSubject = tuple[str, str, Moved]
+EventSubject = tuple[str, str, EventKind]
 """Workload id, strategy id and what moved."""
 
 
@@ -111,9 +113,9 @@ def row_subject(row: Row) -> tuple[str, str, str]:
     return *row.case.ids, row.metric.value
 
 
-def moved(metric: Metric) -> Moved:
+def moved(metric: Metric) -> EventKind:
     """What a change of this metric is about; a break-even follows from the time of a step first."""
-    return _MOVED.get(metric, Moved.TIME)
+    return _MOVED.get(metric, EventKind.TIME)
 
 
 def event_subject(row: Row) -> EventSubject:
@@ -128,8 +130,8 @@ def events_of_rows(rows: Iterable[Row]) -> dict[EventSubject, list[Row]]:
     found: dict[EventSubject, list[Row]] = {}
     for row in rows:
         found.setdefault(event_subject(row), []).append(row)
-    for subject in [each for each in found if each[2] is Moved.TIME]:
-        compiling = found.get((*subject[:2], Moved.COMPILE))
+    for subject in [each for each in found if each[2] is EventKind.TIME]:
+        compiling = found.get((*subject[:2], EventKind.COMPILE))
         regressed = [row.metric for row in found[subject] if counts_as_regression(row)]
         if regressed == [Metric.BREAK_EVEN] and compiling and any(map(counts_as_regression, compiling)):
             compiling += [row for row in found[subject] if row.metric is Metric.BREAK_EVEN]

@@ -15,7 +15,7 @@ from db.judge.compare.case_classes import Canaries
 from db.judge.compare.counts import Counted
 from db.judge.compare.judgement import MetricDecisions, Tested
 from db.judge.compare.significance import interval, relative_changes, smallest_visible_change
-from db.judge.compare.who_moved import TIMES, Parts, cause_of, machine_explains, moved_on, relative
+from db.judge.compare.who_moved import TIMES, Moves, cause_of, machine_explains, moved_on, relative
 from db.judge.policy import Policy
 from db.judge.results import CaseKey, Clock, Row
 from db.judge.words import sentences
@@ -43,8 +43,8 @@ class Context:
     base: SideValues
     head: SideValues
     eager: list[bool]
-    parts: Parts
-    device_parts: Parts
+    parts: Moves
+    device_parts: Moves
     bounds: tuple[Bound | None, ...]
     canaries: Canaries
     cycles: list[float]
@@ -77,7 +77,7 @@ class Context:
         eager, compiled = self.parts_on(metric).changes
         return {"eager_change": eager[case], "compiled_change": compiled[case]}
 
-    def parts_on(self, metric: Metric) -> Parts:
+    def parts_on(self, metric: Metric) -> Moves:
         """On the clock of the metric."""
         return self.device_parts if metric in _ON_DEVICE else self.parts
 

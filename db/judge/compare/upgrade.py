@@ -43,7 +43,7 @@ from db.judge.compare.sides import (
     split_sides,
 )
 from db.judge.compare.significance import FEWEST_DF
-from db.judge.compare.who_moved import Parts
+from db.judge.compare.who_moved import Moves
 from db.judge.compare.whole import overall_verdict, sentences
 from db.judge.policy import Policy
 from db.judge.results import Comparison, GeomeanChange, LatencyChange, Row
@@ -206,8 +206,8 @@ class _Metric:
 @dataclass(frozen=True)
 class _Measured:
     metrics: dict[Metric, _Metric]
-    parts: Parts
-    device_parts: Parts
+    parts: Moves
+    device_parts: Moves
     bounds: tuple[Bound | None, ...]
     cycles: Floats
 
@@ -275,12 +275,12 @@ def _judge_measured(
     in_verdict = [each for metric, each in tested.items() if metric not in further]
     families = max(1, sum(bool(enough_trials(t, policy).any()) for t in in_verdict))
 
-    def parts(eager: str, compiled: str, metric: Metric) -> Parts:
+    def parts(eager: str, compiled: str, metric: Metric) -> Moves:
         both = []
         for name in (eager, compiled):
             part = test(getattr(values, name), None if earlier is None else getattr(earlier, name), metric)
             both.append((part, judge(part, Metric.LATENCY, 1).decisions))
-        return Parts.of(*both)
+        return Moves.of(*both)
 
     decided = {
         metric: judge(each, metric, 1 if metric in further else families) for metric, each in tested.items()

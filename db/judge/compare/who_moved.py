@@ -28,7 +28,7 @@ _MOVED = {
 
 
 @dataclass(frozen=True)
-class Parts:
+class Moves:
     """Per case: log latency change of eager and of compiled, in the same processes, and whether each moved
     by more than its own noise and the minimum effect.
     """
@@ -39,7 +39,7 @@ class Parts:
     compiled_moved: Bools
 
     @classmethod
-    def of(cls, eager: tuple[Tested, MetricDecisions], compiled: tuple[Tested, MetricDecisions]) -> Parts:
+    def of(cls, eager: tuple[Tested, MetricDecisions], compiled: tuple[Tested, MetricDecisions]) -> Moves:
         """From the test of each part over the same cases."""
 
         def moved(decisions: MetricDecisions) -> Bools:

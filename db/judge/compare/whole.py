@@ -182,6 +182,6 @@ def _blamed(comparison: Comparison) -> float | None:
     return max(known, key=abs, default=None)
 
 
-def _moved(rows: Sequence[Row]) -> words.Moved:
+def _moved(rows: Sequence[Row]) -> words.MovedCases:
     ways = Counter(row.moved for row in rows)
-    return words.Moved(len(rows), slower=ways["slower"], faster=ways["faster"])
+    return words.MovedCases(len(rows), slower=ways["slower"], faster=ways["faster"])

@@ -216,7 +216,7 @@ def from_one_run(visible: float, others: int | None = None) -> str:
 
 
 @dataclass(frozen=True)
-class Moved:
+class MovedCases:
     """Of `cases` cases, how many got `slower` and how many `faster`."""
 
     cases: int
@@ -228,7 +228,7 @@ class Moved:
         return self.slower + self.faster > 0
 
 
-def latency_moved(compiled: Moved, eager: Moved, confirmed: int | None = None) -> str:
+def latency_moved(compiled: MovedCases, eager: MovedCases, confirmed: int | None = None) -> str:
     """Latency alone, and who moved: compiled, eager, both or neither.
 
     `confirmed`: how many of the slower cases are recorded as confirmed; None where that was not looked up.
@@ -242,7 +242,7 @@ def latency_moved(compiled: Moved, eager: Moved, confirmed: int | None = None) -
     return " ".join(filter(None, (f"Latency: {sentence}.", _moved_side(compiled, eager))))
 
 
-def _moved_side(compiled: Moved, eager: Moved) -> str:
+def _moved_side(compiled: MovedCases, eager: MovedCases) -> str:
     """Whose latency moved; empty where none did or only one of the two was measured."""
     if not (compiled.cases and eager.cases and (compiled.any or eager.any)):
         return ""
@@ -273,7 +273,7 @@ def _with_interval(change: float, interval: tuple[float, float] | None, confiden
     return f"{change_text(change)}{reach}"
 
 
-def clocks_moved(device: Moved, issue: Moved) -> str:
+def clocks_moved(device: MovedCases, issue: MovedCases) -> str:
     """Of a GPU's cases, how many moved on the device and how many on the host."""
     parts = [f"{name} {_how_many(moved)}" for name, moved in (("the device", device), ("the host", issue))]
     sentence = (
@@ -282,7 +282,7 @@ def clocks_moved(device: Moved, issue: Moved) -> str:
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
-def _how_many(moved: Moved) -> str:
+def _how_many(moved: MovedCases) -> str:
     if not moved.any:
         return f"did not move in any of {units.plural(moved.cases, 'case')}"
     some = ((moved.slower, "slower"), (moved.faster, "faster"))

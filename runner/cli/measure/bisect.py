@@ -11,7 +11,7 @@ import typer
 
 from db.columns.metrics import METRIC_NAMES, METRICS
 from db.errors import ConfigError
-from db.judge.bisection import Bracket, Place, most_builds, place_of, search
+from db.judge.bisection import Bracket, ReleasePlace, most_builds, place_of, search
 from db.judge.results import Row
 from db.judge.words.sentences import change_text, range_text
 from db.queries.causes import causes
@@ -157,14 +157,14 @@ def _report(measurer: Measurer, releases: Sequence[str], whole: Row, bracket: Br
 
 def _release(measurer: Measurer, release: str, whole: Row) -> dict[str, Any]:
     if release == measurer.question.good:
-        first = {"place": Place.BEFORE.value, "value": whole.base, "trials": whole.trials[0]}
+        first = {"place": ReleasePlace.BEFORE.value, "value": whole.base, "trials": whole.trials[0]}
         return {"release": release, **first, "change": None, "interval": None, "skipped": None}
     step = measurer.state.steps.get(release)
     row = next(iter(measurer.rows(release, whole.metric)), None) if step else None
     place = None if row is None else place_of(row, whole).value
     return {
         "release": release,
-        "place": Place.SKIPPED.value if step and step.skipped else place,
+        "place": ReleasePlace.SKIPPED.value if step and step.skipped else place,
         "value": row.head if row else None,
         "trials": row.trials[1] if row else 0,
         "change": row.change if row else None,

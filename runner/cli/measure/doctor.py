@@ -33,8 +33,8 @@ from db.units import duration, percent
 from runner.cli.front import EXIT_INTERRUPTED
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from runner.config.settings import Settings
-from runner.doctor.checks import Check, Verdict, gate_checks, probe_checks, variation_checks
-from runner.doctor.findings import Finding, Standing
+from runner.doctor.checks import AimVerdict, Check, gate_checks, probe_checks, variation_checks
+from runner.doctor.findings import DoctorFinding, Standing
 from runner.doctor.hardware import hardware_findings
 from runner.doctor.software import software_findings
 from runner.doctor.validation import PROCESSES, Measured, Validator, plan_validation
@@ -113,7 +113,7 @@ def doctor(
     return 1 if failed or (outcome is not None and not outcome.floors) else 0
 
 
-def _print(findings: list[Finding]) -> None:
+def _print(findings: list[DoctorFinding]) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     for finding in findings:
         standing = Text(finding.standing.value, style=_STYLES[finding.standing])
@@ -122,7 +122,7 @@ def _print(findings: list[Finding]) -> None:
     console().print(table)
 
 
-_VERDICT_STYLES = {Verdict.MET: "green", Verdict.MISSED: "red", Verdict.UNKNOWN: "yellow"}
+_VERDICT_STYLES = {AimVerdict.MET: "green", AimVerdict.MISSED: "red", AimVerdict.UNKNOWN: "yellow"}
 _CLOCKS = {metric: METRICS[metric].word for metric in (*CLOCKS, SPEEDUP)}
 _NAMES = _CLOCKS | {
     "verified_samples": "verified samples",

@@ -14,8 +14,8 @@ from db.engine.session import Database
 from db.errors import NotFoundError, printable
 from db.judge.compare.confirmation import Confirmation
 from db.judge.compare.regressions import (
+    EventKind,
     EventSubject,
-    Moved,
     event_subject,
     events_of_rows,
     is_same_step,
@@ -190,7 +190,7 @@ def state_of(row: Row, states: States) -> RegressionState | None:
     """What is recorded of the event that `row` shows."""
     state = states.get(event_subject(row))
     if state is None and row.metric is Metric.BREAK_EVEN:
-        state = states.get((*row.case.ids, Moved.COMPILE))
+        state = states.get((*row.case.ids, EventKind.COMPILE))
     return state
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from db.columns.metrics import COUNTED_METRICS
 from db.engine.session import Database
-from db.judge.bisection import Place, has_moved, place_of
+from db.judge.bisection import ReleasePlace, has_moved, place_of
 from db.judge.compare.sides import Selection, VerdictError
 from db.judge.results import Comparison, Row
 from db.queries.filters import Filters
@@ -61,30 +61,30 @@ class Measurer:
             )
         return moved
 
-    def place(self, release: str, whole: Row) -> Place:
+    def place(self, release: str, whole: Row) -> ReleasePlace:
         """Where a release stands. One that cannot be installed or measured is skipped, with its reason."""
         step = self.state.step(release)
         if step.skipped is not None:
-            return Place.SKIPPED
+            return ReleasePlace.SKIPPED
 
-        def placed(rows: Sequence[Row]) -> Place:
+        def placed(rows: Sequence[Row]) -> ReleasePlace:
             # The noise of other runs gives a single trial an interval too.
-            return place_of(rows[0], whole) if self._trials(rows) >= self.at_once else Place.OPEN
+            return place_of(rows[0], whole) if self._trials(rows) >= self.at_once else ReleasePlace.OPEN
 
         try:
-            rows = self._rows_until(release, lambda rows: placed(rows) is not Place.OPEN, whole.metric)
+            rows = self._rows_until(release, lambda rows: placed(rows) is not ReleasePlace.OPEN, whole.metric)
         except (BuildError, InterpreterError) as error:
             step.skipped = error.message
             self._save()
             announce(f"torch {release} is skipped: {error.message}")
-            return Place.SKIPPED
+            return ReleasePlace.SKIPPED
         finally:
             if self.discard:
                 self._remove(release)
         place = placed(rows)
         change = rows[0].change if rows else None
         shown = "" if change is None else f" ({percent(change, signed=True)} against {self.question.good})"
-        where = f"{place.value} the change" if place is not Place.OPEN else "not decided"
+        where = f"{place.value} the change" if place is not ReleasePlace.OPEN else "not decided"
         announce(f"torch {release} is {where}{shown}.")
         return place
 

@@ -236,7 +236,7 @@ def until_steady(first_call_ns: int, side: Side) -> tuple[int, int]:
 
 
 @dataclass
-class Evidence:
+class TimedBlocks:
     """Every block that was timed, how many were not counted, and why sampling ended."""
 
     blocks: list[Block] = field(default_factory=list)
@@ -292,7 +292,7 @@ class Sampler:
         """
         return self._plan.settle_ns // latency_ns
 
-    def take(self, sides: list[Side]) -> Evidence:
+    def take(self, sides: list[Side]) -> TimedBlocks:
         """Fill `times` of each side as the plan says.
 
         A round in which a block was disturbed, by the host or by the device, does not count for either side.
@@ -300,7 +300,7 @@ class Sampler:
         `rejected` says how many blocks should not have. Where the compiler ran, nothing is a sample: `times`
         stay as they were, and `ended_by` is "compiler".
         """
-        evidence = Evidence()
+        evidence = TimedBlocks()
         sizes = [self.block_size(side.latency_ns()) for side in sides]
         planned = max(math.ceil(self._plan.samples / size) for size in sizes)
         undisturbed: list[Round] = []
@@ -328,7 +328,7 @@ class Sampler:
         evidence.reached_interval = _widest(primary_samples(side.times) for side in sides)
         return evidence
 
-    def _note_held(self, sides: list[Side], sizes: list[int], evidence: Evidence) -> None:
+    def _note_held(self, sides: list[Side], sizes: list[int], evidence: TimedBlocks) -> None:
         held = self._held_bytes()
         calls = sum(
             size + self.settling_calls(side.latency_ns()) for side, size in zip(sides, sizes, strict=True)
@@ -368,7 +368,7 @@ class Sampler:
         return spent >= self._plan.max_ns or overall >= 2 * len(sizes) * self._plan.max_ns
 
     def _round(
-        self, sides: list[Side], sizes: list[int], evidence: Evidence, *, backwards: bool
+        self, sides: list[Side], sizes: list[int], evidence: TimedBlocks, *, backwards: bool
     ) -> tuple[Round, bool]:
         """One block of each side, and whether all were left alone."""
         blocks: dict[int, BlockTimes] = {}

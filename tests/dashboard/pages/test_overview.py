@@ -12,7 +12,7 @@ import pytest
 
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import content, verdict
-from dashboard.parts.parts import Chart, Figures, Headline, PageContent, Table, named
+from dashboard.parts.parts import Chart, Figures, PageContent, PageHeadline, Table, named
 from db.engine.session import open_database
 from db.judge.results import Tally
 from db.queries.facets import builds, machines
@@ -87,7 +87,7 @@ def test_a_ratio_is_that_of_the_latencies_beside_it(store: Store) -> None:
 def test_the_sentence_counts_cases(store: Store) -> None:
     page = page_of(store, history(failures=[("bert-base", "default", 1)]))
     said = page.parts[0]
-    assert isinstance(said, Headline)
+    assert isinstance(said, PageHeadline)
     assert said.tone == "bad"
     assert said.text == "1 case failing since torch 2.12.0"
     (tally,) = named(page.parts, "tally")

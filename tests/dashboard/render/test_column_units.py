@@ -11,8 +11,8 @@ import pytest
 
 from dashboard.links.links import Link
 from dashboard.parts.column_units import UNITS, scale_of, written
-from dashboard.parts.parts import Column, Table
-from dashboard.render.exporting import Origin, formats_of
+from dashboard.parts.parts import Table, TableColumn
+from dashboard.render.exporting import ExportOrigin, formats_of
 from dashboard.render.streamlit_parts import _on_screen
 
 FRAME = pd.DataFrame(
@@ -23,9 +23,9 @@ FRAME = pd.DataFrame(
     }
 )
 COLUMNS = {
-    "latency": Column("Latency", unit="ns"),
-    "change": Column("Change", unit="change"),
-    "ends": Column("95 % interval", "interval", unit="ratio"),
+    "latency": TableColumn("Latency", unit="ns"),
+    "change": TableColumn("Change", unit="change"),
+    "ends": TableColumn("95 % interval", "interval", unit="ratio"),
 }
 
 
@@ -39,7 +39,7 @@ def test_a_screen_has_numbers_in_one_unit_a_column() -> None:
 
 def test_a_file_has_raw_numbers_with_their_unit_in_the_header() -> None:
     table = Table("t", "a table", FRAME, COLUMNS)
-    origin = Origin(Link(), "Overview.", "http://localhost/", 1)
+    origin = ExportOrigin(Link(), "Overview.", "http://localhost/", 1)
     text = formats_of(table)["CSV"].make(table, origin, datetime(2026, 11, 20, tzinfo=UTC)).decode()
     header, *rows = csv.reader(io.StringIO(text, newline=""))
     assert header == [

@@ -13,13 +13,13 @@ import pytest
 from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import charts as speedups
-from dashboard.parts.column_units import Sides, quantity
-from dashboard.parts.parts import Chart, Column, Table, quantities, texts
-from dashboard.render.exporting import Origin, file_name, formats_of
+from dashboard.parts.column_units import SidesCell, quantity
+from dashboard.parts.parts import Chart, Table, TableColumn, quantities, texts
+from dashboard.render.exporting import ExportOrigin, file_name, formats_of
 from db import units
 
 AT = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
-ORIGIN = Origin(
+ORIGIN = ExportOrigin(
     link=Link(page=Page.TRENDS, workload=("bert base",), metric="latency", machine="0123456789abcdef"),
     sentence="Latency over time of bert base.",
     permalink="http://127.0.0.1:8501/trends?metric=latency&note=a)b",
@@ -100,16 +100,16 @@ def test_a_file_has_raw_numbers_and_says_their_units() -> None:
             "latency": [1_234_567.0, None],
             "change": [0.0123, None],
             "interval": [(-0.01, 0.03), "n=2"],
-            "trials": [Sides(3, 4), Sides(1, 1)],
+            "trials": [SidesCell(3, 4), SidesCell(1, 1)],
             "base": [quantity("latency", 7e6), quantity("numerics", "pass")],
         }
     )
     columns = {
         **quantities("ns", {"latency": "Latency"}),
         **quantities("change", {"change": "Change"}),
-        "interval": Column("Interval", "interval", unit="change"),
-        "trials": Column("n", "sides", unit="count"),
-        "base": Column("Base", "quantity"),
+        "interval": TableColumn("Interval", "interval", unit="change"),
+        "trials": TableColumn("n", "sides", unit="count"),
+        "base": TableColumn("Base", "quantity"),
     }
     table = Table("t", "Raw", frame, columns)
     first, second = csv.DictReader(io.StringIO(made(table, "CSV"), newline=""))
@@ -143,7 +143,7 @@ def test_markdown_is_one_table_without_markup_of_its_cells() -> None:
 
 def test_the_name_of_a_file_says_filters_and_version() -> None:
     assert file_name(TABLE, ORIGIN, "csv") == "compilewatch_trend-table_bert-base_latency_v42.csv"
-    hostile = Origin(Link(page=Page.TRENDS, workload=("../../etc/passwd\x00" + "x" * 300,)), "", "", 1)
+    hostile = ExportOrigin(Link(page=Page.TRENDS, workload=("../../etc/passwd\x00" + "x" * 300,)), "", "", 1)
     name = file_name(TABLE, hostile, "csv")
     assert "/" not in name
     assert len(name) < 140

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.applications import Starlette
 
-from dashboard.document.content import Chart, Column, Content, Lines, ReportError, Table, content_of
+from dashboard.document.content import Chart, Content, FrozenColumn, Lines, ReportError, Table, content_of
 from dashboard.document.page import render
 from dashboard.document.svg import draw, let_through
 from dashboard.links.links import Link, Page
@@ -251,7 +251,7 @@ def test_hostile_names_stay_text(store: Store) -> None:
 
 
 def content_with(*sections: Any) -> Content:
-    empty = Table(title="", columns=(Column(title="part"),), rows=())
+    empty = Table(title="", columns=(FrozenColumn(title="part"),), rows=())
     return Content(
         title="t",
         subject="s",
@@ -272,7 +272,7 @@ def test_what_is_too_large_is_cut_and_says_so() -> None:
     rows = tuple((f"case {number} " + "x" * 250,) for number in range(1000))
     svg = '<svg xmlns="http://www.w3.org/2000/svg"><path d="M' + "0 0 " * 60_000 + '"/></svg>'
     large = content_with(
-        Chart(title="chart", alt="a", svg=svg), Table(columns=(Column(title="case"),), rows=rows)
+        Chart(title="chart", alt="a", svg=svg), Table(columns=(FrozenColumn(title="case"),), rows=rows)
     )
     assert len(render(large).encode()) > 2 * LARGEST_BYTES
     page = render(freeze._fitting(large))
@@ -295,7 +295,7 @@ def test_the_largest_forest_plot_stays_and_the_tables_are_cut_instead() -> None:
     chart = Chart(title="changes", alt="a", svg=draw(spec, frames))
     rows = tuple((f"case {number} " + "x" * 250,) for number in range(900))
     few = (("never left out",),) * 20
-    columns = (Column(title="case"),)
+    columns = (FrozenColumn(title="case"),)
     fitted = freeze._fitting(
         content_with(chart, Table(columns=columns, rows=few), Table(columns=columns, rows=rows))
     )

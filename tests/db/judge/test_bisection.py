@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.judge.bisection import Bracket, Place, has_moved, most_builds, place_of, search
+from db.judge.bisection import Bracket, ReleasePlace, has_moved, most_builds, place_of, search
 from db.judge.results import CaseKey, Row
 from db.records.vocabulary import Design, Metric, Verdict
 
@@ -42,8 +42,8 @@ class Releases:
     def place(self, name):
         self.measured.append(name)
         if int(name) in self.broken:
-            return Place.SKIPPED
-        return Place.AFTER if int(name) >= self.first_after else Place.BEFORE
+            return ReleasePlace.SKIPPED
+        return ReleasePlace.AFTER if int(name) >= self.first_after else ReleasePlace.BEFORE
 
 
 @pytest.mark.parametrize("number", range(2, 40))
@@ -76,13 +76,13 @@ def test_what_is_known_goes_first_between_two_that_are_as_near():
 @pytest.mark.parametrize(
     ("interval", "place"),
     [
-        ((1.2, 1.8), Place.AFTER),
-        ((-0.05, 0.06), Place.BEFORE),
+        ((1.2, 1.8), ReleasePlace.AFTER),
+        ((-0.05, 0.06), ReleasePlace.BEFORE),
         # Half of the way from 1 to 2.67 on a log scale is 1.634.
-        ((0.63, 0.70), Place.OPEN),
-        ((0.64, 0.70), Place.AFTER),
-        ((0.50, 0.63), Place.BEFORE),
-        (None, Place.OPEN),
+        ((0.63, 0.70), ReleasePlace.OPEN),
+        ((0.64, 0.70), ReleasePlace.AFTER),
+        ((0.50, 0.63), ReleasePlace.BEFORE),
+        (None, ReleasePlace.OPEN),
     ],
 )
 def test_the_interval_places_a_release(interval, place):
@@ -92,8 +92,8 @@ def test_the_interval_places_a_release(interval, place):
 
 def test_a_change_for_the_better_is_placed_too():
     whole = row(-0.62, (-0.66, -0.56), verdict=Verdict.IMPROVED)
-    assert place_of(row(-0.6, (-0.65, -0.5)), whole) is Place.AFTER
-    assert place_of(row(0.01, (-0.05, 0.08)), whole) is Place.BEFORE
+    assert place_of(row(-0.6, (-0.65, -0.5)), whole) is ReleasePlace.AFTER
+    assert place_of(row(0.01, (-0.05, 0.08)), whole) is ReleasePlace.BEFORE
 
 
 def test_counts_are_placed_by_their_value():
@@ -102,7 +102,7 @@ def test_counts_are_placed_by_their_value():
 
     whole = breaks(2.0)
     places = [place_of(breaks(head), whole) for head in (0.0, 2.0, 1.0)]
-    assert places == [Place.BEFORE, Place.AFTER, Place.OPEN]
+    assert places == [ReleasePlace.BEFORE, ReleasePlace.AFTER, ReleasePlace.OPEN]
 
 
 def test_only_what_moved_can_be_searched_for():

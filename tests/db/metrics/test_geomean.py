@@ -11,7 +11,7 @@ from pandas import DataFrame
 
 from db.errors import UnitError
 from db.metrics.cases import summarize_cases
-from db.metrics.eligibility import LeftOut
+from db.metrics.eligibility import Excluded
 from db.metrics.geomean import SideMean, geomean, matched_geomeans
 from tests.db.metrics.frames import trial, trials_frame
 
@@ -53,7 +53,7 @@ def test_a_mean_does_not_rise_because_a_slow_case_fails() -> None:
     assert found.matched_cases == 1
     assert found.sides["base"] == SideMean(pytest.approx(4), pytest.approx(2), 2)
     assert found.sides["head"] == SideMean(pytest.approx(4), pytest.approx(4), 1)
-    assert found.left_out == (LeftOut("b", "default", "failed: crash", "head"),)
+    assert found.left_out == (Excluded("b", "default", "failed: crash", "head"),)
 
 
 def test_every_reason_is_told() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from db.errors import UnitError
 from db.metrics.break_even import Never, steps_to_break_even
-from db.metrics.mode_choice import ModeOption, Segment, best_option, lower_envelope
+from db.metrics.mode_choice import ModeOption, StepRange, best_option, lower_envelope
 from db.metrics.quantities import Subject, nanoseconds
 
 
@@ -25,9 +25,9 @@ MODES = [option("eager", 0, 10), option("default", 60, 6), option("max-autotune"
 def test_the_envelope_by_hand() -> None:
     # default: 60 / (10 - 6) = 15 steps; max-autotune against default: 140 / (6 - 4) = 70 steps
     assert lower_envelope(MODES) == (
-        Segment("eager", 1, 14, nanoseconds(10)),
-        Segment("default", 15, 69, nanoseconds(150)),
-        Segment("max-autotune", 70, None, nanoseconds(480)),
+        StepRange("eager", 1, 14, nanoseconds(10)),
+        StepRange("default", 15, 69, nanoseconds(150)),
+        StepRange("max-autotune", 70, None, nanoseconds(480)),
     )
 
 
@@ -50,8 +50,8 @@ def test_restarts_pay_the_cost_again_unless_caches_remain() -> None:
     # 60 once, then 9 x 10: 150 over ten processes is 15 a start, repaid after ceil(15 / 4) = 4 steps
     kept = option("default", 60, 6, restart_cost=10)
     assert lower_envelope([MODES[0], kept], restarts=9) == (
-        Segment("eager", 1, 3, nanoseconds(100)),
-        Segment("default", 4, None, nanoseconds(150 + 240)),
+        StepRange("eager", 1, 3, nanoseconds(100)),
+        StepRange("default", 4, None, nanoseconds(150 + 240)),
     )
     assert kept.total(4, 9) == nanoseconds(390)
 

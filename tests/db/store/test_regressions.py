@@ -10,7 +10,7 @@ import pytest
 
 from db.engine.session import Database
 from db.errors import ConflictError, NotFoundError
-from db.judge.compare.regressions import Moved, Regression, TriageEvent, event_subject, moved
+from db.judge.compare.regressions import EventKind, Regression, TriageEvent, event_subject, moved
 from db.queries.data_version import data_version
 from db.queries.regressions import regression_state, regressions_frame, standing_regressions
 from db.records.triage import BY_THE_JUDGE, TriageState
@@ -44,7 +44,7 @@ def test_every_regression_is_recorded_once_with_its_numbers(regressed: Database)
     rows = [row for row in comparison.rows if row.verdict is Verdict.REGRESSED]
     assert {row.metric for row in rows} >= {Metric.LATENCY, Metric.SPEEDUP}
     # One event however many metrics show it: what people pay first speaks for it.
-    times = [each for each in recorded.new if moved(each.row.metric) is Moved.TIME]
+    times = [each for each in recorded.new if moved(each.row.metric) is EventKind.TIME]
     assert [each.row.metric for each in times] == [Metric.LATENCY] * len({row.case.ids for row in rows})
     shown = {(row.case.ids, row.metric) for each in recorded.new for row in (each.row, *each.also)}
     assert shown == {(row.case.ids, row.metric) for row in rows}

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from runner.config.settings import RunSettings, Settings
 from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.plan.plan import plan_run
-from runner.process.measured_process import Role, worker_specification
+from runner.process.measured_process import ProcessRole, worker_specification
 from runner.worker.timing.sampling import SamplingPlan
 
 
@@ -77,7 +77,7 @@ def test_the_flush_is_part_of_a_gpu_build_and_of_no_other() -> None:
     (spec,) = plan_run(
         Settings(run={"flush_l2": False}), workloads=["cnn"], strategies=["eager"], trials=1, device="cpu"
     ).trials
-    specify = partial(worker_specification, role=Role(Path()), sample_device=True, artifacts=Path())
+    specify = partial(worker_specification, role=ProcessRole(Path()), sample_device=True, artifacts=Path())
     assert spec.sampling.flush_l2 is False
     assert "flush_l2" not in specify(spec).settings
     assert specify(spec.model_copy(update={"device": "cuda:0"})).settings["flush_l2"] is False

@@ -20,7 +20,7 @@ from runner.config.settings import BuildSettings, Settings
 from runner.config.sources import load_settings
 from runner.plan.plan import Plan, plan_run
 from runner.plan.selection import SUITES
-from runner.process.measured_process import Role, worker_specification
+from runner.process.measured_process import ProcessRole, worker_specification
 from runner.worker.step.messages import Specification
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -85,7 +85,7 @@ def test_the_worker_gets_what_it_needs_and_nothing_of_the_parents() -> None:
     spec = plan_run(Settings(), workloads=["encoder"], device="cpu", label="night", builds=TWO_BUILDS).trials[
         0
     ]
-    sent = worker_specification(spec, Role(Path()), sample_device=False, artifacts=Path("artifacts"))
+    sent = worker_specification(spec, ProcessRole(Path()), sample_device=False, artifacts=Path("artifacts"))
     assert sent.workload.target == "runner.workloads.transformer:build"
     assert sent.workload.kwargs == {"width": 64, "heads": 4, "layers": 1}
     assert (sent.device, sent.artifacts) == ("cpu", "artifacts")

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from db.judge.compare.who_moved import Parts, cause_of, machine_explains
+from db.judge.compare.who_moved import Moves, cause_of, machine_explains
 from db.records.vocabulary import CauseClass, Metric, WhoMoved
 
 COMPILER, EAGER, MACHINE = CauseClass.COMPILER, CauseClass.EAGER, CauseClass.MACHINE
@@ -88,7 +88,7 @@ def test_a_canary_explains_a_change_as_far_as_it_moved_itself():
 
 
 def test_who_moved_is_told_case_by_case():
-    parts = Parts(
+    parts = Moves(
         eager=np.array([0.1, 0.1, 0.1, 0.1, math.nan, 0.1]),
         compiled=np.array([0.1, 0.1, 0.1, 0.1, 0.1, math.nan]),
         eager_moved=np.array([True, True, False, False, True, True]),
