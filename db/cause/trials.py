@@ -8,7 +8,7 @@ from statistics import median
 
 from db.columns.metrics import METRICS
 from db.metrics.device_times import bound_of
-from db.metrics.throughput import items_of, per_second, throughputs_text
+from db.metrics.throughput import items_of, per_second
 from db.records.evidence import StreamFacts
 from db.records.marks import UNGATED_MEANS, bound_word
 from db.records.sampling import Gate, Profile, ProfileSide, SamplingFacts, TimingSide
@@ -52,16 +52,13 @@ def _median(samples: Sequence[int]) -> float | None:
 
 
 def throughput_figures(trial: Trial) -> list[tuple[str, str]]:
-    """Items per second at the latency, eager's in brackets; nothing where no latency is known."""
+    """Items per second at the latency, and at eager's beside it; nothing where no latency is known."""
     stated = trial.summary or Summary()
     own = _median(trial.latency_samples_ns) or stated.latency_ns
     eager = _median(trial.control_latency_samples_ns) or stated.control_latency_ns
     items, item = items_of(vars(trial.workload))
-    if not own:
-        return []
-    beside = per_second(items, eager) if eager else None
-    name = "throughput" if beside is None else "throughput (eager)"
-    return [(name, throughputs_text(item, per_second(items, own), beside))]
+    sides = {"throughput": own, "eager throughput": eager if own else None}
+    return [(name, rate(per_second(items, latency), item)) for name, latency in sides.items() if latency]
 
 
 def kernels_ns(side: ProfileSide) -> float | None:

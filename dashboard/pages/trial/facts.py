@@ -24,7 +24,7 @@ from db.records.trial import (
     Trial,
 )
 
-_BOTH_SIDES = "Items per second at the latency; of the eager control in brackets."
+_ITEMS = "Items per second at the latency."
 
 
 def figures(trial: Trial) -> tuple[Figure, ...]:
@@ -37,7 +37,7 @@ def figures(trial: Trial) -> tuple[Figure, ...]:
     start, memory = trial.cold_start, trial.memory
     speedup = eager_ns / latency_ns if latency_ns and eager_ns else None
     both = eager_ns if speedup else None
-    rates = [(name.capitalize(), text, _BOTH_SIDES) for name, text in throughput_figures(trial)]
+    rates = [(name.capitalize(), text, _ITEMS) for name, text in throughput_figures(trial)]
     texts = (
         *rates,
         ("Latency (p50)", units.duration(latency_ns or None), _spread(own)),
