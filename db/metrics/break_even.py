@@ -131,7 +131,7 @@ FIRST_LOOK = "a first look: one trial decides nothing"
 _OF_FIRST_LOOKS = ("unknown", FIRST_LOOK, None, "none", None, None, None)
 
 
-def without_first_looks(columns: Mapping[str, list[Any]], first_look: Bools) -> dict[str, list[Any]]:
+def without_first_looks(columns: Mapping[str, Any], first_look: Bools) -> dict[str, list[Any]]:
     """The columns of `repayment_columns` where a case of one trial has no break-even."""
     hidden = [
         look and word != "unknown"
