@@ -30,5 +30,7 @@ def test_two_runs_of_three_trials(
         said += told
     assert set(ends.values()) == {code}, ends
     assert f"| {code} |" in (ROOT / "docs" / "commands.md").read_text()
+    # What cannot be told is told of the undecided cases alone.
+    assert ("separate runs in latency of 2 other cases: a change below" in said) is (code == 1)
     assert "Latency over 2 runs" in said
     assert f"the newest against the one before: {word}" in said
