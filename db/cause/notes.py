@@ -82,7 +82,7 @@ def notes_of(parts: Parts) -> dict[str, str]:
 
 
 _RANKED = (
-    *("limit", "nothing", "recompiles", "numerics", "not_compared", "growth", "imprecise"),
+    *("limit", "nothing", "compiled", "recompiles", "numerics", "not_compared", "growth", "imprecise"),
     *("skipped", "warnings", "missed", "bypassed", "operations"),
 )
 
@@ -98,6 +98,9 @@ def _of_compiler(facts: CompilerFacts) -> dict[str, str]:
         found["recompiles"] = times
     if facts.graphs == 0:
         found["nothing"] = "nothing compiled"
+    if facts.already_compiled:
+        listed = _listed(facts.already_compiled)
+        found["compiled"] = f"compiled already: {listed}; eager runs it as it is written"
     if facts.skipped_frames:
         first = _short(facts.skipped_frames[0])
         found["skipped"] = f"{plural(len(facts.skipped_frames), 'skipped frame')}: {first}"

@@ -51,6 +51,33 @@ def _median(samples: Sequence[int]) -> float | None:
     return float(median(samples)) if len(samples) else None
 
 
+def eager_before(trial: Trial) -> tuple[str, str] | None:
+    """Eager's latency before anything was compiled and what it is made of: all that is known of a trial that
+    was not sampled; None of another.
+    """
+    cold, is_eager = trial.cold_start, trial.strategy.kind is StrategyKind.EAGER
+    if is_eager or trial.latency_samples_ns or trial.control_latency_samples_ns:
+        return None
+    if calls := trial.control_warmup_ns:
+        return duration(median(calls)), f"median of {plural(len(calls), 'call')} before anything was compiled"
+    first_ns = None if cold is None else cold.eager_first_ns
+    return None if first_ns is None else (duration(first_ns), "its first call")
+
+
+def compile_cost_text(trial: Trial) -> str | None:
+    """What compiling cost, and in how many calls; None where the trial was not steady."""
+    cold, latency_ns = trial.cold_start, _median(trial.latency_samples_ns)
+    if cold is None or cold.until_steady_ns is None or cold.calls_until_steady is None:
+        return None
+    calls = cold.calls_until_steady
+    if calls == 0:
+        return f"{duration(cold.until_steady_ns)} as stated"
+    if latency_ns is None or trial.strategy.kind is StrategyKind.EAGER:
+        return None
+    cost_ns = cold.until_steady_ns - calls * latency_ns
+    return f"{duration(cost_ns)}, in {plural(calls, 'call')} until steady"
+
+
 def throughput_figures(trial: Trial) -> list[tuple[str, str]]:
     """Items per second at the latency, and at eager's beside it; nothing where no latency is known."""
     stated = trial.summary or Summary()

@@ -193,7 +193,8 @@ class Trial(Record):
     """Warm iterations, in nanoseconds each; empty where the trial failed or an imported source has none. On a
     GPU, version 1 has times of CUDA events without a gate here, and version 2 has nothing."""
     control_warmup_ns: Samples = Field(default=[])
-    """The same of eager in the same process, in nanoseconds each; empty for eager itself."""
+    """The same of eager in the same process, in nanoseconds each; empty for eager itself. Where
+    sampling was not reached, calls before anything was compiled."""
     control_samples_ns: Samples = Field(default=[])
     """Eager iterations taken by turns in the same process, in nanoseconds each; empty for eager itself."""
     device_ns: Samples = Field(default=[])

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from db.records.trial import Failure, FailureKind
-from db.units import words
+from db.units import size, words
 from runner.config.scrub import scrub
 from runner.process.pipe import ProcessOutcome
+from runner.worker.step.host_memory import limit_bytes
 
 _LOG_LIMIT = 65_536
 _CAUSE_LIMIT = 300
@@ -110,10 +111,16 @@ def _kind_by_log(log: str) -> FailureKind:
     return FailureKind.CRASH
 
 
-_ADVICE = {
-    FailureKind.TIMEOUT: "Raise `timeout_s` in [run].",
-    FailureKind.OUT_OF_MEMORY: "Take a smaller batch or model, or a machine with more memory.",
-}
+def with_advice(kind: FailureKind, message: str, device: str = "cpu") -> str:
+    """`message` and, where something can be set, what."""
+    advice = ""
+    if kind is FailureKind.TIMEOUT:
+        advice = "Raise `timeout_s` in [run], or set COMPILEWATCH_RUN__TIMEOUT_S."
+    elif kind is FailureKind.OUT_OF_MEMORY:
+        limit = limit_bytes() if device == "cpu" else None
+        of_host = f" than the {size(limit)} here" if limit else ""
+        advice = f"Take a smaller `batch_size` or model, or more memory{of_host}."
+    return f"{message.rstrip('.')}. {advice}" if advice else message
 
 
 def failure_of(ending: Ending) -> Failure:
@@ -121,11 +128,10 @@ def failure_of(ending: Ending) -> Failure:
     log = log_tail(ending.outcome)
     kind, message = _kind_and_message(ending, log or "")
     where = f" during {words(ending.phase)}" if ending.phase else ""
-    advice = f" {_ADVICE[kind]}" if kind in _ADVICE else ""
     return Failure(
         kind=kind,
         phase=ending.phase,
-        message=f"{message}{where}.{advice}",
+        message=with_advice(kind, f"{message}{where}."),
         log_tail=log,
         exit_code=ending.outcome.exit_code,
         signal=ending.outcome.signal,

@@ -31,7 +31,7 @@ from db.records.validation import first_problem
 from runner.config.scrub import scrub
 from runner.device.state import DeviceFacts, DeviceWatch
 from runner.plan.trial_spec import TrialSpec
-from runner.process.failure import Ending, failure_of, log_tail, with_cause
+from runner.process.failure import Ending, failure_of, log_tail, with_advice, with_cause
 from runner.process.pipe import ProcessOutcome
 from runner.worker.host import machine_facts
 from runner.worker.step.messages import SLOWED, Energy, Facts, Kept, Pause, Phase, Record, from_worker, read
@@ -138,8 +138,9 @@ def _cold_start(record: Record, outcome: ProcessOutcome) -> dict[str, Any]:
     return cold
 
 
-def _worker_failure(failure: WorkerFailure, outcome: ProcessOutcome) -> Failure:
-    kind, message, log = FailureKind(failure.kind), scrub(failure.message), log_tail(outcome)
+def _worker_failure(failure: WorkerFailure, outcome: ProcessOutcome, device: str) -> Failure:
+    kind, log = FailureKind(failure.kind), log_tail(outcome)
+    message = with_advice(kind, scrub(failure.message), device)
     if kind in (FailureKind.COMPILE_ERROR, FailureKind.MISSING_COMPILER):
         message = with_cause(message, log or "")
     return Failure(
@@ -255,5 +256,8 @@ def _measured(
     elif record.status != Status.OK:
         if record.failure is None:
             raise ValueError("it neither succeeded nor says what failed")
-        parts |= {"status": Status.FAILED, "failure": _worker_failure(record.failure, outcome)}
+        parts |= {
+            "status": Status.FAILED,
+            "failure": _worker_failure(record.failure, outcome, base["machine"].device),
+        }
     return Trial(**(base | parts))

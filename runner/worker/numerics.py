@@ -13,8 +13,9 @@ from typing import Any
 
 import torch
 
+from runner.worker.failures import kind_of
 from runner.worker.step.internals import force_eager
-from runner.worker.step.memory import suffices_for
+from runner.worker.step.memory import free_bytes, suffices_for
 from runner.worker.step.state import (
     Leaves,
     State,
@@ -193,6 +194,8 @@ _RESULTS = ("output", "loss", "gradient")
 # How much longer a call takes in float64: on a GPU for want of units for it.
 _SLOWER_EXACT = {"cpu": 4}
 _SLOWER_EXACT_ON_GPU = 70
+# Of a tensor in float32: both sides in float64, their difference and its square.
+_FLOAT64_COPIES = 8
 _TEXT_LIMIT = 60
 _MOST_NAMED = 20
 
@@ -323,7 +326,17 @@ def _is_degenerate(results: Leaves) -> bool:
 
 
 class _OutOfTimeError(Exception):
-    """The deadline leaves no time for another run."""
+    """The deadline leaves no time for another run, or memory no room for its results."""
+
+
+def _has_room_beside(results: Leaves) -> bool:
+    """Whether another run's results fit, and what comparing the largest of them in float64 takes."""
+    tensors = [each for each in results.values() if isinstance(each, torch.Tensor)]
+    if not tensors:
+        return True
+    sizes = [each.numel() * each.element_size() for each in tensors]
+    free = free_bytes(tensors[0].device)
+    return free is None or sum(sizes) + _FLOAT64_COPIES * max(sizes) < free
 
 
 class _Clock:
@@ -340,6 +353,8 @@ class _Clock:
         began = time.monotonic_ns()
         results = runs.results(seed)
         self._longest_ns = max(self._longest_ns, time.monotonic_ns() - began)
+        if not _has_room_beside(results):
+            raise _OutOfTimeError
         return results
 
     def leaves(self, runs: float) -> bool:
@@ -371,6 +386,10 @@ def check(
     try:
         return _checked_numerics(control, subject, seed, clock, draws_as_eager=draws_as_eager)
     except _OutOfTimeError:
+        return {"status": "not_checked"}, None
+    except Exception as error:
+        if kind_of(error, "numerics") != "out_of_memory":
+            raise
         return {"status": "not_checked"}, None
 
 

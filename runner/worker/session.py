@@ -109,6 +109,11 @@ def _living_descendants_ns(root: int) -> int:
 
 SETTLING_CALLS = 3
 _MOST_NAMED = 20
+# Eager calls before anything is compiled, at most.
+_EAGER_CALLS = 5
+_EAGER_BEFORE_NS = 100_000_000
+# Weights, and for each side gradients and the two moments of an optimizer such as Adam.
+_COPIES_OF_TRAINING = 7
 # torch/csrc/autograd: what `backward()` raises where nothing was recorded.
 _NO_GRADIENT = "does not require grad and does not have a grad_fn"
 
@@ -196,6 +201,9 @@ class Session:
             built = replace(built, model_or_fn=internals.as_written(built.model_or_fn))
             self._control = make_variant(built)
             needs_own = compiling.needs_own_model(built, self._strategy)
+            # Where memory does not suffice both sides share the model.
+            copies = _COPIES_OF_TRAINING if built.task == TRAINING else 2
+            needs_own = needs_own and memory.suffices_for(self._control, self._device, copies)
             self._target = own_copy(built) if needs_own else built
         with self._own_time():
             self._states = [State(built)]
@@ -203,6 +211,7 @@ class Session:
         self._first_eager()
         if not self._is_eager:
             with self._own_time():
+                self._note_eager()
                 self._part(has_own_model=needs_own)
 
     def start_cold(self) -> None:
@@ -241,6 +250,16 @@ class Session:
                 self._first(self._control, self._control_first)
         if self._spec.workload.task_is_open:
             self._record.task = TRAINING if built.with_gradients else built.task
+
+    def _note_eager(self) -> None:
+        """A few eager calls, which are all that is known of a model whose compilation does not end."""
+        if self._spec.purpose != "measure" or self._cold["eager_first_ns"] > _EAGER_BEFORE_NS:
+            return
+        side, began = Side(self._control.step, self._timers.side()), time.monotonic_ns()
+        with grad_context(self._control.built), internals.force_eager():
+            while len(side.warmup_ns) < _EAGER_CALLS and time.monotonic_ns() - began < _EAGER_BEFORE_NS:
+                side.warm_call()
+        self._record.control_warmup_ns = side.warmup_ns
 
     def _part(self, *, has_own_model: bool) -> None:
         """Give the compiled side inputs and state of its own where a step changes them, so that the other

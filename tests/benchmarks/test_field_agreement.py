@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from db.records.trial import Status
+from db.records.trial import Status, Task
 from runner.process.measured_process import worker_environment
 from tests.runner.measuring import FAST_COMPILE, compiled, measure
 
@@ -27,18 +27,30 @@ MODELS = (
     "10_complex_istft:build",
     "02_nested_sparse_inputs:build",
     "07_keyword_only_inputs:od",
+    "05_python_number_differs:build",
+    "06_training_one_liner:build",
+    "09_long_loop:build",
+    "12_autograd_cache_bypass:build",
 )
+TRAINING = ("06", "12")
 ROUNDS = 2
 SCRIPT = """
 import importlib, json, statistics, sys, time, torch
 folder, module, function = sys.argv[1:]
 sys.path.insert(0, folder)
 torch.manual_seed(0); torch.set_num_threads(1)
-model, inputs = getattr(importlib.import_module(module), function)()
-model = model.eval() if isinstance(model, torch.nn.Module) else model
+model, inputs, *loss = getattr(importlib.import_module(module), function)()
+inputs = inputs if isinstance(inputs, tuple) else (inputs,)
+model = model.train(bool(loss)) if isinstance(model, torch.nn.Module) else model
 model = getattr(model, "_orig_mod", model)
+def trained(call):
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    def step(*inputs):
+        optimizer.zero_grad(); loss[0](call(*inputs)).backward(); optimizer.step()
+    return step
 steps, times, costs = {"eager": model, "compiled": torch.compile(model)}, {"eager": [], "compiled": []}, []
-with torch.no_grad():
+steps = {name: trained(call) if loss else call for name, call in steps.items()}
+with torch.set_grad_enabled(bool(loss)):
     for block in range(40):
         for name, step in steps.items():
             for call in range(20):
@@ -66,7 +78,10 @@ def test_a_trial_says_what_a_script_says(target: str, tmp_path: Path) -> None:
     for number in range(ROUNDS):
         strategy = compiled("inductor", mode="default")
         sampling = {"samples": 50, "max_samples": 200}
-        trial = measure(target, strategy, target=target, path=FOLDER, sampling=sampling, timeout_s=400.0)
+        task = Task.TRAINING if target.startswith(TRAINING) else Task.INFERENCE
+        trial = measure(
+            target, strategy, target=target, path=FOLDER, sampling=sampling, timeout_s=400.0, task=task
+        )
         assert trial.status is Status.OK, trial.failure
         script = scripted(target, tmp_path / str(number))
         own, eager = statistics.median(trial.samples_ns), statistics.median(trial.control_samples_ns)

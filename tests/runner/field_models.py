@@ -1,10 +1,12 @@
 """Small models after public reports of people who work with torch.compile."""
 
 import itertools
+import os
 import time
 import warnings
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 import torch
 
@@ -84,6 +86,23 @@ def compiles_for_ever():
         return 2
 
     return (lambda x: x * (settings() if torch.compiler.is_compiling() else 2)), (torch.randn(4, 8),)
+
+
+def takes_all_memory(group):
+    """Joins a control group of memory, and takes more than it may have once it was compiled."""
+    calls = itertools.count()
+
+    @torch.compiler.disable
+    def take():
+        if next(calls) > 6:
+            torch.ones(1 << 28)
+
+    def run(x):
+        take()
+        return x * 2
+
+    Path(group).write_text(str(os.getpid()))
+    return run, (torch.randn(4, 8),)
 
 
 # Tensors without a storage of their own (pytorch 160355, 132618).

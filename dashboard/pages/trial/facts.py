@@ -11,7 +11,7 @@ from db import units
 from db.cause.compiler_change import autotuned_texts, generated_text
 from db.cause.notes import cache_texts
 from db.cause.numerics import numerics_sentence
-from db.cause.trials import measurements, throughput_figures
+from db.cause.trials import eager_before, measurements, throughput_figures
 from db.metrics.summary import SampleSummary, summarize_samples
 from db.records.identity import code_name
 from db.records.strategies import names_code
@@ -37,6 +37,7 @@ def figures(trial: Trial) -> tuple[Figure, ...]:
     start, memory = trial.cold_start, trial.memory
     speedup = eager_ns / latency_ns if latency_ns and eager_ns else None
     both = eager_ns if speedup else None
+    eager = eager_before(trial)
     rates = [(name.capitalize(), text, _ITEMS) for name, text in throughput_figures(trial)]
     texts = (
         *rates,
@@ -47,6 +48,7 @@ def figures(trial: Trial) -> tuple[Figure, ...]:
             units.duration(both),
             "Eager samples interleaved in the same process." if control else _spread(None),
         ),
+        ("Eager", eager[0] if eager else units.MISSING, f"{eager[1].capitalize()}." if eager else ""),
         (
             "First result after",
             units.duration(start.total_ns or None if start else None),

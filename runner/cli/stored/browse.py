@@ -20,8 +20,10 @@ from db.cause.roofline import roofline
 from db.cause.sentences import cause_of_compiling, explained, family_rows
 from db.cause.trials import (
     LISTED,
+    compile_cost_text,
     compile_texts,
     device_time_figures,
+    eager_before,
     main_figures,
     other_figures,
     profile_rows,
@@ -287,14 +289,14 @@ def show(
     if json_:
         print_document(trial.model_dump(mode="json", by_alias=True))
         return 0
-    facts = _facts(trial, settings.data_dir) + ([("roofline", bound.sentence)] if bound else [])
+    facts = facts_of(trial, settings.data_dir) + ([("roofline", bound.sentence)] if bound else [])
     if trial.trial_id in set(siblings["trial_id"][wild_trials(siblings)]):
         facts.append(("set aside", WILD))
     console().print(facts_table(facts))
     return 0
 
 
-def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
+def facts_of(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
     """Name and text of what a person wants to know of one trial."""
     cold, memory, compiler = trial.cold_start, trial.memory, trial.compiler
     facts = [
@@ -318,14 +320,14 @@ def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
         facts += [("latency", f"{duration(median(samples))} over {plural(len(samples), 'sample')}")]
     if trial.control_latency_samples_ns:
         facts += [("eager control", duration(median(trial.control_latency_samples_ns)))]
+    facts += [("eager", ", ".join(eager))] if (eager := eager_before(trial)) else []
     facts += device_time_figures(trial) + stated_texts(trial) + sampling_texts(trial)
     if cold is not None:
         facts += [
             ("time to first result", duration(cold.total_ns)),
             ("first call", duration(cold.first_call_ns)),
         ]
-        if cold.calls_until_steady == 0:
-            facts += [("compile cost", f"{duration(cold.until_steady_ns)} as stated")]
+        facts += [("compile cost", cost)] if (cost := compile_cost_text(trial)) else []
         phases = cold.phases_ns.model_dump() if cold.phases_ns else {}
         facts += [
             (f"  {words(name)}", duration(value)) for name, value in phases.items() if value is not None
@@ -334,9 +336,6 @@ def _facts(trial: Trial, data_dir: Path) -> list[tuple[str, str]]:
     if compiler is not None:
         facts += [("graphs", count(compiler.graphs)), ("captured operations", count(compiler.ops_captured))]
         facts += cache_texts(compiler)
-        if compiler.already_compiled:
-            compiled = ", ".join(compiler.already_compiled)
-            facts += [("already compiled", f"{compiled}; eager runs it as it is written")]
         facts += [("generated code", text)] if (text := generated_text(compiler)) else []
         facts += [("autotuned", text) for text in autotuned_texts(compiler)]
         events = [("graph break", event) for event in compiler.graph_breaks or ()]

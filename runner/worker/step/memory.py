@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import itertools
 import statistics
@@ -12,11 +11,10 @@ from typing import Any
 
 import torch
 
-from runner.worker.step import internals
+from runner.worker.step import host_memory, internals
 from runner.worker.step.steps import Variant, grad_context, input_tensors, tensors_of
 
 _STATUS = Path("/proc/self/status")
-_CGROUP = Path("/sys/fs/cgroup")
 
 
 def _status_bytes(key: str) -> int | None:
@@ -82,20 +80,13 @@ def _storages(variant: Variant) -> dict[int, int] | None:
 def suffices_for(variant: Variant, device: torch.device, copies: float = 2) -> bool:
     """Whether `copies` of all that `variant` holds fit beside it; by default one and as much again."""
     held = resident_bytes(variant)
-    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else _available_bytes()
+    free = free_bytes(device)
     return held is None or free is None or copies * held < free
 
 
-def _available_bytes() -> int | None:
-    """Of the host, or what is left of this container's limit."""
-    free = []
-    with contextlib.suppress(OSError, ValueError, StopIteration):
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        free += [int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]) * 1024]
-    with contextlib.suppress(OSError, ValueError):
-        limit, used = (int((_CGROUP / name).read_text()) for name in ("memory.max", "memory.current"))
-        free += [limit - used]
-    return min(free, default=None)
+def free_bytes(device: torch.device) -> int | None:
+    """What is left of the memory of `device`; None where the system does not tell."""
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else host_memory.available_bytes()
 
 
 def peak_growth(sizes: list[int]) -> int:

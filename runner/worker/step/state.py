@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from runner.worker.step.host_memory import has_room_for
 from runner.workloads.built import TRAINING, Built
 
 Leaves = dict[str, Any]
@@ -30,6 +31,8 @@ _ATTRIBUTES_OF_TORCH = frozenset(vars(torch.nn.Module()))
 _NOT_THE_USERS = frozenset(sys.stdlib_module_names) | {"torch", "numpy"}
 _MOST_PARTS = 100_000
 _MOST_ELEMENTS = 1_000
+_LARGE_BYTES = 1 << 20
+"""From here on it is looked up whether there is memory for a copy."""
 _BY_IDENTITY: Any = object.__eq__
 
 
@@ -109,11 +112,18 @@ def _keep(value: Any, visited: dict[int, _Kept]) -> _Kept:
     if isinstance(value, torch.Tensor):
         # Held by the host, so that it takes no memory of the device.
         with contextlib.suppress(RuntimeError, NotImplementedError, TypeError):
-            kept.content = copy_of(value) if value.device.type == "cpu" else value.detach().cpu()
+            if _has_room_for(value):
+                kept.content = copy_of(value) if value.device.type == "cpu" else value.detach().cpu()
     elif (inner := parts_of(value)) is not None and len(visited) < _MOST_PARTS:
         visited[id(value)] = kept
         kept.parts = [(key, _keep(each, visited)) for key, each in inner]
     return kept
+
+
+def _has_room_for(tensor: torch.Tensor) -> bool:
+    """Whether a copy of `tensor` fits into the host's memory, beside what a step needs."""
+    size_bytes = tensor.numel() * tensor.element_size()
+    return size_bytes < _LARGE_BYTES or has_room_for(size_bytes)
 
 
 def _put_back(kept: _Kept) -> Any:
@@ -271,7 +281,7 @@ class State:
     """A workload's inputs and state as they are now. Of a stream the inputs are left out: it makes its own.
 
     The weights of a model in inference are left out too: no step writes to them, and they may be most of the
-    memory.
+    memory. Of a tensor that is too large for a copy the content is not kept.
     """
 
     def __init__(self, built: Built) -> None:

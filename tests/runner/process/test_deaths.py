@@ -6,11 +6,16 @@ import os
 import time
 from functools import cache
 from pathlib import Path
+from statistics import median
 
 import pytest
 
+from dashboard.pages.trial.facts import figures
 from db.records.trial import FailureKind, Status, parse_trial
+from db.units import duration
+from runner.cli.stored.browse import facts_of
 from runner.process.supervise import run_trial
+from tests.faults.memory_group import memory_group
 from tests.runner.measuring import compiled, make_spec, measure
 from tests.runner.quick_measurement import interpreter
 
@@ -170,4 +175,22 @@ def test_a_compilation_that_outlives_the_deadline_leaves_what_was_measured_befor
     assert trial.cold_start.eager_first_ns > 0
     assert trial.cold_start.import_torch_ns > 0
     assert trial.cold_start.first_call_ns is None
+    assert len(trial.control_warmup_ns) == 5
+    shown = f"{duration(median(trial.control_warmup_ns))}, median of 5 calls before anything was compiled"
+    assert ("eager", shown) in facts_of(trial, Path())
+    assert ("Eager", shown.partition(",")[0]) in [(each.title, each.text) for each in figures(trial)]
     assert parse_trial(trial.to_json()) == trial
+
+
+def test_a_process_that_is_killed_for_memory_leaves_what_was_measured_before_it():
+    with memory_group(400 << 20) as group:
+        trial = measure(
+            "takes_all_memory",
+            compiled("eager"),
+            target="field_models:takes_all_memory",
+            kwargs={"group": str(group.members)},
+        )
+    assert (trial.failure.kind, trial.failure.phase) == (FailureKind.OUT_OF_MEMORY, "warmup")
+    assert "`batch_size`" in trial.failure.message
+    assert trial.cold_start.first_call_ns > 0
+    assert trial.control_warmup_ns

@@ -9,7 +9,8 @@ import sys
 import pytest
 import torch
 
-from runner.worker.step import memory
+from runner.worker.step import host_memory, memory
+from runner.worker.step.state import State
 from runner.worker.step.steps import make_variant
 from runner.workloads.built import Built
 
@@ -104,3 +105,47 @@ def test_what_grows_with_each_call_has_its_slope_and_what_only_settles_has_none(
     once = [(100 * n, 500_000_000 + (50_000_000 if n > 8 else 0)) for n in range(12)]
     for calm in (settles, pages, once, grows[:5], []):
         assert memory.growth_per_call(calm) is None
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_tightest_group_around_a_process_says_what_is_left(version, tmp_path, monkeypatch):
+    """A job of 3 GiB of which 2.5 are used, half a GiB of that for files; the step in it has no limit."""
+    root = tmp_path / "memory" if version == 1 else tmp_path
+    limit, used, cached = {
+        1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+        2: ("memory.max", "memory.current", "inactive_file"),
+    }[version]
+    for place, limited in (("job", str(3 << 30)), ("job/step", str(1 << 62) if version == 1 else "max")):
+        write(root / place / limit, limited)
+        write(root / place / used, str(5 << 29))
+        write(root / place / "memory.stat", f"anon 5\n{cached} {1 << 29}\n")
+    write(tmp_path / "own", "4:memory:/job/step\n2:cpu,cpuacct:/\n" if version == 1 else "0::/job/step\n")
+    write(tmp_path / "meminfo", f"MemTotal: {64 << 20} kB\nMemAvailable: {32 << 20} kB\n")
+    monkeypatch.setattr(host_memory, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(host_memory, "_OWN_CGROUPS", tmp_path / "own")
+    monkeypatch.setattr(host_memory, "_MEMINFO", tmp_path / "meminfo")
+    assert (host_memory.limit_bytes(), host_memory.available_bytes()) == (3 << 30, 1 << 30)
+    assert host_memory.has_room_for(255 << 20)
+    assert not host_memory.has_room_for(257 << 20)
+    write(tmp_path / "own", "0::/elsewhere\n")
+    assert (host_memory.limit_bytes(), host_memory.available_bytes()) == (64 << 30, 32 << 30)
+
+
+def test_a_large_tensor_is_not_kept_where_memory_is_short(monkeypatch):
+    large, small = torch.zeros(MIB), torch.zeros(8)
+
+    def step(a, b):
+        a.add_(1)
+        b.add_(1)
+
+    monkeypatch.setattr(host_memory, "available_bytes", lambda: 12 * MIB)
+    state = State(Built(step, (large, small), "function"))
+    step(large, small)
+    assert state.changes().keys() == {"input 1"}
+    state.restore()
+    assert (float(large[0]), float(small[0])) == (1.0, 0.0)
