@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
+import random
+import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -200,6 +202,14 @@ _TEXT_LIMIT = 60
 _MOST_NAMED = 20
 
 
+def seed_all(seed: int) -> None:
+    """Of torch, of Python and, where somebody imported it, of numpy."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed)
+
+
 def tolerance_of(built: Built, results: Leaves) -> float:
     """The workload's own tolerance, else its task's, else that of the coarsest dtype among the results."""
     if built.tolerance is not None:
@@ -244,7 +254,7 @@ class _Runs:
         """Outputs of the last call; for training the loss and every gradient of a forward and backward. Of a
         stream those of several batches. Beside them the inputs, buffers and attributes that have changed.
         """
-        torch.manual_seed(seed)
+        seed_all(seed)
         self.state.restore()
         results: Leaves = {}
         with self.around():

@@ -24,7 +24,15 @@ from runner.worker.step import internals, loading, memory, profiling
 from runner.worker.step.loading import UnsupportedCaseError
 from runner.worker.step.messages import Channel, Record, Specification, Strategy
 from runner.worker.step.state import State, functions_of
-from runner.worker.step.steps import Variant, apart, grad_context, make_variant, own_copy, own_inputs
+from runner.worker.step.steps import (
+    Variant,
+    apart,
+    grad_context,
+    make_variant,
+    own_copy,
+    own_inputs,
+    require_values,
+)
 from runner.worker.timing import energy
 from runner.worker.timing.clock import Kept, headline_of
 from runner.worker.timing.evidence import InstructionCounter, host_state
@@ -123,7 +131,7 @@ def configure(spec: Specification) -> None:
     torch.set_num_threads(spec.threads)
     torch.set_float32_matmul_precision(spec.settings["matmul_precision"])
     torch.backends.cudnn.benchmark = False
-    torch.manual_seed(spec.seed)
+    numerics.seed_all(spec.seed)
 
 
 def start_backward_threads() -> None:
@@ -266,7 +274,7 @@ class Session:
         side does not; unless they cannot be copied, or memory does not suffice.
         """
         (state,), built = self._states, self._control.built
-        changed = state.changes()
+        changed = [name for name in state.changes() if not name.startswith("setting")]
         state.restore()
         if has_own_model and any(name.startswith("input") for name in changed):
             with contextlib.suppress(Exception):
@@ -278,7 +286,7 @@ class Session:
             self._states.append(State(self._target))
 
     def _first(self, variant: Variant, first: streams.FirstIteration) -> None:
-        first.run(variant)
+        require_values(first.run(variant))
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
 

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import random
 import time
 import warnings
 from dataclasses import dataclass
@@ -394,3 +395,50 @@ def gradient_of_input():
         return gradient
 
     return run, (torch.randn(4, 8, requires_grad=True),)
+
+
+# Steps that are not what they seem.
+
+
+def lazy():
+    layers = torch.nn.LazyLinear(16), torch.nn.ReLU(), torch.nn.LazyLinear(4)
+    return torch.nn.Sequential(*layers), (torch.randn(4, 8),)
+
+
+def generator():
+    def run(x):
+        yield x * 2
+
+    return run, (torch.randn(4, 8),)
+
+
+def coroutine():
+    async def run(x):
+        return x * 2
+
+    return run, (torch.randn(4, 8),)
+
+
+def draws_of_python():
+    return (lambda x: x * random.random()), (torch.randn(4, 8),)
+
+
+def changes_settings():
+    @torch.compiler.disable
+    def change():
+        torch.set_default_dtype(torch.float64)
+        torch.set_num_threads(torch.get_num_threads() + 1)
+
+    def run(x):
+        change()
+        return x + torch.ones(8, dtype=x.dtype)
+
+    return run, (torch.randn(4, 8),)
+
+
+def wrong_setting():
+    def run(x):
+        torch.set_default_dtype(_when_compiled(torch.float64, torch.bfloat16))
+        return x * 2
+
+    return run, (torch.randn(4, 8),)

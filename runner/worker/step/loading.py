@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from runner.worker.step.messages import Workload
 from runner.worker.step.state import with_inputs
@@ -74,7 +75,16 @@ def build_workload(builder: Callable[..., Any], workload: Workload, device: torc
         raise WorkloadError(f"{workload.dtype!r} is no dtype of torch.")
     arguments = _arguments(builder, workload, {"device": device, "dtype": dtype})
     built = _built(builder(**arguments), workload, arguments, device, dtype)
+    _initialise(built)
     return replace(built, regions=tuple(workload.regions)) if workload.regions else built
+
+
+def _initialise(built: Built) -> None:
+    """Give a lazy module its weights: before, it has none to copy, and each copy would draw its own."""
+    model = built.model_or_fn
+    if isinstance(model, torch.nn.Module) and any(map(is_lazy, (*model.parameters(), *model.buffers()))):
+        with torch.no_grad():
+            model(*built.inputs, **built.keywords)
 
 
 def _built(

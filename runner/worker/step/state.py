@@ -307,7 +307,24 @@ class State:
                 place.restore()
 
 
+_SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
+    "default dtype": (torch.get_default_dtype, torch.set_default_dtype),
+    "threads": (torch.get_num_threads, torch.set_num_threads),
+    "deterministic algorithms": (
+        torch.are_deterministic_algorithms_enabled,
+        torch.use_deterministic_algorithms,
+    ),
+}
+"""Of torch, for the whole process: how each is read and set."""
+
+
+def _set_settings(values: dict[Any, Any]) -> None:
+    for name, value in values.items():
+        _SETTINGS[name][1](value)
+
+
 def _places(built: Built) -> Iterator[_Place]:
+    yield _Place("setting", lambda: {name: read() for name, (read, _) in _SETTINGS.items()}, _set_settings)
     if built.stream is None:
         yield _Place("input", lambda: dict(enumerate(built.inputs)) | dict(built.keywords), lambda _: None)
     model = built.model_or_fn

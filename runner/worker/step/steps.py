@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -71,6 +71,15 @@ def default_loss(output: Any) -> torch.Tensor:
     raise WorkloadError(
         "The output of the training workload holds no floating-point tensor to take a loss of."
     )
+
+
+def require_values(result: Any) -> None:
+    """Raises WorkloadError where a step returned what has yet to run: then nothing of it was measured."""
+    if isinstance(result, (Iterator, AsyncIterator, Awaitable)):
+        raise WorkloadError(
+            f"The step returns a {type(result).__name__}, of which nothing has run yet. "
+            "Return its values: list(...) of a generator, asyncio.run(...) of a coroutine."
+        )
 
 
 def own_copy(built: Built) -> Built:

@@ -15,7 +15,7 @@ from runner.worker.step.loading import build_workload, import_builder
 from runner.worker.step.memory import resident_bytes, step_peak
 from runner.worker.step.messages import Workload
 from runner.worker.step.state import State, functions_of
-from runner.worker.step.steps import apart, make_variant
+from runner.worker.step.steps import apart, make_variant, own_copy
 from tests.runner.field_models import helper
 from tests.runner.measuring import FIXTURES, compiled, measure
 
@@ -40,7 +40,7 @@ def judged(name, task="inference"):
     "name",
     [
         *("jagged", "sparse", "sparse_result", "quantised", "stateful"),
-        *("right_array", "right_distribution"),
+        *("right_array", "right_distribution", "lazy", "changes_settings"),
     ],
 )
 def test_what_is_right_passes_whatever_it_is_made_of(name):
@@ -62,6 +62,7 @@ def test_what_is_right_passes_whatever_it_is_made_of(name):
         ("wrong_enum", "output 1", "Kind.SUM"),
         ("wrong_dtype_name", "output 1", "torch.float16 instead of torch.float32"),
         ("wrong_class_attribute", "class attribute CountsOnItsClass.calls", "4 instead of 2"),
+        ("wrong_setting", "setting default dtype", "torch.bfloat16 instead of torch.float64"),
     ],
 )
 def test_a_wrong_result_is_found_wherever_it_is(name, where, how):
@@ -69,6 +70,24 @@ def test_a_wrong_result_is_found_wherever_it_is(name, where, how):
     assert found["status"] == "fail"
     assert f"The compiled {where} is wrong" in message
     assert how in message
+
+
+def test_numbers_that_python_draws_repeat():
+    found, message = judged("draws_of_python")
+    assert (found["status"], message) == ("reproducible", None)
+
+
+def test_a_lazy_module_has_its_weights_before_it_is_copied():
+    workload = built("lazy", "training")
+    one, other = make_variant(workload), make_variant(own_copy(workload))
+    assert torch.equal(one.step(), other.step())
+
+
+@pytest.mark.parametrize("name", ["generator", "coroutine"])
+def test_a_step_that_returns_what_has_yet_to_run_is_refused(name):
+    trial = measure(name, target=f"field_models:{name}")
+    assert (trial.failure.kind, trial.failure.phase) == (FailureKind.WORKLOAD_ERROR, "eager_first")
+    assert f"returns a {name}, of which nothing has run yet. Return its values" in trial.failure.message
 
 
 def test_what_cannot_be_compared_is_named():
