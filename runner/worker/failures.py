@@ -44,6 +44,7 @@ _OF_THE_WORKLOAD = {
 _REACHED = re.compile(r"L\['(\w+)'\]((?:\.\w+\b(?!\()|\['\w+'\]|\[\d+\])*)")
 _WRITTEN = re.compile(r"([a-zA-Z_][\w.]*(?:\[[^\]]*\])*) (?:==|!=|<=|>=|<|>|is|in) ")
 _NO_META_TEXT = ("no fake impl", "FakeTensor kernel", "DynamicOutputShapeException")
+_REFUSED_TEXT = ("torch.compile does not support",)
 
 
 def chain(error: BaseException) -> Iterator[BaseException]:
@@ -104,7 +105,7 @@ def kind_of(error: BaseException, phase: str, *, ours: bool = False) -> str:
         ("missing_compiler", "InvalidCxxCompiler" in names or _mentions(errors, _NO_COMPILER_TEXT)),
         ("device_lost", "AcceleratorError" in names or _mentions(errors, _DEVICE_TEXT)),
         ("disk_full", phase in ("first_call", "warmup") and disk_is_full()),
-        ("unsupported", bool(names & _UNSUPPORTED) or _mentions(errors, _NO_META_TEXT)),
+        ("unsupported", bool(names & _UNSUPPORTED) or _mentions(errors, _NO_META_TEXT + _REFUSED_TEXT)),
         ("compile_error", bool(names & {"TorchDynamoException", "BackendCompilerFailed", "InductorError"})),
         ("import_error", "ImportError" in names and phase in ("import_torch", "build_model")),
         ("import_error", phase == "import_libraries"),

@@ -28,6 +28,7 @@ from runner.worker.step.state import (
     leaves,
     mapped,
     same,
+    shape_of,
     with_inputs,
 )
 from runner.worker.step.steps import Variant, grad_context, input_tensors, loss_of, output_of
@@ -214,7 +215,7 @@ def tolerance_of(built: Built, results: Leaves) -> float:
     """The workload's own tolerance, else its task's, else that of the coarsest dtype among the results."""
     if built.tolerance is not None:
         return built.tolerance
-    if built.task == TRAINING:
+    if built.task == TRAINING or any(name.startswith("weight") for name in results):
         return _TRAINING_TOLERANCE
     floating = [tensor.dtype for tensor in _floating(results)]
     return max((_TOLERANCE.get(dtype, _REDUCED_TOLERANCE) for dtype in floating), default=0.0)
@@ -496,7 +497,7 @@ def _compared_tensors(
 
 
 def _text(value: Any) -> str:
-    text = f"a tensor of {tuple(value.shape)}" if isinstance(value, torch.Tensor) else repr(value)
+    text = f"a tensor of {tuple(shape_of(value) or ())}" if isinstance(value, torch.Tensor) else repr(value)
     return text if len(text) <= _TEXT_LIMIT else f"{text[:_TEXT_LIMIT]}..."
 
 
@@ -511,7 +512,7 @@ def _verdict(
         exact is not None
         and bool(inexact)
         and all(
-            isinstance(exact.get(name), torch.Tensor) and exact[name].shape == first[name].shape
+            isinstance(exact.get(name), torch.Tensor) and shape_of(exact[name]) == shape_of(first[name])
             for name in inexact
         )
     )

@@ -180,7 +180,7 @@ class Session:
         self._entered.add(phase)
         if phase in ("warmup", "sampling", "memory", "numerics") and not is_repeated:
             for state in self._states:
-                state.restore()
+                state.restore(optimizers=False)
 
     @contextlib.contextmanager
     def _phase(self, name: str, key: str | None = None) -> Iterator[None]:

@@ -114,6 +114,14 @@ def jagged():
     return (lambda x: torch.relu(x) * 2), (tensor,)
 
 
+def nested_with_strides():
+    """The older layout, which has no shape."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The PyTorch API of nested tensors is in prototype stage")
+        tensor = torch.nested.nested_tensor([torch.randn(2, 8), torch.randn(3, 8)])
+    return (lambda x: x * 2), (tensor,)
+
+
 def sparse():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
@@ -395,6 +403,24 @@ def gradient_of_input():
         return gradient
 
     return run, (torch.randn(4, 8, requires_grad=True),)
+
+
+def training_loop():
+    """As people write it, with an optimizer that has moments and a schedule."""
+    labels = torch.randint(3, (4,))
+    model = torch.nn.Linear(8, 3)
+    optimizer = torch.optim.AdamW(model.parameters())
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.9)
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(x), labels)
+        loss.backward()
+        optimizer.step()
+        scheduler.step()
+        return loss
+
+    return step, (torch.randn(4, 8),)
 
 
 # Steps that are not what they seem.

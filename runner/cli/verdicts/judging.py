@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 from db.engine.session import Database
-from db.errors import NotFoundError, printable
+from db.errors import NotFoundError, one_line, printable
 from db.judge.compare.confirmation import Confirmation
 from db.judge.compare.regressions import (
     EventKind,
@@ -34,9 +34,9 @@ from db.queries.regressions import RegressionState, standing_regressions
 from db.queries.run_parts import newest_run, newest_two
 from db.queries.trials import trials_frame
 from db.records.strategies import names_code
-from db.records.trial import SourceKind
+from db.records.trial import SourceKind, Status
 from db.records.vocabulary import Metric, Verdict
-from db.units import count, plural
+from db.units import count, plural, words
 from db.verdicts import gateway
 from runner.cli.front import EXIT_CANNOT
 from runner.cli.options import only
@@ -139,6 +139,7 @@ def judge(
     targets: tuple[TargetCheck, ...] = ()
     if settings.targets and comparison.machine_id:
         targets = check_targets(trials_frame(database, of_sides[1]), settings.targets)
+    notes = notes_of_cases(database, of_sides[1])
     imported = not any(
         count_trials(database, replace(each, sources=(SourceKind.MEASURED,))) for each in of_sides
     )
@@ -148,14 +149,31 @@ def judge(
         recorded_states(database, comparison),
         imported,
         explanations(database, comparison),
-        noted=tuple(_noted(comparison, notes_of_cases(database, of_sides[1]))),
+        noted=tuple(_noted(comparison, failed_cases(database, of_sides[1]), notes)),
     )
 
 
-def _noted(comparison: Comparison, notes: Mapping[BuildCase, list[str]]) -> Iterator[str]:
-    """The most important note of each of the head's cases, a few of them."""
+def failed_cases(database: Database, filters: Filters) -> dict[tuple[str, str], str]:
+    """How each case failed last, by the ids of workload and strategy."""
+    failed = trials_frame(database, replace(filters, statuses=(Status.FAILED,)))
+    columns = failed[["workload_id", "strategy_id", "failure_kind", "failure_message"]]
+    return {
+        (workload, strategy): f"{words(kind)}: {_first_line(message)}"
+        for workload, strategy, kind, message in columns.itertuples(index=False)
+    }
+
+
+def _first_line(text: str) -> str:
+    return one_line(text.partition("\n")[0])
+
+
+def _noted(
+    comparison: Comparison, failed: Mapping[tuple[str, str], str], notes: Mapping[BuildCase, list[str]]
+) -> Iterator[str]:
+    """How the head's cases failed, else the most important note of each, a few of them."""
     cases = {row.case.ids: f"{row.case.workload} / {row.case.strategy}" for row in comparison.rows}
-    lines = [f"{cases[case[1:]]}: {texts[0]}." for case, texts in notes.items() if case[1:] in cases]
+    known = failed | {case[1:]: f"{texts[0]}." for case, texts in notes.items() if case[1:] not in failed}
+    lines = [f"{cases[ids]}: {text}" for ids, text in known.items() if ids in cases]
     yield from lines[:_NOTED_CASES]
     if len(lines) > _NOTED_CASES:
         more = plural(len(lines) - _NOTED_CASES, "more case")

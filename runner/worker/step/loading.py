@@ -11,6 +11,7 @@ or a `Built` for what these cannot say. It is called with the workload's `batch_
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import inspect
@@ -141,12 +142,24 @@ def _from_tuple(returned: object, workload: Workload) -> Built:
         raise WorkloadError("A training step needs an nn.Module, not a function.")
     if task == TRAINING and not callable(loss):
         raise WorkloadError("A training step needs a loss: return (model, inputs, loss).")
+    if task == TRAINING and not _takes_one(loss):
+        raise WorkloadError("The loss gets the output alone: bind its target, lambda out: loss(out, y).")
     if task != TRAINING and rest:
         raise WorkloadError(f"A loss was returned, but the task is {task}; set task to training.")
     if isinstance(model, torch.nn.Module):
         model.train(task == TRAINING)
     positional, keywords = _arguments_of(model, inputs)
     return Built(model_or_fn=model, inputs=positional, task=task, loss=loss, keywords=keywords)
+
+
+def _takes_one(function: Callable[..., Any]) -> bool:
+    """Whether it can be called with one argument, or does not tell."""
+    with contextlib.suppress(ValueError):
+        try:
+            inspect.signature(function).bind(None)
+        except TypeError:
+            return False
+    return True
 
 
 def _arguments_of(model: Callable[..., Any], inputs: object) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -31,6 +31,7 @@ _ATTRIBUTES_OF_TORCH = frozenset(vars(torch.nn.Module()))
 _NOT_THE_USERS = frozenset(sys.stdlib_module_names) | {"torch", "numpy"}
 _MOST_PARTS = 100_000
 _MOST_ELEMENTS = 1_000
+_OPTIMIZER = "optimizer"
 _LARGE_BYTES = 1 << 20
 """From here on it is looked up whether there is memory for a copy."""
 _BY_IDENTITY: Any = object.__eq__
@@ -218,6 +219,13 @@ def dense(tensor: torch.Tensor) -> torch.Tensor | None:
     return None
 
 
+def shape_of(tensor: torch.Tensor) -> torch.Size | None:
+    """None of a nested tensor with strides, which has none."""
+    with contextlib.suppress(RuntimeError):
+        return tensor.shape
+    return None
+
+
 def same(one: Any, other: Any) -> bool:
     """Whether two leaves are equal, where NaN equals NaN."""
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
@@ -230,10 +238,10 @@ def same(one: Any, other: Any) -> bool:
 
 
 def _same_tensors(one: torch.Tensor, other: torch.Tensor) -> bool:
-    if (one.shape, one.dtype, one.layout) != (other.shape, other.dtype, other.layout):
+    if (shape_of(one), one.dtype, one.layout) != (shape_of(other), other.dtype, other.layout):
         return False
     a, b = dense(one.detach()), dense(other.detach())
-    if a is None or b is None:
+    if a is None or b is None or a.shape != b.shape:
         return False
     b = b.to(a.device)
     return torch.equal(a, b) or (
@@ -300,11 +308,14 @@ class State:
             changed |= dict.fromkeys(before.keys() - now.keys())
         return changed
 
-    def restore(self) -> None:
-        """Put everything back: tensors and containers in place, so that what refers to them still does."""
+    def restore(self, *, optimizers: bool = True) -> None:
+        """Put everything back: tensors and containers in place, so that what refers to them still does. What
+        is compiled for an optimizer with moments is compiled anew for one without, so they may be left.
+        """
         with torch.no_grad():
             for place in self._places:
-                place.restore()
+                if optimizers or place.name != _OPTIMIZER:
+                    place.restore()
 
 
 _SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
@@ -447,7 +458,10 @@ def _of_function(function: Any, visited: set[int], *, weights: bool) -> Iterator
     elif not isinstance(function, torch.nn.Module) and _is_the_users(function):
         reached.append(function)
     for value in reached:
-        if isinstance(value, torch.nn.Module):
+        if _holds_state(value) and id(value) not in visited:
+            visited.add(id(value))
+            yield _Place(_OPTIMIZER, value.state_dict, value.load_state_dict)
+        elif isinstance(value, torch.nn.Module):
             if id(value) not in visited:
                 visited.add(id(value))
                 yield from _of_module(value, weights=weights)
@@ -457,6 +471,12 @@ def _of_function(function: Any, visited: set[int], *, weights: bool) -> Iterator
         elif value is owner or value is function:
             attributes = vars(value) if hasattr(value, "__dict__") else {}
             yield _Place("attribute", functools.partial(dict, attributes), _writer(attributes, ""))
+
+
+def _holds_state(value: Any) -> bool:
+    """Whether it is an optimizer, a scheduler or a scaler of gradients."""
+    of_torch = (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler, torch.amp.GradScaler)
+    return isinstance(value, of_torch)
 
 
 def _is_the_users(value: Any) -> bool:

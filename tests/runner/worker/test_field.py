@@ -39,7 +39,7 @@ def judged(name, task="inference"):
 @pytest.mark.parametrize(
     "name",
     [
-        *("jagged", "sparse", "sparse_result", "quantised", "stateful"),
+        *("jagged", "nested_with_strides", "sparse", "sparse_result", "quantised", "stateful"),
         *("right_array", "right_distribution", "lazy", "changes_settings"),
     ],
 )
@@ -72,13 +72,31 @@ def test_a_wrong_result_is_found_wherever_it_is(name, where, how):
     assert how in message
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_training_loop_starts_each_time_from_the_same_weights_and_moments():
+    torch._dynamo.reset()
+    eager = replace(built("training_loop"), with_gradients=True)
+    state, variant = State(eager), make_variant(eager)
+    losses = []
+    for _ in range(2):
+        losses.append([variant.step().item() for _ in range(3)])
+        assert "optimizer state.0.exp_avg" in state.changes()
+        state.restore()
+    assert losses[0] == losses[1]
+    target = apart(eager)
+    call = torch.compile(target.model_or_fn, backend="eager")
+    found, message = check(make_variant(eager), make_variant(target, call), None, 0)
+    assert (found["status"], message) == ("pass", None)
+
+
+@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace")
 def test_numbers_that_python_draws_repeat():
     found, message = judged("draws_of_python")
     assert (found["status"], message) == ("reproducible", None)
 
 
 def test_a_lazy_module_has_its_weights_before_it_is_copied():
-    workload = built("lazy", "training")
+    workload = built("lazy")
     one, other = make_variant(workload), make_variant(own_copy(workload))
     assert torch.equal(one.step(), other.step())
 
