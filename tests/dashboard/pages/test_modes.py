@@ -8,12 +8,14 @@ import pytest
 from dashboard.links.links import Link, Page
 from dashboard.pages.modes import charts
 from dashboard.pages.modes import content as modes
-from dashboard.parts.parts import Chart, Lines, PageContent, Table
+from dashboard.pages.trial import content as trial_content
+from dashboard.parts.parts import Chart, Figures, Lines, PageContent, Table
 from dashboard.read.data import read_choices
-from db.records.trial import CacheState, parse_trial
+from db.records.trial import CacheState, ColdStart, FailureKind, parse_trial
 from tests.builders import MS, make_history, make_strategy, make_trial
 from tests.dashboard.conftest import DATABASE, Store
 from tests.db.cause.profiles import RECORDED
+from tests.record_parts import make_failure
 
 
 def _page(goal: str) -> PageContent:
@@ -87,6 +89,35 @@ def test_what_is_not_told_apart_is_not_called_best(store: Store, trials: int) ->
     (best,) = (part for part in page.parts if isinstance(part, Table) and part.key == "modes-best")
     assert best.frame["strategy"].tolist() == ["no difference shown"]
     assert {"default", "max-autotune"} - {"eager"} <= {*best.frame["rivals"].iloc[0].split(", "), "eager"}
+
+
+def test_what_was_never_steady_has_no_latency_and_is_no_choice(store: Store) -> None:
+    reason = "The compiler ran in 46 of 47 calls after the first. It recompiles on `self.calls` (46 times)."
+    failure = make_failure(FailureKind.NOT_STEADY, phase="warmup", message=reason)
+    calls = {"warmup_ns": [90 * MS] * 47, "control_warmup_ns": [9 * MS] * 5}
+    never = [
+        make_trial(trial_id=f"never-{nth}", failure=failure, cold_start=ColdStart(first_call_ns=MS), **calls)
+        for nth in range(3)
+    ]
+    eager = [
+        make_trial(strategy="eager", trial_id=f"eager-{nth}", seed=nth, latency_ns=9 * MS) for nth in range(3)
+    ]
+    store([*never, *eager])
+    page = _page("latency")
+    assert page.headline == "No compiled case has a speedup"
+    frames = [part.frame for part in page.parts if isinstance(part, Table)]
+    frames += [
+        frame for part in page.parts if isinstance(part, Chart) for frame in part.chart.frames.values()
+    ]
+    of_default = [frame[frame["strategy"] == "default"] for frame in frames if "strategy" in frame]
+    for name in ("speedup", "latency", "break_even"):
+        assert all(rows[name].isna().all() for rows in of_default if name in rows)
+    assert "not steady" in str(page.parts)
+    shown = trial_content.page(Link(page=Page.TRIAL, trial="never-0"))
+    assert shown.headline == "bert-base with default: not steady"
+    assert [part for part in shown.parts if isinstance(part, Lines) and reason in part.lines]
+    (figures,) = (part for part in shown.parts if isinstance(part, Figures))
+    assert [(each.title, each.text) for each in figures.figures] == [("Eager", "9.00 ms")]
 
 
 def test_names_beside_points_never_cover_each_other_or_a_point() -> None:
