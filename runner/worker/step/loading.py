@@ -142,7 +142,7 @@ def _from_tuple(returned: object, workload: Workload) -> Built:
         raise WorkloadError("A training step needs an nn.Module, not a function.")
     if task == TRAINING and not callable(loss):
         raise WorkloadError("A training step needs a loss: return (model, inputs, loss).")
-    if task == TRAINING and not _takes_one(loss):
+    if task == TRAINING and callable(loss) and not _takes_one(loss):
         raise WorkloadError("The loss gets the output alone: bind its target, lambda out: loss(out, y).")
     if task != TRAINING and rest:
         raise WorkloadError(f"A loss was returned, but the task is {task}; set task to training.")
