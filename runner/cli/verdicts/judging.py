@@ -172,7 +172,7 @@ def _noted(
 ) -> Iterator[str]:
     """How the head's cases failed, else the most important note of each, a few of them."""
     cases = {row.case.ids: f"{row.case.workload} / {row.case.strategy}" for row in comparison.rows}
-    known = failed | {case[1:]: f"{texts[0]}." for case, texts in notes.items() if case[1:] not in failed}
+    known = {**failed} | {case[1:]: f"{texts[0]}." for case, texts in notes.items() if case[1:] not in failed}
     lines = [f"{cases[ids]}: {text}" for ids, text in known.items() if ids in cases]
     yield from lines[:_NOTED_CASES]
     if len(lines) > _NOTED_CASES:
