@@ -14,10 +14,10 @@ import dashboard.api.comparisons
 import dashboard.api.stored
 import dashboard.pages.break_even.content
 import dashboard.pages.overview.content
-import dashboard.pages.overview.verdict
 import dashboard.read.data
 import dashboard.server.charts
 import dashboard.server.wall
+import dashboard.verdicts.whole
 import runner.cli.stored.break_even
 import runner.cli.verdicts.compare
 import runner.cli.verdicts.gate
@@ -121,7 +121,7 @@ PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     "previous and latest are turned around": ("the newest two", _turned_around),
     "the Overview counts other cases as slower": (
         "tally of",
-        changed(dashboard.pages.overview.verdict, "tallied", _slower_too),
+        changed(dashboard.verdicts.whole, "tallied", _slower_too),
     ),
     "the badge counts other cases as slower": (
         "tally of",

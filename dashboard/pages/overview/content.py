@@ -14,7 +14,7 @@ import pandas as pd
 from dashboard.charts import sparklines
 from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link, Page
-from dashboard.pages.overview import charts, components, headline, verdict
+from dashboard.pages.overview import charts, components, headline
 from dashboard.parts import parts
 from dashboard.parts.cases import (
     BREAK_EVEN,
@@ -59,7 +59,7 @@ from dashboard.read.data import (
 from dashboard.read.shaping import asides, build_changes, confounded, not_applicable
 from dashboard.read.versions import cached
 from dashboard.text import theme
-from dashboard.verdicts import inbox
+from dashboard.verdicts import inbox, whole
 from dashboard.verdicts.pair import with_builds
 from db import units
 from db.cause.numerics import numerics_sentence
@@ -155,7 +155,7 @@ def _page(link: Link) -> PageContent:
     covered = headline.coverage(overview.now, overview.before)
     failing = sum(1 for aside in shown if "failed" in aside.reason)
     tally = overview.comparison.tally if overview.comparison else Tally()
-    sentence = verdict.headline(
+    sentence = whole.headline(
         tally,
         failing=failing,
         regressions=len(overview.regressions),
@@ -163,7 +163,7 @@ def _page(link: Link) -> PageContent:
         since=overview.since,
     )
     steps = read_steps(str(link.machine), Filters(workloads=link.workload))
-    counted = verdict.tally_sentence(tally, failing=failing, regressions=len(overview.regressions))
+    counted = whole.tally_sentence(tally, failing=failing, regressions=len(overview.regressions))
     means = headline.headlines(overview.now, overview.before)
     floors = floors_of(link.machine)
     workloads, reach = _workloads(overview, floors)
@@ -252,7 +252,7 @@ def _basis(link: Link, now: datetime) -> Lines | None:
     floor = floor_sentence(floors_of(link.machine))
     newest = overview.now["last_started_at"].max()
     names = [f"{case.workload} with {case.strategy}" for case in left_out]
-    sentences = verdict.basis(newest, now, noise_floor=floor, left_out=names, since=overview.since)
+    sentences = whole.basis(newest, now, noise_floor=floor, left_out=names, since=overview.since)
     gpu = overview.now["device"].iloc[0] != "cpu"
     unbound = (_NO_BOUND,) if gpu and overview.now["bound"].isna().all() else ()
     return Lines((*sentences, *unbound), key="basis")

@@ -27,7 +27,6 @@ from dashboard.parts.parts import (
     Part,
     Table,
     TableColumn,
-    Tone,
 )
 from dashboard.read.data import (
     filters_of,
@@ -40,7 +39,7 @@ from dashboard.read.data import (
     read_workloads,
 )
 from dashboard.read.versions import cached
-from dashboard.verdicts import inbox, tables
+from dashboard.verdicts import inbox, tables, whole
 from dashboard.verdicts.evidence import Evidence, evidence, evidence_parts, series_parts
 from dashboard.verdicts.pair import with_builds
 from dashboard.verdicts.side_by_side import side_by_side
@@ -65,11 +64,6 @@ MOST_CODE_LINES = 300
 """As many lines of generated code."""
 NOT_FILED = "Not filed yet: `compilewatch gate` files regressions."
 NOT_SIGNED = "Nobody has signed this upgrade off yet."
-_TONES: dict[Verdict, Tone] = {
-    Verdict.REGRESSED: "bad",
-    Verdict.IMPROVED: "good",
-    Verdict.INCONCLUSIVE: "warning",
-}
 _SUMMARY = {
     "verdict": TableColumn("Verdict"),
     **parts.quantities("count", {"cases": "Cases"}),
@@ -173,11 +167,11 @@ def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, be
 
 
 def _verdict(comparison: Comparison, recorded: Sequence[RegressionState] | None) -> tuple[Part, ...]:
-    """The first sentence large, what people said of it below."""
-    first = _lines(comparison, recorded)[0].split(". ")[0].rstrip(".")
-    text = f"{wording.MARKS[comparison.verdict]} {first}"
+    """The answer large, all that is counted and what people said of it below."""
+    text, tone = whole.of_upgrade(comparison.tally)
     return (
-        PageHeadline(text, _TONES.get(comparison.verdict, ""), "verdict"),
+        PageHeadline(f"{wording.MARKS[comparison.verdict]} {text}", tone, "verdict"),
+        Lines((_lines(comparison, recorded)[0],), key="tally"),
         *_recorded(comparison, recorded),
     )
 

@@ -19,7 +19,7 @@ from db.columns.metrics import ASKED_METRICS, FIRST_METRICS, MEASURED_METRICS, M
 from db.judge.compare.sides import VerdictError
 
 _METRICS = {metric.value: METRICS[metric].name for metric in (*MEASURED_METRICS, *ASKED_METRICS)}
-_TOP = ("verdict", "recorded", "not-filed")
+_TOP = ("verdict", "tally", "recorded", "not-filed")
 
 
 def draw(view: View) -> Link:

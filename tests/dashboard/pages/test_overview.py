@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 from dashboard.links.links import Link, Page
-from dashboard.pages.overview import content, verdict
+from dashboard.pages.overview import content
 from dashboard.parts.parts import Chart, Figures, PageContent, PageHeadline, Table, named
+from dashboard.verdicts import whole
 from db.engine.session import open_database
 from db.judge.results import Tally
 from db.queries.facets import builds, machines
@@ -113,7 +114,7 @@ def test_the_sentence_counts_cases(store: Store) -> None:
 )
 def test_the_colour_is_that_of_the_sentence(tally: Tally, more: dict[str, int], tone: str, text: str) -> None:
     given = {"failing": 0, "regressions": 0, "build": "a", "since": "b"} | more
-    said = verdict.headline(tally, **given)
+    said = whole.headline(tally, **given)
     assert said.tone == tone
     assert said.text == text
     assert len(said.text.split()) <= 12

@@ -30,7 +30,7 @@ def headline(tally: Tally, *, failing: int, regressions: int, build: str, since:
 def _said(tally: Tally, *, failing: int, regressions: int, since: str | None) -> tuple[str, Tone]:
     cases = units.plural(tally.compared, "case")
     if tally.slower:
-        return f"{units.count(tally.slower)} of {cases} slower", "bad"
+        return _slower(tally), "bad"
     if failing:
         return f"{units.plural(failing, 'case')} failing", "bad"
     if regressions:
@@ -38,6 +38,21 @@ def _said(tally: Tally, *, failing: int, regressions: int, since: str | None) ->
     if since is None or not tally.compared:
         return "", ""
     return _without_trouble(tally, cases)
+
+
+def of_upgrade(tally: Tally) -> tuple[str, Tone]:
+    """ "2 of 25 cases slower, 1 faster, 1 failing", of the whole of a comparison."""
+    if not tally.compared:
+        return "Nothing could be compared", "warning"
+    if not tally.slower:
+        return _said(tally, failing=tally.failing, regressions=0, since="")
+    also = ((tally.faster, "faster"), (tally.failing, "failing"))
+    others = "".join(f", {units.count(number)} {word}" for number, word in also if number)
+    return f"{_slower(tally)}{others}", "bad"
+
+
+def _slower(tally: Tally) -> str:
+    return f"{units.count(tally.slower)} of {units.plural(tally.compared, 'case')} slower"
 
 
 def _without_trouble(tally: Tally, cases: str) -> tuple[str, Tone]:
