@@ -1,5 +1,6 @@
 """Small models after public reports of people who work with torch.compile."""
 
+import importlib
 import itertools
 import os
 import random
@@ -321,6 +322,12 @@ def helper(x):
 
 def helper_compiled():
     return (lambda x: helper(x) * 2), (torch.randn(4, 8),)
+
+
+def attends():
+    """With a function of torch's that compiles where it is called uncompiled."""
+    flex_attention = importlib.import_module("torch.nn.attention.flex_attention").flex_attention
+    return (lambda q: flex_attention(q, q, q)), (torch.randn(1, 1, 128, 16),)
 
 
 def slow_step(seconds=1.0):

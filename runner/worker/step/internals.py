@@ -144,9 +144,10 @@ def is_compiled(function: Any) -> bool:
     in_place = attributes.get("_compiled_call_impl") is not None
     code, variables = getattr(function, "__code__", None), getattr(function, "__globals__", {})
     if code is not None and "compile" in code.co_names:
-        # It compiles something whenever it is called.
+        # It compiles something whenever it is called; what torch's own do is theirs.
         torch = sys.modules.get("torch")
-        return any(variables.get(name) is torch for name in code.co_names)
+        is_torchs = variables.get("__name__", "").partition(".")[0] == "torch"
+        return not is_torchs and any(variables.get(name) is torch for name in code.co_names)
     return (
         in_place
         or "_torchdynamo_orig_callable" in attributes

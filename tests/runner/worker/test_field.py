@@ -186,7 +186,8 @@ def test_an_input_that_needs_a_gradient_needs_one_in_its_copies():
 
 
 def test_nothing_is_said_of_a_model_that_compiles_nothing():
-    assert not [path for path, each in functions_of(built("stateful")) if internals.is_compiled(each)]
+    for name in ("stateful", "attends"):
+        assert not [path for path, each in functions_of(built(name)) if internals.is_compiled(each)]
 
 
 @pytest.fixture(scope="module")
