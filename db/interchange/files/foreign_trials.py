@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -306,6 +307,8 @@ def _spelled(key: str, value: Any) -> Any:
 
 
 def _words(value: Any) -> str:
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d}"
     return one_line(str(value.name if isinstance(value, Strategy) else value))
 
 

@@ -17,6 +17,8 @@ _DTYPES = frozenset({"float32", "bfloat16", "float16", "amp_bf16", "amp_fp16"})
 
 def looks_like(head: bytes) -> str | None:
     """The end of a sentence about a file that begins with `head`; None where nobody knows it."""
+    if head[257:262] == b"ustar":
+        return "is a tar archive, which is not opened; unpack it, or pack a zip"
     for name, marks in _KEYS:
         if all(mark in head for mark in marks):
             return f"looks like {name}, which is not read"

@@ -255,7 +255,9 @@ def _require_files(paths: Sequence[Path]) -> None:
                 f"{path} is a folder; nothing was imported.", f"Name the files in it, such as {path}/*.jsonl."
             )
     for path in paths:
-        if not (path.is_file() or path.is_dir()):
+        # Of another process, such as the one that reads, these are other files.
+        redirected = path.absolute().is_relative_to("/dev") or path.absolute().is_relative_to("/proc")
+        if redirected or not (path.is_file() or path.is_dir()):
             raise CompilewatchError(
                 f"{path} is a pipe or a device, which cannot be read twice; nothing was imported.",
                 "Write its content to a file and import that.",

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ import pytest
 
 from db.engine.session import Database
 from db.errors import CompilewatchError, RecordError
+from db.interchange.files.opening import MAX_DOCUMENT_BYTES
 from db.interchange.files.options import ImportOptions
 from db.interchange.read import process
 from db.interchange.read.formats import Format
 from db.interchange.read.importing import import_paths, import_uploads
+from db.units import plural
 from tests.builders import make_trial
 from tests.db.interchange.reading import TOLD, read
 from tests.db.interchange.tiny_files import DYNAMO_NAME, TIMM_NAME, TINY, vllm_startup
@@ -262,11 +265,43 @@ GROWING: dict[Format, tuple[str, Callable[[int], str]]] = {
 }  # fmt: skip
 START = 2_000
 ENOUGH_S = 0.1
+MOST_RESULTS = 5_000
+"""Of files of rows: what comes after them takes no more memory."""
+
+
+def beside(path: Path, format: Format) -> None:
+    """What the tool of `format` writes beside `path`."""
+    for other, content in TINY[format].items():
+        (path.parent / other).write_text(content)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("format", GROWING)
+def test_the_longest_file_of_each_format_takes_no_more_memory_than_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: Format
+) -> None:
+    monkeypatch.setattr(Watched, "peak", 0)
+    name, made = GROWING[format]
+    count = START
+    while count < 8_000_000 and len(text := made(count)) < MAX_DOCUMENT_BYTES // 2:
+        count *= 2
+    beside(tmp_path / name, format)
+    (tmp_path / name).write_text(text)
+    results, refused = 0, ""
+    with Watched() as reading:
+        try:
+            found = reading.trials(str(tmp_path / name), {}, format, OPTIONS, process.Read())
+            results = sum(1 for _ in islice(found, MOST_RESULTS))
+        except CompilewatchError as error:
+            refused = f", {error.message.removeprefix(f'{tmp_path / name}')[:80]}"
+        assert 0 < Watched.peak <= process.MEMORY_BYTES
+    said = f"{plural(results, 'result')}{refused}"
+    print(f"\n{format}: {len(text) / 2**20:.1f} MiB, {said}: {Watched.peak / 2**20:.0f} MiB of memory")
+    assert results or refused
 
 
 def seconds(path: Path, text: str, format: Format) -> float:
-    for other, content in TINY[format].items():
-        (path.parent / other).write_text(content)
+    beside(path, format)
     path.write_text(text)
     best = float("inf")
     for _ in range(3):

@@ -178,10 +178,11 @@ def test_every_kind_of_torch_version_is_taken(folder: Path, torch: str) -> None:
     assert f"torch {torch.partition('+')[0]}" in looked.stdout
 
 
-def test_a_pipe_is_refused_with_what_to_do(folder: Path) -> None:
+@pytest.mark.parametrize("path", ["pipe", "/dev/stdin", "/proc/self/fd/0"])
+def test_a_pipe_is_refused_with_what_to_do(folder: Path, path: str) -> None:
     os.mkfifo(folder / "pipe")
-    refused = in_this_process("import", "pipe", *FACTS, cwd=folder)
+    refused = in_this_process("import", path, *FACTS, cwd=folder)
     assert refused.returncode == 2
     message, step = refused.stderr.splitlines()
-    assert "pipe is a pipe or a device, which cannot be read twice" in message
+    assert f"{path} is a pipe or a device, which cannot be read twice" in message
     assert step.strip() == "Write its content to a file and import that."
