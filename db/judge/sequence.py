@@ -100,19 +100,33 @@ def with_turns(points: DataFrame, parts: frozenset[tuple[str, str]]) -> DataFram
     return points.assign(by_turns=np.array([part in parts for part in mine], dtype=np.bool_))
 
 
-def build_pairs(trials: DataFrame) -> list[tuple[str, str]]:
-    """Of each build the next older one that it took turns with, and itself, the oldest release first."""
+Pair = tuple[str, str]
+Case = tuple[str, str]
+
+
+def build_pairs(trials: DataFrame) -> dict[Pair, set[Case]]:
+    """Of each build the next older one that it took turns with, and itself, the oldest release first.
+
+    With the cases, by workload and strategy id, for which it is the next: one that the build between lacks is
+    set against the build before that.
+    """
     turns = trials[by_turns(trials)]
-    sittings = (
-        turns["build_id"].astype("str").groupby(occasions(turns)).agg(set).tolist() if len(turns) else []
-    )
+    if not len(turns):
+        return {}
     order = release_order(turns)
-    pairs = []
-    for place, head in enumerate(order):
-        beside = set().union(*(each for each in sittings if head in each))
-        older = [build for build in order[:place] if build in beside]
-        pairs += [(older[-1], head)] if older else []
-    return pairs
+    rank = {build: place for place, build in enumerate(order)}
+    columns = [turns[name].astype("str").tolist() for name in ("workload_id", "strategy_id", "build_id")]
+    beside: dict[Case, dict[object, set[str]]] = {}
+    for workload, strategy, build, sitting in zip(*columns, occasions(turns).tolist(), strict=True):
+        beside.setdefault((workload, strategy), {}).setdefault(sitting, set()).add(build)
+    pairs: dict[Pair, set[Case]] = {}
+    for case, sittings in beside.items():
+        for head in set[str]().union(*sittings.values()):
+            together = set[str]().union(*(each for each in sittings.values() if head in each))
+            older = [build for build in together if rank[build] < rank[head]]
+            if older:
+                pairs.setdefault((max(older, key=rank.__getitem__), head), set()).add(case)
+    return dict(sorted(pairs.items(), key=lambda item: (rank[item[0][1]], rank[item[0][0]])))
 
 
 def release_order(frame: DataFrame) -> list[str]:

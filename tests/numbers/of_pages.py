@@ -129,7 +129,9 @@ def of_steps(content: PageContent, machine: str) -> Iterator[Figure]:
 def of_trend(content: PageContent, case: Case, selection: Case) -> Iterator[Figure]:
     """The steps marked on the chart of one case."""
     (chart,) = (part.chart for part in content.parts if isinstance(part, Chart) and part.key == "trend")
-    marked = len(chart.frames.get("changes", ()))
+    changes = chart.frames.get("changes")
+    says = [] if changes is None else changes["says"].tolist()
+    marked = sum(each.startswith(f"{case[1]} ") for each in says)
     yield Figure("changes", case, selection, f"page trends, {content.link.axis}", marked)
 
 

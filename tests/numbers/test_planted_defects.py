@@ -137,7 +137,7 @@ PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     ),
     "a speedup of the pages that Upgrade has not": (
         "speedup of",
-        changed(dashboard.api.stored, "series_points", _column("speedup")),
+        changed(dashboard.api.stored, "points_by_build", _column("speedup")),
     ),
     "steps to break even that differ between pages and commands": (
         "break-even of",

@@ -8,7 +8,7 @@ from pandas import DataFrame
 
 from db.judge.compare.sides import Selection, VerdictError
 from db.judge.results import ChangeEvent, Comparison, Result, Row
-from db.judge.sequence import build_pairs
+from db.judge.sequence import Case, build_pairs
 from db.records.ids import identity
 from db.records.vocabulary import Metric, Verdict
 
@@ -26,15 +26,19 @@ class ReleaseStep(Result):
     row: Row
 
 
-def release_comparisons(trials: DataFrame, compare: Compare) -> Iterator[tuple[str, str, Comparison]]:
+def release_comparisons(
+    trials: DataFrame, compare: Compare, case: Case | None = None
+) -> Iterator[tuple[str, str, Comparison, set[Case]]]:
     """The ids of each build that took turns and of the next older one that it did with, oldest release first,
-    with the verdict between them; nothing where no builds took turns. `trials` is a trials frame of one
-    machine, which says what the builds are.
+    with the verdict between them and the cases for which it is the next, of all or of one `case`; nothing
+    where no builds took turns. `trials` is a trials frame of one machine, which says what the builds are.
     """
-    for base, head in build_pairs(trials):
+    for (base, head), cases in build_pairs(trials).items():
+        if case is not None and case not in cases:
+            continue
         before, after = (Selection(name=build, build_ids=(build,)) for build in (base, head))
         try:
-            yield base, head, compare(before, after)
+            yield base, head, compare(before, after), cases
         except VerdictError:
             # All trials of one of them were cut short: it has nothing to be judged by.
             continue
@@ -48,11 +52,12 @@ def release_steps(
     `trials` is a trials frame of one machine, which says what the builds are.
     """
     torch = dict(zip(trials["build_id"].astype(str), trials["torch"].astype(str), strict=True))
+    case = (workload_id, strategy_id)
     return tuple(
         ReleaseStep(base_build=base, head_build=head, base_torch=torch[base], head_torch=torch[head], row=row)
-        for base, head, comparison in release_comparisons(trials, compare)
+        for base, head, comparison, _ in release_comparisons(trials, compare, case)
         for row in comparison.with_asked().rows
-        if row.case.ids == (workload_id, strategy_id) and row.metric is metric
+        if row.case.ids == case and row.metric is metric
     )
 
 
@@ -64,9 +69,9 @@ def release_events(trials: DataFrame, compare: Compare) -> Iterator[ChangeEvent]
     """
     columns = (trials[name].astype(str) for name in ("workload_id", "strategy_id", "series_id"))
     series = {(workload, strategy): series_id for workload, strategy, series_id in zip(*columns, strict=True)}
-    for _, head, comparison in release_comparisons(trials, compare):
+    for _, head, comparison, cases in release_comparisons(trials, compare):
         for row in comparison.rows:
-            moved = row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
+            moved = row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED) and row.case.ids in cases
             if not moved or row.p_value is None or row.base is None or row.head is None:
                 continue
             series_id = series[row.case.ids]

@@ -159,7 +159,17 @@ def test_builds_that_took_turns_beside_other_runs_are_judged_as_a_comparison_jud
 
 def test_only_builds_that_took_turns_are_a_pair():
     between = [row | {"build_id": "2.10.0", "torch": "2.10.0"} for row in nights(2, first=3)]
-    assert build_pairs(trials_frame(turns(factors={}) + between)) == [
+    assert [*build_pairs(trials_frame(turns(factors={}) + between))] == [
         ("2.9.1", "2.11.0"),
         ("2.11.0", "2.12.1"),
     ]
+
+
+def test_a_case_that_a_build_lacks_is_set_against_the_build_before():
+    trials = trials_frame(turns(factors={}))
+    lacking = trials[~((trials["workload"] == "a") & (trials["build_id"] == "2.11.0"))]
+    pairs = build_pairs(lacking)
+    assert pairs["2.9.1", "2.12.1"] == {("w-a", "s-default")}
+    assert ("w-a", "s-default") not in pairs["2.11.0", "2.12.1"]
+    (step,) = release_steps(lacking, comparing(lacking), "w-a", "s-default", Metric.LATENCY)
+    assert (step.base_build, step.head_build) == ("2.9.1", "2.12.1")
