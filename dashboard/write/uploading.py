@@ -44,7 +44,7 @@ QUESTIONS: dict[str, tuple[str, str]] = {
     "task": ("Task", ", ".join(Task)),
     "strategy": ("Strategy", ", ".join(StatedStrategy)),
     "machine": ("Name of the machine", "gpu-box-3"),
-    "label": ("Name of the build", "nightly with our patch"),
+    "label": ("Name of the run", "nightly with our patch"),
     "workload": ("Workload of a CSV or of vLLM's results", "llama-8b"),
     "packages": ("Versions of libraries", "transformers=4.57.1, timm=1.0.20"),
     "batch_size": ("Batch size", "8"),

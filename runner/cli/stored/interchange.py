@@ -38,7 +38,6 @@ from runner.cli.options import (
     ConfigOption,
     DatabaseOption,
     JsonOption,
-    LabelOption,
     StrategiesOption,
     WorkloadsOption,
     database_of,
@@ -97,7 +96,9 @@ def import_(
     workload: Annotated[str | None, typer.Option(help="csv, vllm-bench: the workload of all.")] = None,
     suite: Annotated[str | None, typer.Option(help="A suite name for the imported trials.")] = None,
     job: Annotated[str | None, typer.Option(help="torch-trace: the job; default: its folder.")] = None,
-    label: LabelOption = None,
+    label: Annotated[
+        str | None, typer.Option(help="A name that makes the results a run of their own, to compare by.")
+    ] = None,
     json_: JsonOption = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,
