@@ -66,7 +66,7 @@ def test_what_a_file_does_not_say_is_asked_for(url: str) -> None:
     test = page()
     assert [field.label for field in test.text_input if field.key.startswith("import-")] == [
         "Name of the machine",
-        "Name of the build",
+        "Name of the run",
         *(uploading.QUESTIONS[name][0] for name in uploading.MORE),
     ]
     test = looked_at(test, ("table.csv", TABLE))
