@@ -10,6 +10,7 @@ import pytest
 from db.engine.session import Database
 from db.interchange.files.options import ImportOptions
 from db.interchange.read.importing import import_paths
+from db.metrics.break_even import FIRST_LOOK
 from db.metrics.cases import summarize_cases
 from db.queries.trials import trials_frame
 from tests.db.interchange.reading import ON_CPU, SAMPLES, TIMM, TOLD, needs_samples, needs_timm
@@ -30,7 +31,7 @@ def test_dynamo(sqlite_database: Database) -> None:
     assert shown.loc[("Net", "inductor"), "compile_cost_ns"] == 37_662_211_000
     assert shown.loc[("Branchy", "inductor"), "speedup"] == pytest.approx(0.499671, abs=3e-6)
     assert shown.loc[("Branchy", "inductor"), "graph_breaks"] == 3
-    assert shown.loc[("Branchy", "inductor"), "break_even"] == "never"
+    assert shown.loc[("Branchy", "inductor"), "break_even_reason"] == FIRST_LOOK
 
 
 @needs_samples

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from runner.catalog.builtin import WORKLOADS
+from runner.catalog.libraries import extra_of
 from runner.worker.step.steps import loss_of, tensors_of
 from runner.workloads.built import TRAINING, Batch, Built
 from runner.workloads.calibration import calibrate_batch_norm
@@ -69,7 +70,9 @@ class Capture:
 def load(name: str, device: str = "cpu", **sizes: Any) -> Built:
     definition = WORKLOADS[name]
     for package in definition.packages:
-        pytest.importorskip(package, reason=f"needs {package}: pip install 'compilewatch[models]'")
+        pytest.importorskip(
+            package, reason=f"needs {package}: pip install 'compilewatch[{extra_of(package)}]'"
+        )
     return build(definition, device, **sizes)
 
 

@@ -23,7 +23,7 @@ def versions() -> dict[str, str]:
         (
             "transformer",
             {"encoder", "encoder-512", "encoder-train", "encoder-train-bf16", "encoder-train-fp16"}
-            | {"encoder-train-checkpointing", "encoder-train-compiled-optimizer"}
+            | {"encoder-512-int8", "encoder-train-checkpointing", "encoder-train-compiled-optimizer"}
             | {"varlen", "varlen-max", "varlen-buckets", "varlen-dynamic"},
         ),
         ("decode", {"decode", "llama-decode"}),
