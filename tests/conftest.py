@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import Phase, settings
 
-import db.queries.integrity
+import db.queries.service.integrity
 import db.store.trial_writer
 import db.store.trials
 from db.engine.migrations import VERSION_TABLE
@@ -72,7 +72,7 @@ def _own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield
 
 
-LIMITED = (db.store.trial_writer, db.store.trials, db.queries.integrity)
+LIMITED = (db.store.trial_writer, db.store.trials, db.queries.service.integrity)
 """Where `latest_moment` is read."""
 
 

@@ -21,7 +21,7 @@ from db.metrics.case_modes import with_strategies
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import without_canaries
 from db.metrics.frames import empty_frame
-from db.queries.causes import explanation_documents, explanations
+from db.queries.cases.causes import explanation_documents, explanations
 from db.queries.filters import Filters
 from db.queries.run_parts import of_newest_builds
 from db.queries.trials import trials_frame

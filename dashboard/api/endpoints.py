@@ -12,7 +12,7 @@ from dashboard.api.representation import Answer
 from dashboard.api.stored import Listing
 from dashboard.links.values import JsonSchema
 from db.engine.session import Database
-from db.queries.reports import reports_revision
+from db.queries.people.reports import reports_revision
 
 PREFIX = "/api/v1"
 

@@ -18,9 +18,9 @@ from db import __version__
 from db.engine.session import Database
 from db.errors import DatabaseError
 from db.queries import facets
-from db.queries.fleet import has_queue, queue_lengths
-from db.queries.schedule_watch import host_healths, schedule_watches, silent_schedules
-from db.queries.schedules import requests_by_state
+from db.queries.service.fleet import has_queue, queue_lengths
+from db.queries.service.schedule_watch import host_healths, schedule_watches, silent_schedules
+from db.queries.service.schedules import requests_by_state
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 _EXPLAINED = {

@@ -22,10 +22,10 @@ from db import units
 from db.engine.session import Database
 from db.errors import NotFoundError, one_line
 from db.judge.compare.regressions import Regression, TriageEvent
-from db.queries.annotations import annotations_frame
-from db.queries.causes import recorded_explanations
-from db.queries.regressions import regression_state, regressions_frame
-from db.queries.reports import find_report, reports_frame
+from db.queries.cases.causes import recorded_explanations
+from db.queries.people.annotations import annotations_frame
+from db.queries.people.regressions import regression_state, regressions_frame
+from db.queries.people.reports import find_report, reports_frame
 from db.records.triage import TriageState
 
 REGRESSION_SCHEMA: Literal["compilewatch.api.regression/1"] = "compilewatch.api.regression/1"

@@ -19,10 +19,10 @@ from dashboard.login.gate import CHALLENGE, api_token_of
 from dashboard.read.database import reader
 from dashboard.write.run_actions import queue_request
 from db.engine.session import Database
-from db.queries import schedules
-from db.queries.access import token_of
 from db.queries.data_version import service_pulse
-from db.queries.hosts import unserved
+from db.queries.service import schedules
+from db.queries.service.access import token_of
+from db.queries.service.hosts import unserved
 from db.records.access import Scope
 from db.records.requests import RequestSpec, RunRequest
 

@@ -16,9 +16,9 @@ from db.engine.session import Database
 from db.errors import NotFoundError, one_line
 from db.metrics.frames import empty_frame
 from db.queries import facets
+from db.queries.cases.run_cases import points_by_build, points_by_run
 from db.queries.filters import Filters
 from db.queries.measured import series_frame
-from db.queries.run_cases import points_by_build, points_by_run
 from db.queries.trials import trial_record, trials_frame, trials_page
 from db.records.strategies import EAGER
 from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, Trial

@@ -18,8 +18,8 @@ from dashboard.read.shaping import ColdStarts
 from dashboard.text import theme
 from db import units
 from db.metrics.groups import Groups, row_dicts
-from db.queries.cold_start import PHASES as MEASURED
-from db.queries.cold_start import UNATTRIBUTED
+from db.queries.cases.cold_start import PHASES as MEASURED
+from db.queries.cases.cold_start import UNATTRIBUTED
 from db.records.strategies import sort_key
 from db.records.trial import PhasesNs
 

@@ -29,19 +29,19 @@ from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import is_canary, passed_mask, without_canaries
 from db.queries import facets, measured, names, records
 from db.queries import run_parts as parts
-from db.queries.annotations import stored_annotations
-from db.queries.causes import explained_case, explanation_lines, explanations
-from db.queries.cold_start import cold_starts, newest_job_trials
+from db.queries.cases.causes import explained_case, explanation_lines, explanations
+from db.queries.cases.cold_start import cold_starts, newest_job_trials
+from db.queries.cases.roofs import rooflines
+from db.queries.cases.run_cases import points_by_build, points_by_run
+from db.queries.cases.turns import turn_trials
 from db.queries.data_version import data_version
 from db.queries.filters import Filters
 from db.queries.measured import measured_workloads
 from db.queries.newest_trials import count_trials, newest_trials_frame, ungated_shown
 from db.queries.offered import offered
-from db.queries.regressions import RegressionState, standing_regressions
-from db.queries.roofs import rooflines
-from db.queries.run_cases import points_by_build, points_by_run
+from db.queries.people.annotations import stored_annotations
+from db.queries.people.regressions import RegressionState, standing_regressions
 from db.queries.trials import newest_profiled, trials_frame
-from db.queries.turns import turn_trials
 from db.records.annotations import Annotation
 from db.records.trial import SourceKind, Status, Task, Trial
 from db.records.vocabulary import Metric
@@ -245,7 +245,7 @@ def read_explanations(comparison: Comparison) -> list[str]:
 
 @cached
 def read_rooflines(filters: Filters) -> pd.DataFrame:
-    """As `db.queries.roofs.rooflines` returns them."""
+    """As `db.queries.cases.roofs.rooflines` returns them."""
     return rooflines(reader(), filters)
 
 

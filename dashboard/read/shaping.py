@@ -16,7 +16,7 @@ from pandas import DataFrame
 from db import units
 from db.judge.compare.sides import CODE, LIBRARIES, libraries_of
 from db.metrics.groups import row_dicts
-from db.queries.cold_start import PHASES
+from db.queries.cases.cold_start import PHASES
 from db.records.marks import origin_mark
 from db.records.strategies import BUILTIN, not_applicable_reason
 from db.records.trial import CacheState
@@ -283,7 +283,7 @@ def newest_builds(rows: pd.DataFrame, moment: str) -> tuple[str, ...]:
 
 
 class ColdStarts(NamedTuple):
-    """The case of each trial, and in a row for each the nanoseconds of `db.queries.cold_start.PHASES`.
+    """The case of each trial, and in a row for each the nanoseconds of `db.queries.cases.cold_start.PHASES`.
 
     A phase that was not measured has 0.
     """

@@ -25,7 +25,7 @@ from db import units
 from db.engine.session import Database
 from db.errors import CompilewatchError
 from db.queries import data_version
-from db.queries.reports import reports_revision
+from db.queries.people.reports import reports_revision
 from db.records.marks import UNGATED_MEANS
 from db.records.strategies import EAGER
 from db.records.trial import CacheState, Task

@@ -8,7 +8,7 @@ import streamlit as st
 
 from dashboard.read.database import reader
 from dashboard.text.foreign_text import escaped
-from db.queries.schedule_watch import silent_schedules
+from db.queries.service.schedule_watch import silent_schedules
 from db.units import MISSING, moment
 
 

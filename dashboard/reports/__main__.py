@@ -13,7 +13,7 @@ from dashboard.read.database import database_url
 from dashboard.reports.freeze import freeze_comparison, freeze_link, store_report
 from db.engine.session import open_database
 from db.errors import CompilewatchError, one_line
-from db.queries.reports import find_report
+from db.queries.people.reports import find_report
 
 
 def main() -> int:

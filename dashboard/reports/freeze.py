@@ -48,13 +48,13 @@ from db.errors import NotFoundError, one_line
 from db.judge.results import Comparison
 from db.metrics.groups import row_dicts
 from db.queries import facets
-from db.queries.causes import traced_changes
+from db.queries.cases.causes import traced_changes
 from db.queries.filters import Filters
-from db.queries.sign_offs import sign_offs
+from db.queries.people.sign_offs import sign_offs
 from db.records.marks import UNGATED_MEANS
 from db.records.reports import Report, new_report_id
 from db.records.vocabulary import Metric
-from db.store.reports import save_report
+from db.store.people.reports import save_report
 from db.verdicts.gateway import compare
 from db.verdicts.sides import Sides, resolve_sides
 

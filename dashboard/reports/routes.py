@@ -14,7 +14,7 @@ from dashboard.http.rate_limit import RateLimit
 from dashboard.read.database import reader
 from db import units
 from db.errors import CompilewatchError, DatabaseError
-from db.queries.reports import find_report
+from db.queries.people.reports import find_report
 
 # Neither a browser nor a proxy may show it after it was revoked.
 _HEADERS = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex"}

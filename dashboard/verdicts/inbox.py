@@ -17,7 +17,7 @@ from db.columns.metrics import METRICS
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.regressions import Regression, side_title
 from db.judge.results import BuildSide, Row
-from db.queries.regressions import RegressionState
+from db.queries.people.regressions import RegressionState
 from db.records.triage import TriageState
 from db.records.vocabulary import Metric
 

@@ -12,7 +12,7 @@ from dashboard.read.versions import REFRESH_THROTTLE
 from db.engine.session import open_database
 from db.errors import ConfigError
 from db.records.annotations import Annotation
-from db.store.annotations import remove_annotation, save_annotation
+from db.store.people.annotations import remove_annotation, save_annotation
 
 
 def annotate(

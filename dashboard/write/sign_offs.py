@@ -12,7 +12,7 @@ from dashboard.read.database import database_url
 from db import units
 from db.engine.session import open_database
 from db.records.reports import Decision, SignOff
-from db.store.sign_offs import save_sign_off, withdraw_sign_off
+from db.store.people.sign_offs import save_sign_off, withdraw_sign_off
 
 MARKS = {Decision.ACCEPTED: "✓", Decision.REJECTED: "✗"}
 LONGEST_NOTE = 2_000

@@ -10,8 +10,8 @@ from dashboard.links.values import quoted
 from dashboard.login.access import person_here
 from dashboard.read.database import database_url, reader
 from db.engine.session import open_database
-from db.queries.stored_views import stored_link
-from db.store.stored_views import store_view
+from db.queries.people.stored_views import stored_link
+from db.store.people.stored_views import store_view
 
 # A view of a view could lead back to itself; the others are Streamlit's own, which hide parts of a page.
 _NOT_OPENED = frozenset({STORED_VIEW, "embed", "embed_options"})

@@ -14,7 +14,7 @@ from db.engine.session import open_database
 from db.errors import CompilewatchError
 from db.judge.compare.regressions import TriageEvent
 from db.records.triage import TriageState
-from db.store.regressions import triage
+from db.store.people.regressions import triage
 from db.units import plural
 
 LONGEST_NOTE = 2_000

@@ -45,7 +45,7 @@ REQUEST_TRANSITIONS: Mapping[RequestState, frozenset[RequestState]] = {
     RequestState.FAILED: frozenset(),
     RequestState.CANCELLED: frozenset(),
 }
-"""What a request may become; `db.store.requests` makes no other change, and ends its runs with it."""
+"""What a request may become; `db.store.service.requests` makes no other change, and ends its runs with it."""
 UNFINISHED = tuple(state for state in RequestState if REQUEST_TRANSITIONS[state])
 ATTEMPTS = 3
 """How often a request is begun at most, by services that stopped or died before it was done."""

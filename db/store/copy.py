@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Table, func, insert, select, update
 from db.engine.session import Database, open_database, sqlite_file
 from db.engine.sqlite import remove_file
 from db.errors import DatabaseError
-from db.queries.run_cases import workloads_of_runs
+from db.queries.cases.run_cases import workloads_of_runs
 from db.store.run_cases import sum_up
 from db.tables.trials import DATA_VERSION, METADATA, REGRESSION, RUN_CASE
 

@@ -9,7 +9,7 @@ from sqlalchemy import Column, Connection, Select, Table, case, delete, func, in
 
 from db.engine.session import Database
 from db.errors import NotFoundError, one_line
-from db.queries.run_cases import WorkloadOfRun
+from db.queries.cases.run_cases import WorkloadOfRun
 from db.records.trial import FailureKind, Status
 from db.store.run_cases import sum_up
 from db.store.writing import bump_data_version, lock_data_version

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, insert, update
 
 from db.columns.point import EDITION
 from db.engine.session import Database
-from db.queries.run_cases import WorkloadOfRun, is_current, regions, summed_up, workloads_of_runs
+from db.queries.cases.run_cases import WorkloadOfRun, is_current, regions, summed_up, workloads_of_runs
 from db.store.writing import bump_data_version, lock_data_version
 from db.tables.run_cases import RUN_CASE
 from db.tables.trials import DATA_VERSION

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, bindparam, insert, select
 
 from db.engine.moments import latest_moment, wrong_moment
 from db.errors import RecordError
+from db.queries.cases.run_cases import WorkloadOfRun
 from db.queries.records import load_trials
-from db.queries.run_cases import WorkloadOfRun
 from db.records.trial import Trial
 from db.store.conflicts import conflict
 from db.store.run_cases import sum_up

@@ -17,9 +17,9 @@ from db.judge.compare.upgrade import compare_builds
 from db.judge.compare.whole import sentences
 from db.judge.policy import Policy
 from db.judge.results import Comparison
-from db.queries.comparison import past_frame, sides_frame
+from db.queries.cases.comparison import past_frame, sides_frame
+from db.queries.cases.validations import validation_trials
 from db.queries.filters import Filters
-from db.queries.validations import validation_trials
 from db.records.vocabulary import Metric
 from db.verdicts.noise_floors import floors_by_machine
 

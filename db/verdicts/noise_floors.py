@@ -9,7 +9,7 @@ import pandas as pd
 from db.engine.session import Database
 from db.judge.compare.noise_floor import MIN_PROCESSES, NoiseFloor, noise_floors, scatters
 from db.metrics.eligibility import without_canaries
-from db.queries.validations import measured_machines, newest_repeats, validation_trials
+from db.queries.cases.validations import measured_machines, newest_repeats, validation_trials
 
 _RUNS = 50
 _PARTS = 10

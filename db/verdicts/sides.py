@@ -14,11 +14,11 @@ from db.engine.session import Database
 from db.errors import ConfigError, NotFoundError, one_line
 from db.judge.compare.sides import CODE, STACK, Selection, libraries_of
 from db.queries import facets, names
+from db.queries.cases.side_trials import builds_of, cases_of
 from db.queries.codes import commits_like, runs_of_commit
 from db.queries.facets import measured_runs
 from db.queries.filters import Filters
 from db.queries.run_parts import measured_builds, run_parts
-from db.queries.side_trials import builds_of, cases_of
 from db.units import plural
 
 _COMMIT = re.compile(r"[0-9a-f]{4,64}(?:-dirty)?")

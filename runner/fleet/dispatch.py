@@ -15,9 +15,9 @@ from ulid import ULID
 
 from db.engine.session import Database
 from db.errors import ConfigError
-from db.queries.fleet import announced_runs
-from db.queries.hosts import measuring_hosts
-from db.queries.schedules import run_request
+from db.queries.service.fleet import announced_runs
+from db.queries.service.hosts import measuring_hosts
+from db.queries.service.schedules import run_request
 from db.records.requests import RunRequest
 from db.records.trial import Build
 from runner.config.settings import BuildSettings, Settings

@@ -13,10 +13,10 @@ from procrastinate.jobs import Job as QueueJob
 
 from db.engine.session import Database
 from db.errors import DatabaseError, NotFoundError
-from db.queries.fleet import live_workers, queued_jobs
 from db.queries.records import trial_record
+from db.queries.service.fleet import live_workers, queued_jobs
 from db.records.trial import Trial
-from db.store.fleet import cancel_jobs
+from db.store.service.fleet import cancel_jobs
 from runner.fleet.message import message_of
 from runner.fleet.names import TASK, lock_of_queue
 from runner.fleet.queue import conninfo_of, create_tables, open_app

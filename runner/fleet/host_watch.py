@@ -13,7 +13,7 @@ from pathlib import Path
 from procrastinate.exceptions import ConnectorException
 
 from db import __version__
-from db.store.host_statements import (
+from db.store.service.host_statements import (
     FORGET_WORKERS,
     NOTE_HOST_STOPPED,
     NOTE_LAUNCHED,

@@ -22,9 +22,9 @@ from ulid import ULID
 
 from db.engine.session import Database
 from db.errors import DatabaseError
-from db.queries.fleet import demand
+from db.queries.service.fleet import demand
 from db.records.fleet import ON_THEIR_WAY, OUTPUT_CHARACTERS, Launch, LaunchState
-from db.store.fleet import ListedJobs, claim_launch, end_launch
+from db.store.service.fleet import ListedJobs, claim_launch, end_launch
 from runner.config.scrub import scrub
 from runner.config.sections import LaunchSettings
 from runner.config.settings import Settings

@@ -16,7 +16,7 @@ from threading import Event
 
 from db.engine.session import Database, open_database
 from db.errors import CompilewatchError, ConflictError, DatabaseError, RecordError
-from db.queries.fleet import stored_trials
+from db.queries.service.fleet import stored_trials
 from db.records.trial import Failure, FailureKind, Trial
 from runner.config.settings import Settings
 from runner.device.lock import DeviceBusyError

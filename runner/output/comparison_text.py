@@ -18,7 +18,7 @@ from db.judge.policy import Policy, policy_entries
 from db.judge.results import Comparison, LeftOut, Row
 from db.judge.targets import AT_LEAST, TargetCheck
 from db.judge.words.verdicts import row_verdict, worst_first
-from db.queries.regressions import RegressionState
+from db.queries.people.regressions import RegressionState
 from db.records.triage import TriageState
 from db.records.versions import component_name
 from db.records.vocabulary import Metric, Verdict

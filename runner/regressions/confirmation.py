@@ -15,16 +15,16 @@ from db.judge.compare.sides import CODE, SEVERAL, Selection, VerdictError
 from db.judge.policy import Policy
 from db.judge.results import BuildSide, Comparison, Row
 from db.queries.builds import recorded_builds
-from db.queries.causes import STEP_METRICS
+from db.queries.cases.causes import STEP_METRICS
 from db.queries.codes import codes_of_runs
 from db.queries.filters import Filters
-from db.queries.regressions import standing_regressions
+from db.queries.people.regressions import standing_regressions
 from db.queries.run_parts import run_parts
-from db.queries.schedules import requests, running_requests
+from db.queries.service.schedules import requests, running_requests
 from db.records.ids import identity
 from db.records.requests import RequestKind, RequestSpec, RequestState, RunRequest
 from db.records.triage import BY_THE_JUDGE, TriageState
-from db.store.requests import new_request, save_request
+from db.store.service.requests import new_request, save_request
 from db.verdicts import gateway
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from db.judge.compare.sides import Selection, VerdictError
 from db.judge.results import Comparison
 from db.queries import facets
 from db.queries.run_parts import run_parts
-from db.store.regressions import Recorded, record_comparison, record_confirmation
+from db.store.people.regressions import Recorded, record_comparison, record_confirmation
 from db.verdicts import gateway
 from runner.config.settings import Settings
 from runner.regressions.confirmation import are_confirmation, fresh_comparisons, request_confirmation

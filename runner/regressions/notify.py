@@ -18,11 +18,11 @@ from urllib.parse import urlencode
 from db.columns.metrics import METRICS
 from db.engine.session import Database
 from db.judge.compare.regressions import Regression, between, side_title
-from db.queries.causes import recorded_explanations
+from db.queries.cases.causes import recorded_explanations
 from db.records.ids import identity
 from db.records.schedules import Schedule, ScheduleWatch
 from db.records.triage import NotificationState
-from db.store.notifications import claim_notifications, end_notifications
+from db.store.people.notifications import claim_notifications, end_notifications
 from db.units import MISSING, moment, percent, plural
 from runner.config.settings import ChannelSettings, NotifySettings
 from runner.regressions.channels import DeliveryError, Message, UnknownOutcomeError, deliver

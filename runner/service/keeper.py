@@ -10,8 +10,8 @@ from threading import Event, Lock, Thread
 
 from db.engine.session import Database
 from db.errors import DatabaseError
-from db.queries.schedules import cancelled_requests, running_requests
-from db.store.requests import beat_request, release_request
+from db.queries.service.schedules import cancelled_requests, running_requests
+from db.store.service.requests import beat_request, release_request
 from runner.service.host_facts import HostFacts
 from runner.service.outage import Outage
 from runner.service.timetable import Timetable

@@ -27,7 +27,7 @@ from db.queries.filters import Filters
 from db.queries.trials import trials_frame
 from db.records.ids import build_identity
 from db.records.trial import Build, Failure, FailureKind, Machine, Status, Task, Workload
-from db.store.regressions import record_comparison
+from db.store.people.regressions import record_comparison
 from db.store.run_cases import bring_up, sum_up
 from db.store.trial_rows import COUNTED, DIMENSIONS, dimension_row, trial_rows
 from db.tables.trials import DATA_VERSION, LATEST, RUN_PART, TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from db.records.fleet import Launch
-from db.store.fleet import outdated
+from db.store.service.fleet import outdated
 from runner.config.sections import LaunchSettings
 from runner.fleet.launch import is_due
 

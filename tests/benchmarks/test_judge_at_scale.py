@@ -19,7 +19,7 @@ from db.engine.session import Database, open_database
 from db.judge.compare.sides import Selection
 from db.judge.compare.upgrade import compare_builds
 from db.judge.results import Comparison
-from db.queries import comparison
+from db.queries.cases import comparison
 from db.queries.trials import trials_frame
 from db.verdicts import gateway
 from db.verdicts.sides import resolve_side

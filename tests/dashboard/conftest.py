@@ -23,13 +23,13 @@ from db.engine.session import open_database
 from db.judge.compare.regressions import TriageEvent
 from db.judge.compare.upgrade import compare_builds
 from db.queries.filters import Filters
-from db.queries.regressions import standing_regressions
+from db.queries.people.regressions import standing_regressions
 from db.queries.trials import trials_frame
 from db.records.reports import Report
 from db.records.triage import TriageState
 from db.records.trial import Trial
-from db.store.regressions import record_comparison, triage
-from db.store.reports import revoke_report, save_report
+from db.store.people.regressions import record_comparison, triage
+from db.store.people.reports import revoke_report, save_report
 from db.store.trials import save_trials
 from db.verdicts.sides import resolve_side
 from tests.builders import MS, START, make_build, make_compiler_facts, make_history, make_machine, make_trial

@@ -9,8 +9,8 @@ from sqlalchemy import insert, select
 from db import __version__
 from db.engine.session import Database
 from db.judge.compare.regressions import TriageEvent
-from db.queries.regressions import standing_regressions
-from db.queries.schedules import run_request
+from db.queries.people.regressions import standing_regressions
+from db.queries.service.schedules import run_request
 from db.queries.trials import trial_records
 from db.records.access import Scope, Token, secret_hash
 from db.records.annotations import Annotation
@@ -20,18 +20,18 @@ from db.records.reports import Decision, Report, SignOff
 from db.records.requests import RequestKind, RequestSpec, RequestState
 from db.records.schedules import Firing, FiringOutcome, HostDevice, HostHealth, HostState, ScheduleSpec
 from db.records.triage import TriageState
-from db.store.access import save_token
-from db.store.annotations import save_annotation
-from db.store.fleet import claim_launch, end_launch
-from db.store.hosts import save_host
-from db.store.notifications import claim_notifications
-from db.store.regressions import record_comparison, triage
-from db.store.reports import save_report
-from db.store.requests import end_request, new_request, save_request, take_request
-from db.store.schedule_watch import save_due, save_health
-from db.store.schedules import claim_firing, note_next_runs, pause_schedule, save_schedule
-from db.store.sign_offs import save_sign_off
-from db.store.stored_views import store_view
+from db.store.people.annotations import save_annotation
+from db.store.people.notifications import claim_notifications
+from db.store.people.regressions import record_comparison, triage
+from db.store.people.reports import save_report
+from db.store.people.sign_offs import save_sign_off
+from db.store.people.stored_views import store_view
+from db.store.service.access import save_token
+from db.store.service.fleet import claim_launch, end_launch
+from db.store.service.hosts import save_host
+from db.store.service.requests import end_request, new_request, save_request, take_request
+from db.store.service.schedule_watch import save_due, save_health
+from db.store.service.schedules import claim_firing, note_next_runs, pause_schedule, save_schedule
 from db.store.trials import save_trials, start_run
 from db.tables.fleet import FLEET_WORKER
 from db.tables.trials import BUILD, BUILD_ALIAS

@@ -14,7 +14,7 @@ from db.judge.compare.regressions import TriageEvent
 from db.judge.compare.sides import Selection
 from db.judge.compare.upgrade import compare_builds
 from db.queries.facets import machines
-from db.queries.regressions import standing_regressions
+from db.queries.people.regressions import standing_regressions
 from db.queries.trials import trials_frame
 from db.records.fleet import FleetWorker, Launch
 from db.records.reports import Decision, SignOff
@@ -22,12 +22,12 @@ from db.records.requests import RequestKind, RequestSpec, RequestState, RunStatu
 from db.records.schedules import Firing, FiringOutcome, HostDevice, HostState, ScheduleSpec
 from db.records.triage import TriageState
 from db.records.trial import Build, Trial
-from db.store.fleet import claim_launch, end_launch
-from db.store.hosts import save_host
-from db.store.regressions import record_comparison, triage
-from db.store.requests import end_request, new_request, save_request, take_request
-from db.store.schedules import claim_firing, note_next_runs, pause_schedule, save_schedule
-from db.store.sign_offs import save_sign_off
+from db.store.people.regressions import record_comparison, triage
+from db.store.people.sign_offs import save_sign_off
+from db.store.service.fleet import claim_launch, end_launch
+from db.store.service.hosts import save_host
+from db.store.service.requests import end_request, new_request, save_request, take_request
+from db.store.service.schedules import claim_firing, note_next_runs, pause_schedule, save_schedule
 from db.store.trials import end_run, save_trials, start_run
 from db.tables.fleet import FLEET_WORKER
 from tests.builders import MS, make_build, make_history, make_machine

@@ -12,18 +12,18 @@ from db.judge.compare.regressions import TriageEvent
 from db.judge.compare.sides import Selection
 from db.judge.compare.upgrade import compare_builds
 from db.queries.filters import Filters
-from db.queries.regressions import standing_regressions
+from db.queries.people.regressions import standing_regressions
 from db.queries.trials import trials_frame
 from db.records.reports import Decision, SignOff
 from db.records.requests import RequestKind, RequestSpec
 from db.records.schedules import HostDevice, HostState, ScheduleSpec
 from db.records.triage import TriageState
 from db.records.trial import Trial
-from db.store.hosts import save_host
-from db.store.regressions import record_comparison, triage
-from db.store.requests import new_request, save_request
-from db.store.schedules import save_schedule
-from db.store.sign_offs import save_sign_off
+from db.store.people.regressions import record_comparison, triage
+from db.store.people.sign_offs import save_sign_off
+from db.store.service.hosts import save_host
+from db.store.service.requests import new_request, save_request
+from db.store.service.schedules import save_schedule
 from db.store.trials import save_trials, start_run
 from tests.builders import MS, START, make_build, make_history, make_machine
 

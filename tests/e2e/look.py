@@ -23,7 +23,7 @@ from playwright.sync_api import Page as Tab
 from dashboard.links.links import PAGES, Link, Page, href
 from dashboard.read.database import close_databases
 from db.engine.session import open_database
-from db.queries.regressions import standing_regressions
+from db.queries.people.regressions import standing_regressions
 from db.queries.trials import trials_frame
 from tests.dashboard.serving import ROOT, served
 from tests.e2e import busy

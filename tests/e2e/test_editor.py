@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
 from db.engine.session import open_database
-from db.queries.regressions import standing_regressions
+from db.queries.people.regressions import standing_regressions
 from db.queries.trials import trials_frame
 from db.records.access import Roles
 from tests.builders import make_trial

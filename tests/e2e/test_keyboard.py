@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
 from db.engine.session import open_database
-from db.queries.regressions import standing_regressions
-from db.store.regressions import record_comparison
+from db.queries.people.regressions import standing_regressions
+from db.store.people.regressions import record_comparison
 from db.store.trials import save_trials
 from tests.builders import START
 from tests.dashboard.serving import Served, served

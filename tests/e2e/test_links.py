@@ -13,7 +13,7 @@ from playwright.sync_api import Page as Tab
 
 from dashboard.links.links import PAGES, SELECTORS, Link, Page, href, keys_of, read_url
 from db.engine.session import open_database
-from db.queries.regressions import standing_regressions
+from db.queries.people.regressions import standing_regressions
 from db.queries.trials import trials_frame
 from tests.builders import START
 from tests.dashboard.conftest import REPORT_ID

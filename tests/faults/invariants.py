@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 import psutil
 
-from db.queries.integrity import find_damage
+from db.queries.service.integrity import find_damage
 from db.queries.trials import trial_records
 from db.records.trial import Status, Trial
 from tests.faults.place import Place, database_of, measure, spec_of

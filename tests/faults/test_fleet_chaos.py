@@ -21,12 +21,12 @@ import pytest
 
 from db.engine.session import Database, open_database
 from db.queries.filters import Filters
-from db.queries.fleet import has_queue, queue_lengths
 from db.queries.records import trial_records
-from db.queries.schedules import requests
+from db.queries.service.fleet import has_queue, queue_lengths
+from db.queries.service.schedules import requests
 from db.records.requests import UNFINISHED, RequestKind, RequestSpec, RequestState
 from db.records.trial import Trial
-from db.store.requests import new_request, save_request
+from db.store.service.requests import new_request, save_request
 from tests.runner.fleet_processes import Host, service, wait_until, worker
 
 TRIALS = 200

@@ -13,9 +13,9 @@ import pytest
 from db.engine.session import open_database
 from db.queries.filters import Filters
 from db.queries.records import trial_records
-from db.queries.schedules import requests
+from db.queries.service.schedules import requests
 from db.records.requests import RequestKind, RequestSpec, RequestState
-from db.store.requests import new_request, save_request
+from db.store.service.requests import new_request, save_request
 from tests.faults.small_disk import small_disk
 from tests.postgres import OwnServer, Unavailable, own_server
 from tests.runner.fleet_processes import Host, service, wait_until, worker

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from db.queries.facets import runs
-from db.queries.schedules import requests
+from db.queries.service.schedules import requests
 from db.records.requests import RequestKind, RequestSpec, RequestState
 from db.records.trial import Status
-from db.store.requests import new_request, save_request
+from db.store.service.requests import new_request, save_request
 from runner.service.keeper import LEASE_S
 from tests.faults.conftest import Tally
 from tests.faults.invariants import expect_all_is_well

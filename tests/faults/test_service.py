@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from db.queries.schedules import firings, requests, unended_runs
+from db.queries.service.schedules import firings, requests, unended_runs
 from db.records.requests import ATTEMPTS, UNFINISHED, RequestState
 from db.records.schedules import FiringOutcome
 from db.records.trial import Status, Trial

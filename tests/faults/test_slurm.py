@@ -22,12 +22,12 @@ import pytest
 
 from db.engine.session import Database, open_database
 from db.queries.filters import Filters
-from db.queries.fleet import fleet_workers, has_queue, launches, queue_lengths
 from db.queries.records import trial_records
-from db.queries.schedules import requests
+from db.queries.service.fleet import fleet_workers, has_queue, launches, queue_lengths
+from db.queries.service.schedules import requests
 from db.records.fleet import LaunchState
 from db.records.requests import UNFINISHED, RequestKind, RequestSpec, RequestState
-from db.store.requests import new_request, save_request
+from db.store.service.requests import new_request, save_request
 from tests.faults.slurm_cluster import KILL_WAIT_S, Cluster, Unavailable, slurm_cluster
 from tests.runner.fleet_processes import Host, service, wait_until
 from tests.runner.terminal import ROOT

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from db.columns.metrics import METRICS
 from db.engine.session import Database
-from db.queries.regressions import standing_regressions
+from db.queries.people.regressions import standing_regressions
 from runner.regressions.notify import events_of, message_of
 from tests.numbers.figures import Figure, number, read, tallies
 from tests.numbers.of_commands import Commands

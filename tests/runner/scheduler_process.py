@@ -15,7 +15,7 @@ from apscheduler.triggers.cron import CronTrigger
 from db.engine.session import open_database
 from db.records.requests import RequestState
 from db.records.schedules import ScheduleSpec
-from db.store.requests import end_request, take_request
+from db.store.service.requests import end_request, take_request
 from runner.service import timetable
 from runner.service.timetable import Host, Timetable
 

@@ -71,7 +71,7 @@ from db.judge.words.verdicts import row_verdict
 from db.metrics.case_modes import fastest
 from db.metrics.groups import floats, row_dicts
 from db.queries.filters import Filters
-from db.queries.regressions import RegressionState
+from db.queries.people.regressions import RegressionState
 from db.records.strategies import EAGER
 from db.records.triage import OPEN_STATES, TriageState
 from db.records.trial import NumericsStatus

@@ -35,7 +35,7 @@ from db import units
 from db.columns.metrics import METRICS
 from db.judge.compare.regressions import tally_lines
 from db.queries.filters import Filters
-from db.queries.regressions import RegressionState
+from db.queries.people.regressions import RegressionState
 from db.records.triage import OPEN_STATES
 
 _NOTHING = Empty("No recorded regression fits these filters.", "Widen them here or in the sidebar.")

@@ -14,7 +14,7 @@ from dashboard.text.foreign_text import escaped
 from dashboard.verdicts import inbox
 from dashboard.verdicts.inbox import MEANINGS, state_text
 from dashboard.write import triage
-from db.queries.regressions import RegressionState
+from db.queries.people.regressions import RegressionState
 from db.records.triage import TriageState
 from db.units import plural
 

@@ -21,9 +21,9 @@ from dashboard.render.shell import View, base_url
 from dashboard.render.streamlit_parts import Pick
 from dashboard.text.foreign_text import escaped
 from db.engine.session import open_database
-from db.queries.reports import find_report
+from db.queries.people.reports import find_report
 from db.records.reports import Report
-from db.store.reports import revoke_report
+from db.store.people.reports import revoke_report
 
 
 def draw(view: View) -> Link:

@@ -36,9 +36,9 @@ from dashboard.text.rows import rows_of
 from db import units
 from db.judge.compare.noise_floor import NoiseFloor
 from db.metrics.groups import row_dicts
-from db.queries import hosts, schedules
 from db.queries.facets import silent
-from db.queries.fleet import fleet_workers, launches
+from db.queries.service import hosts, schedules
+from db.queries.service.fleet import fleet_workers, launches
 from db.records.requests import INTERRUPTED, UNFINISHED, RequestSpec, RequestState, RunRequest, RunStatus
 from db.records.schedules import Firing, HostDevice, HostState, Schedule
 from db.records.trial import SourceKind

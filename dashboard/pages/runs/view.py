@@ -9,8 +9,8 @@ from dashboard.render import controls, elements, silent_schedules, streamlit_par
 from dashboard.render import forms as telling
 from dashboard.render.shell import View
 from dashboard.render.streamlit_parts import Pick
-from db.queries import hosts, schedules
-from db.queries.fleet import launches
+from db.queries.service import hosts, schedules
+from db.queries.service.fleet import launches
 
 
 def draw(view: View) -> Link:

@@ -30,7 +30,7 @@ from db.cause.trials import (
 )
 from db.columns.metrics import METRICS
 from db.metrics.groups import row_dicts
-from db.queries.cold_start import phases_of
+from db.queries.cases.cold_start import phases_of
 from db.records.evidence import StreamFacts
 from db.records.marks import UNGATED_MEANS
 from db.records.sampling import Profile

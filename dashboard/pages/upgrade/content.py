@@ -52,8 +52,8 @@ from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.whole import sentences
 from db.judge.results import CaseKey, Comparison, Row
 from db.judge.words import verdicts as wording
-from db.queries.causes import Case
-from db.queries.regressions import RegressionState
+from db.queries.cases.causes import Case
+from db.queries.people.regressions import RegressionState
 from db.records.marks import bound_word
 from db.records.reports import SignOff
 from db.records.vocabulary import Metric, Verdict

@@ -15,7 +15,7 @@ from dashboard.render import forms as signing
 from dashboard.text.foreign_text import escaped
 from dashboard.write import sign_offs
 from db.judge.results import Comparison
-from db.queries.sign_offs import sign_offs as read_sign_offs
+from db.queries.people.sign_offs import sign_offs as read_sign_offs
 from db.records.reports import Decision, SignOff
 
 PAGE = "sign-off"

@@ -14,7 +14,7 @@ from db.errors import ConfigError
 from db.judge.bisection import Bracket, ReleasePlace, most_builds, place_of, search
 from db.judge.results import Row
 from db.judge.words.sentences import change_text, range_text
-from db.queries.causes import causes
+from db.queries.cases.causes import causes
 from db.records.vocabulary import Metric
 from db.units import MISSING, count, duration, plural
 from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED

@@ -10,10 +10,10 @@ import typer
 from rich.table import Table
 from ulid import ULID
 
-from db.queries.hosts import unserved
-from db.queries.schedules import requests
+from db.queries.service.hosts import unserved
+from db.queries.service.schedules import requests
 from db.records.requests import UNFINISHED, RequestKind, RequestSpec, RequestState, RunRequest
-from db.store.requests import cancel_request, new_request, save_request
+from db.store.service.requests import cancel_request, new_request, save_request
 from db.units import MISSING, moment
 from runner.cli.options import (
     ConfigOption,

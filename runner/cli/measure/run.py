@@ -22,7 +22,7 @@ from db.log_lines import OneLine
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import without_canaries
 from db.queries.filters import Filters
-from db.queries.notes import BuildCase, notes_of_cases
+from db.queries.people.notes import BuildCase, notes_of_cases
 from db.queries.trials import trial_records, trials_frame
 from db.records.trial import StrategyKind, Task
 from db.records.vocabulary import Verdict

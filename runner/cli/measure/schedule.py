@@ -14,10 +14,10 @@ import typer
 from rich.table import Table
 
 from db.engine.session import Database
-from db.queries.schedules import last_firings, schedules
+from db.queries.service.schedules import last_firings, schedules
 from db.records.schedules import Firing, Schedule, ScheduleWatch
 from db.records.trial import Status, Trial
-from db.store.schedules import pause_schedule, resume_schedule, save_schedule
+from db.store.service.schedules import pause_schedule, resume_schedule, save_schedule
 from db.units import MISSING, moment, plural, words
 from runner.cli.options import (
     ConfigOption,

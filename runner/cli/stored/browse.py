@@ -38,11 +38,11 @@ from db.judge.compare.regressions import tally_lines
 from db.metrics.eligibility import wild_trials
 from db.metrics.wild import WILD
 from db.queries import facets
-from db.queries.annotations import annotations_frame
+from db.queries.cases.roofs import roofs_of
 from db.queries.filters import Filters
-from db.queries.fleet import fleet_workers, launches
-from db.queries.regressions import regressions_frame, standing_regressions
-from db.queries.roofs import roofs_of
+from db.queries.people.annotations import annotations_frame
+from db.queries.people.regressions import regressions_frame, standing_regressions
+from db.queries.service.fleet import fleet_workers, launches
 from db.queries.trials import trial_record, trials_frame
 from db.records.fleet import Launch
 from db.records.marks import timing_text

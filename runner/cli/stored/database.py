@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from db.engine.session import open_database, shown_address
-from db.queries.integrity import (
+from db.queries.service.integrity import (
     MADE_ANEW,
     find_damage,
     trials_of_impossible_moments,

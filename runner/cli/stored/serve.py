@@ -16,13 +16,13 @@ from pydantic import ValidationError
 from db.engine.session import Database, open_database
 from db.errors import CompilewatchError, ConfigError, printable
 from db.judge.compare.regressions import TriageEvent
-from db.queries.access import tokens
-from db.queries.regressions import standing_regressions
+from db.queries.people.regressions import standing_regressions
+from db.queries.service.access import tokens
 from db.records.access import Scope, Token, new_secret, new_token_id, secret_hash
 from db.records.reports import KEEP_DAYS_VARIABLE
 from db.records.triage import TriageState
-from db.store.access import revoke_token, save_token
-from db.store.regressions import record_comparison, triage
+from db.store.people.regressions import record_comparison, triage
+from db.store.service.access import revoke_token, save_token
 from db.units import moment
 from db.verdicts.gateway import compare
 from db.verdicts.sides import resolve_side

@@ -11,13 +11,13 @@ from ulid import ULID
 
 from db.engine.session import Database
 from db.errors import ConfigError, printable
-from db.queries.annotations import annotation_like
 from db.queries.filters import Filters
 from db.queries.named import require_stored
 from db.queries.names import machine_names
+from db.queries.people.annotations import annotation_like
 from db.records.annotations import LONGEST_TEXT
 from db.records.annotations import Annotation as Note
-from db.store.annotations import remove_annotation, save_annotation
+from db.store.people.annotations import remove_annotation, save_annotation
 from db.verdicts.sides import builds_named
 from runner.cli import completion
 from runner.cli.options import (

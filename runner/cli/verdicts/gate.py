@@ -15,7 +15,7 @@ from db.judge.compare.regressions import events_of_rows, row_subject
 from db.judge.compare.whole import counts_as_regression, overall_verdict, sentences
 from db.judge.results import GeomeanChange, Row
 from db.judge.words.verdicts import worst_first
-from db.queries.causes import explanations
+from db.queries.cases.causes import explanations
 from db.queries.filters import Filters
 from db.queries.named import require_stored
 from db.records.triage import ACCEPTED

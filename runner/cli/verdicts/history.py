@@ -28,9 +28,9 @@ from db.judge.results import ChangeEvent, Comparison, Row
 from db.judge.sequence import builds_interleaved, in_reading_order
 from db.judge.words.sentences import confounded
 from db.metrics.groups import floats
+from db.queries.cases.run_cases import points_by_run
 from db.queries.filters import Filters
 from db.queries.named import require_stored
-from db.queries.run_cases import points_by_run
 from db.queries.trials import trials_frame
 from db.records.marks import UNGATED_MEANS, origin_mark_of
 from db.records.trial import SourceKind, TimingMethod

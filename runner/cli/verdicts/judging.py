@@ -26,11 +26,11 @@ from db.judge.compare.whole import TIMED, is_set_aside
 from db.judge.policy import Policy
 from db.judge.results import Comparison, GeomeanChange, Row
 from db.judge.targets import TargetCheck, check_targets
-from db.queries.causes import Case, Explanation, explanation_documents, explanation_lines, explanations
+from db.queries.cases.causes import Case, Explanation, explanation_documents, explanation_lines, explanations
 from db.queries.filters import Filters
 from db.queries.newest_trials import count_trials
-from db.queries.notes import BuildCase, notes_of_cases
-from db.queries.regressions import RegressionState, standing_regressions
+from db.queries.people.notes import BuildCase, notes_of_cases
+from db.queries.people.regressions import RegressionState, standing_regressions
 from db.queries.run_parts import newest_run, newest_two
 from db.queries.trials import trials_frame
 from db.records.strategies import names_code

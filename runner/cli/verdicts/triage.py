@@ -12,9 +12,9 @@ from pydantic import ValidationError
 from db.columns.metrics import METRICS
 from db.errors import ConfigError, printable
 from db.judge.compare.regressions import TriageEvent
-from db.queries.regressions import RegressionState, regression_state
+from db.queries.people.regressions import RegressionState, regression_state
 from db.records.triage import TriageState
-from db.store.regressions import triage as store_triage
+from db.store.people.regressions import triage as store_triage
 from db.units import moment
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, author, database_of, settings_of
 from runner.output.documents import print_document

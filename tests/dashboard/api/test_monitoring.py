@@ -20,9 +20,9 @@ from db.engine.session import Database
 from db.records.requests import RequestKind, RequestSpec
 from db.records.schedules import HostHealth, ScheduleSpec
 from db.records.trial import FailureKind
-from db.store.requests import new_request, save_request, take_request
-from db.store.schedule_watch import save_due, save_health
-from db.store.schedules import save_schedule
+from db.store.service.requests import new_request, save_request, take_request
+from db.store.service.schedule_watch import save_due, save_health
+from db.store.service.schedules import save_schedule
 from runner.fleet.queue import create_tables
 from tests.builders import MS, START, make_imported, make_machine, make_strategy, make_trial, make_workload
 from tests.dashboard.asking import Reply, ask

@@ -28,7 +28,7 @@ from db.judge.compare.sides import Selection
 from db.judge.compare.upgrade import compare_builds
 from db.judge.policy import Policy
 from db.judge.results import Comparison
-from db.queries.regressions import standing_regressions
+from db.queries.people.regressions import standing_regressions
 from db.queries.trials import trials_frame
 from db.records.trial import Machine, Trial
 from db.store.trials import save_trials

@@ -19,7 +19,7 @@ from db.engine.session import open_database
 from db.judge.policy import Policy
 from db.queries.filters import Filters
 from db.queries.trials import trial_records, trials_frame
-from db.store.reports import revoke_report
+from db.store.people.reports import revoke_report
 from db.store.trials import save_trial
 from runner.cli.app import app as command_line
 from runner.cli.front import exit_code_of

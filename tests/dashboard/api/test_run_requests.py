@@ -14,10 +14,10 @@ from dashboard.api.endpoints import PREFIX
 from dashboard.api.routes import routes
 from dashboard.api.run_requests import MOST_BYTES
 from db.engine.session import open_database
-from db.queries.schedules import requests
+from db.queries.service.schedules import requests
 from db.records.access import Scope, Token, new_secret, secret_hash
 from db.records.requests import RequestKind
-from db.store.access import save_token
+from db.store.service.access import save_token
 from tests.builders import make_history
 from tests.dashboard.asking import Reply, ask
 from tests.dashboard.conftest import Store

@@ -27,7 +27,7 @@ from db.metrics.groups import row_dicts
 from db.metrics.mode_choice import ModeOption
 from db.metrics.quantities import nanoseconds
 from db.metrics.trend import series_points
-from db.queries.cold_start import cold_starts
+from db.queries.cases.cold_start import cold_starts
 from db.queries.facets import builds
 from db.queries.trials import trials_frame
 

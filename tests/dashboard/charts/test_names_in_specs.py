@@ -14,7 +14,7 @@ from db.judge.compare.sides import Selection
 from db.judge.compare.upgrade import compare_builds
 from db.queries.trials import trials_frame
 from db.records.trial import Trial
-from db.store.regressions import record_comparison
+from db.store.people.regressions import record_comparison
 from tests.builders import MS, START, make_build, make_history
 from tests.dashboard.conftest import DATABASE, Store, opened
 

@@ -12,9 +12,9 @@ from dashboard.verdicts.pair import with_builds
 from db.engine.session import open_database
 from db.metrics.groups import row_dicts
 from db.queries.facets import builds, machines
-from db.queries.regressions import standing_regressions
+from db.queries.people.regressions import standing_regressions
 from db.records.trial import Build, Machine, Trial
-from db.store.regressions import record_comparison
+from db.store.people.regressions import record_comparison
 from tests.builders import START, make_build, make_history, make_machine, make_trial
 from tests.dashboard.conftest import Store, opened, selector, texts
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history

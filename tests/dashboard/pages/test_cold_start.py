@@ -19,8 +19,8 @@ from dashboard.read.shaping import with_phases
 from db import units
 from db.engine.session import open_database
 from db.interchange.read.importing import import_paths
-from db.queries.cold_start import PHASES as MEASURED
-from db.queries.cold_start import cold_starts
+from db.queries.cases.cold_start import PHASES as MEASURED
+from db.queries.cases.cold_start import cold_starts
 from db.queries.trials import trials_frame
 from db.records.trial import ColdStart, NumericsStatus
 from tests.builders import make_history, make_imported, make_numerics, make_trial

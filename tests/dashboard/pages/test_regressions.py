@@ -19,10 +19,10 @@ from dashboard.verdicts.inbox import web_link
 from dashboard.write import triage
 from db.engine.session import open_database
 from db.judge.compare.regressions import TriageEvent
-from db.queries.regressions import RegressionState, standing_regressions
+from db.queries.people.regressions import RegressionState, standing_regressions
 from db.records.triage import TriageState
-from db.store.regressions import record_comparison
-from db.store.regressions import triage as store_triage
+from db.store.people.regressions import record_comparison
+from db.store.people.regressions import triage as store_triage
 from tests.builders import START
 from tests.dashboard.conftest import DATABASE, Store, opened, texts
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history

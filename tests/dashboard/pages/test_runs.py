@@ -14,8 +14,8 @@ from db.engine.session import Database, open_database
 from db.queries.facets import machines, runs
 from db.records.requests import RequestKind, RequestSpec, RunStatus
 from db.records.schedules import ScheduleSpec
-from db.store.requests import cancel_request, new_request, save_request
-from db.store.schedules import pause_schedule, save_schedule
+from db.store.service.requests import cancel_request, new_request, save_request
+from db.store.service.schedules import pause_schedule, save_schedule
 from db.store.trials import end_run, save_trials, start_run
 from tests.builders import START, make_build, make_history, make_machine, make_trial
 from tests.dashboard.conftest import Store, opened, texts

@@ -12,7 +12,7 @@ from db.engine.session import Database, open_database
 from db.judge.compare.upgrade import compare_builds
 from db.queries.filters import Filters
 from db.queries.trials import trials_frame
-from db.store.regressions import record_comparison
+from db.store.people.regressions import record_comparison
 from db.store.trials import save_trials
 from db.verdicts.sides import resolve_side
 from tests.builders import MS, START, make_build, make_history, make_machine

@@ -15,7 +15,7 @@ from dashboard.links.links import Link, Page, href
 from dashboard.reports.freeze import FREEZABLE, freeze_link, store_report
 from db.engine.session import open_database
 from db.queries.filters import Filters
-from db.queries.reports import find_report, reports_frame
+from db.queries.people.reports import find_report, reports_frame
 from db.queries.trials import latest_trials_frame
 from db.records.reports import KEEP_DAYS_VARIABLE
 from tests.dashboard.conftest import opened, texts

@@ -28,9 +28,9 @@ from dashboard.reports.freeze import LARGEST_BYTES, freeze_comparison, freeze_li
 from dashboard.reports.routes import reports
 from db.engine.session import open_database
 from db.queries.facets import builds
-from db.queries.reports import find_report, reports_frame
+from db.queries.people.reports import find_report, reports_frame
 from db.records.reports import Report, new_report_id
-from db.store.reports import save_report
+from db.store.people.reports import save_report
 from runner.cli.app import app as command_line
 from runner.cli.front import exit_code_of
 from tests.builders import START, make_build, make_history, make_machine

@@ -12,9 +12,9 @@ from dashboard.login.access import AccessError, Person, Role, identify_people_by
 from dashboard.write import annotating
 from db.engine.session import open_database
 from db.queries import facets
-from db.queries.annotations import stored_annotations
+from db.queries.people.annotations import stored_annotations
 from db.records.annotations import Annotation
-from db.store.annotations import save_annotation
+from db.store.people.annotations import save_annotation
 from tests.dashboard.conftest import opened, texts
 
 

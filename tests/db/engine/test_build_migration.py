@@ -15,8 +15,8 @@ import pytest
 
 from db.engine.session import Database, open_database
 from db.queries.facets import builds
-from db.queries.integrity import find_damage
-from db.queries.regressions import find_regression, regression_state, regressions_frame
+from db.queries.people.regressions import find_regression, regression_state, regressions_frame
+from db.queries.service.integrity import find_damage
 from db.queries.trials import trial_records
 from db.records.ids import build_identity, identity
 from db.store.backup import restore

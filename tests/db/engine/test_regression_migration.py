@@ -13,9 +13,9 @@ from sqlalchemy import Connection, MetaData, Table, create_engine, insert, inspe
 from db.engine.migrations import HEAD, VERSION_TABLE
 from db.engine.session import Database, open_database
 from db.errors import DatabaseError
-from db.queries.integrity import find_damage
-from db.queries.regressions import regressions_frame
+from db.queries.people.regressions import regressions_frame
 from db.queries.run_parts import run_parts
+from db.queries.service.integrity import find_damage
 from db.queries.trials import trial_record
 from db.records.ids import build_identity, machine_identity
 from db.store.trials import save_trials

@@ -13,7 +13,7 @@ import pytest
 from db.engine.migrations import HEAD, VERSION_TABLE
 from db.engine.session import Database, open_database
 from db.errors import DatabaseError
-from db.queries.integrity import find_damage
+from db.queries.service.integrity import find_damage
 from db.queries.trials import trial_records
 from db.records.trial import Trial, parse_trial
 from db.store.backup import restore

@@ -11,7 +11,7 @@ from db.errors import RecordError
 from db.interchange.files.options import ImportOptions
 from db.interchange.read.formats import Format
 from db.interchange.read.importing import import_paths
-from db.queries.cold_start import newest_job_trials
+from db.queries.cases.cold_start import newest_job_trials
 from db.queries.trials import trial_records
 from db.records.trial import CacheState, SourceKind, StrategyKind, Task
 from tests.db.interchange.reading import MEASURED_AT, read

@@ -6,17 +6,17 @@ import pytest
 
 from db.engine.session import Database
 from db.judge.compare.sides import Selection
-from db.queries.causes import (
+from db.queries.cases.causes import (
     causes,
     explanation_documents,
     explanations,
     recorded_explanations,
     traced_changes,
 )
-from db.queries.regressions import regressions_frame, standing_regressions
+from db.queries.people.regressions import regressions_frame, standing_regressions
 from db.records.sampling import GeneratedSource, Profile, Trace
 from db.records.trial import SCHEMAS
-from db.store.regressions import record_comparison
+from db.store.people.regressions import record_comparison
 from db.store.trials import save_trials
 from db.verdicts import gateway
 from runner.regressions.notify import message_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from db.engine.session import Database
 from db.interchange.read.importing import import_paths
-from db.queries.cold_start import cold_starts, newest_job_trials
+from db.queries.cases.cold_start import cold_starts, newest_job_trials
 from db.store.trials import save_trials
 from tests.builders import make_history
 from tests.db.interchange.trace_logs import whole_recording

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from db.engine.session import Database, open_database
-from db.queries.integrity import find_damage
+from db.queries.service.integrity import find_damage
 from db.store.retention import compact_samples
 from db.store.trials import save_trials
 from tests.builders import START, make_history, make_imported, make_trial

@@ -14,7 +14,7 @@ from db.engine.moments import CLOCK_SKEW
 from db.engine.session import Database
 from db.errors import NotFoundError, RecordError
 from db.interchange.read.importing import import_paths
-from db.queries.integrity import find_damage, trials_of_impossible_moments
+from db.queries.service.integrity import find_damage, trials_of_impossible_moments
 from db.records.trial import Trial
 from db.store.removal import remove_trials
 from db.store.trials import save_trial, save_trials

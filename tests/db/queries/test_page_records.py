@@ -10,18 +10,18 @@ from db.engine.session import Database
 from db.errors import CompilewatchError, NotFoundError
 from db.queries.data_version import data_version, service_pulse, sign_off_pulse
 from db.queries.facets import builds, machines
-from db.queries.hosts import hosts
-from db.queries.reports import find_report, report_subjects
-from db.queries.sign_offs import sign_offs
-from db.queries.stored_views import stored_link
+from db.queries.people.reports import find_report, report_subjects
+from db.queries.people.sign_offs import sign_offs
+from db.queries.people.stored_views import stored_link
+from db.queries.service.hosts import hosts
 from db.records.reports import LONGEST_LINK, Decision, Report, SignOff
 from db.records.requests import RequestKind, RequestSpec
 from db.records.schedules import HostDevice, HostState
-from db.store.hosts import note_host_stopped, save_host
-from db.store.reports import expire_reports, save_report
-from db.store.requests import new_request, save_request
-from db.store.sign_offs import save_sign_off, withdraw_sign_off
-from db.store.stored_views import store_view
+from db.store.people.reports import expire_reports, save_report
+from db.store.people.sign_offs import save_sign_off, withdraw_sign_off
+from db.store.people.stored_views import store_view
+from db.store.service.hosts import note_host_stopped, save_host
+from db.store.service.requests import new_request, save_request
 from db.store.trials import save_trials
 from tests.builders import make_history
 

@@ -9,8 +9,8 @@ import pytest
 from db.cause.roofline import Roofs, roofline
 from db.cause.trials import step_times
 from db.engine.session import Database
+from db.queries.cases.roofs import rooflines, roofs_of
 from db.queries.filters import Filters
-from db.queries.roofs import rooflines, roofs_of
 from db.records.trial import parse_trial
 from db.store.trials import save_trials
 from tests.db.cause.profiles import RECORDED, recorded

@@ -13,9 +13,9 @@ from db.columns.point import POINT_COLUMNS
 from db.engine.session import Database, open_database
 from db.errors import DatabaseError
 from db.metrics.trend import series_points
+from db.queries.cases.run_cases import points_by_build, points_by_run
 from db.queries.filters import Filters
-from db.queries.integrity import find_damage
-from db.queries.run_cases import points_by_build, points_by_run
+from db.queries.service.integrity import find_damage
 from db.queries.trials import trials_frame
 from db.records.trial import SourceKind, Status, Task, Trial
 from db.store.copy import copy_database

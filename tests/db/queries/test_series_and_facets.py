@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import event
 
 from db.engine.session import Database
-from db.queries.cold_start import PHASES, cold_starts, phases_of
+from db.queries.cases.cold_start import PHASES, cold_starts, phases_of
 from db.queries.facets import builds, machines, runs, runs_with_contents, strategies, suites, workloads
 from db.queries.filters import Filters
 from db.queries.trials import COLUMNS, latest_trials_frame, trial_records, trials_frame

@@ -15,7 +15,7 @@ from db.errors import ConflictError, RecordError
 from db.interchange.read.importing import import_paths
 from db.interchange.write.exporting import export
 from db.queries.filters import Filters
-from db.queries.integrity import find_damage
+from db.queries.service.integrity import find_damage
 from db.queries.trials import trial_record, trials_frame
 from db.records.trial import (
     CONTROL_TIMES,

@@ -12,10 +12,10 @@ import pytest
 from db.engine.session import Database, open_database
 from db.errors import DatabaseError
 from db.queries.data_version import data_version
-from db.queries.integrity import find_damage
+from db.queries.service.integrity import find_damage
 from db.queries.trials import trial_records
 from db.store.backup import back_up, restore
-from db.store.regressions import record_comparison
+from db.store.people.regressions import record_comparison
 from db.store.trials import save_trials
 from tests.builders import START, make_history, make_imported, make_trial
 from tests.db.processes import saver

@@ -12,16 +12,16 @@ from db.engine.session import Database, open_database
 from db.errors import DatabaseError
 from db.judge.compare.regressions import TriageEvent
 from db.queries.data_version import data_version
-from db.queries.regressions import standing_regressions
+from db.queries.people.regressions import standing_regressions
 from db.queries.trials import trial_records
 from db.records.requests import RequestKind, RequestSpec
 from db.records.schedules import ScheduleSpec
 from db.records.triage import TriageState
 from db.records.trial import Build
 from db.store.copy import copy_database
-from db.store.regressions import record_comparison, triage
-from db.store.requests import new_request, save_request
-from db.store.schedules import save_schedule
+from db.store.people.regressions import record_comparison, triage
+from db.store.service.requests import new_request, save_request
+from db.store.service.schedules import save_schedule
 from db.store.trials import save_trials, start_run
 from db.tables.trials import METADATA
 from runner.cli.app import app

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from db.engine.session import Database, open_database
 from db.errors import RecordError
 from db.interchange.write.exporting import ExportFormat
-from db.queries.integrity import find_damage, trials_of_impossible_samples
+from db.queries.service.integrity import find_damage, trials_of_impossible_samples
 from db.queries.trials import trial_record, trial_records, trials_frame
 from db.records.trial import Summary, Trial
 from db.store.removal import remove_trials

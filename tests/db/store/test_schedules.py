@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-import db.store.requests
+import db.store.service.requests
 from db.engine.session import Database
 from db.errors import ConflictError, NotFoundError
-from db.queries.schedules import (
+from db.queries.service.schedules import (
     firings,
     last_firings,
     measured_stacks,
@@ -22,7 +22,7 @@ from db.queries.schedules import (
 )
 from db.records.requests import ATTEMPTS, RequestKind, RequestSpec, RequestState, RunRequest
 from db.records.schedules import Firing, FiringOutcome, ScheduleSpec
-from db.store.requests import (
+from db.store.service.requests import (
     beat_request,
     cancel_request,
     end_request,
@@ -32,7 +32,13 @@ from db.store.requests import (
     save_request,
     take_request,
 )
-from db.store.schedules import claim_firing, note_next_runs, pause_schedule, resume_schedule, save_schedule
+from db.store.service.schedules import (
+    claim_firing,
+    note_next_runs,
+    pause_schedule,
+    resume_schedule,
+    save_schedule,
+)
 from db.store.trials import save_trial
 from tests.builders import make_trial
 
@@ -162,13 +168,13 @@ def test_a_long_queue_is_read_as_far_as_somebody_looks(
             database, ask(f"r{number:03d}", minutes=number, machine=None if number < 119 else "gpu-9")
         )
     read: list[int] = []
-    queued = db.store.requests.queue
+    queued = db.store.service.requests.queue
 
     def counting(*arguments: Any, **more: Any) -> list[RunRequest]:
         read.append(len(found := queued(*arguments, **more)))
         return found
 
-    monkeypatch.setattr(db.store.requests, "queue", counting)
+    monkeypatch.setattr(db.store.service.requests, "queue", counting)
     taken = take(database)
     assert taken is not None
     assert (taken.request_id, read) == ("r000", [50])

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 from sqlalchemy import func, select
 
 from db.engine.session import Database
-from db.queries.schedules import run_request, running_requests
+from db.queries.service.schedules import run_request, running_requests
 from db.records.requests import (
     REQUEST_TRANSITIONS,
     RUN_TRANSITIONS,
@@ -33,7 +33,7 @@ from db.records.requests import (
     RunStatus,
 )
 from db.records.trial import FailureKind, Trial
-from db.store.requests import (
+from db.store.service.requests import (
     beat_request,
     cancel_request,
     end_request,

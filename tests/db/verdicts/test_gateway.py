@@ -14,7 +14,7 @@ from db.judge.compare.sides import Selection, VerdictError
 from db.judge.compare.upgrade import compare_builds
 from db.judge.policy import Policy
 from db.judge.results import Comparison
-from db.queries import comparison
+from db.queries.cases import comparison
 from db.queries.filters import Filters
 from db.queries.trials import trials_frame
 from db.records.trial import Trial

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from db.engine.session import open_database
-from db.queries.annotations import stored_annotations
+from db.queries.people.annotations import stored_annotations
 from db.store.trials import save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of

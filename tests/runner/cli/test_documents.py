@@ -13,7 +13,7 @@ from rich.console import Console
 from db.engine.session import Database
 from db.metrics.cases import summarize_cases
 from db.queries.filters import Filters
-from db.queries.notes import notes_of_cases
+from db.queries.people.notes import notes_of_cases
 from db.queries.trials import trials_frame
 from db.records.trial import FailureKind, Trial
 from db.store.trials import save_trials

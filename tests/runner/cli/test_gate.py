@@ -11,8 +11,8 @@ import pytest
 
 from db.engine.session import Database, open_database
 from db.judge.results import Comparison
-from db.queries.regressions import regressions_frame, standing_regressions
-from db.queries.schedules import queue
+from db.queries.people.regressions import regressions_frame, standing_regressions
+from db.queries.service.schedules import queue
 from db.records.triage import TriageState
 from db.records.trial import Trial
 from db.records.vocabulary import Metric, Verdict

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from db.engine.session import open_database
-from db.queries.regressions import standing_regressions
+from db.queries.people.regressions import standing_regressions
 from db.records.trial import Code, Trial
 from db.store.trials import save_trials
 from runner.cli.app import app

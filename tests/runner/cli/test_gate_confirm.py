@@ -12,8 +12,8 @@ import pytest
 from db.engine.session import open_database
 from db.judge.sequence import occasions
 from db.queries.filters import Filters
-from db.queries.regressions import regressions_frame, standing_regressions
-from db.queries.schedules import queue
+from db.queries.people.regressions import regressions_frame, standing_regressions
+from db.queries.service.schedules import queue
 from db.queries.trials import trials_frame
 from db.records.triage import TriageState
 from tests.runner.second_environment import make_environment

@@ -13,7 +13,7 @@ import pytest
 from db.engine.session import open_database
 from db.interchange.files.options import ImportOptions
 from db.interchange.read.importing import import_paths
-from db.queries.regressions import regressions_frame
+from db.queries.people.regressions import regressions_frame
 from db.records.trial import Source, SourceKind, Task, Trial
 from db.store.trials import save_trials
 from runner.cli.app import app

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from db.engine.session import open_database
-from db.queries.regressions import regression_state, regressions_frame
+from db.queries.people.regressions import regression_state, regressions_frame
 from db.records.triage import TriageState
 from db.store.trials import save_trials
 from runner.cli.app import app

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from db.engine.session import open_database
 from db.errors import ConfigError
-from db.queries.schedules import requests
+from db.queries.service.schedules import requests
 from db.records.limits import Limits
 from db.records.requests import RequestSpec
 from runner.cli.app import app

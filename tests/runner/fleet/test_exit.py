@@ -16,8 +16,8 @@ import pytest
 
 from db.engine.session import Database, open_database
 from db.queries.filters import Filters
-from db.queries.fleet import queue_lengths
 from db.queries.records import trial_records
+from db.queries.service.fleet import queue_lengths
 from runner.config.sources import load_settings
 from runner.fleet.dispatch import Fleet, jobs_with_ids
 from runner.fleet.executor import ProcrastinateExecutor

@@ -20,14 +20,14 @@ from procrastinate.exceptions import ConnectorException
 from db.engine.session import Database, open_database
 from db.errors import DatabaseError
 from db.queries.filters import Filters
-from db.queries.hosts import hosts
 from db.queries.records import trial_records
-from db.queries.schedule_watch import host_healths
-from db.queries.schedules import requests, run_request
+from db.queries.service.hosts import hosts
+from db.queries.service.schedule_watch import host_healths
+from db.queries.service.schedules import requests, run_request
 from db.records.requests import RequestKind, RequestSpec, RequestState
 from db.records.trial import Build, Status
-from db.store.host_statements import SAVE_HOST
-from db.store.requests import new_request, save_request
+from db.store.service.host_statements import SAVE_HOST
+from db.store.service.requests import new_request, save_request
 from db.store.trials import save_trial
 from runner.config.sections import ServiceSettings
 from runner.config.settings import Settings

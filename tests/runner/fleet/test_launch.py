@@ -21,13 +21,13 @@ from hypothesis import strategies as st
 from db.engine.session import Database, open_database
 from db.errors import ConfigError
 from db.queries.filters import Filters
-from db.queries.fleet import fleet_workers, launches, queue_lengths
 from db.queries.records import trial_records
-from db.queries.schedules import run_request
+from db.queries.service.fleet import fleet_workers, launches, queue_lengths
+from db.queries.service.schedules import run_request
 from db.records.fleet import OUTPUT_CHARACTERS, STORED_LAUNCHES, Launch, LaunchState
 from db.records.requests import RequestState
-from db.store.fleet import claim_launch, end_launch
-from db.store.requests import save_request
+from db.store.service.fleet import claim_launch, end_launch
+from db.store.service.requests import save_request
 from runner.config.sections import LaunchSettings
 from runner.config.sources import load_settings
 from runner.fleet.launch import Launcher, is_due, run_command

@@ -11,7 +11,7 @@ from db.engine.session import open_database
 from db.errors import ConfigError
 from db.records.requests import RequestKind, RequestSpec
 from db.records.strategies import parse_strategy
-from db.store.requests import new_request
+from db.store.service.requests import new_request
 from runner.cli.measure.schedule import LogProgress
 from runner.config.settings import Settings
 from runner.config.sources import load_settings

@@ -12,14 +12,21 @@ import pytest
 
 from db.engine.session import Database, open_database
 from db.queries.filters import Filters
-from db.queries.fleet import announced_runs
 from db.queries.records import trial_records
-from db.queries.schedules import names_of_machine, requests, run_request
+from db.queries.service.fleet import announced_runs
+from db.queries.service.schedules import names_of_machine, requests, run_request
 from db.records.requests import RequestKind, RequestSpec, RequestState, RunRequest
 from db.records.schedules import HostState
 from db.records.trial import FailureKind, Status
-from db.store.hosts import save_host
-from db.store.requests import cancel_request, end_request, new_request, note_runs, save_request, take_request
+from db.store.service.hosts import save_host
+from db.store.service.requests import (
+    cancel_request,
+    end_request,
+    new_request,
+    note_runs,
+    save_request,
+    take_request,
+)
 from db.store.trials import save_trial
 from runner.config.settings import Settings
 from runner.config.sources import load_settings

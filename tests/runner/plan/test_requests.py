@@ -12,7 +12,7 @@ import pytest
 from db.engine.session import Database
 from db.records.limits import Limits
 from db.records.requests import RequestState
-from db.store.requests import cancel_request
+from db.store.service.requests import cancel_request
 from runner.config.settings import BuildSettings, Settings
 from runner.plan import builds
 from runner.plan.cancellation import check_cancelled

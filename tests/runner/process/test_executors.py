@@ -13,8 +13,8 @@ import pytest
 
 from db.engine.session import Database, open_database
 from db.queries.filters import Filters
-from db.queries.fleet import stored_trials
 from db.queries.records import trial_record, trial_records
+from db.queries.service.fleet import stored_trials
 from db.records.trial import FailureKind
 from runner.config.settings import Settings
 from runner.config.sources import load_settings

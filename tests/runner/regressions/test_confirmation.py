@@ -11,14 +11,14 @@ from db.engine.session import Database
 from db.judge.compare.regressions import TriageEvent
 from db.judge.policy import Policy
 from db.judge.results import Comparison
-from db.queries.regressions import regressions_frame, standing_regressions
-from db.queries.schedules import queue
+from db.queries.people.regressions import regressions_frame, standing_regressions
+from db.queries.service.schedules import queue
 from db.records.requests import RequestKind
 from db.records.triage import TriageState
 from db.records.trial import Trial
 from db.records.vocabulary import Metric
-from db.store.regressions import record_comparison, triage
-from db.store.requests import note_runs, take_request
+from db.store.people.regressions import record_comparison, triage
+from db.store.service.requests import note_runs, take_request
 from db.store.trials import save_trials
 from runner.config.settings import BuildSettings, Settings
 from runner.plan.host_stacks import HostStacks, MissingBuildError

@@ -24,10 +24,10 @@ from sqlalchemy import select
 
 from db.engine.session import Database, open_database
 from db.judge.compare.regressions import TriageEvent
-from db.queries.regressions import regressions_frame, standing_regressions
+from db.queries.people.regressions import regressions_frame, standing_regressions
 from db.records.triage import NotificationState, TriageState
-from db.store.notifications import MOST_DELIVERIES, claim_notifications
-from db.store.regressions import record_comparison, triage
+from db.store.people.notifications import MOST_DELIVERIES, claim_notifications
+from db.store.people.regressions import record_comparison, triage
 from db.store.trials import save_trials
 from db.tables.trials import NOTIFICATION
 from runner.config.settings import ChannelSettings, NotifySettings

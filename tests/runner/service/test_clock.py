@@ -13,7 +13,7 @@ from threading import Event, Thread
 import pytest
 
 from db.engine.session import Database
-from db.queries.schedules import firings, requests, schedules
+from db.queries.service.schedules import firings, requests, schedules
 from db.records.requests import RequestState
 from runner.config.settings import ScheduleSettings, Settings, SuiteSettings
 from runner.plan import builds

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from db.engine.session import Database
-from db.queries.schedules import queue, requests
+from db.queries.service.schedules import queue, requests
 from db.records.requests import RequestState
-from db.store.requests import end_request, take_request
+from db.store.service.requests import end_request, take_request
 from db.store.trials import save_trial
 from runner.config.settings import Settings
 from runner.device.state import DeviceFacts

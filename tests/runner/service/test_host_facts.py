@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from db.engine.session import Database
-from db.queries.hosts import hosts
+from db.queries.service.hosts import hosts
 from db.records.schedules import HostDevice
 from runner.device import state as device_state
 from runner.device.host import disk_room

@@ -20,11 +20,11 @@ import pytest
 
 from db.engine.session import open_database
 from db.queries.filters import Filters
-from db.queries.schedules import firings, measured_stacks, requests
+from db.queries.service.schedules import firings, measured_stacks, requests
 from db.queries.trials import trial_records
 from db.records.requests import RequestState
 from db.records.schedules import ScheduleSpec
-from db.store.schedules import save_schedule
+from db.store.service.schedules import save_schedule
 from runner.config.settings import Settings
 from runner.service.fingerprint import fingerprints
 from tests.runner.terminal import COMMAND, ROOT, environment, in_this_process

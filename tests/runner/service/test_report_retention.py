@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from db.engine.session import Database, open_database
-from db.queries.reports import find_report
+from db.queries.people.reports import find_report
 from db.records.reports import Report
-from db.store.reports import save_report
+from db.store.people.reports import save_report
 from runner.config.sections import ReportSettings
 from runner.config.settings import Settings
 from runner.service.timetable import Host

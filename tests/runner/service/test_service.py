@@ -14,9 +14,9 @@ import pytest
 
 from db.engine.session import Database
 from db.errors import CompilewatchError, ConfigError, DatabaseError
-from db.queries.schedules import run_request
+from db.queries.service.schedules import run_request
 from db.records.requests import RequestKind, RequestSpec, RequestState, RunRequest
-from db.store.requests import cancel_request, new_request, save_request
+from db.store.service.requests import cancel_request, new_request, save_request
 from runner.config.settings import BuildSettings, Settings
 from runner.plan import builds
 from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
@@ -273,7 +273,7 @@ def test_an_outage_is_said_once_by_all_threads_together(caplog: pytest.LogCaptur
 
 
 def test_a_request_whose_service_died_is_taken_over_after_the_lease(database: Database) -> None:
-    from db.store.requests import beat_request, take_request
+    from db.store.service.requests import beat_request, take_request
 
     ask(database, "one")
     take_request(database, owner="dead:1", at=NOW, fits=lambda _request: True)

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from db.engine.session import Database
-from db.queries.schedule_watch import last_result_of, schedule_watches, silent_schedules
+from db.queries.service.schedule_watch import last_result_of, schedule_watches, silent_schedules
 from db.records.requests import RequestKind, RequestSpec, RequestState
 from db.records.schedules import Firing, FiringOutcome, Schedule, ScheduleSpec, ScheduleWatch
 from db.records.trial import FailureKind
-from db.store.requests import end_request, new_request, note_runs, take_request
-from db.store.schedules import claim_firing, pause_schedule, resume_schedule, save_schedule
+from db.store.service.requests import end_request, new_request, note_runs, take_request
+from db.store.service.schedules import claim_firing, pause_schedule, resume_schedule, save_schedule
 from db.store.trials import save_trials
 from runner.config.settings import NotifySettings
 from runner.regressions.notify import silence_message

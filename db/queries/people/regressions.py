@@ -13,7 +13,7 @@ from db.columns.metrics import METRIC_UNITS
 from db.engine.session import Database
 from db.errors import NotFoundError
 from db.judge.compare.regressions import Regression, TriageEvent, side_title
-from db.queries.causes import recorded_explanations
+from db.queries.cases.causes import recorded_explanations
 from db.queries.frames import MOMENT, frame_of
 from db.records.triage import TriageState
 from db.records.vocabulary import Verdict

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping, select, update
 
 from db.engine.session import Database
 from db.errors import ConflictError, NotFoundError
-from db.queries.schedules import queue, run_request
+from db.queries.service.schedules import queue, run_request
 from db.records.requests import (
     ATTEMPTS,
     PRIORITY,
@@ -23,7 +23,7 @@ from db.records.requests import (
     RunRequest,
     RunStatus,
 )
-from db.store.fleet import cancel_jobs_of_runs
+from db.store.service.fleet import cancel_jobs_of_runs
 from db.store.trials import end_runs
 from db.store.writing import upsert
 from db.tables.trials import RUN_REQUEST

@@ -9,9 +9,9 @@ from fnmatch import fnmatchcase
 from sqlalchemy import null, select
 
 from db.engine.session import Database
-from db.queries.fleet import fleet_workers
-from db.queries.schedules import names_of_machine
 from db.queries.selection import read_records
+from db.queries.service.fleet import fleet_workers
+from db.queries.service.schedules import names_of_machine
 from db.records.requests import RequestState, RunRequest
 from db.records.schedules import SILENT_AFTER, HostState
 from db.tables.trials import HOST, MACHINE

@@ -14,11 +14,11 @@ from sqlalchemy import Connection, Select, or_, select
 from db.columns.metrics import FURTHER_COLUMNS
 from db.judge.compare.sides import Selection
 from db.metrics.trial_times import compile_cost_ns
+from db.queries.cases.side_trials import trials_of
 from db.queries.filters import Filters
 from db.queries.frames import frame_of
 from db.queries.run_parts import runs_near
 from db.queries.selection import dtypes, matching, matching_trials, selected
-from db.queries.side_trials import trials_of
 from db.queries.trials import frame_where
 from db.tables.trials import TRIAL, TRIAL_DETAIL
 

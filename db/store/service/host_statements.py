@@ -1,6 +1,6 @@
 """What a worker writes of its host, as SQL for the connections of the queue, which wait for the database.
 
-The same rows as `db.store.schedules` writes, on PostgreSQL alone, where the queue is.
+The same rows as `db.store.service.schedules` writes, on PostgreSQL alone, where the queue is.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""What the cases of builds and runs come to, and why."""

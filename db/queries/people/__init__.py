@@ -1,0 +1,1 @@
+"""What people did: filed, signed, shared, noted."""

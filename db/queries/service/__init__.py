@@ -1,0 +1,1 @@
+"""Hosts, schedules, workers, who may, and whether the database is whole."""

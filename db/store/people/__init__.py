@@ -1,0 +1,1 @@
+"""What people write: triage, reports, sign-offs, notes, views, and what is sent to them."""

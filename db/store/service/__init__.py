@@ -1,0 +1,1 @@
+"""What hosts, schedules and workers write."""
