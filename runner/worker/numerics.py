@@ -33,149 +33,9 @@ from runner.worker.step.state import (
 )
 from runner.worker.step.steps import Variant, grad_context, input_tensors, loss_of, output_of
 from runner.worker.streams import shapes_of
+from runner.worker.tensor_comparison import TensorComparison, compare, finite
 from runner.worker.timing.sampling import Deadline
 from runner.workloads.built import TRAINING, Batch, Built
-
-# The rule by which PyTorch's own benchmarks accept a compiled result, for two tensors.
-#
-# After `torch._dynamo.utils.same` (release 2.13), which is private and changes its arguments; the equality
-# of containers is taken care of by the caller.
-
-_LOW_PRECISION = (torch.float16, torch.bfloat16)
-_LOOSE_TOLERANCE = 4e-2
-_SMALL_NUMEL = 1000
-_HIGH_TOLERANCE = 2e-2
-_TINY = 1e-6
-_ROUNDINGS = 2.0
-
-
-@dataclass(frozen=True)
-class TensorComparison:
-    """One result tensor against its reference, with the errors of both against float64."""
-
-    passed: bool
-    max_abs_error: float | None = None
-    cosine_similarity: float | None = None
-    rmse_reference: float | None = None
-    rmse_result: float | None = None
-    multiplier: float | None = None
-    reason: str | None = None
-    rms_exact: float | None = None
-    dtype: str | None = None
-
-
-def rmse(reference: torch.Tensor, result: torch.Tensor) -> float:
-    """Root of the mean squared difference, in float64."""
-    return float((reference.double() - result.double()).square().mean().sqrt())
-
-
-def multiplier_for(reference: torch.Tensor, result: torch.Tensor, tolerance: float) -> float:
-    """How many times the reference's own error a result may have: noise dominates small tensors and 1 x 1
-    images, and low precision sums differ legitimately.
-    """
-    pointlike = reference.ndim == 4 and reference.shape[-1] == reference.shape[-2] == 1
-    if reference.numel() < _SMALL_NUMEL or pointlike or tolerance >= _HIGH_TOLERANCE:
-        return 3.0
-    return 3.0 if result.dtype in _LOW_PRECISION else 2.0
-
-
-def rounding_floor(result: torch.Tensor, exact: torch.Tensor) -> float:
-    """An error that no result of this dtype can be blamed for: its unit roundoff, of a value as large as
-    `exact` is (root mean square), times a small factor.
-
-    Eager's own error says too little where it happens to round well: in bfloat16 a ResNet-50 was off by
-    0.38 %, which is one rounding, and by 3.8 times eager's error. A sum accumulated in bfloat16 is off by
-    several roundings.
-    """
-    if not result.is_floating_point():
-        return 0.0
-    return _ROUNDINGS * torch.finfo(result.dtype).eps / 2 * rms(exact)
-
-
-def rms(value: torch.Tensor) -> float:
-    """Root of the mean square, in float64."""
-    return float(value.abs().double().square().mean().sqrt())
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _mismatch(reference: torch.Tensor, result: torch.Tensor) -> str | None:
-    """What makes the two incomparable; integers and booleans must be equal."""
-    if reference.shape != result.shape:
-        return f"shape {tuple(result.shape)} instead of {tuple(reference.shape)}"
-    if reference.dtype != result.dtype:
-        return f"dtype {result.dtype} instead of {reference.dtype}"
-    inexact = reference.is_floating_point() or reference.is_complex()
-    return None if inexact or torch.equal(reference, result) else "integers differ"
-
-
-def compare(
-    reference: torch.Tensor,
-    result: torch.Tensor,
-    exact: torch.Tensor | None,
-    *,
-    tolerance: float,
-    scale: float = 1.0,
-) -> TensorComparison:
-    """Whether `result` (compiled) stands for `reference` (eager), by their errors against `exact` (float64).
-
-    `scale` is the size of what is compared: absolute errors are allowed up to `tolerance` times it. Integers
-    must be equal, and NaN stands for NaN in the same place. Without `exact` the plain tolerance decides.
-    """
-    mismatch = _mismatch(reference, result)
-    if mismatch is not None:
-        return TensorComparison(False, reason=mismatch)
-    if reference.numel() == 0 or not (reference.is_floating_point() or reference.is_complex()):
-        return TensorComparison(True)
-    largest, cosine = _measures(reference, result)
-    absolute = tolerance * scale
-    close = torch.allclose(reference, result, atol=absolute, rtol=tolerance, equal_nan=True)
-    if exact is None:
-        reason = None if close else f"not within {tolerance:g} of eager"
-        return TensorComparison(close, largest, cosine, reason=reason)
-    reference_error, result_error = rmse(exact, reference), rmse(exact, result)
-    comparison = TensorComparison(
-        True,
-        largest,
-        cosine,
-        _finite(reference_error),
-        _finite(result_error),
-        rms_exact=_finite(rms(exact)),
-        dtype=str(result.dtype).removeprefix("torch."),
-    )
-    if close:
-        return comparison
-    multiplier = multiplier_for(reference, result, tolerance)
-    comparison = replace(comparison, multiplier=multiplier)
-    of_eager, of_dtype = multiplier * reference_error + absolute / 10, rounding_floor(result, exact)
-    # A comparison with NaN is false, so each stands alone.
-    is_near = result_error <= of_eager or result_error <= of_dtype
-    if is_near or _only_reference_is_nan(reference, result, exact):
-        return comparison
-    allowed = max(of_eager, of_dtype)
-    by = f"{multiplier:g} times eager's" if allowed == of_eager else f"what {comparison.dtype} rounds"
-    reason = f"RMSE against float64 is {result_error:.3g}, allowed is {allowed:.3g} ({by})"
-    return replace(comparison, passed=False, reason=reason)
-
-
-def _only_reference_is_nan(reference: torch.Tensor, result: torch.Tensor, exact: torch.Tensor) -> bool:
-    """Whether the result is better than its reference: no NaN, and near float64."""
-    if not reference.isnan().any() or exact.isnan().any() or result.isnan().any():
-        return False
-    return torch.allclose(exact.to(result.dtype), result, atol=_LOOSE_TOLERANCE, rtol=_LOOSE_TOLERANCE)
-
-
-def _measures(reference: torch.Tensor, result: torch.Tensor) -> tuple[float | None, float | None]:
-    """Largest absolute difference and cosine similarity; None where not finite."""
-    a, b = reference.double().flatten(), result.double().flatten()
-    if a.is_complex():
-        a, b = torch.view_as_real(a).flatten(), torch.view_as_real(b).flatten()
-    largest = float((a - b).abs().max())
-    cosine = float(torch.nn.functional.cosine_similarity(a, b, dim=0, eps=_TINY))
-    return _finite(largest), _finite(cosine)
-
 
 # benchmarks/dynamo/common.py and torchbench.py: 1e-4 for float32 inference, 1e-3 for reduced precision,
 # 1e-2 for gradients of large models.
@@ -477,7 +337,7 @@ def _compared(
     passed, difference = same(reference, result), None
     if isinstance(reference, float) and isinstance(result, float) and math.isfinite(reference):
         passed = math.isclose(reference, result, rel_tol=tolerance, abs_tol=tolerance * scale)
-        difference = _finite(abs(reference - result))
+        difference = finite(abs(reference - result))
     reason = None if passed else f"{_text(result)} instead of {_text(reference)}"
     return TensorComparison(passed, difference, reason=reason)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
-import resource
 import time
 import traceback
 from collections.abc import Iterator
@@ -17,12 +15,13 @@ from typing import Any
 import torch
 
 from runner.worker import affinity, bisecting, numerics, streams
+from runner.worker.artifacts import load, save
 from runner.worker.compiler import compiler_facts, compiling, explaining, knobs, phases
+from runner.worker.cpu_time import tree_cpu_ns
 from runner.worker.device.timers import Timers
 from runner.worker.failures import WrongResultError, is_ours
 from runner.worker.step import internals, loading, memory, profiling
-from runner.worker.step.loading import UnsupportedCaseError
-from runner.worker.step.messages import Channel, Record, Specification, Strategy
+from runner.worker.step.messages import Channel, Record, Specification
 from runner.worker.step.state import State, functions_of
 from runner.worker.step.steps import (
     Variant,
@@ -46,74 +45,6 @@ from runner.worker.timing.sampling import (
     warm_up,
 )
 from runner.workloads.built import TRAINING
-
-# What one process leaves for the next: nothing to do for warm, one file for portable.
-#
-# A warm cache is the same directories again, and a package is written where it is made, in `compiling`.
-
-
-def _portable(strategy: Strategy, name: str) -> Any:
-    """The function of `torch.compiler` that moves caches; from release 2.7."""
-    if strategy.cache != "portable":
-        return None
-    function = getattr(torch.compiler, name, None)
-    if function is None:
-        raise UnsupportedCaseError(
-            f"torch {torch.__version__} has no torch.compiler.{name}; portable caches need 2.7."
-        )
-    return function
-
-
-def save(strategy: Strategy, artifacts: Path) -> None:
-    """Write the caches of this process to `artifacts`, where the strategy's cache state is portable."""
-    save_artifacts = _portable(strategy, "save_cache_artifacts")
-    if save_artifacts is None:
-        return
-    saved = save_artifacts()
-    if saved is None:
-        raise UnsupportedCaseError("Nothing was compiled, so there is no cache to carry.")
-    artifacts.write_bytes(saved[0])
-
-
-def load(strategy: Strategy, artifacts: Path) -> None:
-    """Fill the empty caches of this process from `artifacts`, before anything is compiled."""
-    load_artifacts = _portable(strategy, "load_cache_artifacts")
-    if load_artifacts is not None:
-        load_artifacts(artifacts.read_bytes())
-
-
-# CPU time of this process and everything below it, alive or gone.
-
-
-def tree_cpu_ns() -> int:
-    """User and system time of this process, of the children it has waited for, and of all that still live.
-
-    The pool of compile workers lives on after the first result, so `RUSAGE_CHILDREN` alone would miss it.
-    """
-    total = 0.0
-    for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
-        usage = resource.getrusage(who)
-        total += usage.ru_utime + usage.ru_stime
-    return int(total * 1e9) + _living_descendants_ns(os.getpid())
-
-
-def _living_descendants_ns(root: int) -> int:
-    ticks = os.sysconf("SC_CLK_TCK")
-    children: dict[int, list[tuple[int, int]]] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            # proc(5): after the command's closing parenthesis come state, ppid, ... utime stime cutime
-            # cstime.
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            spent = sum(int(value) for value in fields[11:15])
-            children.setdefault(int(fields[1]), []).append((int(entry.name), spent))
-    total, queue = 0, [root]
-    while queue:
-        for pid, spent in children.get(queue.pop(), ()):
-            total += spent
-            queue.append(pid)
-    return total * 1_000_000_000 // ticks
-
 
 SETTLING_CALLS = 3
 _MOST_NAMED = 20
