@@ -81,10 +81,13 @@ class Present:
         first = self.pick(np.zeros(len(self.n), dtype=np.int64))
         log, count = first > 0, np.maximum(self.n, 1)
         first_of = first[self.codes]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            off = np.where(log[self.codes], np.log(self.values / first_of), self.values - first_of)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            ratio = self.values / first_of
+            # Of a first value near 0 the ratio is no number any more, and its logarithm is one.
+            logs = np.where(np.isinf(ratio), np.log(self.values) - np.log(first_of), np.log(ratio))
+            off = np.where(log[self.codes], logs, self.values - first_of)
         mean = np.bincount(self.codes, off, len(self.n)) / count
-        return np.where(log, first * np.exp(mean), first + mean)
+        return np.where(log, first * np.exp(np.where(log, mean, 0.0)), first + mean)
 
     def quantile(self, fraction: float) -> Floats:
         """Per group, interpolated linearly (numpy's default, Hyndman and Fan 1996, type 7)."""

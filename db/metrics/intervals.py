@@ -63,7 +63,9 @@ def means_over_trials(groups: Groups, values: Floats) -> Means:
     squares = np.bincount(present.codes, np.square(off), groups.count)
     half = _t_quantile(n - 1) * np.sqrt(squares / (n - 1) / n)
     half = np.where(present.n < FEWEST_TRIALS, np.nan, half)
-    low, high = (np.where(log, value * np.exp(end), value + end) for end in (-half, half))
+    # Of a group that has no logarithms the end is no exponent.
+    exponent = np.where(log, half, 0.0)
+    low, high = (np.where(log, value * np.exp(sign * exponent), value + sign * half) for sign in (-1, 1))
     return Means(value, low, high, present.n, log)
 
 

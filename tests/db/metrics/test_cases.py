@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pandas import DataFrame
 from pandas.testing import assert_frame_equal
@@ -262,7 +262,8 @@ _trials = st.builds(
 )
 
 
-@settings(max_examples=15)
+# A failure would take minutes to be made smaller.
+@settings(max_examples=15, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.lists(_trials, max_size=16), st.randoms())
 def test_any_frame_gives_the_same_cases_in_any_order_and_no_hidden_nan(
     rows: list[dict[str, Any]], random: Any

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -142,3 +143,12 @@ def test_fiellers_interval_is_the_set_that_the_t_test_accepts(
     if abs(distance) > 1e-6 * (bar + abs(left_over.mean())) and math.isfinite(low) and distance < 0:
         assert low <= steps * (1 + 1e-9)
         assert steps <= high * (1 + 1e-9)
+
+
+def test_costs_of_nothing_and_of_much_have_a_mean_and_an_interval_without_a_warning() -> None:
+    """Arithmetic, as one is 0: no figure of theirs is an exponent."""
+    groups = Groups.by(pd.DataFrame({"key": [1, 1, 1]}), ["key"])
+    means = means_over_trials(groups, np.array([0.0, 0.0, 3_000.0]))
+    assert means.value.tolist() == [1_000.0]
+    # By hand: t(.975, 2) = 4.302653 times the standard error 1,000.
+    assert [means.low[0], means.high[0]] == pytest.approx([1_000 - 4_302.653, 1_000 + 4_302.653], abs=0.01)

@@ -23,8 +23,8 @@ def test_a_recompiling_model_is_measured_once_it_stopped(name):
     assert trial.status is Status.OK, trial.failure
     compiles = sum(event.count for event in trial.compiler.recompiles)
     cold = trial.cold_start
-    # A compilation takes at least a hundred times as long as a step of microseconds.
-    slow = [call for call in trial.warmup_ns if call > 20 * max(trial.samples_ns)]
+    # A compilation takes a thousand times as long as a step of microseconds, a stall of the host less.
+    slow = [call for call in trial.warmup_ns if call > max(20 * max(trial.samples_ns), 20_000_000)]
     assert len(trial.warmup_ns) >= len(slow) + 5
     assert max(trial.samples_ns) < max(trial.warmup_ns), "the slowest call of the warm-up compiled"
     assert cold.calls_until_steady >= min(compiles, 2)
