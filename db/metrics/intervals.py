@@ -65,7 +65,10 @@ def means_over_trials(groups: Groups, values: Floats) -> Means:
     half = np.where(present.n < FEWEST_TRIALS, np.nan, half)
     # Of a group that has no logarithms the end is no exponent.
     exponent = np.where(log, half, 0.0)
-    low, high = (np.where(log, value * np.exp(sign * exponent), value + sign * half) for sign in (-1, 1))
+    with np.errstate(over="ignore"):
+        low, high = (np.where(log, value * np.exp(sign * exponent), value + sign * half) for sign in (-1, 1))
+    # Two trials that differ by many powers of ten bound nothing.
+    low, high = (np.where(np.isinf(high), np.nan, end) for end in (low, high))
     return Means(value, low, high, present.n, log)
 
 
