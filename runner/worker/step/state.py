@@ -376,8 +376,10 @@ def functions_of(built: Built) -> Iterator[tuple[str, Any]]:
         visited.add(id(value))
         yield path, value
         if isinstance(value, torch.nn.Module):
-            for kind in filter(_is_the_users, type(value).__mro__[:-1]):
-                waiting += [(f"{kind.__name__}.{name}", each) for name, each in _callables(vars(kind))]
+            kinds = list(filter(_is_the_users, type(value).__mro__[:-1]))
+            methods = [(kind, name, each) for kind in kinds for name, each in _callables(vars(kind))]
+            reached = _reached_by_forward(methods)
+            waiting += [(f"{kind.__name__}.{name}", each) for kind, name, each in methods if name in reached]
             waiting += [(f"{path}.{name}" if path else name, each) for name, each in _callables(vars(value))]
             waiting += [(f"{path}.{name}" if path else name, each) for name, each in value.named_children()]
         plain = getattr(value, "_torchdynamo_orig_callable", getattr(value, "__func__", value))
@@ -385,6 +387,31 @@ def functions_of(built: Built) -> Iterator[tuple[str, Any]]:
             cells = dict(zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True))
             named = {name: plain.__globals__.get(name) for name in plain.__code__.co_names}
             waiting += _callables(named | _contents(cells))
+
+
+def _reached_by_forward(methods: list[tuple[type, str, Any]]) -> set[str]:
+    """The names among `methods` that `forward` names, or one that it names, and so on: a step calls no other,
+    as that of a library's model which compiles it for generation.
+    """
+    named: dict[str, set[str]] = {}
+    for _, name, each in methods:
+        plain = getattr(each, "_torchdynamo_orig_callable", getattr(each, "__func__", each))
+        named.setdefault(name, set()).update(_names_in(getattr(plain, "__code__", None)))
+    reached, waiting = set(), ["forward", "__call__"]
+    while waiting:
+        name = waiting.pop()
+        if name in named and name not in reached:
+            reached.add(name)
+            waiting += named[name]
+    return reached
+
+
+def _names_in(code: types.CodeType | None) -> set[str]:
+    """What a function's code names, functions inside it included."""
+    if code is None:
+        return set()
+    inner = (each for each in code.co_consts if isinstance(each, types.CodeType))
+    return set(code.co_names).union(*map(_names_in, inner))
 
 
 def _callables(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -16,6 +16,7 @@ from runner.worker.step.memory import resident_bytes, step_peak
 from runner.worker.step.messages import Workload
 from runner.worker.step.state import State, functions_of
 from runner.worker.step.steps import apart, make_variant, own_copy
+from runner.workloads.built import Built
 from tests.runner.field_models import helper
 from tests.runner.measuring import FIXTURES, compiled, measure
 
@@ -227,3 +228,20 @@ def test_a_part_that_is_compiled_already_is_in_the_record(trials):
     assert trial.status is Status.OK, trial.failure
     assert trial.compiler.already_compiled == ["PartCompiled.forward"]
     assert parse_trial(trial.to_json()) == trial
+
+
+def test_a_method_that_compiles_and_that_no_step_calls_is_no_part_that_is_compiled() -> None:
+    """As `PreTrainedModel.get_compiled_call` of transformers."""
+
+    class Model(torch.nn.Module):
+        def compiled_call(self) -> object:
+            return torch.compile(self.__call__)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.doubled(x)
+
+        def doubled(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+    names = [name for name, _ in functions_of(Built(Model(), (torch.ones(2),)))]
+    assert set(names) == {"", "Model.forward", "Model.doubled"}
