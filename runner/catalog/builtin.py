@@ -7,6 +7,8 @@ datacenter GPU. Every model is built from its configuration with random weights;
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from db.records.trial import Task
 from runner.catalog.definition import WorkloadDefinition, sequence_tokens
 from runner.catalog.streams import STREAMS
@@ -52,6 +54,18 @@ _SMOKE = (
         kwargs={"layers": 3, "classes": 10},
         has_regions=False,
     ),
+)
+
+_ENCODER_512 = WorkloadDefinition(
+    name="encoder-512",
+    summary="the encoder at datacenter size: six blocks, 512 wide",
+    target="runner.workloads.transformer:build",
+    batch_size=32,
+    shape={"sequence_length": 128},
+    dtype="bfloat16",
+    item="token",
+    count_items=sequence_tokens,
+    kwargs={"width": 512, "heads": 8, "layers": 6},
 )
 
 _STANDARD = (
@@ -117,17 +131,7 @@ _STANDARD = (
         item="image",
         packages=("diffusers", "transformers"),
     ),
-    WorkloadDefinition(
-        name="encoder-512",
-        summary="the encoder at datacenter size: six blocks, 512 wide",
-        target="runner.workloads.transformer:build",
-        batch_size=32,
-        shape={"sequence_length": 128},
-        dtype="bfloat16",
-        item="token",
-        count_items=sequence_tokens,
-        kwargs={"width": 512, "heads": 8, "layers": 6},
-    ),
+    _ENCODER_512,
     WorkloadDefinition(
         name="lstm-cell",
         summary="an LSTM cell in a Python loop over the sequence, unrolled by the compiler",
@@ -180,16 +184,11 @@ def _encoder_training(name: str, summary: str, dtype: str = "float32", **kwargs:
 
 
 _UNLISTED = (
-    WorkloadDefinition(
+    replace(
+        _ENCODER_512,
         name="encoder-512-int8",
         summary="encoder-512 with its linear layers in dynamic int8 by torchao",
         target="runner.workloads.quantised:build",
-        batch_size=32,
-        shape={"sequence_length": 128},
-        dtype="bfloat16",
-        item="token",
-        count_items=sequence_tokens,
-        kwargs={"width": 512, "heads": 8, "layers": 6},
         packages=("torchao",),
     ),
     _encoder_training("encoder-train", "training step of the encoder with AdamW"),

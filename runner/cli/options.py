@@ -59,6 +59,14 @@ WorkloadsOption = Annotated[
         autocompletion=completion.workloads,
     ),
 ]
+WorkloadArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="WORKLOAD",
+        help="By name, module:function or LIBRARY:MODEL.",
+        autocompletion=completion.workloads,
+    ),
+]
 StrategiesOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -12,8 +12,7 @@ import typer
 from db.errors import ConfigError
 from db.units import duration
 from runner.catalog.definition import WorkloadDefinition
-from runner.cli import completion
-from runner.cli.options import ConfigOption, JsonOption, settings_of
+from runner.cli.options import ConfigOption, JsonOption, WorkloadArgument, settings_of
 from runner.config.settings import BuildSettings, Settings
 from runner.output.documents import print_document
 from runner.output.explanation_text import break_lines, frame_table, headline, operation_lines
@@ -25,14 +24,7 @@ from runner.process.supervise import run_explained
 
 
 def explain(
-    workload: Annotated[
-        str,
-        typer.Argument(
-            metavar="WORKLOAD",
-            help="By name, module:function or LIBRARY:MODEL.",
-            autocompletion=completion.workloads,
-        ),
-    ],
+    workload: WorkloadArgument,
     dynamic: Annotated[
         bool | None, typer.Option("--dynamic/--static", help="Sizes; unset: as torch decides.")
     ] = None,

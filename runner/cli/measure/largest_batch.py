@@ -12,8 +12,7 @@ import typer
 from db.errors import ConfigError
 from db.records.strategies import EAGER
 from db.units import MISSING, count, duration, rate, ratio, size
-from runner.cli import completion
-from runner.cli.options import ConfigOption, JsonOption, settings_of
+from runner.cli.options import ConfigOption, JsonOption, WorkloadArgument, settings_of
 from runner.output.documents import print_document
 from runner.output.tables import console, plain_table, print_lines
 from runner.plan.interpreter import check_interpreter
@@ -29,14 +28,7 @@ _HEADINGS = ("strategy", "largest batch", "peak memory", "latency", "throughput"
 
 
 def largest_batch(
-    workload: Annotated[
-        str,
-        typer.Argument(
-            metavar="WORKLOAD",
-            help="By name, module:function or LIBRARY:MODEL.",
-            autocompletion=completion.workloads,
-        ),
-    ],
+    workload: WorkloadArgument,
     strategy: Annotated[str, typer.Option("--strategy", "-s", metavar="S", help="By name.")] = "default",
     minutes: Annotated[float, typer.Option(min=0.1, max=1440, help="Of all searching, at most.")] = 10,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda:0.")] = "auto",

@@ -14,8 +14,7 @@ import typer
 
 from db.errors import CompilewatchError, ConfigError, one_line
 from db.units import plural, size
-from runner.cli import completion
-from runner.cli.options import ConfigOption, JsonOption, settings_of
+from runner.cli.options import ConfigOption, JsonOption, WorkloadArgument, settings_of
 from runner.config.scrub import scrub
 from runner.config.settings import Settings
 from runner.device.lock import default_lock_dir, device_lock
@@ -34,14 +33,7 @@ class PrecompileError(CompilewatchError):
 
 
 def precompile(
-    workload: Annotated[
-        str,
-        typer.Argument(
-            metavar="WORKLOAD",
-            help="By name, module:function or LIBRARY:MODEL.",
-            autocompletion=completion.workloads,
-        ),
-    ],
+    workload: WorkloadArgument,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where to write; made if need be.")
     ],
