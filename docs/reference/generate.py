@@ -11,9 +11,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dashboard.api.endpoints import ENDPOINTS, PREFIX
 from db.columns.case import CASE
 from db.columns.column import Column, Threshold
 from db.columns.trial import TRIAL
+from db.interchange.read.formats import JOB_READERS, READERS
 from db.judge.policy import Policy, policy_entries
 from db.records.trial import Trial
 from runner.config.settings import Settings
@@ -31,6 +33,8 @@ def pages() -> dict[str, str]:
         "reference/record.md": record_page(),
         "reference/columns.md": columns_page(),
         "reference/policy.md": policy_page(),
+        "reference/formats.md": formats_page(),
+        "reference/routes.md": routes_page(),
         "licences.md": (DOCS.parent / "docker" / "licences.md").read_text(encoding="utf-8"),
     }
 
@@ -141,6 +145,21 @@ def policy_page() -> str:
             _table(("constant", "default", "meaning and source"), rows),
         )
     )
+
+
+def formats_page() -> str:
+    """The rules, then every format that can be imported, as the module that reads it says."""
+    rules, _, _ = (DOCS / "reference" / "formats.md").read_text(encoding="utf-8").partition("`make docs`")
+    parts = [rules]
+    for name, reader in {**READERS, **JOB_READERS}.items():
+        parts += [f"## `{name}`\n", (sys.modules[reader.__module__].__doc__ or "").strip() + "\n"]
+    return "\n".join(parts)
+
+
+def routes_page() -> str:
+    """Every route of the HTTP API."""
+    rows = [(f"`{PREFIX}{endpoint.path}`", endpoint.summary) for endpoint in ENDPOINTS]
+    return "\n".join(("# Routes of the HTTP API\n", _table(("route", "answers"), rows)))
 
 
 def _sections(schema: Json) -> Iterator[Json]:

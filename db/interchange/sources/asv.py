@@ -3,6 +3,8 @@
 Shape: airspeed-velocity/asv asv/results.py, versions 1 and 2 of the file. `time_` benchmarks are seconds; of
 memory, peak memory and tracked values nothing is an execution's time, so they are left out. A parameter whose
 value is a mode or backend of torch.compile, or yes or no, tells the strategy.
+
+To name: torch, GPU and dtype; the strategy unless a parameter tells it.
 """
 
 from __future__ import annotations

@@ -8,6 +8,10 @@ A performance file is joined with the accuracy file beside it by device, model a
 dashboard does, and by batch size where a model has rows of several: a model that fails its accuracy run
 failed. Either file of a pair stands for both. The strategy stands in the file's name alone; " (1)" before the
 suffix is a browser's, for a copy.
+
+Not taken: samples, places of graph breaks, recompiles, phases; a compile cost where rows of one model differ
+twofold, unless a `tag` says cold or warm. To name: torch, GPU and moment; whether it was compiled under
+another name. Two accuracies that differ about one row are refused.
 """
 
 from __future__ import annotations

@@ -6,6 +6,11 @@ columns must bear these names themselves. A cell like "0.493 (0.503)" is read as
 behind a number, as in "12.5 ms" and "1.5x", is turned into that of the field. A throughput without a latency
 is a latency per item. Without a strategy a latency is that of a compiled result where its file has a column
 for eager beside it, else it must be told whether it was compiled.
+
+Needed are `workload` (or `--workload`) and a latency or `throughput_per_s`; `eager_latency_*` or `speedup`
+gives the control. Further fields: `task`, `dtype`, `batch_size`, `measured_at`, `torch`, `cuda`, `driver`,
+`python`, `device`, `device_name`, `machine`, `suite`, `samples`, `compile_*`, `peak_*`, `eager_peak_*`,
+`graphs`, `graph_breaks`, `failure`, `shape.NAME`, `package.NAME`, `metric.NAME`. To name: what has no column.
 """
 
 from __future__ import annotations

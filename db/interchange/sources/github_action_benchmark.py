@@ -3,6 +3,8 @@
 Shape: benchmark-action/github-action-benchmark src/write.ts, a script that assigns one JSON object. A bench
 is a rate or a time by its unit; other units are left out. In the brackets of a pytest's name a mode or
 backend of torch.compile, or yes or no, tells the strategy.
+
+A trial per bench and commit. To name: torch, GPU and dtype; the strategy unless a pytest's brackets tell it.
 """
 
 from __future__ import annotations

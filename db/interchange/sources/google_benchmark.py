@@ -2,6 +2,8 @@
 
 Shape: google/benchmark docs/user_guide.md, src/json_reporter.cc. `real_time` is of one iteration, in
 `time_unit`. Aggregates of repetitions follow from them and are left out.
+
+Repetitions are trials, errors failures. To name: torch, GPU, dtype and strategy.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Shape: sharkdp/hyperfine src/export/json.rs. A parameter (`-L mode eager,default`) whose value is a mode or
 backend of torch.compile, or yes or no, tells the strategy; without one it is to be told.
+
+Not taken: times of user and system. To name: all of torch.
 """
 
 from __future__ import annotations

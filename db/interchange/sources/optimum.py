@@ -3,6 +3,9 @@
 Shape: huggingface/optimum-benchmark, optimum_benchmark/trackers/{latency,memory}.py. Latency values are
 seconds per call, memory MB (10^6 bytes). The report says what came out, the config of what; neither says
 the torch version.
+
+A trial per target with every value; an engine that is not torch is one of its own, and no control. Not taken:
+compile cost, the mode unless configured. To name: torch and moment.
 """
 
 from __future__ import annotations

@@ -5,6 +5,12 @@ Shape: pytorch/test-infra clickhouse_db_schema/benchmark.oss_ci_benchmark_v3/sch
 but `metric` are one result, of a case that `oss_v3_settings` tells apart. The metric names of PyTorch
 `benchmarks/dynamo` (and of our own export) have the meaning they have there; every other metric is kept
 under its name, without a guess at its unit.
+
+Whole numbers of `extra_info` and `inputs` are sizes of the workload's shape, other values follow its name:
+`m[quantization=int4]`. Keys about an execution or the code are none (`id`, `time`, `version`, `commit`,
+`url`, `path`, `seed`, `duration`, `description`). Where results of one case differ in lists or long texts,
+the file is refused. Not taken: samples, how a backend was reached, what a dynamo CSV beside it says already.
+To name: what the records lack.
 """
 
 from __future__ import annotations

@@ -4,6 +4,10 @@ The format knows neither eager nor compiled. The pairing rule: one parameter or 
 pair key, tells the strategy of each benchmark: the first whose value is a mode or backend of
 torch.compile, or yes or no; one that the user names tells it by any value. Benchmarks of the same test
 whose other parameters are equal are one workload, and the eager one is the control of the others.
+
+Every round is taken, `median` is the latency. Pair keys are `strategy`, `compile_mode`, `mode`, `compile`,
+`compiled`, `torch_compile` and `backend`, or that of `--pair-key`. Not taken: batch size, caches, compile
+cost, memory; tests without a strategy. To name: dtype and device; GPU and torch unless in `extra_info`.
 """
 
 from __future__ import annotations

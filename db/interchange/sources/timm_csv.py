@@ -7,6 +7,8 @@ measured with `torch.compile(model, backend="inductor", mode=None)`, torch's def
 
 A compiled row has a control only where the eager file has the same model, image size and batch: some
 published pairs differ in batch, and then there is no speedup to speak of.
+
+Not taken: samples, memory, compile cost. To name: the moment; GPUs that the name abbreviates.
 """
 
 from __future__ import annotations

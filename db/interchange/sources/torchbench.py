@@ -4,6 +4,9 @@ Shape: pytorch/benchmark userbenchmark/utils.py (`get_output_json`); key grammar
 userbenchmark/test_bench/run.py and `result_to_output_metrics` in userbenchmark/torch-nightly/run.py and
 userbenchmark/cpu/run.py.
 Latencies are medians in ms, memory GB. A metric that is text is an error message.
+
+Not taken: samples, compile cost, mode; scores over many models. To name: dtype; torch in older files; the
+CPU.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 Shapes: huggingface/transformers benchmark_v2/framework/benchmark_runner.py (`save_results`: metadata,
 measures and config by the hash of the config), and that of its README (scenarios with sums of measurements).
 `compile_mode` tells the strategy; without one generation is eager.
+
+Every end-to-end latency is taken, times of single tokens and traces of the GPU are not. To name: torch in
+older files.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 Shape: the datasets hf-internal-testing/benchmark_results and benchmark_results_merge_event, written by
 transformers' benchmark/benchmark.py over optimum-benchmark. Latencies are means in seconds. GPU and torch
 version are not in the file; the date is in its name, or is its folder's.
+
+A trial per phase. Not taken: samples, compile cost. To name: torch, GPU and dtype; the moment unless a name
+has the day.
 """
 
 from __future__ import annotations

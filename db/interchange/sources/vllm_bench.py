@@ -4,6 +4,9 @@ same figures in the v3 records that vLLM writes beside them.
 Shapes: vllm, vllm/benchmarks/{latency,throughput,serve}.py and lib/utils.py. Latencies are seconds a request,
 rates are a second, times of `serve` ms. The JSON of latency and throughput names neither model nor settings;
 the v3 records hold every argument of the engine, of which few tell one case from another.
+
+Of rates, the latency is the time per token; `enforce_eager` of the v3 records is eager. Not taken: settings
+that no file has, words such as the quantization. To name: torch, device, moment and strategy; `--workload`.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 Shape: vllm, vllm/benchmarks/startup.py: per phase (`cold`, `warm`) and figure (`startup`, `compilation`,
 `encoder_compilation`) a list `PHASE_FIGURE_times` with an entry per start, in the order in which they ran,
 beside averages and percentiles, which follow from it. It names neither model, device nor release.
+
+A trial per start. Not taken: latency, memory, phases; a start without a time. To name: torch, device and
+moment; `--job`.
 """
 
 from __future__ import annotations

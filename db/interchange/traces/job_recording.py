@@ -3,6 +3,9 @@
 The first line says which process of which launch it is. Then come torch's structured records
 (`{"trace": ..., "payload": ...}`), the import of torch, times of steps, and the end. A job that was killed
 leaves out the end, and perhaps half of a line.
+
+Time to first step, steps as samples and memory are taken; numerics, control and driver are not there, nor
+steps no later than the one before.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 Shape: pytorch, torch/_logging/_internal.py: a line of glog's prefix and one JSON object, then the payload, if
 any, in lines that begin with a tab. The object has the MD5 of its payload, so that damage shows. A process
 writes `dedicated_log_torch_trace_[rank_N_]RANDOM.log`.
+
+A trial per process: phases, breaks, recompilations, caches. Not taken: samples, latency, memory; a compile
+cost where the log ends while it compiles. To name: torch and device of older logs.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +18,6 @@ from dashboard.links.values import Decimal, Kind, Moment, One, Several, Text, Wh
 from tests.dashboard.asking import Reply, ask
 from tests.dashboard.conftest import DATABASE, REPORT_ID, REVOKED_ID
 
-DOCS = Path(__file__).parents[3] / "docs" / "api.md"
 _NAMES = (
     "mlp",
     "bert-base",
@@ -154,8 +152,3 @@ def test_anything_else_is_refused_in_one_shape(
     reply = ask(app, PREFIX + path, {key: value.encode() for key, value in query.items()})
     assert reply.status < 500
     check(document, endpoint, reply)
-
-
-def test_the_docs_list_every_route() -> None:
-    told = dict(re.findall(r"^\| `/api/v1([^`]*)` \| (.*) \|$", DOCS.read_text(), re.MULTILINE))
-    assert told == {endpoint.path: endpoint.summary for endpoint in ENDPOINTS}
