@@ -14,22 +14,8 @@ from starlette.applications import Starlette
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
 from dashboard.api.routes import routes
 from dashboard.http.rate_limit import RateLimit
-from dashboard.links.values import Decimal, Kind, Moment, One, Several, Text, Whole, Word
 from tests.dashboard.asking import Reply, ask
-from tests.dashboard.conftest import DATABASE, REPORT_ID, REVOKED_ID
-
-_NAMES = (
-    "mlp",
-    "bert-base",
-    "default",
-    "eager",
-    "2.13.0",
-    "standard",
-    "latest",
-    "previous",
-    "all",
-    REVOKED_ID,
-)
+from tests.dashboard.conftest import DATABASE, REPORT_ID
 
 
 @pytest.fixture(scope="module")
@@ -50,38 +36,6 @@ def validator(document: Any, name: str) -> Draft202012Validator:
     """Checks the JSON of the response component `name`."""
     whole = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
     return Draft202012Validator(whole, format_checker=Draft202012Validator.FORMAT_CHECKER)
-
-
-def allowed(kind: Kind) -> st.SearchStrategy[str]:
-    """Values that the document allows."""
-    match kind:
-        case Text():
-            free = st.text(st.characters(min_codepoint=32, exclude_categories=("Cs", "Cc")), min_size=1)
-            return st.sampled_from(_NAMES) | free.filter(lambda text: len(text) <= 500)
-        case Word():
-            return st.sampled_from(kind.options)
-        case Whole():
-            return st.integers(kind.low, kind.high).map(str)
-        case Decimal():
-            return st.floats(kind.low, kind.high, allow_nan=False).map(repr)
-        case Moment():
-            return st.dates().map(str) | st.datetimes(timezones=st.timezones()).map(
-                lambda moment: moment.replace(microsecond=0).isoformat()[:25]
-            )
-
-
-@st.composite
-def valid_requests(draw: st.DrawFn) -> tuple[Endpoint, str, dict[str, Any]]:
-    endpoint = draw(st.sampled_from(ENDPOINTS))
-    query: dict[str, Any] = {}
-    for name, field in endpoint.query.model_fields.items():
-        if not field.is_required() and draw(st.integers(0, 3)):
-            continue
-        reader = next(each for each in field.metadata if isinstance(each, One | Several))
-        one = allowed(reader.kind)
-        query[name] = draw(st.lists(one, max_size=3) if isinstance(reader, Several) else one)
-    path = re.sub(r"{\w+}", lambda _: draw(st.sampled_from(_NAMES)), endpoint.path)
-    return endpoint, path, query
 
 
 def check(document: Any, endpoint: Endpoint, reply: Reply) -> None:
@@ -118,23 +72,6 @@ def test_real_answers_are_as_described(app: Starlette, document: Any) -> None:
         check(document, endpoint, reply)
         # Nobody requested a run or wrote a note in the recorded history; tests of their own have some.
         assert endpoint.path in ("/requests", "/annotations") or reply.json.get("rows", True)
-
-
-def test_an_answer_of_another_shape_would_be_noticed(app: Starlette, document: Any) -> None:
-    page = ask(app, f"{PREFIX}/machines").json
-    page["rows"][0]["cpu_count"] = "many"
-    assert not validator(document, "machines").is_valid(page)
-
-
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(request=valid_requests())
-def test_what_the_document_allows_is_answered_as_it_says(
-    app: Starlette, document: Any, request: tuple[Endpoint, str, dict[str, Any]]
-) -> None:
-    endpoint, path, query = request
-    reply = ask(app, PREFIX + path, query)
-    assert reply.status in {200, 404, 409, 410}, reply.body
-    check(document, endpoint, reply)
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import math
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-import pandas as pd
 import pytest
 from starlette.applications import Starlette
 
@@ -84,11 +81,6 @@ def _table(link: Link, column: str) -> dict[str, dict[str, Any]]:
     return {row[next(iter(table.columns))]: row for row in row_dicts(table.frame)}
 
 
-def _break_even(api: Callable[..., Any], **query: Any) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = api("/api/v1/break-even", {"price": 2, **query}).json["rows"]
-    return rows
-
-
 def _printed(capsys: pytest.CaptureFixture[str], url: str, *arguments: str) -> str:
     capsys.readouterr()
     assert exit_code_of(command_line, ["break-even", "--price-per-hour", "2", *arguments, "--db", url]) == 0
@@ -106,33 +98,6 @@ def _badge(api: Callable[..., Any], path: str) -> tuple[str, str]:
 
 def _builds(api: Callable[..., Any]) -> dict[str, str]:
     return {row["torch"]: row["build_id"] for row in api("/api/v1/builds").json["rows"]}
-
-
-def _as_on_the_page(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    keys = ("break_even_steps", "break_even_time_ns", "break_even_price", "total_ns")
-    return {row["strategy"]: _numbers(row, keys) for row in rows}
-
-
-def _numbers(row: dict[str, Any], keys: Sequence[str]) -> list[float]:
-    return pytest.approx([math.nan if pd.isna(row[key]) else row[key] for key in keys], nan_ok=True)
-
-
-def _repaid(page: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    keys = ("steps", "time", "money", "day")
-    return {name: [math.nan if pd.isna(row[key]) else row[key] for key in keys] for name, row in page.items()}
-
-
-@pytest.mark.parametrize("workload", ["bert-base", "mlp"])
-@pytest.mark.parametrize("torch", [None, OLD, MIDDLE])
-def test_break_even_is_that_of_the_page(api: Callable[..., Any], workload: str, torch: str | None) -> None:
-    build = None if torch is None else _builds(api)[torch]
-    page = _table(Link(page=Page.BREAK_EVEN, focus=workload, build=build), "steps")
-    (machine,) = {row["machine_id"] for row in _break_even(api) if row["machine"] == "gpu-box-3"}
-    rows = _break_even(api, machine=machine, **({"build": build} if build else {}))
-    mine = [row for row in rows if row["workload"] == workload]
-    assert _repaid(page) == _as_on_the_page(mine)
-    assert {row["build_id"] for row in rows} == {_builds(api)[torch or NEW]}
-    assert {row["workload"] for row in rows} == {"bert-base", "mlp"}
 
 
 @pytest.mark.parametrize("workload", ["bert-base", "mlp"])
@@ -164,27 +129,6 @@ def test_a_case_that_the_newest_build_lacks_is_told_of_its_own(api: Callable[...
     figure, title = _badge(api, f"{case}.svg")
     assert figure.endswith("x (first look)")
     assert title.endswith(f"torch {OLD}, build {_builds(api)[OLD]}")
-
-
-def test_strategies_are_chosen_as_on_the_page(api: Callable[..., Any]) -> None:
-    build = _builds(api)[OLD]
-    everything = {row["strategy"] for row in _break_even(api, build=build, workload="bert-base")}
-    assert everything == {"eager", "default", "max-autotune"}
-    page = _table(Link(page=Page.BREAK_EVEN, focus="bert-base", build=build, strategy=("default",)), "steps")
-    rows = _break_even(api, build=build, workload="bert-base", strategy="default")
-    assert _repaid(page) == _as_on_the_page(rows)
-    assert list(page) == ["eager", "default"]
-
-
-@pytest.mark.parametrize("chosen", [{}, {"strategy": ["default"]}, {"build": OLD, "workload": ["mlp"]}])
-def test_the_command_answers_what_the_api_answers(
-    api: Callable[..., Any], turns_url: str, capsys: pytest.CaptureFixture[str], chosen: dict[str, Any]
-) -> None:
-    query = {**chosen, "build": [_builds(api)[chosen["build"]]]} if "build" in chosen else chosen
-    options = [part for name, values in query.items() for value in values for part in (f"--{name}", value)]
-    answer = api("/api/v1/break-even", {"price": 2, **query}).json
-    assert json.loads(_printed(capsys, turns_url, *options, "--json")) == answer
-    assert answer["rows"]
 
 
 def test_the_command_says_which_build_it_speaks_of(

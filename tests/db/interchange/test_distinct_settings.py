@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import shutil
 from collections.abc import Iterator
@@ -11,26 +9,22 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from db.engine.session import Database, open_database
 from db.interchange.files.options import ImportOptions
 from db.interchange.read.formats import JOB_READERS, Format
 from db.interchange.read.importing import import_paths
-from db.interchange.write.exporting import export
 from db.judge.compare.upgrade import compare_builds
 from db.metrics.cases import summarize_cases
 from db.metrics.trend import series_points
 from db.queries.facets import runs
 from db.queries.filters import Filters
 from db.queries.trials import trial_records, trials_frame
-from db.records.trial import SourceKind, Strategy, Workload
+from db.records.trial import Strategy, Workload
 from db.records.vocabulary import Verdict
 from db.store.trials import save_trials
 from db.verdicts.sides import resolve_side
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
 from tests.builders import START, make_trial
 from tests.db.interchange.reading import TOLD
 from tests.db.interchange.tiny_files import TINY
@@ -101,43 +95,6 @@ def test_a_comparison_matches_no_imported_case_with_a_measured_one(mixed: Databa
     verdict = compare_builds(frame, base, head)
     assert verdict.matched == 0
     assert {case.verdict for case in verdict.left_out} <= {Verdict.NOT_COMPARABLE, Verdict.MISSING}
-
-
-def test_exports_name_the_source(mixed: Database, format: Format) -> None:
-    def exported(name: str) -> bytes:
-        output = io.BytesIO()
-        export(mixed, Filters(), format=name, output=output)
-        return output.getvalue()
-
-    rows = list(csv.DictReader(io.StringIO(exported("csv").decode())))
-    assert {(row["source_kind"], row["source_name"]) for row in rows if row["run_id"] != "measured-run"} == {
-        ("imported", source_of(format))
-    }
-    frame = pd.read_parquet(io.BytesIO(exported("parquet")))
-    assert set(frame["source_kind"]) == {"imported", "measured"}
-    for line in exported("jsonl").splitlines():
-        source = json.loads(line)["source"]
-        assert source["kind"] in set(SourceKind)
-    for line in exported("oss-v3").splitlines():
-        assert json.loads(line)["benchmark"]["extra_info"]["source"] in {
-            source_of(format),
-            "compilewatch 0.1.0",
-        }
-    markdown = exported("markdown").decode()
-    assert source_of(format) in markdown
-
-
-def test_the_command_line_names_the_source(
-    mixed: Database, format: Format, capsys: pytest.CaptureFixture[str]
-) -> None:
-    trial = next(t for t in trial_records(mixed, Filters()) if t.source.kind is SourceKind.IMPORTED)
-    assert exit_code_of(app, ["show", trial.trial_id, "--db", mixed.url]) == 0
-    assert f"imported from {source_of(format)}: " in capsys.readouterr().out
-    assert exit_code_of(app, ["show", "measured-0", "--db", mixed.url]) == 0
-    assert "measured by compilewatch" in capsys.readouterr().out
-    assert exit_code_of(app, ["list", "runs", "--json", "--db", mixed.url]) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
-    assert {row["source"] for row in rows} == {"measured", source_of(format)}
 
 
 def _one_case(folder: Path, name: str) -> list[Path]:

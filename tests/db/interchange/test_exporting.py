@@ -12,7 +12,6 @@ from typing import Any
 import pandas as pd
 import polars
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from db.engine.session import Database, open_database
 from db.errors import CompilewatchError
@@ -22,13 +21,10 @@ from db.interchange.write.exporting import ExportFormat, export
 from db.interchange.write.flat import KINDS
 from db.interchange.write.markdown_cells import escaped_text
 from db.queries.filters import Filters
-from db.queries.trial_lines import trial_lines
 from db.queries.trials import COLUMNS, trial_records, trials_frame
-from db.records.trial import Build, SourceKind, Status, Summary, Trial, parse_trial
+from db.records.trial import Build, SourceKind, Status, Summary, Trial
 from db.store.trials import save_trials
-from db.tables.trials import METADATA
 from tests.builders import MS, START, make_imported, make_trial, make_workload
-from tests.record_strategies import trials as random_trials
 
 OLDEST = START - timedelta(days=1)
 ALL = Filters()
@@ -57,23 +53,6 @@ def exported(database: Database, format: str, filters: Filters = ALL) -> bytes:
     count = export(database, filters, format=format, output=output)
     assert count == sum(1 for _ in trial_records(database, filters))
     return output.getvalue()
-
-
-@settings(
-    max_examples=20,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-@given(random_trials())
-def test_a_line_is_the_record_without_its_defaults(sqlite_database: Database, trial: Trial) -> None:
-    with sqlite_database.write() as connection:
-        for table in reversed(METADATA.sorted_tables):
-            if table.name != "data_version":
-                connection.execute(table.delete())
-    save_trials(sqlite_database, [trial])
-    (line,) = trial_lines(sqlite_database, ALL)
-    assert parse_trial(line) == trial
-    assert line.count(b"\n") == 0
 
 
 def test_jsonl_comes_back_without_loss(filled: Database, tmp_path: Path) -> None:
@@ -277,31 +256,6 @@ def test_oss_v3_has_the_shape_that_pytorch_reads(filled: Database) -> None:
     assert figures["abs_latency"] == [8.0]
     assert figures["speedup"] == [1.5]
     assert all(values != [0] for name, values in figures.items() if name in ("speedup", "abs_latency"))
-
-
-def test_oss_v3_comes_back_with_its_figures(filled: Database, tmp_path: Path) -> None:
-    path = tmp_path / "results.json"
-    path.write_bytes(exported(filled, "oss-v3"))
-    with open_database(f"sqlite:///{tmp_path}/copy.db", migrate=True) as copy:
-        report = import_paths(copy, [path], options=ImportOptions(task="inference"))
-        assert (report.errors, report.new) == ((), 5)
-        back, original = trials_frame(copy), trials_frame(filled)
-    assert sorted(back["status"]) == sorted(original["status"])
-    assert set(back["source_kind"]) == {"imported"}
-    measured = back[back["started_at"] == OLDEST].iloc[0]
-    expected = original[original["started_at"] == OLDEST].iloc[0]
-    for name in (
-        "latency_ns",
-        "control_latency_ns",
-        "workload",
-        "strategy",
-        "dtype",
-        "batch_size",
-        "torch",
-        "device",
-    ):
-        assert measured[name] == expected[name], name
-    assert measured["trial_compile_cost_ns"] == pytest.approx(expected["trial_compile_cost_ns"], abs=2)
 
 
 def test_oss_v3_keeps_every_figure_of_a_cpu_result_of_pytorch(tmp_path: Path) -> None:

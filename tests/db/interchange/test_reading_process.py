@@ -8,7 +8,6 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -264,7 +263,6 @@ GROWING: dict[Format, tuple[str, Callable[[int], str]]] = {
     ),
 }  # fmt: skip
 START = 2_000
-ENOUGH_S = 0.1
 MOST_RESULTS = 5_000
 """Of files of rows: what comes after them takes no more memory."""
 
@@ -298,32 +296,3 @@ def test_the_longest_file_of_each_format_takes_no_more_memory_than_is_allowed(
     said = f"{plural(results, 'result')}{refused}"
     print(f"\n{format}: {len(text) / 2**20:.1f} MiB, {said}: {Watched.peak / 2**20:.0f} MiB of memory")
     assert results or refused
-
-
-def seconds(path: Path, text: str, format: Format) -> float:
-    beside(path, format)
-    path.write_text(text)
-    best = float("inf")
-    for _ in range(3):
-        begun = time.process_time()
-        with suppress(CompilewatchError):
-            read(path, format=format, **TOLD)
-        best = min(best, time.process_time() - begun)
-    return best
-
-
-# By default those in which time once grew with the square.
-_QUICK = {Format.CSV, Format.TORCHBENCH, Format.TORCH_TRACE}
-
-
-@pytest.mark.parametrize(
-    "format", [each if each in _QUICK else pytest.param(each, marks=pytest.mark.slow) for each in GROWING]
-)
-def test_twice_the_input_takes_twice_the_time(tmp_path: Path, format: Format) -> None:
-    name, made = GROWING[format]
-    count, taken = START, 0.0
-    while count < 1_000_000 and (taken := seconds(tmp_path / name, made(count), format)) < ENOUGH_S:
-        count *= 2
-    if taken < ENOUGH_S:
-        return  # a million parts of it cost nothing
-    assert seconds(tmp_path / name, made(2 * count), format) <= 2.3 * taken

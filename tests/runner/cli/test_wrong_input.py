@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -27,28 +26,6 @@ def _refused(result: object, *words: str) -> None:
     assert "Traceback" not in error
 
 
-def test_a_workload_that_does_not_exist(tmp_path: Path) -> None:
-    _refused(in_this_process("run", "--workload", "encodr", cwd=tmp_path), "'encodr'", "Did you mean encoder")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_strategy_that_does_not_exist(tmp_path: Path) -> None:
-    result = in_this_process("run", "--workload", "cnn", "--strategy", "max-autotun", cwd=tmp_path)
-    _refused(result, "'max-autotun'", "max-autotune")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_user_function_that_does_not_exist(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("def build():\n    return None\n", encoding="utf-8")
-    _refused(in_this_process("run", "--workload", "mine:bild", cwd=tmp_path), "Did you mean mine:build?")
-
-
-def test_a_config_with_a_typo(tmp_path: Path) -> None:
-    (tmp_path / "compilewatch.toml").write_text("[run]\ntrails = 5\n", encoding="utf-8")
-    _refused(in_this_process("run", cwd=tmp_path), "trails in [run]", "Did you mean trials?")
-    assert [path.name for path in tmp_path.iterdir()] == ["compilewatch.toml"]
-
-
 @pytest.mark.parametrize("place", ["missing/dir/compilewatch.db", "file/compilewatch.db"])
 def test_a_database_path_that_cannot_be_written(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
@@ -60,21 +37,6 @@ def test_a_database_path_that_cannot_be_written(tmp_path: Path, place: str) -> N
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_an_interpreter_without_torch(tmp_path: Path) -> None:
-    python = tmp_path / "python"
-    # The same interpreter, isolated from every installed package.
-    python.write_text(f'#!/bin/sh\nshift\nexec {sys.executable} -I -S "$@"\n', encoding="utf-8")
-    python.chmod(0o755)
-    result = in_this_process("run", "--workload", "cnn", "--python", str(python), cwd=tmp_path)
-    _refused(result, "has no torch")
-    assert [path.name for path in tmp_path.iterdir()] == ["python"]
-
-
-def test_an_interpreter_that_is_not_there(tmp_path: Path) -> None:
-    result = in_this_process("run", "--workload", "cnn", "--python", str(tmp_path / "python3"), cwd=tmp_path)
-    _refused(result, "There is no interpreter")
-
-
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
@@ -83,6 +45,9 @@ def test_an_interpreter_that_is_not_there(tmp_path: Path) -> None:
         (["run", "--trials", "0"], "--trials"),
         (["run", "--no-such-option"], "--no-such-option"),
         (["rum"], "rum"),
+        (["run", "--workload", "encodr"], "Did you mean encoder"),
+        (["run", "--workload", "cnn", "--strategy", "max-autotun"], "max-autotune"),
+        (["run", "--workload", "cnn", "--python", "no/python3"], "There is no interpreter"),
         (["list", "workload"], "workload"),
         (["list", "runs"], "There is no database"),
         (["show", "01ABC"], "There is no database"),

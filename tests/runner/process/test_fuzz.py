@@ -15,13 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from db.errors import ConfigError, RecordError
-from db.records.trial import Status, Trial, parse_trial
+from db.records.trial import Status, parse_trial
 from runner.config.settings import Settings
 from runner.config.sources import load_settings
 from runner.device.state import DeviceFacts, DeviceWatch, device_facts
 from runner.process.pipe import ProcessOutcome
 from runner.process.record import Listening, assemble
-from tests.builders import make_trial
 from tests.runner.measuring import make_spec
 
 EXAMPLES = int(os.environ.get("COMPILEWATCH_FUZZ_EXAMPLES", "50"))
@@ -70,30 +69,6 @@ def test_any_file_is_settings_or_a_sentence(tmp_path: Any, content: bytes) -> No
         expect_a_sentence(error)
 
 
-@many
-@given(st.binary(max_size=300))
-def test_any_bytes_are_no_record(content: bytes) -> None:
-    with pytest.raises(RecordError) as caught:
-        parse_trial(content, where="line 7")
-    expect_a_sentence(caught.value)
-
-
-@many
-@given(st.data())
-def test_a_record_with_anything_anywhere_is_a_record_or_a_sentence(data: st.DataObject) -> None:
-    content = json.loads(RECORD.to_json())
-    place, key = data.draw(st.sampled_from(list(places(content))))
-    place[key] = data.draw(JSON)
-    try:
-        trial = parse_trial(json.dumps(content).encode(), where="line 7")
-    except RecordError as error:
-        expect_a_sentence(error)
-    else:
-        assert parse_trial(trial.to_json(), where="again") == trial
-
-
-RECORD = make_trial()
-MARKS = ("phase", "facts", "pause", "energy", "record", "x")
 SPEC = make_spec("relu_function")
 DEVICE: DeviceFacts = device_facts("cpu")
 _LINES = (
@@ -138,21 +113,6 @@ def expect_a_sentence(error: ConfigError | RecordError) -> None:
     assert error.message
     assert "\n" not in error.message
     assert len(error.message) < 2_000
-
-
-def places(content: Any) -> list[tuple[Any, Any]]:
-    """Every container of a JSON value with each of its keys."""
-    if isinstance(content, dict):
-        here = [(content, key) for key in content]
-        return here + [found for value in content.values() for found in places(value)]
-    if isinstance(content, list):
-        here = [(content, number) for number in range(len(content))]
-        return here + [found for value in content for found in places(value)]
-    return []
-
-
-def test_the_record_that_is_bent_is_one() -> None:
-    assert isinstance(parse_trial(RECORD.to_json(), where="here"), Trial)
 
 
 def test_what_the_first_call_cost_is_kept_where_a_trial_fails_after_it() -> None:
