@@ -40,8 +40,6 @@ class Otava:
         """Starts of new levels in log values `y`; Otava sees the values themselves."""
         asked: IO[str] | None = self._process.stdin
         answered: IO[str] | None = self._process.stdout
-        assert asked is not None
-        assert answered is not None
         asked.write(json.dumps({"series": np.exp(y).tolist(), **self._options}) + "\n")
         asked.flush()
         found: list[int] = json.loads(answered.readline())

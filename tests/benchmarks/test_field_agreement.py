@@ -89,7 +89,6 @@ def test_a_trial_says_what_a_script_says(target: str, tmp_path: Path) -> None:
         ratios["eager"].append(eager / script["eager"])
         ratios["speedup"].append((eager / own) / (script["eager"] / script["compiled"]))
         cold = trial.cold_start
-        assert cold is not None
         cost = (cold.until_steady_ns or 0) - (cold.calls_until_steady or 0) * own
         ratios["compile cost"].append(cost / (script["cost"] - 400 * script["compiled"]))
     found = {name: statistics.median(values) for name, values in ratios.items()}

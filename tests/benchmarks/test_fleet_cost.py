@@ -129,7 +129,6 @@ def by_hand(spec: TrialSpec, scratch: Path) -> None:
         env=variables,
     ) as process:
         os.close(writing)
-        assert process.stdin is not None
         process.stdin.write(told.line())
         process.stdin.flush()
         with os.fdopen(reading, "rb") as pipe:

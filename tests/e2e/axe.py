@@ -59,7 +59,6 @@ def _fetch(command: list[str], path: Path) -> None:
     assert found == _SHA512, f"the registry sent another axe-core {VERSION} than is expected"
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
         script = archive.extractfile("package/axe.min.js")
-        assert script is not None
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(script.read())
 

@@ -58,7 +58,6 @@ def _check(
     """What is wrong with each view as it opens, and once it is put on another look and back for the next."""
     found = []
     size = page.viewport_size
-    assert size is not None
     looks = [(size["width"], str(page.evaluate(_SCHEME))), other] if other else []
     for shot in shown:
         open_at(page, f"{origin}/{href(shot.link)}", shot.title)

@@ -63,7 +63,6 @@ def test_what_compiles_is_killed(
             with _killed(_CASES[who].process, chance.uniform(0.0, 0.2)) as killed:
                 (trial,) = measure(place, run_id, [spec])
             assert killed, f"there was no {_CASES[who].process} to kill"
-            assert trial.failure is not None
             assert trial.failure.kind in _CASES[who].kinds, trial.failure
             assert trial.failure.phase == "first_call"
             acknowledged.append(trial.trial_id)

@@ -233,7 +233,6 @@ def test_the_disk_of_the_cache_is_full(
                 cache = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
                 spec = spec_of(place, run_id, "full cache", worker_env=cache)
                 (trial,) = measure(place, run_id, [spec])
-                assert trial.failure is not None
                 assert "No space left on device" in (trial.failure.log_tail or ""), trial.failure
                 acknowledged.append(trial.trial_id)
                 expect_all_is_well(place, acknowledged)

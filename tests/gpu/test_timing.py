@@ -108,7 +108,6 @@ def test_each_gate_holds_the_stream_until_it_is_opened_or_its_time_is_over(devic
 
 def test_the_gate_is_chosen_by_trying(device):
     gate = GateChoice(CudaDevice(device, flush_l2=False)).gate()
-    assert gate is not None
     print(f"gate: {gate.kind}")
 
 

@@ -62,7 +62,6 @@ class Host:
 
     @property
     def pid(self) -> int:
-        assert self.process is not None
         return self.process.pid
 
     def start(self) -> None:
@@ -73,14 +72,12 @@ class Host:
 
     def restart_if_dead(self) -> bool:
         """As a service manager does."""
-        assert self.process is not None
         if self.process.poll() is None:
             return False
         self.start()
         return True
 
     def stop(self, number: int = signal.SIGTERM, timeout_s: float = 30) -> int:
-        assert self.process is not None
         if self.process.poll() is None:
             os.kill(self.process.pid, number)
         return self.process.wait(timeout_s)

@@ -146,8 +146,6 @@ class SimulatedDevice:
         return event.entry is None or event.entry.done_ns <= self.now
 
     def elapsed_ns(self, start: Mark, end: Mark) -> int:
-        assert start.entry is not None
-        assert end.entry is not None
         assert end.entry.done_ns <= self.now
         return end.entry.done_ns - start.entry.done_ns
 
@@ -221,7 +219,6 @@ class Wait:
         self._device.enqueue(self._entry)
 
     def open(self) -> None:
-        assert self._entry is not None
         assert self._entry.opens_ns is not None
         self._entry.opens_ns = min(self._entry.opens_ns, self._device.now)
         self._device.resolve()

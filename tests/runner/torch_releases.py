@@ -74,8 +74,6 @@ def _measure(name: str, python: Path) -> Trial:
 
 
 def _phases(trial: Trial) -> dict[str, int | None]:
-    assert trial.cold_start is not None
-    assert trial.cold_start.phases_ns is not None
     return trial.cold_start.phases_ns.model_dump()
 
 
@@ -84,7 +82,6 @@ def _told_phases(trial: Trial) -> str:
 
 
 def _rest(trial: Trial) -> str:
-    assert trial.cold_start is not None
     return f"{100 * (_phases(trial)['other'] or 0) / (trial.cold_start.first_call_ns or 1):.1f} %"
 
 

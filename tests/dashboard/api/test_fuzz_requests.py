@@ -91,7 +91,6 @@ def place(recorded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             browser = Browser()
             browser.open(running.origin + "/")
             named = browser.cookie(f"127.0.0.1:{port}", "compilewatch")
-            assert named is not None
             yield Place(running, f"compilewatch={named.value}", log)
             assert running.get("/_stcore/health").status == 200
     assert _tracebacks(log) == [], log.read_text()[-4_000:]

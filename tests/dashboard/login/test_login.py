@@ -170,7 +170,6 @@ def test_the_cookie_is_for_this_server_alone(server: Served) -> None:
     browser = Browser()
     browser.open(server.origin + "/")
     morsel = browser.cookie(server.origin.removeprefix("http://"), "compilewatch")
-    assert morsel is not None
     assert morsel["httponly"]
     assert morsel["samesite"] == "lax"
     assert morsel["path"] == "/"
@@ -294,7 +293,6 @@ def _cookie_of(place: SignInServer, group: str) -> str:
     browser = Browser()
     browser.open(place.server.origin + "/")
     named = browser.cookie(f"127.0.0.1:{place.server.port}", "compilewatch")
-    assert named is not None
     return f"compilewatch={named.value}"
 
 

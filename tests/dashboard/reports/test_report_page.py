@@ -64,7 +64,6 @@ def test_a_report_is_revoked_by_name(copied_url: str) -> None:
     assert not test.exception
     with open_database(copied_url, read_only=True) as database:
         report = find_report(database, report_id)
-    assert report is not None
     assert (report.content, report.revoked_by) == (None, "Bob")
     assert shown(test)["state"][0].startswith("∅ revoked")
     assert "its page says that it is gone" in texts(test)
@@ -96,7 +95,6 @@ def test_a_page_is_frozen_from_its_menu(copied_url: str, page: Page) -> None:
     assert rows[["title", "created_by"]].values.tolist() == [["Kept", "Ann"]]
     with open_database(copied_url, read_only=True) as database:
         report = find_report(database, rows["report_id"][0])
-    assert report is not None
     check_page(render(Content.model_validate(report.content)))
     assert f"/report/{report.report_id}" in texts(test)
 

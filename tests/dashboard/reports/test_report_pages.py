@@ -94,7 +94,6 @@ def test_an_upgrade_keeps_its_case_its_decisions_and_every_table(
 
 def test_a_failed_trial_keeps_its_reason_and_the_end_of_its_log(recorded_here: str) -> None:
     failure = read_trial(FAILED).failure
-    assert failure is not None
     page = render(freeze_link(href(Link(page=Page.TRIAL, trial=FAILED)), **SIGNED))
     assert escape(failure.message) in page
     assert failure.log_tail

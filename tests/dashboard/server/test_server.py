@@ -199,7 +199,6 @@ def test_streamlits_html_is_what_the_pages_are_made_of() -> None:
     assert set(pages) == set(Page)
     assert "<title>Break-even · compilewatch</title>" in pages[Page.BREAK_EVEN]
     entry = re.search(r'<script type="module" crossorigin src="([^"]+)">', html)
-    assert entry is not None
     assert entry[0] in pages[Page.TRENDS]
     changes = (
         (("<title>", "<h1>"), "no <title>"),

@@ -18,7 +18,6 @@ def parameters(url: str) -> dict[str, str]:
     """What libpq was told, as it tells it."""
     with open_database(url, migrate=True) as database, database.read() as connection:
         driver = connection.connection.driver_connection
-        assert driver is not None
         told: dict[str, str] = driver.info.get_parameters()
         return told
 

@@ -95,7 +95,6 @@ def damage(database: Database, folder: Path, format: Format, rounds: int) -> Out
 def peak_bytes() -> int:
     """The most memory that this process ever had at once; ru_maxrss would include its parent."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found is not None
     return int(found[1]) * 1024
 
 

@@ -29,16 +29,12 @@ def test_real_performance_file_reads_as_it_says() -> None:
     trials = by_name(read(path, **(ASKED | {"device_name": "AMD EPYC"})))
     assert set(trials) == {("Net", "inductor"), ("Branchy", "inductor")}
     net, branchy = trials["Net", "inductor"], trials["Branchy", "inductor"]
-    assert net.summary is not None
     assert net.summary.latency_ns == 426_825
     assert net.summary.control_latency_ns == 306_270  # 0.717554 x 0.426825 ms
-    assert net.cold_start is not None
     assert (net.cold_start.until_steady_ns, net.cold_start.calls_until_steady) == (37_662_211_000, 0)
-    assert net.memory is not None
     assert net.memory.control_peak_bytes == 441_417_730  # 44.141773 is percent x total / 10^9
     assert net.memory.peak_rss_bytes == 498_241_540
     assert net.memory.peak_bytes is None
-    assert net.compiler is not None
     assert (net.compiler.ops_captured, net.compiler.graphs, net.compiler.graph_breaks) == (3, 1, [])
     assert net.workload.model_dump(include={"task", "dtype", "batch_size"}) == {
         "task": Task.INFERENCE,
@@ -46,10 +42,8 @@ def test_real_performance_file_reads_as_it_says() -> None:
         "batch_size": None,
     }
     assert (net.machine.device, net.machine.device_name, net.suite) == ("cpu", "AMD EPYC", "huggingface")
-    assert branchy.compiler is not None
     assert branchy.compiler.graph_breaks is not None
     assert [event.count for event in branchy.compiler.graph_breaks] == [3]
-    assert branchy.summary is not None
     assert branchy.summary.metrics["unique_graph_breaks"] == 2
     assert branchy.summary.metrics["compression_ratio"] == 0.882105
 
@@ -59,13 +53,9 @@ def test_real_accuracy_file_without_its_partner_has_no_latency() -> None:
     path = SAMPLES / "dynamobench" / "inductor_huggingface_float32_training_cpu_accuracy.csv"
     (trial,) = read(path, **ASKED_ON_CPU)
     assert (trial.status, trial.workload.task, trial.workload.batch_size) == (Status.OK, Task.TRAINING, 1)
-    assert trial.numerics is not None
     assert trial.numerics.status is NumericsStatus.PASS
-    assert trial.summary is not None
     assert trial.summary.latency_ns is None
-    assert trial.cold_start is not None
     assert trial.cold_start.until_steady_ns == 15_174_415_000
-    assert trial.compiler is not None
     assert trial.compiler.graph_breaks is not None
     assert [event.count for event in trial.compiler.graph_breaks] == [5]
 
@@ -79,7 +69,6 @@ def test_real_failure_rows_are_failures_not_zeros() -> None:
         ("Branchy", Status.FAILED, None),
     ]
     (wrong,) = read(folder / "inductor_huggingface_float32_training_cpu_accuracy.csv", **ASKED_ON_CPU)
-    assert wrong.failure is not None
     assert "fail_to_run" in wrong.failure.message
 
 
@@ -91,9 +80,7 @@ def test_a_failed_row_among_good_ones_is_no_zero(tmp_path: Path) -> None:
         + "cuda,bad,0,0.000000,0.000000,0,0,0,0,0,0,0,0\n",
     )
     good, bad = read(path, **ASKED)
-    assert good.summary is not None
     assert (good.summary.latency_ns, good.summary.control_latency_ns) == (1_500_000, 3_000_000)
-    assert good.memory is not None
     assert good.memory.peak_with_compile_bytes == 3_200_000_000
     assert good.memory.control_peak_bytes == 4_000_000_000
     assert good.workload.batch_size == 8
@@ -106,7 +93,6 @@ def test_columns_are_found_by_name_in_any_order_and_new_ones_are_kept(tmp_path: 
         tmp_path, "name,fallbacks_to_eager,abs_latency,dev,speedup,batch_size\nm,4,2.0,cuda,1.5,16\n"
     )
     (trial,) = read(path, **ASKED)
-    assert trial.summary is not None
     assert trial.summary.latency_ns == 2_000_000
     assert trial.summary.metrics == {"fallbacks_to_eager": 4.0}
 
@@ -134,7 +120,6 @@ def test_accuracy_words(
     (trial,) = read(path, **ASKED)
     assert trial.status is status
     assert (trial.failure.kind if trial.failure else None) is kind
-    assert trial.numerics is not None
     assert trial.numerics.status is numerics
 
 
@@ -148,9 +133,7 @@ def test_a_model_that_fails_its_accuracy_run_failed(tmp_path: Path) -> None:
     pair = read(performance, **ASKED)
     assert pair == read(accuracy, **ASKED)
     assert [trial.workload.name for trial in pair] == ["m", "only"]
-    assert pair[0].failure is not None
     assert pair[0].failure.kind is FailureKind.WRONG_RESULT
-    assert pair[0].summary is not None
     assert pair[0].summary.latency_ns == 1_500_000
 
 
@@ -159,7 +142,6 @@ def test_expected_accuracy_lists_of_ci_are_read_by_header(tmp_path: Path) -> Non
         tmp_path, "name,accuracy,graph_breaks\nBERT,pass,0\nT5,fail_to_run,5\n", "inductor_huggingface.csv"
     )
     bert, t5 = read_told(path)
-    assert bert.compiler is not None
     assert bert.compiler.graph_breaks == []
     assert t5.status is Status.FAILED
     assert (bert.strategy.name, bert.suite) == ("inductor", "huggingface")
@@ -236,7 +218,6 @@ def test_a_copy_finds_its_partner(tmp_path: Path, copy: str) -> None:
     name = NAME.replace("performance.csv", f"accuracy{copy}.csv")
     write(tmp_path, "dev,name,batch_size,accuracy\ncuda,m,8,fail_accuracy\n", name)
     (trial,) = read(write(tmp_path, SHORT, NAME.replace(".csv", " (1).csv")), **ASKED)
-    assert trial.failure is not None
     assert trial.failure.kind is FailureKind.WRONG_RESULT
 
 

@@ -153,7 +153,6 @@ def test_what_is_not_read_is_said_so(name: str) -> None:
 def test_formats_of_benchmarks_at_large(name: str, count: int, first_ns: int) -> None:
     found = trials(name, strategy="eager")
     assert len(found) == count
-    assert found[0].summary is not None
     assert found[0].summary.latency_ns == first_ns
 
 

@@ -28,14 +28,11 @@ def written(folder: Path, **recordings: str) -> Path:
 def test_a_recording_is_a_cold_start_with_samples(tmp_path: Path) -> None:
     (trial,) = read(written(tmp_path, ranker=whole_recording()))
     start = trial.cold_start
-    assert start is not None
     # By hand: 10 s before the compilation, 8 s of it, which ends with the first step.
     assert (start.total_ns, start.interpreter_ns, start.import_torch_ns) == (18 * S, S // 2, 2 * S)
-    assert start.phases_ns is not None
     assert start.phases_ns.model_dump(exclude_none=True) == {"dynamo": 8 * S}
     assert (start.until_steady_ns, start.calls_until_steady) == (8 * S, 0)
     assert start.process_tree_cpu_ns == 9 * S
-    assert trial.summary is not None
     assert trial.summary.metrics["steps_until_steady"] == 2
     assert trial.summary.latency_ns == pytest.approx(S / 10, rel=1e-6)
     assert len(trial.samples_ns) == 19
@@ -65,7 +62,6 @@ def test_a_line_that_was_not_finished_is_left_out_with_a_sentence(
 def test_a_job_that_died_while_it_compiled_has_no_first_step(tmp_path: Path) -> None:
     lines = whole_recording().splitlines()[:4]
     (trial,) = read(written(tmp_path, x="\n".join(lines)))
-    assert trial.cold_start is not None
     assert trial.cold_start.total_ns is None
     assert trial.samples_ns == []
 
@@ -81,7 +77,6 @@ def test_damage_before_the_end_names_the_line(tmp_path: Path, line: str) -> None
 def test_steps_told_by_hand_replace_those_of_the_optimizer(tmp_path: Path) -> None:
     text = whole_recording().replace('"ended": true', '"by_hand": true, "steps_ns": [1795000100000000000]')
     (trial,) = read(written(tmp_path, x=text))
-    assert trial.cold_start is not None
     assert trial.cold_start.total_ns == 100 * S
     assert trial.workload.task is Task.FUNCTION
 
@@ -91,5 +86,4 @@ def test_compilations_after_the_steady_step_are_no_cold_start(tmp_path: Path) ->
     lines = whole_recording().splitlines()
     more = "\n".join([*lines[:-1], *(str(each).replace("'", '"') for each in later), lines[-1]])
     (trial,) = read(written(tmp_path, x=more))
-    assert trial.cold_start is not None
     assert trial.cold_start.until_steady_ns == 8 * S

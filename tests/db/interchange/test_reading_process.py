@@ -33,7 +33,6 @@ OPTIONS = ImportOptions(**TOLD)
 def peak_bytes(pid: int) -> int:
     """The most that a process had resident."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    assert found is not None
     return int(found[1]) * 1024
 
 

@@ -43,9 +43,6 @@ def test_a_log_becomes_a_cold_start_with_its_compile_facts(tmp_path: Path) -> No
     assert (trial.build.torch, trial.build.cuda, trial.build.triton) == ("2.13.0", "13.0", "3.6.0")
     assert (trial.build.python, trial.machine.device) == ("3.11.7", "cuda")
     start, facts = trial.cold_start, trial.compiler
-    assert start is not None
-    assert facts is not None
-    assert start.phases_ns is not None
     # By hand: dynamo has second 0, second 9 and the two of the second compilation.
     assert start.phases_ns.model_dump(exclude_none=True) == {
         "dynamo": 4 * S,
@@ -61,9 +58,7 @@ def test_a_log_becomes_a_cold_start_with_its_compile_facts(tmp_path: Path) -> No
         )
     ]
     assert facts.recompiles == [CompilerEvent(reason=MISMATCH, location="model.py:12")]
-    assert facts.cache is not None
     assert (facts.cache.fx_graph_misses, facts.cache.aot_autograd_misses) == (1, 1)
-    assert trial.summary is not None
     assert trial.summary.metrics == {"compilations": 2.0, "guards": 40.0, "guard_latency_us": 160.0}
 
 
@@ -93,7 +88,6 @@ def test_ranks_of_one_execution_are_one_run_and_the_next_execution_is_another(tm
     trials = read(written(tmp_path / "ddp", **later, **first))
     runs = {trial.run_id: [] for trial in trials}
     for trial in trials:
-        assert trial.summary is not None
         runs[trial.run_id].append((trial.started_at, trial.summary.metrics["rank"]))
     assert len(runs) == 2
     for members in runs.values():
@@ -123,7 +117,6 @@ def test_a_log_that_ends_inside_a_record_brings_what_is_before_it(
     (note,) = report.files[0].notes
     assert note.endswith("ends inside a record, which was left out.")
     (trial,) = trial_records(sqlite_database, Filters())
-    assert trial.compiler is not None
     assert trial.compiler.graphs == 1
 
 
@@ -132,7 +125,6 @@ def test_a_start_that_never_finished_compiling_has_no_compile_cost(tmp_path: Pat
     with pytest.raises(RecordError, match="ends before anything was compiled to its end"):
         read(written(tmp_path / "job", x=begun), torch="2.9.0", device="cpu")
     (trial,) = read(written(tmp_path / "again", x=whole_log() + begun), torch="2.9.0", device="cpu")
-    assert trial.cold_start is not None
     assert trial.cold_start.until_steady_ns is None
     assert trial.cold_start.phases_ns is not None
 
@@ -207,12 +199,8 @@ def test_a_real_program_traced_by_this_torch(sqlite_database: Database, tmp_path
     assert report.errors == ()
     (trial,) = trial_records(sqlite_database, Filters())
     facts, start = trial.compiler, trial.cold_start
-    assert facts is not None
-    assert start is not None
-    assert start.phases_ns is not None
     assert {each.location for each in facts.graph_breaks or []} == {"program.py:5"}
     assert any("size mismatch" in each.reason for each in facts.recompiles or [])
-    assert facts.cache is not None
     assert facts.cache.fx_graph_misses
     assert (trial.strategy.cache, trial.machine.device) == (CacheState.COLD, "cpu")
     assert start.phases_ns.dynamo

@@ -33,9 +33,7 @@ def test_test_bench_keys(tmp_path: Path) -> None:
     }  # fmt: skip
     trials = by_name(read(write(tmp_path, metrics), dtype="float32"))
     eager, compiled = trials["resnet50", "eager"], trials["resnet50", "inductor"]
-    assert eager.summary is not None
     assert eager.summary.latency_ns == 12_500_000
-    assert eager.memory is not None
     assert (eager.memory.peak_bytes, eager.memory.peak_rss_bytes) == (2_250_000_000, 1_500_000_000)
     assert (eager.workload.batch_size, eager.workload.task, eager.suite) == (32, Task.INFERENCE, "test_bench")
     assert (eager.build.torch, eager.build.cuda, eager.build.torch_git) == ("2.13.0", "13.0", "c0ffee")
@@ -57,16 +55,13 @@ def test_nightly_keys_and_scores(tmp_path: Path) -> None:
         Task.TRAINING,
         "eager",
     )
-    assert trial.summary is not None
     assert trial.summary.latency_ns == 101_500_000
-    assert trial.memory is not None
     assert (trial.memory.peak_bytes, trial.memory.peak_rss_bytes) == (3_500_000_000, None)
 
 
 def test_text_is_a_failure_with_its_message(tmp_path: Path) -> None:
     (trial,) = read(write(tmp_path, {BASE + "latencies": "CUDA error: device-side assert"}), dtype="float32")
     assert (trial.status, trial.summary) == (Status.FAILED, None)
-    assert trial.failure is not None
     assert "device-side assert" in trial.failure.message
 
 

@@ -29,7 +29,6 @@ def blocks(*states: int, length: int = 10) -> np.ndarray:
 def test_both_modes_are_found_where_they_are(share: float):
     y = mixed(400, share)
     found = two_modes(y, RULES)
-    assert found is not None
     upper = y > (LOW + HIGH) / 2
     assert found.low == pytest.approx(y[~upper].mean(), abs=1e-6)
     assert found.high == pytest.approx(y[upper].mean(), abs=1e-6)
@@ -45,7 +44,6 @@ def test_the_fit_is_that_of_an_independent_search(n: int):
 
     y = mixed(n, 0.4, high=LOW + 4 * DEVIATION)
     found = two_modes(y, RULES.model_copy(update={"two_mode_bic_gain": 0.01}))
-    assert found is not None
 
     def cost(p: np.ndarray) -> float:
         low, high, log_sd, logit = p
@@ -85,7 +83,6 @@ def test_these_have_one_mode(y: np.ndarray):
 def test_twenty_points_are_enough_and_both_modes_may_be_exact():
     assert two_modes(mixed(20, 0.5), RULES) is not None
     found = two_modes(np.repeat([1.0, 2.0], 10), RULES)
-    assert found is not None
     assert (found.low, found.high, found.high_share) == pytest.approx((1.0, 2.0, 0.5))
 
 

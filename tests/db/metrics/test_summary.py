@@ -13,7 +13,6 @@ from db.metrics.summary import SampleSummary, summarize_samples
 def test_quantiles_are_interpolated_linearly() -> None:
     # 21 samples 0, 10 ... 200: the q quantile lies at position 20 q
     found = summarize_samples(list(range(200, -10, -10)))
-    assert found is not None
     assert (found.n, found.latency_ns, found.p05_ns, found.p95_ns) == (21, 100, 10, 190)
     assert found.p99_ns == pytest.approx(198)
 
@@ -32,6 +31,5 @@ def test_a_negative_sample_is_refused() -> None:
 @given(st.lists(st.integers(0, 2**53), min_size=1, max_size=60))
 def test_quantiles_ascend_within_the_samples_in_any_order(samples: list[int]) -> None:
     found = summarize_samples(samples)
-    assert found is not None
     assert min(samples) <= found.p05_ns <= found.latency_ns <= found.p95_ns <= found.p99_ns <= max(samples)
     assert summarize_samples(samples[::-1]) == found

@@ -183,7 +183,6 @@ def test_the_newest_two_of_more_runs_than_a_statement_has_parameters(database: D
     """PostgreSQL takes 65,535 values in a statement; a suite run hourly has that many in seven years."""
     save_trials(database, make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0")))
     newest = newest_run(database, measured=True)
-    assert newest is not None
     of_pair = newest_two(database, newest, measured=True)
     for table in (RUN, RUN_PART):
         with database.write() as connection:

@@ -156,7 +156,6 @@ def test_only_what_fits_is_taken(database: Database) -> None:
     save_request(database, ask("elsewhere", RequestKind.CONFIRMATION, machine="gpu-9"))
     save_request(database, ask("here"))
     taken = take_request(database, owner="host:1", at=NOW, fits=lambda each: each.spec.machine is None)
-    assert taken is not None
     assert (taken.request_id, taken.owner, taken.attempts) == ("here", "host:1", 1)
 
 
@@ -176,11 +175,9 @@ def test_a_long_queue_is_read_as_far_as_somebody_looks(
 
     monkeypatch.setattr(db.store.service.requests, "queue", counting)
     taken = take(database)
-    assert taken is not None
     assert (taken.request_id, read) == ("r000", [50])
     read.clear()
     last = take_request(database, owner="host:1", at=NOW, fits=lambda each: each.spec.machine == "gpu-9")
-    assert last is not None
     assert (last.request_id, read) == ("r119", [50, 50, 19])
     assert take_request(database, owner="host:1", at=NOW, fits=lambda _each: False) is None
 

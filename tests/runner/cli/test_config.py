@@ -158,7 +158,6 @@ def test_a_check_with_the_secret_notes_nothing(tmp_path: Path) -> None:
 def test_only_the_process_that_serves_is_told_the_secret(tmp_path: Path) -> None:
     _write(tmp_path, _SIGN_IN.replace("[auth.roles]", 'client_secret = "hidden-word"\n[auth.roles]'))
     settings = load_settings(tmp_path / "compilewatch.toml")
-    assert settings.auth is not None
     assert "hidden-word" in settings.auth.revealed()
     assert "hidden-word" not in str(dashboard_environment(settings))
 

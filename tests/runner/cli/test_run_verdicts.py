@@ -15,7 +15,6 @@ BUILDS = ("2.12.0", "2.13.0", "2.14.0")
 def test_the_run_is_judged_against_the_one_before(sqlite_database: Database) -> None:
     save_trials(sqlite_database, stepping_history(1.0, 1.0, 1.4, builds=BUILDS))
     judged, logged = judge_and_log(sqlite_database, [RUN_2], WORKLOADS, Settings())
-    assert judged is not None
     assert (judged.comparison.base.run_ids, judged.comparison.head.run_ids) == ((RUN_1,), (RUN_2,))
     assert {each.row.workload for each in logged.recorded.new} == set(WORKLOADS)
 
@@ -32,5 +31,4 @@ def test_a_workload_that_was_planned_and_never_stored_keeps_nothing_from_being_j
 ) -> None:
     save_trials(sqlite_database, stepping_history(1.0, 1.4, builds=BUILDS[:2]))
     judged, _ = judge_and_log(sqlite_database, [RUN_1], (*WORKLOADS, "cancelled-before-it-began"), Settings())
-    assert judged is not None
     assert judged.comparison.matched == 4

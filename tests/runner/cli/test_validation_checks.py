@@ -41,7 +41,6 @@ def test_variation_has_an_aim_by_clock(metric: str, cv: float, verdict: AimVerdi
 
 def timed(samples: int, verified: int, **control: Any) -> Trial:
     timing = make_timing()
-    assert timing.side.gate is not None
     gate = timing.side.gate.model_copy(update={"samples": samples, "verified": verified})
     sides = {"side": timing.side.model_copy(update={"gate": gate}), "control": None}
     if control:

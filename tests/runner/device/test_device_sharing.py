@@ -56,7 +56,6 @@ def shared(open_to_all: Path) -> Path:
 @as_root
 def test_users_share_the_locks_of_whoever_came_first(shared: Path) -> None:
     with hold(shared, ANN) as ann:
-        assert ann.stdout is not None
         assert ann.stdout.readline() == "held\n", ann.stderr
         assert stat.S_IMODE(shared.stat().st_mode) == 0o1777
         assert stat.S_IMODE((shared / "GPU-1.lock").stat().st_mode) == 0o666
@@ -68,7 +67,6 @@ def test_users_share_the_locks_of_whoever_came_first(shared: Path) -> None:
             pass
         ann.communicate(timeout=30)
     with hold(shared, BEN, wait_s=5) as ben:
-        assert ben.stdout is not None
         assert ben.stdout.readline() == "held\n"
         ben.communicate(timeout=30)
 
@@ -100,7 +98,6 @@ def test_who_comes_first_is_served_first_and_hears_who_is_in_the_way(tmp_path: P
             command = [sys.executable, "-c", WAIT, str(tmp_path), f"case {number}", str(ROOT)]
             process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
             waiting.append(process)
-            assert process.stdout is not None
             first = process.stdout.readline()
             assert first.startswith(f"process {os.getpid()} measures gpt2 / default, since "), first
         # One that ends before its turn is no reason to wait.

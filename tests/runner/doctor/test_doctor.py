@@ -115,7 +115,6 @@ def test_the_setup_is_what_nvml_answers(monkeypatch: pytest.MonkeyPatch):
     }
     monkeypatch.setattr(device_state, "pynvml", Driver(**answers))
     setup = device_setup("cuda:0")
-    assert setup is not None
     assert (setup.persistence, setup.power_limit_w, setup.power_default_w) == (False, 450.0, 700.0)
     assert (setup.mig, setup.utilization_percent, setup.processes) == (True, 42, 2)
     assert (setup.name, setup.ecc, setup.sm_clock_mhz, setup.memory_used_bytes) == (None, None, None, None)

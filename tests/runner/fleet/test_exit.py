@@ -62,7 +62,6 @@ def ends_by_itself(host: Host, within_s: float) -> float:
     """Start a worker and wait until it has ended with 0: how long that took."""
     began = time.monotonic()
     host.start()
-    assert host.process is not None
     try:
         assert host.process.wait(within_s) == 0, host.said()
     finally:
@@ -110,7 +109,6 @@ def test_a_worker_whose_node_is_taken_back_puts_its_trial_back(
         for process in [*reversed(everything), root] if to_all else [root]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.terminate()
-        assert host.process is not None
         assert host.process.wait(GRACE_S) == 0, host.said()
     finally:
         host.stop(signal.SIGKILL)

@@ -21,7 +21,6 @@ def _bisection(defect: str, kind: FailureKind) -> Bisection:
         target=f"planted_defects:build_{defect}",
         diagnostics=Diagnostics(bisect_s=BUDGET_S),
     )
-    assert trial.failure is not None
     assert trial.failure.kind is kind
     found = trial.failure.bisection
     assert found is not None
@@ -77,7 +76,6 @@ def test_a_budget_that_is_spent_names_nothing_and_keeps_the_failure() -> None:
         target="planted_defects:build_lowering",
         diagnostics=Diagnostics(bisect_s=12.0),
     )
-    assert trial.failure is not None
     assert trial.failure.kind is FailureKind.WRONG_RESULT
     found = trial.failure.bisection
     assert found is None or found.outcome == "out_of_time"

@@ -162,7 +162,6 @@ def test_a_running_job_is_cancelled_and_says_so(rig: Rig) -> None:
     assert took < 10
     assert rig.state(job) is JobState.CANCELLED
     (trial,) = rig.executor.trials(job.job_id)
-    assert trial.failure is not None
     assert trial.failure.kind is FailureKind.CANCELLED
     (after,) = rig.jobs()
     rig.executor.submit([after])
@@ -239,7 +238,6 @@ def test_one_worker_a_gpu(fleet: tuple[str, Host], tmp_path: Path) -> None:
     # Of the same host: where its locks are.
     second.environment["TMPDIR"] = first.environment["TMPDIR"]
     second.start()
-    assert second.process is not None
     assert second.process.wait(30) == 2
     assert "Another worker serves cpu on this host." in second.said()
     assert first.stop() == 0

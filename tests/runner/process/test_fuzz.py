@@ -133,7 +133,5 @@ def test_what_the_first_call_cost_is_kept_where_a_trial_fails_after_it() -> None
         device=DEVICE,
         compiler=None,
     )
-    assert trial.failure is not None
-    assert trial.cold_start is not None
     assert trial.failure.message.startswith("no room")
     assert trial.cold_start.first_call_cpu_ns == 1_900

@@ -36,7 +36,6 @@ def test_a_log_is_named_below_the_data_directory(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(trace, "tlparse_command", lambda: None)
     _log(tmp_path, "12345")
     found = trace_in(tmp_path, "T1")
-    assert found is not None
     assert (found.directory, found.size_bytes, found.report) == ("traces/T1", 5, None)
 
 
@@ -59,7 +58,6 @@ def test_the_longest_log_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyP
     longest = _log(tmp_path, "a long log", "one.log")
     _log(tmp_path, "short", "two.log")
     found = trace_in(tmp_path, "T1")
-    assert found is not None
     assert found.report == "traces/T1/report/index.html"
     assert (tmp_path / found.report).read_text().strip() == str(longest)
 
@@ -70,7 +68,6 @@ def test_a_tlparse_that_fails_leaves_the_log_and_a_warning(
     _stand_in(tmp_path, monkeypatch, "echo 'no such log line' >&2; exit 3\n")
     _log(tmp_path, "12345")
     found = trace_in(tmp_path, "T1")
-    assert found is not None
     assert found.report is None
     assert "no such log line" in caplog.text
 
@@ -89,7 +86,6 @@ def test_a_real_trial_keeps_its_log_and_tlparse_reads_it(tmp_path: Path) -> None
     spec = make_spec("relu_function", compiled("inductor", mode="default"), task="function")
     trial = run_trial(spec, on_phase=heard.append, diagnostics=Diagnostics(profile=True, trace_into=tmp_path))
     assert trial.status is Status.OK, trial.failure
-    assert trial.trace is not None
     directory = tmp_path / trial.trace.directory
     assert trial.trace.directory == f"traces/{trial.trial_id}"
     assert any('"dynamo_start"' in log.read_text() for log in directory.glob("*.log"))
@@ -99,7 +95,6 @@ def test_a_real_trial_keeps_its_log_and_tlparse_reads_it(tmp_path: Path) -> None
     (source,) = trial.trace.sources
     assert source.hash == trial.compiler.generated[0].hash
     assert "def call(" in source.source
-    assert trial.profile is not None
     assert (trial.profile.control.operators, trial.profile.own.operators) == (3, 0)
     assert trial.profile.flops == 0
     if trace.tlparse_command() is None:

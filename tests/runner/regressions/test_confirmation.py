@@ -140,7 +140,6 @@ def test_a_second_look_takes_profiles_of_what_they_explain(
     rows = [row.model_copy(update={"metric": metric}) for row in found.rows if row.metric is Metric.LATENCY]
     found = found.model_copy(update={"rows": tuple(rows)})
     planned = confirmation_plan(sqlite_database, found, Policy(), on_this_host("2.12.0", "2.13.0"))
-    assert planned is not None
     assert planned.spec.profile is profiled
 
 
@@ -184,7 +183,6 @@ def test_what_was_only_suspected_is_confirmed_by_the_runs_it_asked_for(sqlite_da
     host = on_this_host("2.12.0", "2.13.0")
     assert request_confirmation(sqlite_database, comparison, Policy(), host, at=NOW) is not None
     taken = take_request(sqlite_database, owner="host:1", at=NOW, fits=lambda _request: True)
-    assert taken is not None
     note_runs(sqlite_database, taken.request_id, FRESH, owner=taken.owner or "", at=NOW)
     save_trials(sqlite_database, taking_turns(1.0, 1.1))
     logged = log_builds(sqlite_database, FRESH, Settings(), request_confirmations=True)

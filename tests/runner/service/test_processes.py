@@ -170,7 +170,6 @@ def test_a_service_measures_what_is_asked_and_stops_within_ten_seconds(project: 
             True
         ]
     assert trials["gelu"].status == "ok"
-    assert trials["patient"].failure is not None
     assert trials["patient"].failure.kind == "cancelled"
     assert in_this_process("request", "cancel", slow, cwd=project).returncode == 0
     assert state_of(project, slow) == "cancelled"

@@ -58,7 +58,6 @@ def table(trials: list[Trial]) -> str:
     for trial in sorted(trials, key=lambda each: (each.workload.name, sort_key(each.strategy.name))):
         cold, compiler = trial.cold_start, trial.compiler
         if trial.status is not Status.OK or cold is None:
-            assert trial.failure is not None
             lines.append(f"| {trial.workload.name} | {trial.strategy.name} | {trial.failure.kind.value} |")
             continue
         own = statistics.median(trial.samples_ns)
@@ -96,7 +95,6 @@ def test_every_case_that_applies_was_measured_and_is_right(trials: list[Trial]) 
 def test_phases_add_up_to_the_first_call_and_to_the_first_result(trials: list[Trial]) -> None:
     for trial in trials:
         cold = trial.cold_start
-        assert cold is not None
         assert cold.total_ns is not None
         case = f"{trial.workload.name} / {trial.strategy.name}"
         if cold.phases_ns is not None:

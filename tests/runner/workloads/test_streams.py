@@ -96,7 +96,6 @@ def test_a_policy_that_cannot_be_is_refused() -> None:
 @pytest.mark.parametrize("name", OWN)
 def test_what_a_plan_counts_is_what_an_iteration_has(name: str) -> None:
     definition, built = WORKLOADS[name], load(name)
-    assert built.stream is not None
     if definition.item == "token":
         assert definition.record().items_per_iteration == built.stream.tokens
     else:
@@ -108,7 +107,6 @@ def test_padding_changes_the_time_and_not_the_result() -> None:
     results = []
     for name in ("varlen", "varlen-buckets", "varlen-max"):
         built = load(name, batches=2)
-        assert built.stream is not None
         # Embeddings are equal by the seed; tokens are drawn per shape, so they are made equal here.
         tokens = torch.arange(4 * 256).reshape(4, 256) % 1000
         with torch.no_grad():
@@ -120,7 +118,6 @@ def test_padding_changes_the_time_and_not_the_result() -> None:
 
 
 def padding_added(built: Built) -> float:
-    assert built.stream is not None
     assert built.stream.tokens is not None
     assert built.stream.padded_tokens is not None
     return built.stream.padded_tokens / built.stream.tokens - 1
@@ -251,7 +248,6 @@ def test_an_iteration_counts_batches_and_shapes_without_a_compiler() -> None:
     assert found.padding_fraction == pytest.approx(6 / 46)
     assert (found.latency_per_token_ns, found.control_latency_per_token_ns) == (2.0, None)
     both = facts(built, first, [80, 80, 84], first, [160])
-    assert both is not None
     assert (both["control_first_batches_ns"], both["control_latency_per_token_ns"]) == ([10, 10, 10], 4.0)
     assert facts(workload_fixtures.training(), first, [1], None, []) is None
 

@@ -99,7 +99,6 @@ def test_another_commit_is_checked_out_beside_and_goes_away(repository: Reposito
     head = repository.commit(ranking_py="two")
     tree = tree_of(repository)
     with tree.checked_out(base) as other:
-        assert other is not None
         assert (other.root / "ranking.py").read_text(encoding="utf-8") == "one"
         assert other.state() == Code(commit=base, dirty=False)
     assert not other.root.exists()

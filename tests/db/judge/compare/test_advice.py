@@ -35,9 +35,7 @@ def test_nothing_is_advised_where_all_is_decided():
 
 def test_the_smallest_number_comes_first_and_says_how_long_it_takes():
     advice = compared(open_case("few", 0.3, 2)).advice
-    assert advice is not None
     assert advice.target is None
-    assert advice.smallest is not None
     assert (advice.smallest.cases, advice.smallest.more_trials, advice.smallest.trials) == (1, 1, 2)
     assert advice.smallest.hours == 2 * 90 / 3600
     assert advice.sentences == (
@@ -47,9 +45,7 @@ def test_the_smallest_number_comes_first_and_says_how_long_it_takes():
 
 def test_then_a_change_of_five_percent_is_planned_for():
     advice = compared(open_case("noisy", 0.05, 4)).advice
-    assert advice is not None
     assert advice.smallest is None
-    assert advice.target is not None
     assert 1 <= advice.target.more_trials <= 26
     assert advice.target.trials == 2 * advice.target.more_trials
     assert advice.sentences[0].endswith("to see a change of 5 % with 80 % power.")
@@ -58,15 +54,12 @@ def test_then_a_change_of_five_percent_is_planned_for():
 
 def test_a_clock_that_cannot_see_it_is_told_so_and_gets_no_number():
     advice = compared(open_case("wild", 0.4, 4)).advice
-    assert advice is not None
     assert (advice.smallest, advice.target, advice.unseen) == (None, None, 1)
     assert advice.sentences == ("In 1 case this clock cannot show 5 %: it takes more than 30 trials a side.",)
 
 
 def test_hours_are_unknown_where_no_trial_says_how_long_it_took():
     advice = compared(open_case("few", 0.3, 2), seconds=None).advice
-    assert advice is not None
-    assert advice.smallest is not None
     assert advice.smallest.hours is None
 
 
@@ -88,8 +81,6 @@ def test_one_trial_a_side_is_planned_for_by_the_noise_of_the_machine():
         smallest=None, target=None, unseen=0, sentences=()
     )
     advice = compared(open_case("one", 0.1, 1), noise_floors=noise_floors).advice
-    assert advice is not None
-    assert advice.smallest is not None
     assert (advice.smallest.cases, advice.smallest.more_trials) == (1, 2)
     # Asked for once, however many metrics there are.
     assert asked == ["m1"]
