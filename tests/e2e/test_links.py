@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any
 
@@ -133,53 +132,4 @@ def test_every_selector_survives_reload_and_a_fresh_browser(
         open_at(tab, address, PAGES[target].title)
         assert _seen(tab) == seen
         assert permalink(tab) == address
-        assert trouble.found == []
-
-
-_CHOSEN = '[aria-checked="true"], [aria-pressed="true"]'
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a reader is: the page, its address, and what is chosen in the sidebar and on the page."""
-
-    title: str
-    address: str
-    chosen: list[str]
-
-    def expect(self, tab: Tab) -> None:
-        """Wait until the script has answered: the address is another at once, what is chosen is not."""
-        expect(tab).to_have_url(re.compile(self.address))
-        expect(tab.locator(_CHOSEN)).to_have_text(self.chosen)
-        settle(tab, self.title)
-
-
-_PASSED = (
-    Place("Modes", r"/modes$", ["Latency"]),
-    Place("Modes", r"/modes\?task=inference$", ["Inference", "Latency"]),
-    Place("Modes", r"/modes\?.*goal=memory", ["Inference", "Memory"]),
-    Place("Trends", r"/trends\?task=inference$", ["Inference", "Speedup", "Over time", "Linear"]),
-)
-
-
-@pytest.mark.slow
-def test_back_and_forward_go_through_pages_and_filters(browser: Browser, recorded_server: Served) -> None:
-    with new_page(browser, recorded_server.origin) as (tab, trouble):
-        open_at(tab, f"{recorded_server.origin}/modes", "Modes")
-        sidebar = tab.get_by_test_id("stSidebar")
-        clicks = (
-            sidebar.get_by_role("button", name="Inference"),
-            tab.get_by_role("radio", name="Memory"),
-            sidebar.get_by_role("link", name="Trends"),
-        )
-        _PASSED[0].expect(tab)
-        for click, place in zip(clicks, _PASSED[1:], strict=True):
-            click.click()
-            place.expect(tab)
-        for place in reversed(_PASSED[:-1]):
-            tab.go_back()
-            place.expect(tab)
-        for place in _PASSED[1:]:
-            tab.go_forward()
-            place.expect(tab)
         assert trouble.found == []

@@ -121,27 +121,10 @@ def test_a_ring_stands_where_the_judge_finds_a_step(stepped: pd.DataFrame) -> No
     assert found.last == f"last change: default {mark['label'][2:]} on {mark['moment'][:10]}"
 
 
-@pytest.mark.parametrize(("share", "place"), [(1.18, "below left"), (0.8, "above left")])
-def test_a_label_at_the_end_of_the_axis_stays_within_it(
-    sqlite_database: Database, share: float, place: str
-) -> None:
-    points = _points(sqlite_database, _nightly({"default": share}, step_at=NIGHTS - 5))
-    assert _changes(points).frame["place"].tolist() == [place]
-
-
 def test_more_latency_is_worse_and_less_is_better(sqlite_database: Database) -> None:
     points = _points(sqlite_database, _nightly({"default": 1.3, "max-autotune": 0.6}))
     labels = sorted(label.split()[0::3] for label in _changes(points, "latency").frame["label"])
     assert labels == [["▲", "worse"], ["▼", "better"]]
-
-
-def test_labels_that_would_touch_give_way_but_all_changes_are_told(sqlite_database: Database) -> None:
-    points = _points(sqlite_database, _nightly({"default": 1.4, "max-autotune": 1.4}))
-    found = _changes(points)
-    assert len(found.frame) == len(found.notes) == 2
-    assert (found.frame["label"] != "").sum() == 1
-    assert "default" in found.last
-    assert "max-autotune" in found.last
 
 
 def test_builds_that_took_turns_have_no_before_and_after(stepped: pd.DataFrame) -> None:
@@ -155,10 +138,6 @@ def test_a_step_between_other_runs_stands_though_some_builds_took_turns(stepped:
     first = frozenset(stepped[["run_id", "build_id"]].head(2).itertuples(index=False, name=None))
     (again,) = _changes(stepped, turns=first).frame.to_dict("records")
     assert again["run_id"] == mark["run_id"]
-
-
-def test_a_steady_history_has_no_change(sqlite_database: Database) -> None:
-    assert _changes(_points(sqlite_database, _nightly({}))).last == ""
 
 
 @pytest.mark.parametrize(

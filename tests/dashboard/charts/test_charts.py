@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from itertools import combinations
 
 import altair as alt
 import pandas as pd
@@ -17,7 +15,7 @@ from dashboard.charts import break_even, cold_start, trend_rows, trends
 from dashboard.pages.modes import charts as heat_map
 from dashboard.pages.overview import charts as speedups
 from dashboard.pages.trial import charts as samples
-from dashboard.read.shaping import build_changes, build_names, confounded, with_labels, with_phases
+from dashboard.read.shaping import build_changes, build_names, confounded, with_labels
 from dashboard.text import theme
 from db.columns.metrics import HISTORY_METRICS, METRICS
 from db.engine.session import open_database
@@ -27,7 +25,6 @@ from db.metrics.groups import row_dicts
 from db.metrics.mode_choice import ModeOption
 from db.metrics.quantities import nanoseconds
 from db.metrics.trend import series_points
-from db.queries.cases.cold_start import cold_starts
 from db.queries.facets import builds
 from db.queries.trials import trials_frame
 
@@ -94,11 +91,6 @@ def test_a_specification_follows_the_schema_and_says_its_units_and_how_many(name
     assert "'legend': None" in text or "'orient': 'top'" in text
 
 
-def test_the_schema_refuses_what_is_no_chart() -> None:
-    broken = {**speedups.spec(("a",), ("default",)), "layer": [{"mark": "blob"}]}
-    assert list(VEGA_LITE.iter_errors(broken))
-
-
 def test_strategies_look_the_same_everywhere_and_differ_from_each_other() -> None:
     names = [
         "default",
@@ -112,51 +104,6 @@ def test_strategies_look_the_same_everywhere_and_differ_from_each_other() -> Non
     assert looks == {name: theme.looks([name])[name] for name in looks}
     assert len({(look.colour, tuple(look.dash), look.shape) for look in looks.values()}) == len(names)
     assert len({look.colour for name, look in looks.items() if "+" not in name}) == 5
-
-
-def test_marks_tell_the_variants_of_one_base_apart() -> None:
-    variants = ["default", "default+dynamic", "default+static", "default+warm", "default+portable"]
-    assert len({look.shape for look in theme.looks(variants).values()}) == len(variants)
-
-
-def test_a_variant_has_a_tint_of_its_bases_colour() -> None:
-    """58 % of #0072B2 and 42 % of white: 0 + 107, 66 + 107, 103 + 107."""
-    assert theme.colours(["default+dynamic"]) == ["#6BADD2"]
-
-
-def _lab(colour: str) -> tuple[float, float, float]:
-    """CIE 1976 L*a*b* of an sRGB colour under D65 (IEC 61966-2-1)."""
-    linear = [
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
-        for part in (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
-    ]
-    weights = ((0.4124, 0.3576, 0.1805), (0.2126, 0.7152, 0.0722), (0.0193, 0.1192, 0.9505))
-    x, y, z = (
-        (t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116)
-        for t in (
-            sum(w * part for w, part in zip(row, linear, strict=True)) / white
-            for row, white in zip(weights, (0.9505, 1.0, 1.089), strict=True)
-        )
-    )
-    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
-
-
-@pytest.mark.parametrize(
-    "colours",
-    [
-        list(theme.PHASE_COLOURS.values()),
-        *(
-            theme.colours(
-                [base, *(f"{base}+{name}" for name in ("dynamic", "static", "fullgraph", "regional"))]
-            )
-            for base in ("default", "reduce-overhead", "max-autotune")
-        ),
-    ],
-)
-def test_colours_that_stand_side_by_side_differ(colours: list[str]) -> None:
-    """A difference of 2.3 in CIELAB is just noticeable; five times that is plain in a small mark."""
-    near = [pair for pair in combinations(colours, 2) if math.dist(*map(_lab, pair)) < 5 * 2.3]
-    assert near == []
 
 
 def test_over_builds_the_newest_point_is_that_of_the_newest_version() -> None:
@@ -173,18 +120,6 @@ def test_over_builds_the_newest_point_is_that_of_the_newest_version() -> None:
         ("2", "old"),
         ("2", "new"),
     ]
-
-
-def test_only_compiled_cases_with_a_speedup_are_drawn(cases: pd.DataFrame) -> None:
-    rows = speedups.frame(cases)
-    assert "eager" not in set(rows["strategy"])
-    assert not ((rows["workload"] == "mlp") & (rows["strategy"] == "max-autotune")).any()
-    assert (rows["low"] <= rows["speedup"]).all()
-    assert (rows["speedup"] <= rows["high"]).all()
-    best = rows.set_index(["workload", "strategy"])["speedup_text"][("elementwise", "default")]
-    assert speedups.finding(rows) == (
-        f"default reaches {best} over eager on elementwise; 2 of 8 cases slower than eager"
-    )
 
 
 def test_trend_points_thin_out_nothing_and_window_holds_them(trials: pd.DataFrame) -> None:
@@ -263,35 +198,6 @@ def test_one_compiled_strategy_takes_over_from_another_where_the_envelope_says()
     assert found.last_step >= 12000
 
 
-def test_never_is_said_and_not_drawn(cases: pd.DataFrame) -> None:
-    mine = cases[cases["workload_label"] == "lstm-cell"]
-    options, _ = mode_options(mine)
-    found = break_even.curves(options, steps=100, restarts=0, log=False)
-    assert found.frames["crossings"].empty
-    assert break_even.finding(mine, "lstm-cell") == "Compiling never pays off on lstm-cell"
-
-
-def test_cold_start_bars_add_up_to_the_first_result(
-    filled_url: str, trials: pd.DataFrame, cases: pd.DataFrame
-) -> None:
-    with open_database(filled_url, read_only=True) as database:
-        mine = trials[trials["build_id"].isin(set(cases["build_id"]))]
-        starts = with_phases(mine, cold_starts(database, list(mine["trial_id"])))
-    labels = dict(zip(cases["workload_id"], cases["workload_label"], strict=True))
-    rows = cold_start.frame(starts, labels)
-    ends = cold_start.totals(rows, {}).set_index("case")["seconds"]
-    case = cases[(cases["workload_label"] == "bert-base") & (cases["strategy"] == "default")].iloc[0]
-    assert ends["bert-base · default"] == pytest.approx(case["time_to_first_result_ns"] / 1e9, rel=0.02)
-
-
-def test_samples_are_thinned_and_shares_add_up() -> None:
-    many = list(range(1_000_000, 1_010_000))
-    rows = samples.frame(many, many[:100], "default")
-    assert len(rows) <= 2 * samples.MOST_SAMPLES
-    shares = samples.distribution(many, many[:100], "default").groupby("strategy")["share"].sum()
-    assert shares.to_dict() == pytest.approx({"default": 1.0, "eager": 1.0})
-
-
 def test_build_names_tell_builds_apart(filled_url: str) -> None:
     with open_database(filled_url, read_only=True) as database:
         frame = builds(database)
@@ -311,19 +217,3 @@ def test_torch_carries_its_own_parts_but_a_driver_beside_it_confounds() -> None:
     assert not confounded(alone)
     assert confounded(build_changes(before, {**before, "torch": "2.13.0", "driver": "580"}))
     assert build_changes(before, dict(before)) == []
-
-
-def test_bars_filled_in_have_their_cases_and_height() -> None:
-    few, many = (cold_start.spec(tuple(f"case {n}" for n in range(cases)), ("dynamo",)) for cases in (1, 9))
-    assert many["height"] - few["height"] == 8 * cold_start._ROW
-    for layer in many["layer"]:
-        assert layer["encoding"]["y"]["sort"] == [f"case {n}" for n in range(9)]
-
-
-def test_rows_of_many_workloads_move_together():
-    few, many = ([f"model-{number}" for number in range(count)] for count in (4, 48))
-    strategies = ("default", "reduce-overhead", "max-autotune")
-    for chart in (speedups, heat_map):
-        of_few, of_many = (chart.spec(tuple(names), strategies)["height"] for names in (few, many))
-        assert of_few > 4 * 40
-        assert of_many < 48 * 30

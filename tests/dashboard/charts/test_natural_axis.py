@@ -12,8 +12,7 @@ from functools import partial
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.charts import trends as trend_charts
-from dashboard.charts.trend_rows import Window, window, with_eager
+from dashboard.charts.trend_rows import window
 from dashboard.links.links import Link, Page, href
 from dashboard.pages.trends import content as trends
 from dashboard.parts.parts import Chart
@@ -85,12 +84,6 @@ def test_the_axis_is_that_on_which_the_judge_reads_the_runs(
         assert builds_interleaved(trials_frame(database)) == (axis == "torch")
 
 
-def test_over_time_nothing_moved_between_builds_that_took_turns(turns: None) -> None:
-    said = texts(opened(Link(page=Page.TRENDS, axis="time")))
-    assert " since " not in said.partition("Builds are interleaved here")[0].rpartition("#### ")[2]
-    assert "Builds are interleaved here" in said
-
-
 def test_over_builds_the_heading_says_what_the_judge_says_of_a_change_within_the_margin(turns: None) -> None:
     link = Link(page=Page.TRENDS, metric="latency", machine=read_choices().newest_machine)
     (chart,) = (part for part in trends.page(link).parts if isinstance(part, Chart))
@@ -123,17 +116,6 @@ def test_over_builds_the_newest_one_is_marked_where_the_judge_finds_it_changed(s
     assert re.fullmatch(r"▲ \+\d\d\.\d % worse", mark["label"])
     change = mark["label"].removeprefix("▲ ")
     assert chart.chart.finding.endswith(f", {change} since torch 2.12.0"), "one figure, that of the judge"
-
-
-@pytest.mark.parametrize(("low", "high", "drawn"), [(1.2, 1.6, True), (0.7, 1.4, True), (3.0, 3.2, False)])
-def test_a_line_at_eager_where_it_does_not_flatten_the_chart(low: float, high: float, drawn: bool) -> None:
-    shown = with_eager(Window(START, START + timedelta(days=9), low, high), "speedup")
-    spec = trend_charts.spec(
-        "speedup", axis="time", scale="linear", strategies=("default",), builds=("a",), shown=shown
-    )
-    levels = [layer for layer in spec["layer"] if layer["encoding"].get("y", {}).get("field") == "level"]
-    assert (len(levels) == 1) == drawn
-    assert (shown.low <= 1 <= shown.high) == drawn
 
 
 def _x(test: AppTest, alt: str = "") -> str:

@@ -84,15 +84,6 @@ def test_some_runs_of_a_build_are_meant_alone(app: Starlette, name: str) -> None
     assert {row["run_id"] for row in trials} == {"run-1"}
 
 
-@pytest.mark.parametrize("name", ["mine", "torch-2.12.0", "torch=2.12.0", "previous"])
-def test_a_whole_build_has_every_name_of_the_commands(app: Starlette, name: str) -> None:
-    found = asked(Link(page=Page.MODES, build=name))
-    if name != "previous":
-        assert found.link.build == ids(app)[f"2.12.0 {OLD.driver}"]
-    assert (found.link.build_run, found.unknown) == ((), ())
-    assert ask(app, f"/badge/mlp/default.svg?build={name}").status == 200
-
-
 def test_two_commits_of_one_build_are_compared(app: Starlette) -> None:
     sides = f"base=commit={FAST[:7]}&head=commit={SLOW[:7]}"
     document = ask(app, f"/api/v1/compare?{sides}").json
@@ -102,21 +93,6 @@ def test_two_commits_of_one_build_are_compared(app: Starlette) -> None:
     assert "1 slower" in said
     drawn = ask(app, f"/chart/upgrade/upgrade-forest.svg?{sides}")
     assert drawn.status == 200
-
-
-def test_of_several_builds_the_one_with_most_common_cases_is_taken_and_that_is_said(app: Starlette) -> None:
-    known = ids(app)
-    taken, other = known[f"2.13.0 {NEW.driver}"], known["2.13.0 999.9"]
-    document = ask(app, "/api/v1/compare?base=torch=2.12.0&head=torch=2.13.0").json
-    assert document["head"]["build_ids"] == [taken]
-    (sentence,) = document["said"]
-    assert sentence in document["sentences"]
-    assert sentence.startswith(f"torch=2.13.0 is 2 builds: {taken[:8]} (torch 2.13.0) is taken")
-    assert other[:8] in sentence
-    found = asked(Link(page=Page.UPGRADE, base="torch=2.12.0", head="torch=2.13.0"))
-    assert (found.link.head, found.said) == (taken, (sentence,))
-    said = texts(opened(Link(page=Page.UPGRADE, base="torch=2.12.0", head="torch=2.13.0")))
-    assert sentence in said
 
 
 @pytest.mark.parametrize("name", ["commit=fffffff", "2020-01-01", "no-such-name", "smell=2"])

@@ -70,13 +70,6 @@ def test_the_api_takes_the_name_of_a_machine(ids: dict[str, str], path: str) -> 
     assert "none-such" in nobody.json["error"]["message"]
 
 
-def test_the_api_compares_on_a_machine_by_name(ids: dict[str, str]) -> None:
-    sides = {"base": "torch=2.11.0", "head": "torch=2.12.0"}
-    assert api("compare", {**sides, "machine": "gpu-box-3"}) == api(
-        "compare", {**sides, "machine": ids["gpu-box-3"]}
-    )
-
-
 @pytest.mark.parametrize("path", ["builds", "trials", "break-even"])
 def test_the_api_takes_a_torch_for_its_builds(ids: dict[str, str], path: str) -> None:
     whole = api(path, {"build": ids["2.12.0 cu130"]})["rows"]
@@ -84,12 +77,6 @@ def test_the_api_takes_a_torch_for_its_builds(ids: dict[str, str], path: str) ->
     assert api(path, {"build": "2.12.0"})["rows"] == api(path, {"build": "torch 2.12.0"})["rows"] == whole
     both = [ids[f"2.13.0 {variant}"] for variant in ("cu130", "cpu")]
     assert api(path, {"build": "2.13.0"})["rows"] == api(path, {"build": both})["rows"]
-
-
-def test_the_address_of_the_next_page_keeps_the_name(ids: dict[str, str]) -> None:
-    query = {"machine": "gpu-box-3", "limit": 1}
-    reply = ask(Starlette(routes=routes()), "/api/v1/trials", query)
-    assert "machine=gpu-box-3" in reply.headers["link"]
 
 
 def badge(query: dict[str, str]) -> str:

@@ -10,9 +10,8 @@ from starlette.applications import Starlette
 from dashboard.api.routes import routes
 from dashboard.links.links import Link, Page
 from dashboard.pages.break_even import content as break_even
-from dashboard.parts.parts import Chart, Figures, PageContent, Table
-from dashboard.read.data import filters_of, read_cases, read_choices
-from db import units
+from dashboard.parts.parts import Chart, PageContent, Table
+from dashboard.read.data import read_choices
 from db.records.trial import Trial
 from runner.cli.app import app as command_line
 from runner.cli.front import exit_code_of
@@ -66,61 +65,6 @@ def _drifting(eager_ms: dict[str, float], trials: int = 1) -> list[Trial]:
         for (strategy, eager), cost_s in zip(eager_ms.items(), (80, 82), strict=True)
         for number in range(trials)
     ]
-
-
-def test_lines_begin_at_the_compile_cost_of_their_table(store: Store) -> None:
-    """Of two processes whose eager differs the cheaper compilation stays the cheaper one."""
-    store(_drifting({"reduce-overhead": 35.6, "default": 26.6}, trials=2))
-    shown = _page(steps=10_000)
-    (chart,) = (part for part in shown.parts if isinstance(part, Chart) and part.key == "break-even-curves")
-    (plan,) = (part for part in shown.parts if isinstance(part, Table) and part.key == "break-even-table")
-    first = chart.chart.frames["main"].groupby("strategy")["total"].first()
-    assert first["reduce-overhead"] < first["default"]
-    rows = plan.frame.set_index("strategy")
-    cases = read_cases(filters_of(shown.link)).set_index("strategy")
-    for name in ("default", "reduce-overhead"):
-        case, row = cases.loc[name], rows.loc[name]
-        assert row["cost"] == case["compile_cost_ns"]
-        assert row["step"] == pytest.approx(case["pooled_eager_ns"] / case["speedup"])
-        assert row["day"] == pytest.approx(row["cost"] + 10_000 * row["step"])
-        assert row["saved"] == pytest.approx(10_000 * case["pooled_eager_ns"] - row["day"])
-        repaid = row["cost"] + row["steps"] * row["step"]
-        assert 0 <= row["steps"] * case["pooled_eager_ns"] - repaid < case["pooled_eager_ns"]
-
-
-def test_card_table_and_title_are_of_one_row_and_the_lines_cross_at_the_mark(store: Store) -> None:
-    store(
-        make_history(workloads=("mlp",), strategies=("eager", "default", "max-autotune"), builds=("2.13.0",))
-    )
-    for steps in (1, 700, 100_000):
-        shown = _page(steps=steps)
-        by_key = {part.key: part for part in shown.parts}
-        chart, plan, cards = (by_key[key] for key in ("break-even-curves", "break-even-table", "plan"))
-        assert isinstance(chart, Chart)
-        assert isinstance(plan, Table)
-        assert isinstance(cards, Figures)
-        best = plan.frame.loc[plan.frame["day"].idxmin()]
-        texts_of = {figure.title: figure for figure in cards.figures}
-        if texts_of["Fastest overall"].text != "no difference shown":
-            assert texts_of["Fastest overall"].text == best["strategy"]
-            assert best["strategy"] in shown.headline or (
-                best["strategy"],
-                "stay eager" in shown.headline,
-            ) == (
-                "eager",
-                True,
-            )
-        assert texts_of["Total per day"].text == units.duration(best["day"])
-        frames = chart.chart.frames
-        first = plan.frame[plan.frame["steps"].notna()].sort_values("steps").iloc[0]
-        assert units.steps(int(first["steps"])) in chart.chart.finding
-        marks = frames["crossings"].set_index("strategy")
-        eager = plan.frame.set_index("strategy").loc["eager", "step"]
-        for name, mark in marks[marks["says"].str.contains("pays off")].iterrows():
-            row = plan.frame.set_index("strategy").loc[name]
-            assert mark["steps"] == row["steps"]
-            assert row["cost"] + mark["steps"] * row["step"] <= mark["steps"] * eager
-            assert row["cost"] + (mark["steps"] - 1) * row["step"] > (mark["steps"] - 1) * eager
 
 
 def test_a_first_look_is_no_break_even_and_no_best_strategy(store: Store) -> None:

@@ -8,18 +8,15 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from scipy import stats
 
-from dashboard.charts.cold_start import MOST_CASES, PHASES, drawn, frame, seconds_text
+from dashboard.charts.cold_start import MOST_CASES, drawn, frame, seconds_text
 from dashboard.links.links import Link, Page
 from dashboard.pages.cold_start import content as cold_start
 from dashboard.parts.parts import Chart, Table
 from dashboard.read.data import read_choices
 from dashboard.read.shaping import with_phases
-from db import units
 from db.engine.session import open_database
 from db.interchange.read.importing import import_paths
-from db.queries.cases.cold_start import PHASES as MEASURED
 from db.queries.cases.cold_start import cold_starts
 from db.queries.trials import trials_frame
 from db.records.trial import ColdStart, NumericsStatus
@@ -53,11 +50,6 @@ def test_the_slowest_cases_have_bars_and_the_table_has_all(many_cases: str) -> N
     assert [shown[name]["label"] for name in ("first", "cost")] == ["First result (s)", "Compile cost (s)"]
 
 
-def test_few_cases_have_a_bar_each(many_cases: str) -> None:
-    page = opened(Link(page=Page.COLD_START, focus=WORKLOADS[0]))
-    assert "slowest of" not in texts(page)
-
-
 def test_those_that_take_longest_come_first_with_all_their_phases(many_cases: str) -> None:
     with open_database(many_cases, read_only=True) as database:
         trials = trials_frame(database)
@@ -71,25 +63,6 @@ def test_those_that_take_longest_come_first_with_all_their_phases(many_cases: st
     assert list(shown) == sorted(shown, reverse=True)
     assert shown.min() >= sums.drop(shown.index).max()
     assert shown.to_dict() == pytest.approx(sums[shown.index].to_dict())
-
-
-def test_bars_are_means_over_the_trials_of_a_case_and_end_at_their_time(many_cases: str) -> None:
-    with open_database(many_cases, read_only=True) as database:
-        trials = trials_frame(database)
-        starts = with_phases(trials, cold_starts(database, list(trials["trial_id"])))
-    labels = dict(zip(trials["workload_id"], trials["workload"], strict=True))
-    long = pd.DataFrame(starts.phase_ns, columns=[PHASES.get(phase, phase) for phase in MEASURED])
-    long = long.join(starts.trials[["workload_id", "strategy", "cache"]]).melt(
-        id_vars=["workload_id", "strategy", "cache"], var_name="phase", value_name="ns"
-    )
-    long = long[long["ns"] > 0].assign(workload=lambda rows: rows["workload_id"].map(labels))
-    keys = ["workload", "strategy", "cache", "phase"]
-    found = frame(starts, labels).set_index(keys)
-    assert found["trials"].to_dict() == long.groupby(keys)["ns"].size().to_dict()
-    times = trials.assign(ns=starts.phase_ns.sum(axis=1)).groupby(keys[:3])["ns"].agg(stats.gmean)
-    assert found.groupby(level=[0, 1, 2])["mean_ns"].sum().to_dict() == pytest.approx(times.to_dict())
-    assert found.groupby(level=[0, 1, 2])["share"].sum().to_numpy() == pytest.approx(1)
-    assert not len(frame(starts, {}))
 
 
 def test_a_case_that_tells_no_first_call_has_no_time_to_first_result(store: Store) -> None:
@@ -115,10 +88,6 @@ def test_a_wrong_result_has_neither_a_bar_nor_a_number(store: Store) -> None:
     assert pd.isna(first["max-autotune"])
     assert set(chart.chart.frames["main"]["strategy"]) == {right.strategy.name}
     assert chart.chart.frames["totals"]["text"].tolist() == [seconds_text(first[right.strategy.name])]
-
-
-def test_times_are_in_the_unit_of_the_axis() -> None:
-    assert [seconds_text(ns) for ns in (104.4e9, 0.5e9, None)] == ["104 s", "0.500 s", units.MISSING]
 
 
 def test_production_stands_beside_the_benchmark(store: Store, tmp_path: Path) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 
 from dashboard.links.links import Link, Page
-from dashboard.pages.modes import charts
 from dashboard.pages.modes import content as modes
 from dashboard.pages.trial import content as trial_content
 from dashboard.parts.parts import Chart, Figures, Lines, PageContent, Table
@@ -120,50 +118,6 @@ def test_what_was_never_steady_has_no_latency_and_is_no_choice(store: Store) -> 
     assert [(each.title, each.text) for each in figures.figures] == [("Eager", "9.00 ms")]
 
 
-def test_names_beside_points_never_cover_each_other_or_a_point() -> None:
-    rows = pd.DataFrame(
-        {
-            "workload": [f"model-{n}" for n in range(40)],
-            "cost": [10.0 + n % 7 for n in range(40)],
-            "speedup": [1.0 + n * 0.02 for n in range(40)],
-        }
-    )
-    rows = rows.assign(
-        cost_low=rows["cost"], cost_high=rows["cost"], low=rows["speedup"], high=rows["speedup"]
-    )
-    named = charts.names(rows, log=False)
-    assert 5 < len(named["names"]) <= len(rows)
-    assert 3 < len(named["names_narrow"]) < len(named["names"])
-    few = charts.names(rows.iloc[::10], log=False)
-    assert {len(names) for names in few.values()} == {4}, "where there is room every point has its name"
-
-
-def test_a_phone_has_names_of_its_own_beside_points(slower: None) -> None:
-    shown = _page("latency")
-    (chart,) = (part for part in shown.parts if isinstance(part, Chart) and part.key == "modes-pareto")
-    shown_at = {
-        layer["data"]["name"]: layer["mark"]["opacity"]["expr"]
-        for layer in chart.chart.spec["layer"]
-        if layer["mark"]["type"] == "text"
-    }
-    assert shown_at == {"names": "width < 520 ? 0 : 1", "names_narrow": "width < 520 ? 1 : 0"}
-    assert set(chart.chart.frames["names_narrow"]["workload"]) == {"mlp", "vit-b16"}
-
-
-def test_the_scatter_has_a_line_at_eager_and_round_ticks(slower: None) -> None:
-    shown = _page("latency")
-    (chart,) = (part for part in shown.parts if isinstance(part, Chart) and part.key == "modes-pareto")
-    fields = [layer["encoding"]["y"]["field"] for layer in chart.chart.spec["layer"]]
-    assert "level" in fields
-    ticks = next(
-        layer["encoding"]["y"]["axis"]["values"]
-        for layer in chart.chart.spec["layer"]
-        if "axis" in layer["encoding"]["y"]
-    )
-    assert 1.0 in ticks
-    assert all(round(tick * 20) == pytest.approx(tick * 20) for tick in ticks)
-
-
 def test_eager_without_a_process_of_its_own_is_the_one_beside_a_slower_strategy(store: Store) -> None:
     slow = make_trial(workload="mlp", strategy="default", latency_ns=9 * MS, control_latency_ns=8 * MS)
     store([slow])
@@ -200,10 +154,6 @@ def test_profiled_cases_have_a_roofline(store: Store) -> None:
         "93.3 µs",
         "compute-bound",
     )
-
-
-def test_without_a_profile_there_is_no_roofline(slower: None) -> None:
-    assert "modes-roofline" not in [part.key for part in _page("latency").parts]
 
 
 def test_code_from_the_cache_that_is_slower_is_a_finding(store: Store) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +10,7 @@ import pytest
 
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import content
-from dashboard.parts.parts import Chart, Figures, PageContent, PageHeadline, Table, named
+from dashboard.parts.parts import Chart, Figures, PageContent, Table, named
 from dashboard.verdicts import whole
 from db.engine.session import open_database
 from db.judge.results import Tally
@@ -72,30 +70,6 @@ def test_eager_is_a_strategy(store: Store) -> None:
     # mlp trains, so each task has one workload: 10 / 8 with max-autotune, and 1 with eager.
     assert figures(page)["Inference speedup"] == "1.25x"
     assert figures(page)["Training speedup"] == "1.00x"
-
-
-def test_a_ratio_is_that_of_the_latencies_beside_it(store: Store) -> None:
-    """Where a machine drifts between trials, medians of eager and compiled belong to different trials."""
-    pairs = [(1.0, 1.3), (1.3, 1.0), (1.1, 1.05)]
-    trials = [
-        make_trial(latency_ns=own * MS, control_latency_ns=eager * MS, spread=0.0, run_id=f"run-{number}")
-        for number, (own, eager) in enumerate(pairs)
-    ]
-    (row,) = table(page_of(store, trials), "overview-table").to_dict("records")
-    assert math.isclose(row["eager"] / row["latency"], row["speedup"], rel_tol=1e-9)
-
-
-def test_the_sentence_counts_cases(store: Store) -> None:
-    page = page_of(store, history(failures=[("bert-base", "default", 1)]))
-    said = page.parts[0]
-    assert isinstance(said, PageHeadline)
-    assert said.tone == "bad"
-    assert said.text == "1 case failing since torch 2.12.0"
-    (tally,) = named(page.parts, "tally")
-    line, steps = getattr(tally, "lines", ())
-    assert re.match(r"\d changes? in \d series over 2 runs on ", steps), steps
-    assert re.match(r"0 slower, 3 faster .*, 1 failing, 0 open regressions", line), line
-    assert figures(page)["Failing cases"] == "1"
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
-import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -44,27 +41,6 @@ def test_filters_that_match_nothing_say_so(filled: OpenPage, page: Page) -> None
     assert not test.get("vega_lite_chart")
 
 
-@pytest.mark.parametrize("page", [Page.OVERVIEW, Page.TRENDS, Page.MODES, Page.BREAK_EVEN, Page.COLD_START])
-def test_charts_have_a_text_alternative_and_few_marks(filled: OpenPage, page: Page) -> None:
-    charts = filled(Link(page=page)).get("vega_lite_chart")
-    assert charts
-    for chart in charts:
-        assert chart.proto.alt
-        spec = json.loads(chart.proto.spec)
-        assert "values" not in json.dumps(spec.get("data", {}))
-        assert sum(len(dataset.data.data) for dataset in chart.proto.datasets) < 200_000
-
-
-def test_overview_shows_headline_coverage_and_failures(filled: OpenPage) -> None:
-    test = filled(Link())
-    metrics = {metric.label: metric for metric in test.metric}
-    assert set(metrics) >= {"Inference speedup", "Training speedup", "Function speedup", "Cases measured"}
-    # elementwise: 10 ms eager against 10 x 0.5 x 0.95 ms
-    assert metrics["Function speedup"].value.startswith("2.1")
-    assert metrics["Cases measured"].value == "8 of 9"
-    assert "mlp with max-autotune: failed in all 3 trials (out of memory)" in texts(test)
-
-
 def test_a_machine_and_a_build_can_be_asked_for_by_name(filled: OpenPage, filled_url: str) -> None:
     test = filled(Link(page=Page.MODES, machine="cpu-box"))
     assert not test.warning
@@ -96,16 +72,6 @@ def _datasets(test, number: int) -> dict[str, list[dict]]:
     }
 
 
-def test_break_even_says_never_where_compiled_is_slower(filled: OpenPage) -> None:
-    test = filled(Link(page=Page.BREAK_EVEN, focus="lstm-cell"))
-    assert "Compiling never pays off on lstm-cell" in texts(test)
-    rows = {row["strategy"]: row for row in _frame(test, "steps").to_dict("records")}
-    assert rows["default"]["pays_off"] == "never"
-    assert pd.isna(rows["default"]["steps"])
-    assert pd.isna(rows["default"]["money"])
-    assert "is not faster than eager" in texts(test)
-
-
 def test_break_even_plan_follows_steps_restarts_and_price(filled: OpenPage) -> None:
     def money(**plan: float) -> dict[str, str]:
         test = filled(Link(page=Page.BREAK_EVEN, focus="bert-base", **plan))
@@ -131,22 +97,6 @@ def test_trends_marks_build_changes_and_flags_confounded_ones(filled: OpenPage) 
     events = _datasets(filled(Link(page=Page.TRENDS, focus="bert-base")), 0)["events"]
     assert [event["cause"] for event in events] == ["confounded", "confounded"]
     assert "driver 580.159.03 → 570.86.15" in events[0]["detail"]
-
-
-def test_trends_orders_builds_as_versions(filled: OpenPage) -> None:
-    test = filled(Link(page=Page.TRENDS, axis="torch", focus="bert-base"))
-    spec = json.loads(test.get("vega_lite_chart")[0].proto.spec)
-    orders = [
-        layer["encoding"]["x"].get("sort") for layer in spec["layer"] if "x" in layer.get("encoding", {})
-    ]
-    shown = next(order for order in orders if order)
-    assert [name.split()[1] for name in shown] == ["2.11.0", "2.12.0", "2.13.0"]
-
-
-def test_trial_page_shows_a_failure_with_its_log(filled: OpenPage) -> None:
-    test = filled(Link(page=Page.TRIAL, trial="run-gpu-box-3-0-0002-0005"))
-    assert "Failed:" in texts(test)
-    assert "out of memory" in texts(test)
 
 
 def test_a_run_without_trials_is_named(filled: OpenPage) -> None:

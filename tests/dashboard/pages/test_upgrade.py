@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from datetime import timedelta
 from typing import Any
-from xml.etree import ElementTree
 
 import pandas as pd
 import pyarrow as pa
 import pytest
-import vl_convert
 from streamlit.testing.v1 import AppTest
 
 from dashboard.links.links import Link, Page
-from dashboard.pages.upgrade import charts
 from dashboard.parts.verdict_words import SIDES_HELP
 from db.engine.session import open_database
-from db.judge.compare.upgrade import compare_builds
 from db.judge.policy import Policy
 from db.queries.facets import builds, machines
-from db.queries.filters import Filters
-from db.queries.trials import trials_frame
 from db.records.vocabulary import Metric, Verdict
 from tests.builders import MS, START, make_build, make_history
 from tests.dashboard.conftest import DATABASE, OpenPage, Store, opened, texts
@@ -88,28 +81,6 @@ def test_without_builds_asked_for_the_newest_is_set_against_the_one_before(
     assert f"head={ids['2.13.0']}&" in link
 
 
-@pytest.mark.parametrize("metric", [Metric.LATENCY, Metric.SPEEDUP, Metric.COMPILE_COST])
-def test_the_matrix_shows_the_verdicts_of_the_judge(
-    upgrade: OpenPage, upgrade_url: str, metric: Metric
-) -> None:
-    ids = _ids(upgrade_url)
-    with open_database(upgrade_url, read_only=True) as database:
-        trials = trials_frame(database, Filters())
-    wanted = {
-        (row.workload, row.strategy): row.verdict.value
-        for row in compare_builds(trials, ids["2.12.0"], ids["2.13.0"], history=trials).rows
-        if row.metric is metric
-    }
-    test = upgrade(Link(page=Page.UPGRADE, metric=metric.value))
-    points, rows = _points(test), _rows(test)
-    assert {case: point["verdict"] for case, point in points.items()} == wanted
-    assert {case: rows[case]["verdict"].split(" ", 1)[1] for case in wanted} == wanted
-    assert {case: rows[case]["change"] for case in points} == pytest.approx(
-        {case: 100 * point["change"] for case, point in points.items()}, abs=0.005
-    )
-    assert set(wanted.values()) >= {Verdict.UNCHANGED.value}
-
-
 def test_a_verdict_is_a_word_and_a_mark_and_not_only_a_colour(upgrade: OpenPage) -> None:
     test = upgrade(Link(page=Page.UPGRADE, metric="latency"))
     slower = _points(test)["bert-base", "default"]
@@ -118,66 +89,6 @@ def test_a_verdict_is_a_word_and_a_mark_and_not_only_a_colour(upgrade: OpenPage)
     assert slower["change"] == pytest.approx(0.12, abs=0.01)
     assert slower["margin_high"] == Policy().for_case("bert-base", "default", Metric.LATENCY).unchanged_margin
     assert _rows(test)["mlp", "default"]["verdict"] == "= unchanged"
-
-
-def test_a_case_has_what_eager_and_what_compiled_did(upgrade: OpenPage) -> None:
-    row = _rows(upgrade(Link(page=Page.UPGRADE, metric="latency")))["bert-base", "default"]
-    assert (row["eager_ratio"], row["compiled_ratio"]) == pytest.approx((1.0, 1.12), abs=0.01)
-    assert (row["speedup_base"], row["speedup_head"]) == pytest.approx((1 / 0.7, 1 / 0.7 / 1.12), abs=0.02)
-    assert row["trials"] == "6 + 6"
-
-
-def test_the_summary_counts_what_the_table_shows(upgrade: OpenPage) -> None:
-    test = upgrade(Link(page=Page.UPGRADE, metric="latency"))
-    summary = next(each.value for each in test.dataframe if "mean" in each.value.columns)
-    counts = Counter(row["verdict"] for row in _points(test).values())
-    shown = {row["verdict"].split(" ", 1)[1]: row for row in summary.to_dict("records")}
-    assert {verdict: int(row["cases"]) for verdict, row in shown.items()} == counts
-    slower = shown["regressed"]
-    assert slower["mean"] == pytest.approx(_rows(test)["bert-base", "default"]["change"])
-    assert slower["range"] == f"+{slower['mean']:.1f} %"
-
-
-def test_names_and_legend_of_the_plot_fit_a_phone() -> None:
-    """Drawn at 316 px, as a phone does, no word of the legend reaches over the right border."""
-    verdicts = tuple(str(each) for each in (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.INCONCLUSIVE))
-    cases = tuple(f"stable-diffusion-xl-{n} · max-autotune-no-cudagraphs" for n in range(3))
-    rows = pd.DataFrame(
-        {
-            **{"case": cases, "verdict": verdicts, "workload": cases, "strategy": cases, "change": [0.1] * 3},
-            **{"low": [0.0] * 3, "high": [0.2] * 3, "margin_low": [-0.03] * 3, "margin_high": [0.03] * 3},
-        }
-    )
-    spec = charts.spec(cases, verdicts, "Compile cost", charts.domain(rows)) | {"width": 316}
-    frames = charts.frames(rows, (None, None))
-    spec["datasets"] = {name: frame.to_dict("records") for name, frame in frames.items()}
-    drawn = vl_convert.vegalite_to_svg(spec)
-    at = {word: _right_end(drawn, word) for word in (*verdicts, "max-autotune-no-cudagraphs")}
-    assert max(at.values()) <= 316
-
-
-def _right_end(drawn: str, word: str) -> float:
-    """Where `word` ends from the left in the picture, at 5.5 px a letter where it stands on its left end."""
-    found = []
-
-    def walk(node: ElementTree.Element, x: float) -> None:
-        move = re.match(r"translate\(([-\d.]+)", node.get("transform", ""))
-        x += float(move[1]) if move else 0.0
-        if node.text == word:
-            found.append(x + (0 if node.get("text-anchor") == "end" else 5.5 * len(word)))
-        for child in node:
-            walk(child, x)
-
-    walk(ElementTree.fromstring(drawn), 0.0)
-    assert found, f"{word} is not drawn whole"
-    return max(found)
-
-
-@pytest.mark.parametrize(("metric", "has"), [("speedup", False), ("latency", True)])
-def test_the_speedup_stands_beside_another_metric_only(upgrade: OpenPage, metric: str, has: bool) -> None:
-    test = upgrade(Link(page=Page.UPGRADE, metric=metric))
-    table = next(frame.value for frame in test.dataframe if "compiled_ratio" in frame.value)
-    assert ("speedup_head" in table) is has
 
 
 def test_failing_and_missing_cases_have_a_row_and_a_reason(upgrade: OpenPage) -> None:
@@ -262,26 +173,6 @@ def test_a_chosen_case_that_was_left_out_says_why(upgrade: OpenPage) -> None:
     assert "nobody with default is no case of this comparison" in texts(gone)
 
 
-def test_compile_cost_break_even_and_pass_set(upgrade: OpenPage) -> None:
-    test = upgrade(Link(page=Page.UPGRADE))
-    _, cost, break_even = (e.value for e in test.dataframe if "compiled_ratio" in e.value)
-    later = break_even.set_index(["workload", "strategy"]).loc[("bert-base", "default")]
-    assert later["verdict"] == "✗ regressed"
-    assert {later["base"].split(" ")[-1], later["head"].split(" ")[-1]} == {"steps"}
-    assert cost["base"].dtype == float
-    counts = next(e.value for e in test.dataframe if "metric" in e.value)
-    assert list(counts["workload"]) == ["mlp"]
-    assert counts["reason"][0].startswith("Passed on the base side, fails now")
-
-
-def test_matched_and_naive_geomean_stand_side_by_side(upgrade: OpenPage) -> None:
-    metrics = {metric.label: metric for metric in upgrade(Link(page=Page.UPGRADE)).metric}
-    # matched: bert-base twice, mlp default, resnet-50 max-autotune
-    assert "over 4 matched cases" in texts(upgrade(Link(page=Page.UPGRADE)))
-    assert "(6 → 4 cases)" in metrics["Geomean speedup, naive"].delta.replace("\\", "")
-    assert metrics["Cases compared"].value == "8 of 9"
-
-
 def test_names_from_outside_stay_text(upgrade: OpenPage) -> None:
     test = upgrade(Link(page=Page.UPGRADE))
     environment = next(e.value for e in test.dataframe if "part" in e.value.columns).set_index("part")
@@ -302,16 +193,3 @@ def test_the_same_build_on_both_sides_is_a_sentence(upgrade: OpenPage, upgrade_u
     build = _ids(upgrade_url)["2.13.0"]
     test = upgrade(Link(page=Page.UPGRADE, base=build, head=build))
     assert "are the same trials" in texts(test)
-
-
-def test_swapping_turns_the_verdict_round(upgrade: OpenPage, upgrade_url: str) -> None:
-    ids = _ids(upgrade_url)
-    back = Link(page=Page.UPGRADE, base=ids["2.13.0"], head=ids["2.12.0"], metric="latency")
-    assert _points(upgrade(back))["bert-base", "default"]["verdict"] == "improved"
-
-
-def test_a_chosen_case_comes_with_its_series(upgrade: OpenPage) -> None:
-    link = Link(page=Page.UPGRADE, focus="mlp", focus_strategy="default", metric="latency")
-    alts = [chart.proto.alt for chart in upgrade(link).get("vega_lite_chart")]
-    assert "Latency of mlp with default, build by build" in alts
-    assert "Latency of every trial of the base side and of the head side" in alts

@@ -7,7 +7,6 @@ from html import escape
 from typing import Any
 
 import pandas as pd
-import pytest
 from pandas.api.types import is_numeric_dtype
 from streamlit.testing.v1 import AppTest
 
@@ -17,7 +16,6 @@ from dashboard.links.links import Link, Page, href
 from dashboard.read.data import read_choices, read_regressions, read_trial
 from dashboard.reports.freeze import freeze_link
 from dashboard.write import sign_offs
-from db import units
 from db.records.reports import Decision
 from tests.dashboard.conftest import opened
 from tests.dashboard.reports.test_reports import check_page
@@ -112,27 +110,3 @@ def test_a_chosen_regression_keeps_its_evidence_and_its_story(recorded_here: str
     assert page.count("<svg") == len(test.get("vega_lite_chart")) == 2, "the trials, and the history"
     for said in ("bisecting", "https://example.org/1", "compilewatch compare", "acknowledged"):
         assert said in page
-
-
-@pytest.mark.parametrize("path", ["", "break-even?focus=bert-base"])
-def test_eager_is_the_reference_of_break_even_in_every_table(recorded_here: str, path: str) -> None:
-    content = freeze_link(path, **SIGNED)
-    (cases,) = (part for part in content.sections if isinstance(part, Table) and part.title == "Every case")
-    place = [column.title for column in cases.columns].index("Pays off")
-    assert {row[place] for row in cases.rows if row[1] == "eager"} == {"reference"}
-
-
-def test_what_regressed_and_stands_open_is_on_the_overview(recorded_here: str) -> None:
-    page = render(freeze_link("", **SIGNED))
-    assert "open regression" in page
-    assert "What changed since" in page
-    assert "Matched: workloads that passed with every strategy" in page
-
-
-def test_break_even_says_its_plan_and_why_there_is_none(recorded_here: str) -> None:
-    page = render(freeze_link("break-even?focus=lstm-cell&steps=2000&restarts=50&price=7.5", **SIGNED))
-    assert "51 processes a day of 2,000 steps each, at $7.5 per device-hour" in page
-    assert "break-even is never, " in page
-    names = read_choices().builds.values()
-    assert sum(escape(name) in page for name in names) > 1, "its history has a row per build"
-    assert units.NEVER in page

@@ -187,14 +187,6 @@ def test_a_bomb_is_refused(url: str) -> None:
     assert stored(url) == 0
 
 
-def test_answers_become_options() -> None:
-    options = options_of({**TOLD, "machine": "  gpu  box ", "label": ""})
-    assert options.measured_at.isoformat() == "2026-11-20T18:00:00+00:00"
-    assert (options.machine, options.label, options.task) == ("gpu box", None, "inference")
-    with pytest.raises(CompilewatchError, match="longer than 200"):
-        options_of({"torch": "2" * 201})
-
-
 def test_what_is_no_version_of_torch_is_refused() -> None:
     assert options_of({"torch": " 2.9.0a0+git123 "}).torch == "2.9.0a0+git123"
     with pytest.raises(CompilewatchError, match=r"banana is no version of torch\."):

@@ -20,19 +20,6 @@ def gpu(**own):
     return Profile(steps=5, own=ProfileSide(**side), control=EAGER)
 
 
-def test_a_busy_gpu_has_little_left_to_gain():
-    assert why(gpu(device_busy_fraction=0.93, matrix_fraction=0.2), TIMES) == (
-        "412 launches per step became 61. "
-        "Kernels take 930 µs of a step of 1.00 ms; eager's take 1.00 ms of 1.25 ms. "
-        "Little is left to gain from fewer launches; the rest is in the kernels themselves."
-    )
-
-
-def test_a_gpu_in_matrix_products_is_bound_by_them():
-    text = why(gpu(device_busy_fraction=0.93, matrix_fraction=0.724), TIMES)
-    assert text.endswith(" Bound by matrix products, 72 % of the work: little is left to gain.")
-
-
 def test_a_profile_that_slows_the_host_down_blames_nobody_for_it():
     # As measured on an H100: kernels of 227 us in a profiled step of 723 us, in a timed step of 327 us.
     profile = gpu(step_ns=723_052, launches=412, device_busy_fraction=0.31445879811100663)
@@ -59,11 +46,6 @@ def test_a_profile_that_slows_the_host_down_blames_nobody_for_it():
 def test_below_seventy_percent_the_host_is_where_to_look(busy, step_ns, expected):
     side = ProfileSide(step_ns=1_000_000, device_busy_fraction=busy)
     assert host_sentence(side, step_ns) == expected
-
-
-def test_compiled_kernels_that_are_slower_are_the_reason():
-    text = why(gpu(step_ns=2_000_000, device_busy_fraction=0.8, matrix_fraction=0.9), StepTimes(1.65e6, 1e6))
-    assert text.endswith(" Compiled kernels take 60 % longer than eager's.")
 
 
 def test_a_cpu_speaks_of_operators_and_of_python():

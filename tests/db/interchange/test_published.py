@@ -1,12 +1,9 @@
 """Published figures: only what states its circumstances, shown only where the workload matches."""
 
-import csv
-
 import pytest
 
-from db.interchange.published import published_figures, published_for
+from db.interchange.published import published_for
 from db.records.trial import Task
-from tests.db.interchange.reading import SHARED
 
 RESNET = {"task": Task.INFERENCE, "dtype": "bfloat16", "shape": {"image_size": 224}, "mode": "default"}
 UNET = {"task": Task.INFERENCE, "dtype": "float16", "shape": {"latent_size": 64, "text_length": 77}}
@@ -51,31 +48,3 @@ def test_a_figure_without_a_size_says_so() -> None:
 def test_another_case_has_no_figure(change: dict[str, object]) -> None:
     assert published_for("resnet50", **(RESNET | change)) == []
     assert published_for("my-model", **RESNET) == []
-
-
-def test_every_figure_states_its_circumstances() -> None:
-    figures = published_figures()
-    assert len(figures) > 150
-    for figure in figures:
-        assert all((figure.model, figure.device_name, figure.torch, figure.dtype, figure.source))
-        assert figure.batch_size >= 1
-        assert figure.mode in {"default", "reduce-overhead", "max-autotune"}
-        assert 0.3 < figure.speedup < 5
-        if figure.eager_ns and figure.compiled_ns:
-            assert figure.eager_ns / figure.compiled_ns == pytest.approx(figure.speedup, rel=1e-3)
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the collected publications are not there")
-def test_figures_are_those_of_the_publications() -> None:
-    with (SHARED / "published" / "published_speedups.csv").open() as stream:
-        rows = [
-            row
-            for row in csv.DictReader(stream)
-            if row["status"] == "ok"
-            and (row["dtype"] and row["batch"] and row["gpu_or_cpu"])
-            and "not stated" not in row["gpu_or_cpu"] + row["mode"]
-            and "eager" not in row["mode"]
-        ]
-    collected = sorted((row["model"], int(row["batch"]), float(row["speedup"])) for row in rows)
-    own = [figure for figure in published_figures() if "pytorch-image-models" not in figure.source]
-    assert sorted((figure.model, figure.batch_size, figure.speedup) for figure in own) == collected

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from pydantic import ValidationError
 
-from db.columns.metrics import MEASURED_METRICS
-from db.judge.policy import Override, Policy, Thresholds, policy_entries
+from db.judge.policy import Override, Policy, Thresholds
 from db.records.vocabulary import Metric
-
-
-def test_every_constant_says_what_it_means():
-    entries = policy_entries(Policy(overrides=(Override(workload="bert*", minimum_effect=0.1),)))
-    assert [entry.name for entry in entries if not entry.meaning] == []
-    assert {f"thresholds.{metric.value}.minimum_effect" for metric in MEASURED_METRICS} <= {
-        entry.name for entry in entries
-    }
-
-
-def test_the_policy_in_force_survives_json():
-    policy = Policy(overrides=(Override(workload="bert*", metric=Metric.LATENCY, minimum_effect=0.1),))
-    assert Policy.model_validate(json.loads(json.dumps(policy.to_json()))) == policy
 
 
 def test_the_last_fitting_override_wins_and_the_margin_follows_the_effect():
@@ -76,24 +60,6 @@ def test_a_margin_asked_for_is_the_minimum_effect_of_latency_and_speedup():
 def test_a_wrong_policy_is_refused_by_name(content: dict[str, object], named: str):
     with pytest.raises(ValidationError, match=named):
         Policy.model_validate(content)
-
-
-def test_every_constant_is_listed_by_its_path_with_its_value():
-    entries = policy_entries(Policy(overrides=(Override(workload="bert*", minimum_effect=0.1),)))
-    listed = {entry.name: (entry.value, entry.meaning) for entry in entries}
-    assert len(listed) == len(entries)
-    assert listed["thresholds.peak_memory.unchanged_margin"] == (
-        "0.05",
-        "unchanged means: shown to lie within this margin",
-    )
-    assert listed["history.drift_points"] == ("10", "points compared with the pinned reference build")
-    assert listed["confirm.fresh_trials"][0] == "7"
-    assert listed["canary_workloads"][0] == "canary*"
-    assert listed["overrides[0]"] == (
-        "workload bert*, strategy *, minimum_effect 0.1",
-        "set in the configuration",
-    )
-    assert not any(name in listed for name in ("history", "confirm", "thresholds", "overrides"))
 
 
 @pytest.mark.parametrize(

@@ -55,13 +55,6 @@ def test_show_names_the_origin_of_every_value_and_no_secret(tmp_path: Path) -> N
     assert rows["workload"]["value"][0]["batch_size"] == [1, 64]
 
 
-def test_show_reads_well_without_a_file_and_puts_an_option_first(tmp_path: Path) -> None:
-    result = in_this_process("config", "show", "--db", "sqlite:///other.db", cwd=tmp_path)
-    assert result.returncode == 0
-    line = next(line for line in result.stdout.splitlines() if "database_url" in line)
-    assert line.split() == ["database_url", "sqlite:///other.db", "option"]
-
-
 def test_check_says_what_a_good_file_holds(tmp_path: Path) -> None:
     _write(tmp_path, _FILE)
     result = in_this_process("config", "check", cwd=tmp_path)

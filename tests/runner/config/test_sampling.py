@@ -15,10 +15,6 @@ from runner.process.measured_process import ProcessRole, worker_specification
 from runner.worker.timing.sampling import SamplingPlan
 
 
-def test_the_defaults_are_those_of_the_sampler() -> None:
-    assert RunSettings().sampling_plan() == SamplingPlan()
-
-
 def test_seconds_become_nanoseconds() -> None:
     run = RunSettings(
         samples=20,

@@ -38,15 +38,3 @@ def test_the_first_line_that_names_a_cause_is_told(log: str, cause: str) -> None
 )
 def test_without_one_the_message_stands_alone(log: str) -> None:
     assert with_cause(SAID, log) == SAID
-
-
-def test_what_the_message_says_is_not_said_again() -> None:
-    said = "CalledProcessError: a.c:1:2: error: no x"
-    assert with_cause(said, "a.c:1:2: error: no x") == said
-
-
-def test_it_stays_short_and_on_one_line() -> None:
-    told = with_cause("It failed.", f"a.c:1:2: error: \t{'x' * 10_000}\nmore")
-    assert told.startswith("It failed: a.c:1:2: error: xxx")
-    assert len(told) <= len("It failed: ") + 300
-    assert "\n" not in told
