@@ -126,7 +126,7 @@ def _pages_run_as_the_server_runs_them() -> Iterator[None]:
     The server searches them once, for components of Streamlit; an `AppTest` does each time it is made, and
     takes longer for that than for the page.
     """
-    for name in ("runner.magicEnabled", "runner.postScriptGC"):
+    for name in ("runner.magicEnabled", "runner.postScriptGC", "browser.gatherUsageStats"):
         set_option(name, False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_scanner, "scan_component_manifests", list)

@@ -38,6 +38,7 @@ def test_a_change_is_short_and_brings_a_test(diff: Path) -> None:
     assert any(Path(path).name.startswith("test_") for path in touched(diff))
 
 
+@pytest.mark.slow
 def test_the_changes_apply_and_pass_their_tests(tmp_path: Path) -> None:
     """All in one copy of the checkout: no two change the same file."""
     files = [path for diff in DIFFS for path in touched(diff)]

@@ -11,11 +11,11 @@ import torch
 from db.records.trial import FailureKind, Status, parse_trial
 from runner.worker.numerics import check
 from runner.worker.step import internals
-from runner.worker.step.loading import build_workload, import_builder
+from runner.worker.step.loading import WorkloadError, build_workload, import_builder
 from runner.worker.step.memory import resident_bytes, step_peak
 from runner.worker.step.messages import Workload
 from runner.worker.step.state import State, functions_of
-from runner.worker.step.steps import apart, make_variant, own_copy
+from runner.worker.step.steps import apart, make_variant, own_copy, require_values
 from runner.workloads.built import Built
 from tests.runner.field_models import helper
 from tests.runner.measuring import FIXTURES, compiled, measure
@@ -104,9 +104,17 @@ def test_a_lazy_module_has_its_weights_before_it_is_copied():
 
 @pytest.mark.parametrize("name", ["generator", "coroutine"])
 def test_a_step_that_returns_what_has_yet_to_run_is_refused(name):
-    trial = measure(name, target=f"field_models:{name}")
+    returned = built(name).model_or_fn(torch.ones(2))
+    with pytest.raises(WorkloadError, match=f"returns a {name}, of which nothing has run yet. Return its"):
+        require_values(returned)
+    if name == "coroutine":
+        returned.close()
+
+
+@pytest.mark.slow
+def test_such_a_step_fails_before_it_is_measured():
+    trial = measure("generator", target="field_models:generator")
     assert (trial.failure.kind, trial.failure.phase) == (FailureKind.WORKLOAD_ERROR, "eager_first")
-    assert f"returns a {name}, of which nothing has run yet. Return its values" in trial.failure.message
 
 
 def test_what_cannot_be_compared_is_named():
@@ -210,12 +218,14 @@ def test_tensors_without_storage_are_measured_without_memory(trials):
         assert trial.numerics.status == "pass"
 
 
+@pytest.mark.slow
 def test_eager_beside_it_does_not_advance_the_compiled_state(trials):
     trial = trials["stateful"]
     assert trial.status is Status.OK, trial.failure
     assert trial.numerics.status == "pass"
 
 
+@pytest.mark.slow
 def test_a_wrong_write_to_an_input_fails_the_trial_and_keeps_its_samples(trials):
     trial = trials["wrong_input"]
     assert trial.failure.kind is FailureKind.WRONG_RESULT
@@ -223,6 +233,7 @@ def test_a_wrong_write_to_an_input_fails_the_trial_and_keeps_its_samples(trials)
     assert trial.samples_ns
 
 
+@pytest.mark.slow
 def test_a_part_that_is_compiled_already_is_in_the_record(trials):
     trial = trials["part_compiled"]
     assert trial.status is Status.OK, trial.failure

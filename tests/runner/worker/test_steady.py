@@ -14,10 +14,8 @@ def measured(name, **changes):
     return measure(name, compiled("eager"), target=f"field_models:{name}", sampling=PLAN, **changes)
 
 
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("scheduled", "new_function_each_call")]
-
-
-@pytest.mark.parametrize("name", ["counter", *SLOW])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["counter", "scheduled", "new_function_each_call"])
 def test_a_recompiling_model_is_measured_once_it_stopped(name):
     trial = measured(name)
     assert trial.status is Status.OK, trial.failure

@@ -218,8 +218,20 @@ def test_where_a_package_is_missing_onnx_runtime_is_not_applicable(monkeypatch: 
     )
 
 
-def test_settings_of_dynamo_and_its_guards_are_options() -> None:
+@pytest.mark.usefixtures("fresh_dynamo")
+def test_a_setting_of_dynamo_is_an_option() -> None:
     """Of three lengths a limit of two compiles two."""
+    few = {"dynamo.recompile_limit": 2}
+    limited = messages.Strategy("compile", backend="eager", dynamic=False, options=few)
+    with internals.collect_log() as log, torch._dynamo.config.patch(recompile_limit=8):
+        call = compiling.apply(Built(workload_fixtures.relu_function().model_or_fn, ()), limited, Path())
+        for length in (2, 3, 4):
+            call(torch.ones(length))
+    assert compiler_facts.facts(log, cudagraphs_requested=False)["graphs"] == 2
+
+
+@pytest.mark.slow
+def test_settings_of_dynamo_and_its_guards_are_recorded() -> None:
     guards = {"guard_filter_fn": "skip_guard_on_all_nn_modules_unsafe", "skip_guard_eval_unsafe": True}
     each = [{"dynamo.recompile_limit": 2}, guards]
     trials = [measure("three_lengths", compiled("eager", dynamic=False, options=own)) for own in each]
