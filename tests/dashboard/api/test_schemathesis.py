@@ -1,6 +1,6 @@
 """Schemathesis against the API in this process: requests made from the document, answers held against it.
 
-Many, or none: `test_document` draws some of its own, from the document too, among them names that are stored.
+Many, or none: `test_document` asks each route once, and anything else.
 """
 
 from __future__ import annotations
