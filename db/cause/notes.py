@@ -140,7 +140,8 @@ _NUMERICS = {
 
 
 def _of_numerics(numerics: Numerics) -> dict[str, str]:
-    found = {"numerics": text} if (text := _NUMERICS.get(numerics.status)) else {}
+    why = f": {numerics.reason}" if numerics.reason else ""
+    found = {"numerics": text + why} if (text := _NUMERICS.get(numerics.status)) else {}
     if numerics.not_compared:
         found["not_compared"] = f"not compared: {_listed(numerics.not_compared)}"
     return found

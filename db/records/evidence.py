@@ -327,6 +327,8 @@ class Numerics(Record):
     """Relative and absolute tolerance in force; null where nothing was compared."""
     not_compared: list[Text] | None = None
     """From version 2: results that are nothing that could be compared; null where there are none."""
+    reason: Text | None = None
+    """From version 3: what was missing where it was not checked; null where nothing was."""
 
 
 class DeviceState(Record):

@@ -138,7 +138,7 @@ _OWN_PARTS = {
             "clock_set_back_ns",
         },
     },
-    3: {"failure": {"bisection"}, "compiler": {"break_hints"}},
+    3: {"numerics": {"reason"}, "failure": {"bisection"}, "compiler": {"break_hints"}},
 }
 
 

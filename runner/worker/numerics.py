@@ -17,20 +17,22 @@ import torch
 
 from runner.worker.failures import kind_of
 from runner.worker.step.internals import force_eager
-from runner.worker.step.memory import free_bytes, suffices_for
-from runner.worker.step.state import (
+from runner.worker.step.leaves import (
     Leaves,
-    State,
     copied,
     copy_of,
     dense,
     is_comparable,
     leaves,
     mapped,
+    pieces,
     same,
     shape_of,
+    size_bytes,
     with_inputs,
 )
+from runner.worker.step.memory import free_bytes, suffices_for
+from runner.worker.step.state import State
 from runner.worker.step.steps import Variant, grad_context, input_tensors, loss_of, output_of
 from runner.worker.streams import shapes_of
 from runner.worker.tensor_comparison import TensorComparison, compare, finite
@@ -57,8 +59,13 @@ _RESULTS = ("output", "loss", "gradient")
 # How much longer a call takes in float64: on a GPU for want of units for it.
 _SLOWER_EXACT = {"cpu": 4}
 _SLOWER_EXACT_ON_GPU = 70
-# Of a tensor in float32: both sides in float64, their difference and its square.
-_FLOAT64_COPIES = 8
+# Of results: what a step makes and the copy of it; in float64 twice as much.
+_RESULTS_OF_RUN = 2
+_RESULTS_OF_EXACT_RUN = 4
+# Of all that a workload holds: weights in float32, and in float64 with their gradients.
+_COPIES_OF_EXACT = 4
+_NO_TIME = "too little time"
+_NO_MEMORY = "too little memory"
 _TEXT_LIMIT = 60
 _MOST_NAMED = 20
 
@@ -109,7 +116,6 @@ class _Runs:
     state: State
     around: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
     calls: int = 1
-    fits_exact: bool = True
 
     def results(self, seed: int) -> Leaves:
         """Outputs of the last call; for training the loss and every gradient of a forward and backward. Of a
@@ -142,11 +148,12 @@ def _results_of(built: Built, call: Callable[..., Any], batch: Batch) -> Leaves:
     model.zero_grad(set_to_none=True)
     loss = loss_of(built, call, batch)
     loss.backward()  # type: ignore[no-untyped-call]
-    gradients = {
-        f"gradient of {name}": parameter.grad.clone()
-        for name, parameter in model.named_parameters()
-        if parameter.grad is not None
-    }
+    gradients = {}
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None:
+            # What a CUDA graph wrote is its own.
+            own = parameter.grad.clone() if parameter.grad.is_cuda else parameter.grad
+            gradients[f"gradient of {name}"] = own
     model.zero_grad(set_to_none=True)
     return {"loss": loss.detach().clone(), **gradients}
 
@@ -192,22 +199,24 @@ def _difference(one: Leaves, other: Leaves) -> str | None:
 def _is_degenerate(results: Leaves) -> bool:
     floating = _floating({name: each for name, each in results.items() if name.startswith(_RESULTS)})
     known = [tensor for tensor in map(dense, floating) if tensor is not None]
-    largest = [tensor[tensor.isfinite()].abs().max() for tensor in known if tensor.isfinite().any()]
-    return bool(known) and all(float(value) < _DEGENERATE_BELOW for value in largest)
+    return bool(known) and all(_largest(tensor) < _DEGENERATE_BELOW for tensor in known)
 
 
-class _OutOfTimeError(Exception):
-    """The deadline leaves no time for another run, or memory no room for its results."""
+def _largest(tensor: torch.Tensor) -> float:
+    """The largest absolute value of those that are finite; 0 without any."""
+    values = (piece.abs().nan_to_num(posinf=0.0) for (piece,) in pieces(tensor) if piece.numel())
+    return max((float(each.max()) for each in values), default=0.0)
 
 
-def _has_room_beside(results: Leaves) -> bool:
-    """Whether another run's results fit, and what comparing the largest of them in float64 takes."""
+class _NotCheckedError(Exception):
+    """The deadline leaves no time for another run, or memory no room; which of them is the message."""
+
+
+def _has_room_beside(results: Leaves, copies: int) -> bool:
+    """Whether so many `copies` of `results` fit beside them."""
     tensors = [each for each in results.values() if isinstance(each, torch.Tensor)]
-    if not tensors:
-        return True
-    sizes = [each.numel() * each.element_size() for each in tensors]
-    free = free_bytes(tensors[0].device)
-    return free is None or sum(sizes) + _FLOAT64_COPIES * max(sizes) < free
+    free = free_bytes(tensors[0].device) if tensors else None
+    return free is None or copies * sum(map(size_bytes, tensors)) < free
 
 
 class _Clock:
@@ -216,16 +225,18 @@ class _Clock:
     def __init__(self, deadline: Deadline | None) -> None:
         self._deadline = deadline or Deadline()
         self._longest_ns = 0
+        self._first: Leaves = {}
 
     def run(self, runs: _Runs, seed: int) -> Leaves:
-        """Raises _OutOfTimeError."""
+        """Raises _NotCheckedError."""
         if not self.leaves(1):
-            raise _OutOfTimeError
+            raise _NotCheckedError(_NO_TIME)
+        if not _has_room_beside(self._first, _RESULTS_OF_RUN):
+            raise _NotCheckedError(_NO_MEMORY)
         began = time.monotonic_ns()
         results = runs.results(seed)
+        self._first = self._first or results
         self._longest_ns = max(self._longest_ns, time.monotonic_ns() - began)
-        if not _has_room_beside(results):
-            raise _OutOfTimeError
         return results
 
     def leaves(self, runs: float) -> bool:
@@ -252,16 +263,19 @@ def check(
     control = _Runs(eager.built, eager.call, own, force_eager)
     subject = _Runs(compiled.built, compiled.call, other)
     clock = _Clock(deadline)
-    # A copy of the weights, and that twice as large.
-    control.fits_exact = suffices_for(eager, _device_of(eager), 4)
+    if eager.built is not compiled.built and not (own.is_complete and other.is_complete):
+        return {"status": "not_checked", "reason": _NO_MEMORY}, None
+    fits_exact = suffices_for(eager, _device_of(eager), _COPIES_OF_EXACT)
     try:
-        return _checked_numerics(control, subject, seed, clock, draws_as_eager=draws_as_eager)
-    except _OutOfTimeError:
-        return {"status": "not_checked"}, None
+        return _checked_numerics(
+            control, subject, seed, clock, draws_as_eager=draws_as_eager, fits_exact=fits_exact
+        )
+    except _NotCheckedError as error:
+        return {"status": "not_checked", "reason": str(error)}, None
     except Exception as error:
         if kind_of(error, "numerics") != "out_of_memory":
             raise
-        return {"status": "not_checked"}, None
+        return {"status": "not_checked", "reason": _NO_MEMORY}, None
 
 
 def _device_of(variant: Variant) -> torch.device:
@@ -273,7 +287,7 @@ def _device_of(variant: Variant) -> torch.device:
 
 
 def _checked_numerics(
-    control: _Runs, subject: _Runs, seed: int, clock: _Clock, *, draws_as_eager: bool
+    control: _Runs, subject: _Runs, seed: int, clock: _Clock, *, draws_as_eager: bool, fits_exact: bool
 ) -> tuple[dict[str, Any], str | None]:
     built = control.built
     first = clock.run(control, seed)
@@ -292,7 +306,8 @@ def _checked_numerics(
         return {"status": "degenerate"}, None
     result = clock.run(subject, seed)
     slower = _SLOWER_EXACT.get(_device_type(first), _SLOWER_EXACT_ON_GPU)
-    exact = _exact_results(control, seed) if control.fits_exact and clock.leaves(slower) else None
+    fits_exact = fits_exact and _has_room_beside(first, _RESULTS_OF_EXACT_RUN)
+    exact = _exact_results(control, seed) if fits_exact and clock.leaves(slower) else None
     return _verdict(first, result, exact, tolerance_of(built, first), _scales(first, built.task))
 
 
@@ -318,7 +333,7 @@ def _scales(results: Leaves, task: str) -> dict[str, float]:
     if task != TRAINING:
         return dict.fromkeys(results, 1.0)
     sizes = {
-        name: float(value.abs().nan_to_num().max())
+        name: _largest(value)
         for name, value in results.items()
         if isinstance(value, torch.Tensor) and value.numel()
     }

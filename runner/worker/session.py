@@ -205,12 +205,17 @@ class Session:
         side does not; unless they cannot be copied, or memory does not suffice.
         """
         (state,), built = self._states, self._control.built
-        changed = [name for name in state.changes() if not name.startswith("setting")]
+        changed = [name for name in state.changed_names() if not name.startswith("setting")]
         state.restore()
         if has_own_model and any(name.startswith("input") for name in changed):
             with contextlib.suppress(Exception):
                 self._target = own_inputs(self._target)
-        elif changed and not has_own_model and memory.suffices_for(self._control, self._device):
+        elif (
+            changed
+            and not has_own_model
+            and state.is_complete
+            and memory.suffices_for(self._control, self._device)
+        ):
             with contextlib.suppress(Exception):
                 self._target = apart(built)
         if self._target is not built:
@@ -241,7 +246,11 @@ class Session:
             call = compiling.apply(self._target, self._strategy, self._artifacts)
             if compiling.uses_cudagraphs(self._strategy, self._device.type):
                 call = compiling.marked(call)
-            variant = make_variant(self._target, call, compiling.optimizer_compiler(self._strategy))
+            compile_step = compiling.optimizer_compiler(self._strategy)
+            # A model that memory does not suffice to copy has one optimizer, whose moments are as large.
+            shares = self._target is self._control.built and self._target.scheduler is None
+            shared = self._control.optimizer if shares else None
+            variant = make_variant(self._target, call, compile_step, shared)
             with affinity.unbound(), grad_context(variant.built):
                 self._first(variant, first)
             elapsed_ns = time.monotonic_ns() - started

@@ -7,9 +7,12 @@ containers is taken care of by the caller.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import torch
+
+from runner.worker.step.leaves import pieces
 
 _LOW_PRECISION = (torch.float16, torch.bfloat16)
 _LOOSE_TOLERANCE = 4e-2
@@ -36,7 +39,17 @@ class TensorComparison:
 
 def rmse(reference: torch.Tensor, result: torch.Tensor) -> float:
     """Root of the mean squared difference, in float64."""
-    return float((reference.double() - result.double()).square().mean().sqrt())
+    return _root_mean((_real(one) - _real(other)).square() for one, other in pieces(reference, result))
+
+
+def _real(tensor: torch.Tensor) -> torch.Tensor:
+    """In float64; of a complex one both parts."""
+    return (torch.view_as_real(tensor) if tensor.is_complex() else tensor).double().flatten()
+
+
+def _root_mean(squares: Iterable[torch.Tensor]) -> float:
+    sums = [(float(each.sum()), each.numel()) for each in squares]
+    return math.sqrt(sum(each for each, _ in sums) / max(1, sum(count for _, count in sums)))
 
 
 def multiplier_for(reference: torch.Tensor, result: torch.Tensor, tolerance: float) -> float:
@@ -64,7 +77,7 @@ def rounding_floor(result: torch.Tensor, exact: torch.Tensor) -> float:
 
 def rms(value: torch.Tensor) -> float:
     """Root of the mean square, in float64."""
-    return float(value.abs().double().square().mean().sqrt())
+    return _root_mean(_real(each).square() for (each,) in pieces(value))
 
 
 def finite(value: float) -> float | None:
@@ -101,7 +114,7 @@ def compare(
         return TensorComparison(True)
     largest, cosine = _measures(reference, result)
     absolute = tolerance * scale
-    close = torch.allclose(reference, result, atol=absolute, rtol=tolerance, equal_nan=True)
+    close = _are_close(reference, result, absolute, tolerance)
     if exact is None:
         reason = None if close else f"not within {tolerance:g} of eager"
         return TensorComparison(close, largest, cosine, reason=reason)
@@ -134,14 +147,21 @@ def _only_reference_is_nan(reference: torch.Tensor, result: torch.Tensor, exact:
     """Whether the result is better than its reference: no NaN, and near float64."""
     if not reference.isnan().any() or exact.isnan().any() or result.isnan().any():
         return False
-    return torch.allclose(exact.to(result.dtype), result, atol=_LOOSE_TOLERANCE, rtol=_LOOSE_TOLERANCE)
+    return _are_close(exact.to(result.dtype), result, _LOOSE_TOLERANCE, _LOOSE_TOLERANCE)
+
+
+def _are_close(one: torch.Tensor, other: torch.Tensor, absolute: float, relative: float) -> bool:
+    pairs = pieces(one, other)
+    return all(torch.allclose(a, b, atol=absolute, rtol=relative, equal_nan=True) for a, b in pairs)
 
 
 def _measures(reference: torch.Tensor, result: torch.Tensor) -> tuple[float | None, float | None]:
     """Largest absolute difference and cosine similarity; None where not finite."""
-    a, b = reference.double().flatten(), result.double().flatten()
-    if a.is_complex():
-        a, b = torch.view_as_real(a).flatten(), torch.view_as_real(b).flatten()
-    largest = float((a - b).abs().max())
-    cosine = float(torch.nn.functional.cosine_similarity(a, b, dim=0, eps=_TINY))
-    return finite(largest), finite(cosine)
+    found = []
+    for one, other in pieces(reference, result):
+        a, b = _real(one), _real(other)
+        found.append(torch.stack([(a - b).abs().max(), a @ b, a @ a, b @ b]))
+    largest = float(torch.stack(found)[:, 0].max())
+    product, *squares = torch.stack(found)[:, 1:].sum(0).tolist()
+    lengths = [max(_TINY, math.sqrt(square)) for square in squares]
+    return finite(largest), finite(product / lengths[0] / lengths[1])

@@ -44,7 +44,10 @@ def _not_steady(error: NotSteadyError, record: Record) -> str:
         return str(error)
     subject = recompiled_on(events[0]["reason"])
     count = sum(each["count"] for each in events if recompiled_on(each["reason"]) == subject)
-    return f"{error} It recompiles on {subject} ({count} times)."
+    return (
+        f"{error} It recompiles on {subject} ({count} times): keep that out of what is compiled, or make "
+        "it a tensor."
+    )
 
 
 def _counter() -> InstructionCounter | None:

@@ -23,8 +23,8 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
+from runner.worker.step.leaves import with_inputs
 from runner.worker.step.messages import Workload
-from runner.worker.step.state import with_inputs
 from runner.workloads.built import TRAINING, Built
 
 _KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
@@ -97,6 +97,8 @@ def _built(
 ) -> Built:
     """What a builder that was given `arguments` returned, on `device` in `dtype`."""
     built = returned if isinstance(returned, Built) else _from_tuple(returned, workload)
+    if built.loss is not None and built.stream is None and not _takes_one(built.loss):
+        raise WorkloadError("The loss gets the output alone: bind its target, lambda out: loss(out, y).")
     if "dtype" not in arguments and built is not returned:
         built = _cast(built, dtype)
     return built if "device" in arguments else _changed(built, lambda tensor: tensor.to(device))
@@ -142,8 +144,6 @@ def _from_tuple(returned: object, workload: Workload) -> Built:
         raise WorkloadError("A training step needs an nn.Module, not a function.")
     if task == TRAINING and not callable(loss):
         raise WorkloadError("A training step needs a loss: return (model, inputs, loss).")
-    if task == TRAINING and callable(loss) and not _takes_one(loss):
-        raise WorkloadError("The loss gets the output alone: bind its target, lambda out: loss(out, y).")
     if task != TRAINING and rest:
         raise WorkloadError(f"A loss was returned, but the task is {task}; set task to training.")
     if isinstance(model, torch.nn.Module):

@@ -5,96 +5,34 @@ Kept as it was, put back, compared.
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
-import math
-import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, is_dataclass, replace
-from enum import Enum
+from dataclasses import dataclass, field, is_dataclass
 from typing import Any
 
 import torch
 
 from runner.worker.step.host_memory import has_room_for
+from runner.worker.step.leaves import (
+    MOST_PARTS,
+    NOT_THE_USERS,
+    Leaves,
+    copied,
+    copy_of,
+    is_comparable,
+    leaves,
+    parts_of,
+    same,
+    size_bytes,
+)
 from runner.workloads.built import TRAINING, Built
 
-Leaves = dict[str, Any]
-"""Values without parts by their path: "output 0", "buffer running_mean", "attribute calls"."""
-
-_PLAIN = (
-    *(type(None), bool, int, float, complex, str, bytes, Enum),
-    *(torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size),
-)
 _ATTRIBUTES_OF_TORCH = frozenset(vars(torch.nn.Module()))
-_NOT_THE_USERS = frozenset(sys.stdlib_module_names) | {"torch", "numpy"}
-_MOST_PARTS = 100_000
 _MOST_ELEMENTS = 1_000
 _OPTIMIZER = "optimizer"
 _LARGE_BYTES = 1 << 20
 """From here on it is looked up whether there is memory for a copy."""
-_BY_IDENTITY: Any = object.__eq__
-
-
-def _holds_attributes(value: Any) -> bool:
-    """Whether the attributes of `value` are data of the user's: not those of a library's or a function's."""
-    closed = isinstance(value, (torch.nn.Module, torch.Tensor, type, *_PLAIN))
-    if closed or not hasattr(value, "__dict__"):
-        return False
-    if is_dataclass(value) or isinstance(value, (types.SimpleNamespace, torch.distributions.Distribution)):
-        return True
-    return not callable(value) and type(value).__module__.partition(".")[0] not in _NOT_THE_USERS
-
-
-def parts_of(value: Any) -> list[tuple[Any, Any]] | None:
-    """The parts of a container by key: of a sequence, a mapping, a data class or an object's attributes. None
-    for what has none.
-    """
-    if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
-        return list(enumerate(value))
-    if isinstance(value, dict):
-        return list(value.items())
-    return list(vars(value).items()) if _holds_attributes(value) else None
-
-
-def copy_of(tensor: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """A tensor of its own with the same content, in `dtype` if given, that requires a gradient as `tensor`
-    does. Raises what torch raises where it has no copy of such a tensor.
-    """
-    copied = tensor.detach().clone() if dtype is None else tensor.detach().to(dtype, copy=True)
-    return copied.requires_grad_(tensor.requires_grad)
-
-
-def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """`value` with `change` applied to every tensor in it, in containers of its own; the rest is the same."""
-    visited: dict[int, Any] = {}
-
-    def walk(part: Any) -> Any:
-        if isinstance(part, torch.Tensor):
-            return change(part)
-        inner = parts_of(part)
-        if inner is None:
-            return part
-        if id(part) in visited:
-            return visited[id(part)]
-        if isinstance(part, tuple):
-            values = [walk(each) for _, each in inner]
-            return type(part)(*values) if hasattr(part, "_fields") else type(part)(values)
-        made = visited[id(part)] = copy.copy(part)
-        for key, each in inner:
-            if isinstance(part, (list, dict)):
-                made[key] = walk(each)
-            else:
-                object.__setattr__(made, key, walk(each))
-        return made
-
-    return walk(value)
-
-
-def with_inputs(built: Built, change: Callable[[torch.Tensor], torch.Tensor]) -> Built:
-    """`built` with `change` applied to every tensor of its inputs."""
-    return replace(built, inputs=mapped(built.inputs, change), keywords=mapped(dict(built.keywords), change))
 
 
 @dataclass
@@ -106,25 +44,23 @@ class _Kept:
     parts: list[tuple[Any, _Kept]] | None = None
 
 
-def _keep(value: Any, visited: dict[int, _Kept]) -> _Kept:
+def _keep(value: Any, visited: dict[int, _Kept], *, is_large_kept: bool) -> _Kept:
     if id(value) in visited:
         return visited[id(value)]
     kept = _Kept(value)
     if isinstance(value, torch.Tensor):
         # Held by the host, so that it takes no memory of the device.
         with contextlib.suppress(RuntimeError, NotImplementedError, TypeError):
-            if _has_room_for(value):
+            if is_large_kept or size_bytes(value) < _LARGE_BYTES:
                 kept.content = copy_of(value) if value.device.type == "cpu" else value.detach().cpu()
-    elif (inner := parts_of(value)) is not None and len(visited) < _MOST_PARTS:
+    elif (inner := parts_of(value)) is not None and len(visited) < MOST_PARTS:
         visited[id(value)] = kept
-        kept.parts = [(key, _keep(each, visited)) for key, each in inner]
+        kept.parts = [(key, _keep(each, visited, is_large_kept=is_large_kept)) for key, each in inner]
     return kept
 
 
-def _has_room_for(tensor: torch.Tensor) -> bool:
-    """Whether a copy of `tensor` fits into the host's memory, beside what a step needs."""
-    size_bytes = tensor.numel() * tensor.element_size()
-    return size_bytes < _LARGE_BYTES or has_room_for(size_bytes)
+def _content(kept: _Kept) -> Any:
+    return kept.value if kept.content is None else kept.content
 
 
 def _put_back(kept: _Kept) -> Any:
@@ -154,118 +90,6 @@ def _put_back(kept: _Kept) -> Any:
     return value
 
 
-def leaves(name: str, value: Any) -> Leaves:
-    """Every value without parts in `value`, tensors as they are; a single one is `name` 0."""
-    return _leaves(name, _Tree(value))
-
-
-class _Tree:
-    """A value seen as `_leaves` sees it; also what is kept of one."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-        self.leaf = (
-            (value.value if value.content is None else value.content) if isinstance(value, _Kept) else value
-        )
-
-    def parts(self) -> list[tuple[Any, Any]] | None:
-        return self.value.parts if isinstance(self.value, _Kept) else parts_of(self.value)
-
-
-def _leaves(name: str, tree: _Tree) -> Leaves:
-    found: Leaves = {}
-    visited: set[int] = set()
-
-    def walk(path: str, part: _Tree) -> None:
-        inner = part.parts()
-        if inner is None:
-            found[path] = _as_tensor(part.leaf)
-        elif id(part.value) not in visited and len(found) < _MOST_PARTS:
-            visited.add(id(part.value))
-            for key, each in inner:
-                walk(f"{path}.{key}", _Tree(each))
-            visited.discard(id(part.value))
-
-    inner = tree.parts()
-    for key, each in [(0, tree.value)] if inner is None else inner:
-        walk(f"{name} {key}", _Tree(each))
-    return found
-
-
-def _as_tensor(leaf: Any) -> Any:
-    """An array of numpy as a tensor that shares its memory; anything else as it is."""
-    if type(leaf).__module__ != "numpy" or not hasattr(leaf, "__array_interface__"):
-        return leaf
-    with contextlib.suppress(TypeError, ValueError, RuntimeError):
-        return torch.as_tensor(leaf)
-    return leaf
-
-
-def dense(tensor: torch.Tensor) -> torch.Tensor | None:
-    """`tensor` with one plain storage: a sparse or nested one padded with zeros, a subclass as what it stands
-    for. None where that is not known.
-    """
-    with contextlib.suppress(RuntimeError, NotImplementedError, TypeError, AttributeError):
-        if tensor.is_nested:
-            padded: torch.Tensor = torch.nested.to_padded_tensor(tensor, 0.0)
-            return padded
-        if tensor.layout is not torch.strided:
-            return tensor.to_dense()
-        if type(tensor) in (torch.Tensor, torch.nn.Parameter):
-            return tensor
-        plain = tensor.dequantize() if hasattr(type(tensor), "__tensor_flatten__") else tensor
-        made: torch.Tensor = torch.Tensor.as_subclass(plain, torch.Tensor)
-        return made
-    return None
-
-
-def shape_of(tensor: torch.Tensor) -> torch.Size | None:
-    """None of a nested tensor with strides, which has none."""
-    with contextlib.suppress(RuntimeError):
-        return tensor.shape
-    return None
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two leaves are equal, where NaN equals NaN."""
-    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-        return one is other or _same_tensors(one, other)
-    if isinstance(one, float) and isinstance(other, float) and math.isnan(one):
-        return math.isnan(other)
-    with contextlib.suppress(Exception):
-        return one is other or (type(one) is type(other) and bool(one == other))
-    return False
-
-
-def _same_tensors(one: torch.Tensor, other: torch.Tensor) -> bool:
-    if (shape_of(one), one.dtype, one.layout) != (shape_of(other), other.dtype, other.layout):
-        return False
-    a, b = dense(one.detach()), dense(other.detach())
-    if a is None or b is None or a.shape != b.shape:
-        return False
-    b = b.to(a.device)
-    return torch.equal(a, b) or (
-        a.is_floating_point() and torch.allclose(a, b, rtol=0, atol=0, equal_nan=True)
-    )
-
-
-def copied(leaf: Any) -> Any:
-    """A copy of a tensor where torch has one; anything else as it is."""
-    if isinstance(leaf, torch.Tensor):
-        with contextlib.suppress(RuntimeError, NotImplementedError, TypeError):
-            return leaf.detach().clone()
-    return leaf
-
-
-def is_comparable(leaf: Any) -> bool:
-    """Whether equality says anything of a leaf: not of an object that is equal to itself alone."""
-    if isinstance(leaf, (torch.Tensor, *_PLAIN)):
-        return True
-    with contextlib.suppress(Exception):
-        return getattr(type(leaf), "__eq__", None) is not _BY_IDENTITY and isinstance(leaf == leaf, bool)  # noqa: PLR0124
-    return False
-
-
 @dataclass
 class _Place:
     """Values that may change, by name: read and written together."""
@@ -275,8 +99,11 @@ class _Place:
     write: Callable[[dict[Any, Any]], None]
     kept: _Kept = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.kept = _keep(self.read(), {})
+    def keep(self, *, is_large_kept: bool) -> None:
+        self.kept = _keep(self.read(), {}, is_large_kept=is_large_kept)
+
+    def leaves_kept(self) -> Leaves:
+        return leaves(self.name, self.kept, lambda kept: kept.parts, _content)
 
     def restore(self) -> None:
         was = {key: _put_back(part) for key, part in self.kept.parts or ()}
@@ -289,24 +116,34 @@ class State:
     """A workload's inputs and state as they are now. Of a stream the inputs are left out: it makes its own.
 
     The weights of a model in inference are left out too: no step writes to them, and they may be most of the
-    memory. Of a tensor that is too large for a copy the content is not kept.
+    memory. Where there is no room for copies of all large tensors, the content of none of them is kept.
     """
 
     def __init__(self, built: Built) -> None:
         self._places = list(_places(built))
+        found = (leaf for place in self._places for leaf in leaves(place.name, place.read()).values())
+        sizes = {id(leaf): size_bytes(leaf) for leaf in found if isinstance(leaf, torch.Tensor)}
+        large = sum(size for size in sizes.values() if size >= _LARGE_BYTES)
+        self.is_complete = not large or has_room_for(large)
+        """Whether the content of large tensors is kept too."""
+        for place in self._places:
+            place.keep(is_large_kept=self.is_complete)
 
     def changes(self) -> Leaves:
         """Copies of the leaves that are not what they were; None for those that are gone."""
-        changed: Leaves = {}
+        return {name: copied(value) for name, value in self._changed()}
+
+    def changed_names(self) -> list[str]:
+        """Of those leaves; nothing is copied."""
+        return [name for name, _ in self._changed()]
+
+    def _changed(self) -> Iterator[tuple[str, Any]]:
         for place in self._places:
-            before, now = _leaves(place.name, _Tree(place.kept)), leaves(place.name, place.read())
-            changed |= {
-                name: copied(value)
-                for name, value in now.items()
-                if name not in before or not (same(before[name], value) or not is_comparable(value))
-            }
-            changed |= dict.fromkeys(before.keys() - now.keys())
-        return changed
+            before, now = place.leaves_kept(), leaves(place.name, place.read())
+            for name, value in now.items():
+                if name not in before or not (same(before[name], value) or not is_comparable(value)):
+                    yield name, value
+            yield from ((name, None) for name in before if name not in now)
 
     def restore(self, *, optimizers: bool = True) -> None:
         """Put everything back: tensors and containers in place, so that what refers to them still does. What
@@ -508,7 +345,7 @@ def _holds_state(value: Any) -> bool:
 
 def _is_the_users(value: Any) -> bool:
     module = getattr(value, "__module__", None) or type(value).__module__
-    return module.partition(".")[0] not in _NOT_THE_USERS
+    return module.partition(".")[0] not in NOT_THE_USERS
 
 
 def _is_data(value: Any) -> bool:

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
+from runner.worker.step.leaves import copy_of, with_inputs
 from runner.worker.step.loading import WorkloadError
-from runner.worker.step.state import copy_of, with_inputs
 from runner.workloads.built import TRAINING, Batch, Built
 
 Step = Callable[[], Any]
@@ -132,24 +132,35 @@ def output_of(built: Built, call: Callable[..., Any], batch: Batch) -> Any:
 
 
 def loss_of(built: Built, call: Callable[..., Any], batch: Batch) -> torch.Tensor:
-    """Loss of one forward pass; it stays outside what is compiled."""
+    """Loss of one forward pass; it stays outside what is compiled. Raises WorkloadError where it is not one
+    number.
+    """
     with _autocast(built):
         output = call(*batch.inputs, **batch.keywords)
         if built.loss is None:
             return default_loss(output)
-        return built.loss(output) if built.stream is None else built.loss(output, batch.target)
+        loss = built.loss(output) if built.stream is None else built.loss(output, batch.target)
+    if not isinstance(loss, torch.Tensor):
+        raise WorkloadError(f"The loss is of type {type(loss).__name__}: return a tensor with one number.")
+    if loss.numel() != 1:
+        raise WorkloadError(f"The loss has the shape {tuple(loss.shape)}: return its mean() or sum().")
+    return loss
 
 
 def make_variant(
-    built: Built, call: Callable[..., Any] | None = None, compile_step: Callable[[Step], Step] | None = None
+    built: Built,
+    call: Callable[..., Any] | None = None,
+    compile_step: Callable[[Step], Step] | None = None,
+    optimizer: torch.optim.Optimizer | None = None,
 ) -> Variant:
     """A variant that executes `call`, by default the workload itself.
 
-    `compile_step` is applied to the optimizer's step of a workload that asks for a compiled one.
+    `compile_step` is applied to the optimizer's step of a workload that asks for a compiled one. A training
+    workload makes an `optimizer` unless it is given.
     """
     target = built.model_or_fn if call is None else call
     if built.task == TRAINING:
-        return _training_variant(built, target, compile_step)
+        return _training_variant(built, target, compile_step, optimizer)
 
     def forward() -> Any:
         return target(*built.inputs)
@@ -180,13 +191,16 @@ def _iteration(built: Built, one: Callable[[Batch], Any]) -> Step:
 
 
 def _training_variant(
-    built: Built, call: Callable[..., Any], compile_step: Callable[[Step], Step] | None
+    built: Built,
+    call: Callable[..., Any],
+    compile_step: Callable[[Step], Step] | None,
+    optimizer: torch.optim.Optimizer | None,
 ) -> Variant:
     model = built.model_or_fn
     if not isinstance(model, torch.nn.Module):
         raise WorkloadError("A training workload needs an nn.Module, not a function.")
     make = built.optimizer or (lambda parameters: torch.optim.SGD(parameters, lr=1e-3))
-    optimizer = make(model.parameters())
+    optimizer = optimizer or make(model.parameters())
     # Before its step is taken, which a scheduler counts.
     scheduler = None if built.scheduler is None else built.scheduler(optimizer)
     update: Step = optimizer.step

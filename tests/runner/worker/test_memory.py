@@ -136,16 +136,21 @@ def test_the_tightest_group_around_a_process_says_what_is_left(version, tmp_path
     assert (host_memory.limit_bytes(), host_memory.available_bytes()) == (64 << 30, 32 << 30)
 
 
-def test_a_large_tensor_is_not_kept_where_memory_is_short(monkeypatch):
-    large, small = torch.zeros(MIB), torch.zeros(8)
+def test_large_tensors_are_kept_together_or_not_at_all(monkeypatch):
+    """Each of 4 MiB has its room of 16 MiB; both together would leave nothing."""
+    large, small = [torch.zeros(MIB), torch.zeros(MIB)], torch.zeros(8)
 
     def step(a, b):
-        a.add_(1)
+        a[0].add_(1)
+        a[1].add_(1)
         b.add_(1)
 
-    monkeypatch.setattr(host_memory, "available_bytes", lambda: 12 * MIB)
+    monkeypatch.setattr(host_memory, "available_bytes", lambda: 20 * MIB)
     state = State(Built(step, (large, small), "function"))
     step(large, small)
-    assert state.changes().keys() == {"input 1"}
+    assert state.changed_names() == ["input 1"]
+    assert not state.is_complete
     state.restore()
-    assert (float(large[0]), float(small[0])) == (1.0, 0.0)
+    assert (float(large[0][0]), float(large[1][0]), float(small[0])) == (1.0, 1.0, 0.0)
+    monkeypatch.setattr(host_memory, "available_bytes", lambda: 40 * MIB)
+    assert State(Built(step, (large, small), "function")).is_complete

@@ -6,8 +6,10 @@ import itertools
 
 import pytest
 import torch
+from torch import nn
 
 from runner.worker.numerics import check, tolerance_of
+from runner.worker.step import host_memory
 from runner.worker.step.state import State
 from runner.worker.step.steps import make_variant, own_copy
 from runner.workloads.built import Built
@@ -114,6 +116,18 @@ def test_weights_that_training_moved_are_put_back_first():
         eager.step()
     found, _ = check(eager, compiled, states, 0)
     assert found["status"] == "pass"
+
+
+def test_weights_that_cannot_be_put_back_are_not_compared_with_others(monkeypatch):
+    """Each side has trained its own weights, and there was no room to keep what they were."""
+    monkeypatch.setattr(host_memory, "available_bytes", lambda: 1 << 20)
+    built = Built(nn.Linear(512, 512), (torch.randn(2, 512),), "training")
+    copied = own_copy(built)
+    states = (State(built), State(copied))
+    eager, compiled = make_variant(built), make_variant(copied)
+    eager.step()
+    found = check(eager, compiled, states, 0)
+    assert found == ({"status": "not_checked", "reason": "too little memory"}, None)
 
 
 def test_the_coarsest_dtype_gives_the_tolerance():

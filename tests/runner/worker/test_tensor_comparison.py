@@ -68,6 +68,20 @@ def test_figures_by_hand():
     assert found.passed
 
 
+def test_a_large_and_a_complex_result_have_the_figures_of_torch():
+    """Of pieces that are put together; the last one is short."""
+    generator = torch.Generator().manual_seed(0)
+    one, other = torch.randn(2, 1_100_000, generator=generator, dtype=torch.complex64)
+    found = compare(one, other, one.to(torch.complex128), tolerance=1e-4)
+    parts = [torch.view_as_real(each).double().flatten() for each in (one, other)]
+    cosine = torch.nn.functional.cosine_similarity(*parts, dim=0)
+    assert found.cosine_similarity == pytest.approx(float(cosine), rel=1e-6)
+    assert found.max_abs_error == float((parts[0] - parts[1]).abs().max())
+    assert found.rmse_result == pytest.approx(float((parts[0] - parts[1]).square().mean().sqrt()))
+    assert found.rms_exact == pytest.approx(float(parts[0].square().mean().sqrt()))
+    assert (found.rmse_reference, found.passed) == (0.0, False)
+
+
 def test_shape_dtype_and_integers_must_be_equal():
     ones = torch.ones(3)
     assert compare(ones, torch.ones(4), None, tolerance=1).reason == "shape (4,) instead of (3,)"
