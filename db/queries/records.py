@@ -30,6 +30,10 @@ from db.tables.trials import (
 )
 
 _BATCH = 500
+_ID_LENGTH = 26
+"""Of the ids that this project makes; others are no longer."""
+_SHORTEST_BEGINNING = 3
+_MOST_NEAR = 3
 _DETAIL_COLUMNS = [column for column in TRIAL_DETAIL.c if column.name != "trial_id"]
 _TRIAL_FIELDS = ("trial_id", "run_id", "started_at", "ended_at", "suite", "label", "status")
 TRIAL_COLUMNS = [
@@ -90,9 +94,23 @@ def trial_record(db: Database, trial_id: str) -> Trial:
     with db.read() as connection:
         for trial in load_trials(connection, [trial_id]):
             return trial
+        near = _nearest(connection, trial_id.upper())
     raise NotFoundError(
-        f"There is no trial {trial_id}.", "See `compilewatch list runs` and the pages of the dashboard."
+        f"There is no trial {trial_id}.",
+        f"Did you mean {' or '.join(near)}?"
+        if near
+        else "See `compilewatch list runs` and the pages of the dashboard.",
     )
+
+
+def _nearest(connection: Connection, trial_id: str) -> list[str]:
+    """The newest trials whose ids share the longest beginning with `trial_id`; none without a beginning."""
+    for length in range(min(len(trial_id), _ID_LENGTH), _SHORTEST_BEGINNING - 1, -1):
+        begins = TRIAL.c.trial_id.startswith(trial_id[:length], autoescape=True)
+        found = select(TRIAL.c.trial_id).where(begins).order_by(TRIAL.c.trial_id.desc()).limit(_MOST_NEAR)
+        if near := list(connection.scalars(found)):
+            return near
+    return []
 
 
 def trial_records(db: Database, filters: Filters = Filters()) -> Iterator[Trial]:  # noqa: B008

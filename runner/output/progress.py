@@ -20,6 +20,7 @@ from db.engine.session import Database
 from db.records.trial import Status, Trial
 from db.units import duration, words
 from runner.config.settings import Settings
+from runner.output.failures import more_of
 from runner.output.tables import PlainConsole
 from runner.plan.durations import Case, Durations
 from runner.plan.plan import Plan
@@ -181,7 +182,8 @@ def _line(trial: Trial, seconds: float, build: str | None) -> str:
     elapsed = duration(seconds * 1e9)
     if trial.status is Status.FAILED and trial.failure is not None:
         message = trial.failure.message.partition("\n")[0]
-        return f"{case}: failed ({words(trial.failure.kind.value)}) after {elapsed}: {message}"
+        kind = words(trial.failure.kind.value)
+        return f"{case}: failed ({kind}) after {elapsed}: {message} {more_of(trial.trial_id)}"
     samples = trial.latency_samples_ns
     latency = duration(statistics.median(samples)) if samples else "no samples"
     return f"{case}: {latency} per iteration, trial took {elapsed}"

@@ -26,7 +26,7 @@ from db.queries.people.notes import BuildCase, notes_of_cases
 from db.queries.trials import trial_records, trials_frame
 from db.records.trial import StrategyKind, Task
 from db.records.vocabulary import Verdict
-from db.units import MISSING, plural, words
+from db.units import MISSING, plural
 from runner.catalog.targets import is_target
 from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
 from runner.cli.options import (
@@ -52,6 +52,7 @@ from runner.config.settings import BuildSettings, Settings
 from runner.device.host import require_space
 from runner.output.comparison_text import target_lines
 from runner.output.documents import print_document, run_document
+from runner.output.failures import failure_lines, newest_failures
 from runner.output.progress import measure
 from runner.output.submodules import submodule_rows, submodule_table
 from runner.output.tables import console, figures_named, print_lines, reasons, result_table
@@ -259,7 +260,7 @@ def _print(
     targets = check_targets(frame, settings.targets)
     if as_json:
         machine, builds = _identities(frame)
-        failures = _failures(frame)
+        failures = newest_failures(frame)
         document = run_document(
             _run_ids(plan), machine, builds, cases, plan.not_applicable, failures, verdicts, notes
         )
@@ -274,10 +275,7 @@ def _print(
     if submodules is not None:
         out.print(submodule_table(submodules))
     print_lines([*reasons(plan.not_applicable), *target_lines(targets)])
-    print_lines(
-        f"{workload} / {strategy}: {words(failure['kind'])}: {failure['message']}"
-        for (_, workload, strategy), failure in _failures(frame).items()
-    )
+    print_lines(failure_lines(newest_failures(frame)))
 
 
 def _build_names(plan: Plan, frame: DataFrame) -> dict[str, str]:
@@ -302,18 +300,6 @@ def _identities(frame: DataFrame) -> tuple[dict[str, Any] | None, list[dict[str,
     builds = frame[list(build_columns)].rename(columns=build_columns).drop_duplicates("id")
     plain = builds.astype(object).where(builds.notna(), None)
     return machine, [{str(k): v for k, v in row.items()} for row in plain.to_dict("records")]
-
-
-def _failures(frame: DataFrame) -> dict[tuple[str, str, str], dict[str, str]]:
-    """The newest failure of each case: its kind and first line."""
-    failed = frame[frame["status"] == "failed"]
-    return {
-        (str(row.build_id), str(row.workload), str(row.strategy)): {
-            "kind": str(row.failure_kind),
-            "message": str(row.failure_message).split("\n", 1)[0],
-        }
-        for row in failed.itertuples()
-    }
 
 
 def _print_plan(plan: Plan, device: str, facts: Sequence[InterpreterFacts]) -> None:

@@ -38,6 +38,7 @@ from runner.cli.options import (
     settings_of,
 )
 from runner.output.documents import print_document
+from runner.output.failures import failure_lines, newest_failures
 from runner.output.tables import console, plain_table, print_lines
 
 SCHEMA = "compilewatch.break-even/1"
@@ -75,6 +76,7 @@ def break_even_command(
         require_stored(database, replace(filters, strategies=tuple(strategy or ())))
         frames = [trials_frame(database, each) for each in of_newest_builds(database, filters)]
     cases = [summarize_cases(without_canaries(frame)) for frame in frames]
+    failures = {case: each for frame in frames for case, each in newest_failures(frame).items()}
     hourly = None if price_per_hour is None else Decimal(str(price_per_hour))
     chosen = (with_strategies(each, strategy or ()) for each in cases)
     rows = [row for each in chosen for row in break_even_rows(each, steps_, restarts_per_day, hourly)]
@@ -95,6 +97,8 @@ def break_even_command(
         torch = f"torch {first['torch']}, " if first["torch"] else ""
         print_lines([f"{subject} of {first['machine']}: {torch}build {first['build_id']}"])
         console().print(_table(of_build, hourly is not None))
+    named = {(row["build_id"], row["workload"], row["strategy"]) for row in rows if row["total_ns"] is None}
+    print_lines(failure_lines({case: each for case, each in failures.items() if case in named}))
     return 0
 
 

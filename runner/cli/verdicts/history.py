@@ -45,6 +45,7 @@ from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, databas
 from runner.cli.verdicts.judging import exit_code, newest_runs
 from runner.config.settings import Settings
 from runner.output.documents import print_document
+from runner.output.failures import failure_lines, newest_failures
 from runner.output.history_text import (
     HistoryReport,
     history_document,
@@ -296,7 +297,8 @@ def history(
         names = Filters(workloads=(workload,), machines=only(machine), builds=only(reference))
         require_stored(database, names)
         points, trials, left_out = chosen_points(database, workload, strategy, machine)
-        _require_values(points, followed, strategy)
+        failed = list(_failed(trials, strategy))
+        _require_values(points, followed, strategy, failed)
         _require_reference(points, reference)
         # Releases are judged as `compare` does: among all cases that were measured with them.
         machine_id = str(points["machine_id"].iloc[-1])
@@ -307,7 +309,7 @@ def history(
         if versions:
             points = points.assign(workload_version=points["workload_version"].iloc[-1])
         report = replace(_judge(points, trials, compare, followed, settings, reference), versions=versions)
-    sentences = [*_origin(points), *history_sentences(report), *left_out]
+    sentences = [*_origin(points), *history_sentences(report), *failed, *left_out]
     if json_:
         print_document(history_document(points, report, sentences, settings.policy))
     else:
@@ -388,13 +390,20 @@ def _require_reference(points: DataFrame, reference: str | None) -> None:
         )
 
 
-def _require_values(points: DataFrame, metric: Metric, strategy: str) -> None:
+def _failed(trials: DataFrame, strategy: str) -> Iterator[str]:
+    """Why the newest trial of a series has no figure; nothing where it has one."""
+    newest = trials[trials["strategy"] == strategy].tail(1)
+    yield from (f"The newest trial failed: {line}" for line in failure_lines(newest_failures(newest)))
+
+
+def _require_values(points: DataFrame, metric: Metric, strategy: str, failed: Sequence[str]) -> None:
     if np.isfinite(floats(points[METRICS[metric].column])).any():
         return
     name = METRICS[metric].word
     if (points["strategy_kind"] == "eager").all():
         raise NotFoundError(f"{strategy} is eager and has no {name}.", "Choose --metric latency.")
-    raise NotFoundError(f"No run of this series has a {name}.", "Choose another --metric.")
+    hint = failed[0] if failed else "Choose another --metric."
+    raise NotFoundError(f"No run of this series has a {name}.", hint)
 
 
 def _exit_code(report: HistoryReport, points: DataFrame, policy: Policy) -> int:

@@ -146,6 +146,8 @@ def test_a_failure_is_stored_and_the_suite_goes_on(project: Path) -> None:
     assert by_name["mlp-train"].status == "ok"
     assert by_name["cnn"].status == "failed"
     assert by_name["cnn"].failure.phase == "build_model"
+    more = f"Its log: `compilewatch show {by_name['cnn'].trial_id}`."
+    assert (more in result.stdout, more in result.stderr) == (True, True)
     assert "this model does not build" in by_name["cnn"].failure.message
 
 

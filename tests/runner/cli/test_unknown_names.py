@@ -11,7 +11,7 @@ from db.records.ids import machine_identity
 from db.store.trials import save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
-from tests.builders import make_machine
+from tests.builders import make_history, make_machine
 from tests.regression_cases import RUN_0, stepping_history
 
 SIDES = ("compare", "torch=2.12.0", "torch=2.13.0")
@@ -61,6 +61,47 @@ def test_a_name_that_nothing_stored_has(
     first, second = shown.err.splitlines()
     assert first == f"compilewatch: No {option.removeprefix('--')} {name!r} is stored."
     assert second.startswith(next_step)
+
+
+@pytest.mark.parametrize("named", ["RUN-gpu", "RUN-GPU-BOX-3-0-0001-0009", "runs"])
+def test_a_trial_that_is_not_there_has_the_nearest_beside_it(
+    tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str], named: str
+) -> None:
+    trials = stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0"))
+    renamed = [trial.model_copy(update={"trial_id": trial.trial_id.upper()}) for trial in trials]
+    with open_database(sqlite_url) as database:
+        save_trials(database, renamed)
+    assert exit_code_of(app, ["show", named, "--db", sqlite_url]) == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == f"compilewatch: There is no trial {named}."
+    near = second.removeprefix("  Did you mean ").removesuffix("?").split(" or ")
+    assert 1 <= len(near) <= 3
+    assert set(near) <= {trial.trial_id for trial in renamed}
+    assert all(each.startswith(named.upper()[:3]) for each in near)
+
+
+def test_a_trial_like_none_is_looked_up_in_the_list(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(app, ["show", "x", "--db", url]) == 2
+    assert "`compilewatch list runs`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["break-even", "history"])
+def test_a_case_that_failed_has_its_reason_and_where_more_is(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    trials = make_history(
+        workloads=("mlp",), builds=("2.12.0", "2.13.0"), failures=[("mlp", "default", run) for run in (0, 1)]
+    )
+    with open_database(sqlite_url) as database:
+        save_trials(database, trials)
+    named = ("-w", "mlp", "-s", "default")
+    assert exit_code_of(app, [command, *named, "--db", sqlite_url]) == (0 if command == "break-even" else 2)
+    shown = capsys.readouterr()
+    newest = max((trial for trial in trials if trial.failure is not None), key=lambda trial: trial.started_at)
+    assert newest.failure is not None
+    more = f"Its log: `compilewatch show {newest.trial_id}`."
+    wanted = f"mlp / default: out of memory: {newest.failure.message} {more}"
+    assert wanted in " ".join((shown.out + shown.err).split())
 
 
 def test_an_unknown_build_is_told_how_a_build_is_named(url: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -116,6 +116,16 @@ REFUSED = [
     (lambda: (nn.Linear(1, 1), torch.ones(1)), {"task": "training"}, "needs a loss"),
     (lambda: (torch.relu, torch.ones(1), torch.sum), {"task": "training"}, "needs an nn.Module"),
     (lambda: (nn.Linear(1, 1), torch.ones(1), torch.sum), {}, "the task is inference; set task to training"),
+    (
+        lambda: (nn.Linear(1, 1), torch.ones(1), lambda out, y: out),
+        {"task": "training"},
+        "loss gets the output alone",
+    ),
+    (
+        lambda: Built(nn.Linear(1, 1), (torch.ones(1),), "training", loss=lambda out, y: out),
+        {},
+        "loss gets the output alone",
+    ),
     (lambda: (TwoInputs(), {"idz": torch.ones(1)}), {}, "'idz' is no parameter"),
     (lambda: (TwoInputs(), {"mask": torch.ones(1)}), {}, "leave out a parameter"),
     (sized, {"batch_size": 2, "dtype": "float23"}, "'float23' is no dtype of torch"),

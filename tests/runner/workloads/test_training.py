@@ -12,6 +12,7 @@ from db.records.trial import NumericsStatus, Status, Task
 from runner.catalog.builtin import WORKLOADS
 from runner.worker.compiler.compiling import optimizer_compiler
 from runner.worker.numerics import check
+from runner.worker.step.loading import WorkloadError
 from runner.worker.step.messages import Strategy
 from runner.worker.step.state import State
 from runner.worker.step.steps import make_variant, own_copy
@@ -71,6 +72,22 @@ def _moved(built: Built, step: Any) -> bool:
     before = weight.detach().clone()
     step()
     return not torch.equal(before, weight)
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (lambda output: output.square(), r"The loss has the shape \(4, 2\): return its mean\(\) or sum\(\)."),
+        (
+            lambda output: float(output.detach().mean()),
+            "The loss is of type float: return a tensor with one number.",
+        ),
+    ],
+)
+def test_a_loss_is_one_number(loss, message):
+    built = Built(nn.Linear(2, 2), (torch.ones(4, 2),), "training", loss=loss)
+    with pytest.raises(WorkloadError, match=message):
+        make_variant(built).step()
 
 
 def test_float16_keeps_gradients_that_are_lost_without_a_scaled_loss():
