@@ -63,7 +63,7 @@ def test_a_name_that_nothing_stored_has(
     assert second.startswith(next_step)
 
 
-@pytest.mark.parametrize("named", ["RUN-gpu", "RUN-GPU-BOX-3-0-0001-0009", "runs"])
+@pytest.mark.parametrize("named", ["RUN-gpu", "RUN-GPU-BOX-3-0-0001-0099", "runs"])
 def test_a_trial_that_is_not_there_has_the_nearest_beside_it(
     tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str], named: str
 ) -> None:
