@@ -54,20 +54,6 @@ def test_lists_are_those_of_the_command_line(
     assert rows == printed(capsys, recorded_url, "list", subject)["rows"]
 
 
-def test_a_comparison_is_that_of_the_command_line(
-    api: Api, recorded_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    answer = api(
-        "compare", {"base": "torch=2.12.0", "head": "torch=2.13.0", "workload": ["mlp", "lstm-cell"]}
-    )
-    chosen = ("-w", "mlp", "-w", "lstm-cell")
-    expected = printed(capsys, recorded_url, "compare", "torch=2.12.0", "torch=2.13.0", *chosen)
-    # these belong to the configuration of whoever asks, and to what the command writes
-    del expected["targets"], expected["recorded"]
-    assert answer.json == expected
-    assert {row["workload"] for row in expected["rows"]} == {"mlp", "lstm-cell"}
-
-
 def test_a_comparison_is_judged_by_the_configured_policy(
     api: Api, recorded_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,15 +61,6 @@ def test_a_comparison_is_judged_by_the_configured_policy(
     monkeypatch.setenv("COMPILEWATCH_POLICY", strict.model_dump_json())
     answer = api("compare", {"base": "torch=2.12.0", "head": "torch=2.13.0"}).json
     assert answer["policy"] == strict.to_json() != Policy().to_json()
-
-
-def test_break_even_is_that_of_the_command_line(
-    api: Api, recorded_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    answer = api("break-even", {"steps": 250, "restarts": 3, "price": 2.5}).json
-    plan = ("--steps", "250", "--restarts-per-day", "3", "--price-per-hour", "2.5")
-    assert answer == printed(capsys, recorded_url, "break-even", *plan)
-    assert any(row["break_even_price"] for row in answer["rows"])
 
 
 def test_a_trial_is_its_record_and_as_csv_its_samples(api: Api, recorded_url: str) -> None:

@@ -12,12 +12,9 @@ from dashboard.verdicts.pair import with_builds
 from db.engine.session import open_database
 from db.metrics.groups import row_dicts
 from db.queries.facets import builds, machines
-from db.queries.people.regressions import standing_regressions
 from db.records.trial import Build, Machine, Trial
-from db.store.people.regressions import record_comparison
 from tests.builders import START, make_build, make_history, make_machine, make_trial
 from tests.dashboard.conftest import Store, opened, selector, texts
-from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 
 H100, LAPTOP = make_machine("h100"), make_machine("laptop", device="cpu")
 COMMON = {"OMP_PLACES": "cores", "HF_HUB_OFFLINE": "1"}
@@ -95,20 +92,6 @@ def test_an_upgrade_opens_on_the_newest_pair_with_comparable_cases(url: str) -> 
     assert (base["torch"], head["torch"]) == ("2.11.0", "2.13.0")
     said = texts(opened(Link(page=Page.UPGRADE, machine=boxes["h100"])))
     assert "Compared 2 of" in said.replace("\xa0", " ")
-
-
-def test_upgrade_and_regressions_name_the_same_changed_package(store: Store) -> None:
-    before, after = (make_build(packages={"transformers": version}) for version in ("5.23.0", "5.24.0"))
-    with open_database(store(stepping_history(1.0, 1.4, builds=(before, after)))) as database:
-        record_comparison(database, judged(database, RUN_0, RUN_1), at=START)
-        chosen = standing_regressions(database)[0].regression
-    (base,), (head,) = chosen.base.build_ids, chosen.head.build_ids
-    for link in (
-        Link(page=Page.UPGRADE, base=base, head=head),
-        Link(page=Page.REGRESSIONS, regression=(chosen.regression_id,)),
-    ):
-        (differs,) = (each.value for each in opened(link).dataframe if "part" in each.value.columns)
-        assert differs[["part", "base", "head"]].values.tolist() == [["transformers", "5.23.0", "5.24.0"]]
 
 
 def test_only_strategies_measured_here_are_offered(store: Store) -> None:

@@ -46,11 +46,6 @@ def mixed() -> list[Trial]:
     return [*measured, *imported]
 
 
-@pytest.fixture(scope="module")
-def mixed_once(mixed: list[Trial], store_once: Store) -> str:
-    return store_once(mixed)
-
-
 def _imported_unet(format: str, **fields: object) -> list[Trial]:
     source = Source(kind=SourceKind.IMPORTED, name=format)
     workload = make_workload("unet", version=f"imported-{format}", **fields)
@@ -92,14 +87,6 @@ def test_what_is_not_known_of_a_size_is_left_out_and_the_task_told_where_only_it
         "unet b8 inference (imported, oss-v3)",
         "unet b8 training (imported, timm-csv)",
         "unet inference (imported, dynamo-csv)",
-    ]
-
-
-def test_workloads_that_differ_in_their_task_alone_have_labels_of_their_own(store: Store) -> None:
-    both = [_imported_unet("timm-csv", task=task)[0] for task in (Task.INFERENCE, Task.TRAINING)]
-    assert _labels(store, *(each.model_copy(update={"trial_id": each.workload.task}) for each in both)) == [
-        "unet inference (imported, timm-csv)",
-        "unet training (imported, timm-csv)",
     ]
 
 

@@ -63,12 +63,6 @@ def test_an_import_of_a_later_day_is_not_the_newest(machine: str, imports: int, 
     assert f"{whole.name} ({whole.device_name})" in captions, "below its box"
 
 
-def test_where_nothing_was_measured_imports_are_the_newest(store: Store) -> None:
-    shown = chosen(store, imported(ANOTHER))
-    assert shown[0] == "Newest: gpu-box-9"
-    assert shown[1] == "Newest: torch 2.99.0"
-
-
 MEASURED = ("2.11.0", "2.12.0", "2.13.0")
 
 

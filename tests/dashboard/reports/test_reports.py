@@ -27,7 +27,6 @@ from dashboard.reports.__main__ import main
 from dashboard.reports.freeze import LARGEST_BYTES, freeze_comparison, freeze_link, store_report
 from dashboard.reports.routes import reports
 from db.engine.session import open_database
-from db.queries.facets import builds
 from db.queries.people.reports import find_report, reports_frame
 from db.records.reports import Report, new_report_id
 from db.store.people.reports import save_report
@@ -96,33 +95,6 @@ def test_a_link_below_a_path_is_frozen_as_any_other(filled_here: str, link: str,
     content = freeze_link(f"https://host.example/compilewatch/{link}?task=inference", **SIGNED)
     assert content.link.startswith(frozen)
     assert "task=inference" in content.link
-
-
-def test_the_command_freezes_a_comparison_with_the_numbers_of_compare(
-    copied_url: str, tmp_path: Path, program: Program
-) -> None:
-    sides = ("torch=2.12.0", "torch=2.13.0")
-    made = compilewatch(
-        copied_url, "report", "create", "--compare", *sides, "--title", "To 2.13", "--by", "ann"
-    )
-    assert made.returncode == 0, made.stderr
-    report_id = made.stdout.strip()
-    shown = json.loads(in_this_process(copied_url, "report", "show", report_id, "--json").stdout)
-    compared = json.loads(in_this_process(copied_url, "compare", *sides, "--json").stdout)
-    del compared["targets"], compared["recorded"]
-    assert shown["content"]["data"]["comparison"] == compared
-    assert (shown["title"], shown["created_by"]) == ("To 2.13", "ann")
-
-    file = tmp_path / "report.html"
-    assert program("export", report_id, "--output", str(file)) == (0, "", "")
-    page = file.read_text()
-    check_page(page)
-    assert "<title>To 2.13 · compilewatch</title>" in page
-    for name in ("og:title", "og:description", "description"):
-        assert f'"{name}"' in page
-    for said in (*compared["sentences"], "mlp", "max-autotune", "false_discovery_rate", "580.159.03"):
-        assert said in page
-    assert page == ask(Starlette(routes=[reports()]), f"/report/{report_id}").body.decode()
 
 
 def test_a_report_needs_none_of_the_rows_it_was_made_from(
@@ -212,16 +184,6 @@ def test_what_cannot_be_frozen_leaves_nothing_behind(copied_url: str, program: P
     assert "same trials" in said
     with open_database(copied_url) as database:
         assert reports_frame(database).empty
-
-
-def test_an_upgrade_link_is_the_comparison_of_its_builds(filled_here: str) -> None:
-    with open_database(filled_here) as database:
-        known = builds(database)
-    keys = {row.torch: row.build_id for row in known[known["torch_variant"] == "cu130"].itertuples()}
-    link = f"upgrade?base={keys['2.12.0']}&head={keys['2.13.0']}&metric=speedup&workload=mlp"
-    content = freeze_link(link, **SIGNED)
-    assert {row["workload"] for row in content.data["comparison"]["rows"]} == {"mlp"}
-    assert any(isinstance(part, Chart) and part.title.startswith("Speedup") for part in content.sections)
 
 
 def test_an_upgrade_link_without_builds_freezes_the_pair_that_its_page_opens_with(filled_here: str) -> None:

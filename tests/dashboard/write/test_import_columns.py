@@ -66,14 +66,6 @@ def test_columns_of_a_foreign_csv_are_mapped_on_the_page(url: str) -> None:
     assert bert.summary.metrics == {"mem": 1.5}
 
 
-def test_a_column_that_has_the_name_of_a_field_is_that_field_unless_it_is_said_otherwise(url: str) -> None:
-    test = looked_at(page(), ("results.csv", b"workload,time\nbert,8.5\n"))
-    assert {label: box.value for label, box in columns_asked(test).items()} == {
-        "workload": "workload",
-        "time": "",
-    }
-
-
 OURS = b"workload,latency_ms,mode,batch,metric.flops\nbert,8.5,EAGER,4,2\n"
 
 
@@ -93,24 +85,6 @@ def test_columns_that_are_not_used_are_said_and_can_be_given_a_meaning(url: str)
         (bert,) = trial_records(database, Filters())
     assert bert.workload.batch_size is None
     assert bert.summary.metrics == {"flops": 2}
-
-
-def test_columns_that_are_not_used_need_no_answer(url: str) -> None:
-    test = looked_at(page(), ("results.csv", OURS))
-    test = looked_at(test, **TOLD, strategy="default")
-    assert "Not used: mode, batch." in texts(test)
-    assert not test.button("import-yes").disabled
-    test.button("import-yes").click().run()
-    assert stored(url) == 1
-
-
-def test_a_named_column_of_a_foreign_csv_keeps_its_name_on_the_page(url: str) -> None:
-    test = looked_at(page(), ("results.csv", b"model,latency_ms,metric.flops\nbert,8.5,2\n"))
-    assert {label: box.value for label, box in columns_asked(test).items()} == {
-        "model": "",
-        "latency_ms": "latency_ms",
-        "metric.flops": "metric.flops",
-    }
 
 
 @pytest.mark.parametrize(

@@ -82,18 +82,6 @@ def test_what_a_file_does_not_say_is_asked_for(url: str) -> None:
     assert set(frame["torch"]) == {"2.13.0"}
 
 
-def test_whether_it_was_compiled_is_asked_of_a_timm_file_under_another_name(url: str) -> None:
-    table = b"model,infer_step_time,infer_batch_size\nresnet50,127.5,1024\n"
-    test = looked_at(page(), ("mine.csv", table))
-    assert "and whether it was compiled." in texts(test)
-    test = looked_at(test, **TOLD, strategy="quickly")
-    assert "There is no strategy quickly" in texts(test)
-    test = looked_at(test, **TOLD, strategy="reduce-overhead")
-    assert "Would bring in 1 new trial" in texts(test)
-    rows = next(e.value for e in test.dataframe if "latency_ms" in e.value.columns)
-    assert list(rows["strategy"]) == ["reduce-overhead"]
-
-
 @pytest.mark.parametrize(
     ("told", "says"),
     [
@@ -177,20 +165,6 @@ def test_sizes_and_numbers_are_bounded() -> None:
         "b.csv": b"2",
         "upload": b"3",
     }
-
-
-def test_a_bomb_is_refused(url: str) -> None:
-    bomb = gzip.compress(bytes(64 * 2**20))
-    (problem,) = preview(url, Upload({"bomb.gz": bomb}, "trial", {})).problems
-    assert "expands too far" in problem or "line 1" in problem
-    assert uploading.bring_in(url, Upload({"bomb.gz": bomb}, "trial", {}))[1] is False
-    assert stored(url) == 0
-
-
-def test_what_is_no_version_of_torch_is_refused() -> None:
-    assert options_of({"torch": " 2.9.0a0+git123 "}).torch == "2.9.0a0+git123"
-    with pytest.raises(CompilewatchError, match=r"banana is no version of torch\."):
-        options_of({"torch": "banana"})
 
 
 @pytest.mark.usefixtures("today")

@@ -23,28 +23,10 @@ from tests.builders import (
     make_build,
     make_compiler_facts,
     make_history,
-    make_imported,
     make_machine,
     make_trial,
 )
 from tests.record_strategies import trials
-
-
-def test_a_saved_trial_comes_back_as_it_was(database: Database) -> None:
-    trial = make_trial()
-    assert save_trial(database, trial) is True
-    assert trial_record(database, trial.trial_id) == trial
-
-
-@pytest.mark.parametrize(
-    "trial",
-    [make_trial(failure=kind) for kind in FailureKind]
-    + [make_imported(), make_trial(strategy="eager"), make_trial(machine=make_machine("box", device="cpu"))],
-    ids=lambda trial: trial.failure.kind if trial.failure else trial.strategy.name,
-)
-def test_every_kind_of_trial_comes_back_as_it_was(database: Database, trial: Trial) -> None:
-    save_trial(database, trial)
-    assert trial_record(database, trial.trial_id) == trial
 
 
 @settings(

@@ -82,22 +82,6 @@ def test_a_step_up_in_latency_is_a_regression_with_its_build(
         assert part in marked
 
 
-def test_what_was_repaired_exits_0(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    fill(sqlite_url, lambda run: 1.1 if 10 <= run < 25 else 1.0, runs=40)
-    assert history(sqlite_url, *CASE, "--metric", "latency", "--json") == 0
-    assert [event["verdict"] for event in document(capsys)["events"]] == ["regressed", "improved"]
-
-
-def test_a_steady_series_exits_0_and_has_no_event(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fill(sqlite_url, lambda _run: 1.0)
-    assert history(sqlite_url, *CASE, "--json") == 0
-    found = document(capsys)
-    assert found["events"] == []
-    assert found["noise"] == pytest.approx(0.005, abs=0.004)
-
-
 def test_too_few_runs_show_the_points_and_exit_2(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     fill(sqlite_url, lambda _run: 1.0, runs=6)
     assert history(sqlite_url, *CASE) == 2
@@ -188,19 +172,6 @@ def test_a_measured_series_comes_before_a_longer_imported_one(
     history(sqlite_url, *CASE, "--machine", ids["their-box"], "--json")
     found = document(capsys)
     assert (found["source_kind"], len(found["points"])) == ("imported", 30)
-
-
-def test_where_nothing_was_measured_one_imported_series_is_told(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    imported(sqlite_url, runs=12)
-    imported(sqlite_url, runs=11, source="timm-csv")
-    imported(sqlite_url, "their-box", "NVIDIA H100", runs=3)
-    history(sqlite_url, *CASE, "--json")
-    found = document(capsys)
-    assert (found["machine"]["name"], found["source_name"], len(found["points"])) == ("gpu-box-3", "csv", 12)
-    assert "11 imported points under this name left out." in found["sentences"]
-    assert "Imported results of 1 more machine left out; name one with --machine." in found["sentences"]
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from db.store.trials import save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
 from tests.builders import MS, make_build, make_history, make_workload
-from tests.regression_cases import RUN_0, RUN_1, stepping_history
+from tests.regression_cases import stepping_history
 
 
 @pytest.fixture(autouse=True)
@@ -38,10 +38,6 @@ def document(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     assert captured.err == ""
     found: dict[str, Any] = json.loads(captured.out)
     return found
-
-
-def test_the_other_way_round_is_an_improvement_and_exits_0(slower: str) -> None:
-    assert compare(slower, "torch=2.13.0", "torch=2.12.0") == 0
 
 
 def test_the_same_speed_exits_0(sqlite_url: str) -> None:
@@ -171,63 +167,6 @@ def test_markdown_shows_hostile_names_as_they_stand(
         assert "a\\|b\\`c\\*d\\_e\\[f\\](g)\\<h\\>\\#\\\\i" in row or "---" in row
     assert "<h>" not in out
     assert "Policy in force" in out
-
-
-def test_markdown_of_a_side_named_by_a_hostile_label(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    label = "nightly\r\n| <img src> |"
-    head = make_history(builds=(make_build("2.13.0", label=label),), seed=1)
-    with open_database(sqlite_url) as database:
-        save_trials(database, [*make_history(builds=("2.12.0",)), *head])
-    compare(sqlite_url, "torch=2.12.0", label, "--markdown")
-    first = capsys.readouterr().out.splitlines()[0]
-    assert first.startswith("### compilewatch: torch=2.12.0 → nightly \\| \\<img src\\> \\|: ")
-
-
-@pytest.mark.parametrize(
-    ("sides", "words"),
-    [
-        (("torch=2.12.0", "torch=9.9.9"), ("No build with torch=9.9.9 was measured.", "2.12.0, 2.13.0")),
-        (("torhc=2.12.0", "latest"), ("A build has no component 'torhc'.", "Name one of torch")),
-        ((RUN_0, "run-gpu-box-3-0-0009"), ("There is no build, run or label", RUN_1)),
-        (("latest", "latest"), ("are the same trials", "Choose two builds")),
-        (("torch=2.12.0", ""), ("There is no build, run or label ''", "Name torch=2.13.0")),
-    ],
-)
-def test_a_side_that_is_none_is_one_sentence(
-    slower: str, sides: tuple[str, str], words: tuple[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert compare(slower, *sides) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    for word in words:
-        assert word in captured.err
-    assert len(captured.err.strip().splitlines()) == 2
-
-
-def test_no_build_before_the_latest(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with open_database(sqlite_url) as database:
-        save_trials(database, make_history(builds=("2.13.0",)))
-    assert compare(sqlite_url, "previous", "latest") == 2
-    assert "Only one build was measured." in capsys.readouterr().err
-
-
-def test_sides_by_run_label_and_recency_are_the_same_comparison(
-    slower: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = []
-    for sides in ((RUN_0, RUN_1), ("previous", "latest"), ("torch=2.12.0", "torch=2.13.0")):
-        assert compare(slower, *sides, "--json") == 1
-        found.append(document(capsys)["rows"])
-    assert found[0] == found[1] == found[2]
-
-
-def test_an_empty_database_and_a_missing_one(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare(sqlite_url, "previous", "latest") == 2
-    assert "There is no build in this database." in capsys.readouterr().err
-    assert compare("sqlite:///nowhere.db", "previous", "latest") == 2
-    assert not Path("nowhere.db").exists()
 
 
 def test_what_became_of_recorded_regressions_is_counted(

@@ -42,14 +42,6 @@ def test_looking_makes_no_database(tmp_path: Path, command: list[str]) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_schedules_of_the_configuration_are_listed_without_a_database(tmp_path: Path) -> None:
-    configuration = '[[schedule]]\nname = "nightly"\ncron = "@daily"\n'
-    (tmp_path / "compilewatch.toml").write_text(configuration, encoding="utf-8")
-    result = in_this_process("schedule", "list", cwd=tmp_path)
-    assert "nightly" in result.stdout
-    assert not (tmp_path / "compilewatch.db").exists()
-
-
 @pytest.mark.parametrize(
     "command",
     [

@@ -84,15 +84,6 @@ def test_the_next_step_names_no_code_of_a_record(sqlite_url: str, capsys: pytest
     assert "-w os:system" not in said
 
 
-def test_nothing_moved_exits_0_and_records_nothing(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    measured(sqlite_url, 1.0, 1.0, trials_per_case=10)
-    assert gate(sqlite_url) == 0
-    assert capsys.readouterr().out == ""
-    assert states(sqlite_url) == {}
-
-
 def test_a_second_gate_of_the_same_run_adds_nothing(
     sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -186,14 +177,6 @@ def test_a_missed_target_fails_the_gate(sqlite_url: str, capsys: pytest.CaptureF
     assert capsys.readouterr().out.splitlines() == [
         "Target missed: mlp / default: speedup is 1.50x, the target is at least 2.00x."
     ]
-
-
-def test_no_run_and_no_run_before(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert gate(sqlite_url) == 2
-    assert "There is no run in this database." in capsys.readouterr().err
-    measured(sqlite_url, 1.0)
-    assert gate(sqlite_url) == 2
-    assert "There is no run before the newest one." in capsys.readouterr().err
 
 
 def together(url: str, *order: tuple[str, float]) -> None:

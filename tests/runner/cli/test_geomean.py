@@ -42,13 +42,6 @@ def test_the_mean_of_a_build_is_that_of_a_comparison_over_its_own_set(url: str, 
     assert newest["left_out"] == [{"workload": "bert-base", "reason": "failed: out of memory"}]
 
 
-def test_the_table_names_build_strategy_and_cases(url: str, tmp_path: Path) -> None:
-    told = in_this_process("geomean", "--db", url, cwd=tmp_path)
-    (line,) = (line for line in told.stdout.splitlines() if "2.13.0" in line)
-    assert line.split()[-4] == "default"
-    assert line.split()[-2:] == ["1", "1"]
-
-
 def test_without_a_compiled_case_the_next_step_is_said(sqlite_url: str, tmp_path: Path) -> None:
     with open_database(sqlite_url) as database:
         save_trials(database, make_history(strategies=("eager",)))

@@ -1,6 +1,5 @@
 """`import` as it is typed: what it shows before anything is stored, and what is typed wrongly."""
 
-import json
 import os
 from pathlib import Path
 
@@ -56,54 +55,6 @@ def test_a_look_makes_no_database(folder: Path) -> None:
     refused = in_this_process(*words, "--db", "sqlite:///none/new.db", cwd=folder)
     assert refused.returncode == 2
     assert in_this_process(*words[:2], *words[3:], cwd=folder).stdout == "table.csv (csv) brought 2 trials.\n"
-
-
-def test_the_option_outranks_the_configuration(folder: Path) -> None:
-    (folder / "compilewatch.toml").write_text('[csv_columns]\nworkload = "mode"\nlatency_ms = "batch"\n')
-    looked = in_this_process("import", "table.csv", "--dry-run", *COLUMNS, *FACTS, cwd=folder)
-    assert "bert / reduce-overhead" in looked.stdout
-
-
-def test_an_option_leaves_the_configuration_what_it_does_not_speak_of(folder: Path) -> None:
-    (folder / "compilewatch.toml").write_text('[csv_columns]\nworkload = "mode"\nbatch_size = "batch"\n')
-    looked = in_this_process("import", "table.csv", "--dry-run", *COLUMNS[:6], *FACTS, cwd=folder)
-    assert "bert / reduce-overhead on NVIDIA H200, torch 2.13.0, float16, batch 8: 8.50 ms" in looked.stdout
-
-
-def test_columns_that_are_not_used_are_said(folder: Path) -> None:
-    said = "Not used: mode, batch. Name what they mean with --column FIELD=COLUMN."
-    columns = (*COLUMNS[:2], *COLUMNS[4:8])
-    looked = in_this_process("import", "table.csv", "--dry-run", *columns, *FACTS, cwd=folder)
-    assert looked.stdout.splitlines()[-1] == f"  {said}"
-    assert looked.stderr == ""
-    stored = in_this_process("import", "table.csv", *columns, *FACTS, cwd=folder)
-    assert stored.stdout == "table.csv (csv) brought 2 trials.\n"
-    assert stored.stderr == f"Database: sqlite:///compilewatch.db\ntable.csv: {said}\n"
-    document = in_this_process("import", "table.csv", "--json", *columns, *FACTS, cwd=folder)
-    assert json.loads(document.stdout)["files"][0]["unused_columns"] == ["mode", "batch"]
-    assert document.stderr == f"table.csv: {said}\n"
-
-
-def test_whether_it_was_compiled_is_asked_of_a_table_that_has_a_column_for_it(folder: Path) -> None:
-    columns = (*COLUMNS[:2], *COLUMNS[4:6])
-    asked = in_this_process("import", "table.csv", "--dry-run", *columns, *FACTS, cwd=folder)
-    assert asked.returncode == 2
-    assert "table.csv: Not used: mode, eager (ms), batch." in asked.stderr
-    assert (
-        "table.csv: does not say whether it was compiled.\n  Name it with --strategy eager." in asked.stderr
-    )
-    told = in_this_process("import", "table.csv", "--dry-run", *COLUMNS[:6], *FACTS, cwd=folder)
-    assert "  bert / reduce-overhead on" in told.stdout
-
-
-def test_whether_it_was_compiled_is_asked_of_a_timm_file_under_another_name(tmp_path: Path) -> None:
-    (tmp_path / "mine.csv").write_text("model,infer_step_time,infer_batch_size\nresnet50,127.5,1024\n")
-    asked = in_this_process("import", "mine.csv", *FACTS, cwd=tmp_path)
-    assert asked.returncode == 2
-    assert "mine.csv: does not say whether it was compiled.\n  Name it with --strategy eager." in asked.stderr
-    told = in_this_process("import", "mine.csv", "--dry-run", *FACTS, "--strategy", "default", cwd=tmp_path)
-    assert "  resnet50 / default on NVIDIA H200, torch 2.13.0" in told.stdout
-    assert "--strategy" in in_this_process("import", "--help", cwd=tmp_path).stdout
 
 
 def test_a_failure_is_shown_as_one(tmp_path: Path) -> None:
@@ -168,14 +119,6 @@ def test_what_no_result_can_be_of_is_refused(folder: Path, typed: tuple[str, str
     assert refused.returncode == 2
     assert says in refused.stderr
     assert refused.stdout == ""
-
-
-@pytest.mark.parametrize("torch", ["2.9.1", "2.12.0.dev20260101+cu130", "2.9.0a0+git123"])
-def test_every_kind_of_torch_version_is_taken(folder: Path, torch: str) -> None:
-    words = ("import", "table.csv", "--dry-run", *COLUMNS, *FACTS, "--torch", torch)
-    looked = in_this_process(*words, cwd=folder)
-    assert looked.returncode == 0
-    assert f"torch {torch.partition('+')[0]}" in looked.stdout
 
 
 @pytest.mark.parametrize("path", ["pipe", "/dev/stdin", "/proc/self/fd/0"])

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from db.engine.session import open_database
-from db.queries.people.regressions import regression_state, regressions_frame
-from db.records.triage import TriageState
+from db.queries.people.regressions import regressions_frame
 from db.store.trials import save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
@@ -66,13 +65,6 @@ def test_regressions_are_listed_with_their_numbers_and_state(
         assert word in line
 
 
-def test_no_regressions_says_where_they_come_from(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert exit_code_of(app, ["list", "regressions", "--db", sqlite_url]) == 0
-    assert capsys.readouterr().out == "No regressions yet. `compilewatch gate` records them.\n"
-
-
 def test_what_was_said_by_whom_is_kept(gated: str, capsys: pytest.CaptureFixture[str]) -> None:
     identifier = listed(gated, capsys)[0]["regression_id"]
     note = ("--note", "Traded for memory.", "--url", "https://example.com/pull/7", "--by", "ada")
@@ -87,16 +79,6 @@ def test_what_was_said_by_whom_is_kept(gated: str, capsys: pytest.CaptureFixture
     assert (last["note"], last["url"]) == ("Traded for memory.", "https://example.com/pull/7")
     row = next(row for row in listed(gated, capsys) if row["regression_id"] == identifier)
     assert (row["state"], row["author"]) == ("expected", "ada")
-
-
-def test_saying_the_same_again_adds_nothing(gated: str, capsys: pytest.CaptureFixture[str]) -> None:
-    identifier = listed(gated, capsys)[0]["regression_id"]
-    for _ in range(2):
-        assert say(gated, identifier, "--state", "false-alarm", "--by", "ada") == 0
-    assert "false alarm already, by ada" in capsys.readouterr().out
-    with open_database(gated) as database:
-        found = regression_state(database, identifier)
-    assert [event.state for event in found.triage] == [TriageState.FALSE_ALARM]
 
 
 @pytest.mark.parametrize(

@@ -120,16 +120,6 @@ def test_the_queue_is_worked_off_confirmations_first(database: Database, setting
     ]
 
 
-def test_an_idle_service_begins_within_two_seconds(sqlite_database: Database, settings: Settings) -> None:
-    measure = Measuring()
-    with serving(sqlite_database, settings, measure):
-        time.sleep(1.2)
-        asked_at = time.monotonic()
-        ask(sqlite_database, "one")
-        wait_for(sqlite_database, "one", RequestState.FINISHED)
-    assert measure.began_at[0] - asked_at < 2
-
-
 def test_a_running_request_is_cancelled(database: Database, settings: Settings) -> None:
     ask(database, "one")
     measure = Measuring(patient=True)

@@ -7,6 +7,7 @@ import pytest
 from db.records.trial import FailureKind, Status
 from tests.runner.measuring import compiled, measure
 
+pytestmark = pytest.mark.slow
 PLAN = {"samples": 10, "max_samples": 10, "min_samples": 2, "warmup_calls": 5, "warmup_ns": 0, "settle_ns": 0}
 
 
@@ -14,7 +15,6 @@ def measured(name, **changes):
     return measure(name, compiled("eager"), target=f"field_models:{name}", sampling=PLAN, **changes)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["counter", "scheduled", "new_function_each_call"])
 def test_a_recompiling_model_is_measured_once_it_stopped(name):
     trial = measured(name)
@@ -34,7 +34,7 @@ def test_a_recompiling_model_is_measured_once_it_stopped(name):
 
 
 def test_a_model_that_never_stops_is_not_steady_and_has_no_latency():
-    trial = measured("counter_without_limit", timeout_s=40.0)
+    trial = measured("counter_without_limit", timeout_s=120.0)
     assert trial.status is Status.FAILED
     assert trial.failure.kind is FailureKind.NOT_STEADY
     assert "recompiles on `self.calls` (" in trial.failure.message
@@ -47,7 +47,6 @@ def test_a_model_that_never_stops_is_not_steady_and_has_no_latency():
     assert len(trial.warmup_ns) >= 2
 
 
-@pytest.mark.slow
 def test_what_compiles_between_samples_is_warmed_up_once_more():
     trial = measured("other_lengths_now_and_then")
     assert trial.status is Status.OK, trial.failure
@@ -55,7 +54,6 @@ def test_what_compiles_between_samples_is_warmed_up_once_more():
     assert max(trial.samples_ns) < max(trial.warmup_ns)
 
 
-@pytest.mark.slow
 def test_a_step_of_a_second_is_measured_before_a_near_deadline_and_keeps_its_samples():
     plan = PLAN | {"samples": 50, "max_samples": 200}
     trial = measure(
