@@ -61,23 +61,23 @@ def test_the_release_is_the_one_torch_says_and_torch_is_not_imported(tmp_path: P
     assert str(fingerprints(settings, on_gpu=False)["new"]) == "torch 9.9.0 (cu999)"
 
 
-def test_a_new_torch_is_measured_beside_the_old_one_once(database: Database, tmp_path: Path) -> None:
-    measured(database, "2.12.0")
+def test_a_new_torch_is_measured_beside_the_old_one_once(sqlite_database: Database, tmp_path: Path) -> None:
+    measured(sqlite_database, "2.12.0")
     variant = fingerprints(Settings(), on_gpu=False)[None].torch_variant
     builds = [
         {"name": name, "python": fake_torch(tmp_path / name, f"{release}+{variant}")}
         for name, release in (("old", "2.12.0"), ("new", "9.9.0"))
     ]
     settings = Settings(build=tuple(builds), run={"suite": "smoke"})
-    assert look(database, settings) == f"never measured on box: torch 9.9.0 ({variant})"
-    (request,) = queue(database)
+    assert look(sqlite_database, settings) == f"never measured on box: torch 9.9.0 ({variant})"
+    (request,) = queue(sqlite_database)
     assert (request.kind, request.spec.suite, request.spec.machine) == ("upgrade", "smoke", "box")
     assert request.spec.builds == ()
-    assert look(database, settings) is None
-    take_request(database, owner="box:1", at=NOW, fits=lambda _request: True)
-    end_request(database, request.request_id, RequestState.FAILED, owner="box:1", at=NOW)
-    assert look(database, settings) is None
-    assert len(requests(database)) == 1
+    assert look(sqlite_database, settings) is None
+    take_request(sqlite_database, owner="box:1", at=NOW, fits=lambda _request: True)
+    end_request(sqlite_database, request.request_id, RequestState.FAILED, owner="box:1", at=NOW)
+    assert look(sqlite_database, settings) is None
+    assert len(requests(sqlite_database)) == 1
 
 
 def test_what_was_measured_here_is_no_news(sqlite_database: Database) -> None:

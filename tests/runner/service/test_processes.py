@@ -70,18 +70,18 @@ def patient():
 """
 
 
-def test_two_processes_fire_every_second_exactly_once(database_url: str) -> None:
-    with open_database(database_url) as database:
+def test_two_processes_fire_every_second_exactly_once(postgres_database_url: str) -> None:
+    with open_database(postgres_database_url) as database:
         started = datetime.now(UTC) - timedelta(seconds=1)
         save_schedule(database, "often", ScheduleSpec(cron="* * * * *"), at=started, from_config=True)
-    command = [sys.executable, "-m", "tests.runner.scheduler_process", database_url]
+    command = [sys.executable, "-m", "tests.runner.scheduler_process", postgres_database_url]
     services = [
         subprocess.Popen([*command, name, str(SECONDS)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
         for name in ("one", "two")
     ]
     said = [service.communicate(timeout=120)[0].split() for service in services]
     assert [service.returncode for service in services] == [0, 0]
-    with open_database(database_url) as database:
+    with open_database(postgres_database_url) as database:
         fired = firings(database, "often")
         asked = requests(database)
     times = [firing.fire_at for firing in fired]
