@@ -8,6 +8,7 @@ from itertools import combinations
 
 from pandas import DataFrame
 
+from db.judge.compare.judged import judge_sides
 from db.judge.compare.sides import Selection, VerdictError
 from db.judge.compare.upgrade import compare_builds
 from db.judge.policy import Policy
@@ -34,6 +35,11 @@ def compare_strategies(
     both in rounds, its trials took turns. Cache state and scope are what is compared and need not agree.
     Raises VerdictError where a side has no trial.
     """
+    return compare_builds(*_as_sides(trials, base, head), policy, machine_id=machine_id)
+
+
+def _as_sides(trials: DataFrame, base: str, head: str) -> tuple[DataFrame, Selection, Selection]:
+    """The trials of both strategies as those of two builds."""
     for name in (base, head):
         if not (trials["strategy"] == name).any():
             measured = ", ".join(sorted(set(trials["strategy"]), key=sort_key))
@@ -48,7 +54,7 @@ def compare_strategies(
         scope="full",
     )
     before, after = (Selection(name=name, build_ids=(name,)) for name in (base, head))
-    return compare_builds(sides, before, after, policy, machine_id=machine_id)
+    return sides, before, after
 
 
 @dataclass(frozen=True)
@@ -63,8 +69,7 @@ def differences(trials: DataFrame, policy: Policy | None = None) -> Iterator[Dif
     """Every pair of strategies of `trials` that a workload has, in the order of strategies."""
     names = sorted(set(trials["strategy"]), key=sort_key)
     for base, head in combinations(names, 2):
-        comparison = compare_strategies(trials, base, head, policy)
-        yield from (Difference(base, row) for row in comparison.rows if row.metric is Metric.LATENCY)
+        yield from _in_latency(trials, base, head, policy)
 
 
 def from_cache(trials: DataFrame, policy: Policy | None = None) -> Iterator[Difference]:
@@ -74,8 +79,13 @@ def from_cache(trials: DataFrame, policy: Policy | None = None) -> Iterator[Diff
     for head in sorted(set(filled), key=sort_key):
         base = next((name for name in _cold_names(head) if name in names), None)
         if base is not None:
-            rows = compare_strategies(trials, base, head, policy).rows
-            yield from (Difference(base, row) for row in rows if row.metric is Metric.LATENCY)
+            yield from _in_latency(trials, base, head, policy)
+
+
+def _in_latency(trials: DataFrame, base: str, head: str, policy: Policy | None) -> Iterator[Difference]:
+    """The rows of `compare_strategies` on latency alone, and nothing else of it."""
+    judged = judge_sides(*_as_sides(trials, base, head), policy or Policy())
+    yield from (Difference(base, row) for row in judged.measured_rows((Metric.LATENCY,)))
 
 
 def _cold_names(filled: str) -> tuple[str, ...]:

@@ -1,0 +1,110 @@
+"""By how much a metric changed over all matched cases together: one geometric mean with its interval."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import special
+
+from db.judge.compare.judged import Judged
+from db.judge.compare.judgement import Tested
+from db.judge.compare.significance import FEWEST_DF
+from db.judge.policy import Policy
+from db.judge.results import GeomeanChange, LatencyChange
+from db.metrics.geomean import matched_geomeans
+from db.metrics.groups import Bools, Floats, Ints
+from db.records.trial import StrategyKind
+from db.records.vocabulary import Metric
+
+
+def geomean_change(judged: Judged, policy: Policy) -> GeomeanChange:
+    """Of the matched cases of both sides, their canaries left out."""
+    matched = judged.matched
+    means = matched_geomeans(judged.summaries)
+    base, head = means.sides["base"], means.sides["head"]
+    cases = ~np.array(matched.canary, dtype=np.bool_)
+    eager = np.array([key.strategy_kind == StrategyKind.EAGER.value for key in matched.keys], dtype=np.bool_)
+    numbers = {key.workload_id: number for number, key in enumerate(matched.keys)}
+    workload = np.array([numbers[key.workload_id] for key in matched.keys], dtype=np.int64)
+
+    def over(chosen: Bools, metric: Metric = Metric.LATENCY) -> LatencyChange | None:
+        tested = judged.metrics[metric].tested
+        return latency_change(tested, cases & chosen, workload, policy.confidence)
+
+    return GeomeanChange(
+        base=base.matched,
+        head=head.matched,
+        naive_base=base.naive,
+        naive_head=head.naive,
+        cases=means.matched_cases,
+        naive_base_cases=base.naive_cases,
+        naive_head_cases=head.naive_cases,
+        latency=over(cases),
+        compiled_latency=over(~eager),
+        eager_latency=over(eager),
+        speedup=over(~eager, Metric.SPEEDUP),
+        device_time=over(~eager, Metric.DEVICE_TIME),
+    )
+
+
+def latency_change(tested: Tested, chosen: Bools, workload: Ints, confidence: float) -> LatencyChange | None:
+    """Geometric mean of head / base over the `chosen` cases that have both; None where none has.
+
+    Every case weighs as much as its change is sure: 1 / (its own variance + the variance between cases), as
+    in a random-effects mean (DerSimonian & Laird 1986, Controlled Clinical Trials 7, 177-188). A case that
+    nobody could judge moves little, and none counts for everything. Cases without a known variance weigh as
+    the least sure one.
+
+    `workload` numbers the workload of each case. The interval is Student's t over the cases' log ratios, with
+    the variance of cluster sampling (Cameron & Miller 2015, J. Human Resources 50(2), 317-372, section
+    II): the strategies of one workload move together and do not count as that many witnesses. Where the sides
+    come from different runs, what a run shifts in all cases at once does not average out and is added
+    (degrees of freedom by Satterthwaite 1946). No interval below `FEWEST_DF`
+    degrees of freedom.
+    """
+    used = chosen & np.isfinite(tested.test.difference)
+    x = tested.test.difference[used]
+    if not len(x):
+        return None
+    share = _shares(x, np.square(tested.test.standard_error[used]))
+    clusters = np.unique(workload[used], return_inverse=True)[1].reshape(-1)
+    mean = float(np.sum(share * x))
+    sums = np.bincount(clusters, share * (x - mean))
+    half = math.nan
+    if len(sums) >= 2:
+        between = len(sums) / (len(sums) - 1) * float(np.sum(np.square(sums)))
+        runs = (np.broadcast_to(each, used.shape)[used] for each in (tested.runs.variance, tested.runs.df))
+        variance, run_df = runs
+        shared = float(np.sum(share * tested.contrasts.run_scale[used] * variance))
+        df = _satterthwaite(between, len(sums) - 1.0, shared, float(np.min(run_df)))
+        if df >= FEWEST_DF:
+            half = float(special.stdtrit(df, 0.5 + confidence / 2.0)) * math.sqrt(between + shared)
+    return LatencyChange(
+        cases=len(x),
+        workloads=len(sums),
+        change=math.expm1(mean),
+        interval=(math.expm1(mean - half), math.expm1(mean + half)) if math.isfinite(half) else None,
+    )
+
+
+def _shares(x: Floats, variance: Floats) -> Floats:
+    """The weight of each case, together 1."""
+    known = np.isfinite(variance)
+    if not known.any():
+        return np.full(len(x), 1.0 / len(x))
+    variance = np.where(known, variance, np.max(variance[known]))
+    alone = 1.0 / variance
+    mean = np.sum(alone * x) / np.sum(alone)
+    excess = float(np.sum(alone * np.square(x - mean))) - (len(x) - 1)
+    spread = float(np.sum(alone) - np.sum(np.square(alone)) / np.sum(alone))
+    among = max(0.0, excess / spread) if spread > 0 else 0.0
+    weight = 1.0 / (variance + among)
+    shares: Floats = weight / np.sum(weight)
+    return shares
+
+
+def _satterthwaite(first: float, first_df: float, second: float, second_df: float) -> float:
+    """Degrees of freedom of the sum of two variances; infinite `second_df` stands for a known one."""
+    parts = first**2 / first_df + second**2 / second_df
+    return (first + second) ** 2 / parts if parts > 0 else first_df
