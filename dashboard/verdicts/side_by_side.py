@@ -1,4 +1,6 @@
-"""Both builds of a case side by side: cold start by phase, kernels by family, memory, breaks, recompiles."""
+"""Both builds of a case side by side: cold start by phase, kernels by family, memory and what it is held for,
+breaks, recompiles.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,15 @@ from dashboard.read.data import read_trial, read_trials, starts_of
 from dashboard.verdicts.evidence_charts import side_trials
 from dashboard.verdicts.tables import SIDES
 from db.cause.families import classify
+from db.cause.memory_change import LISTED, named, on_both_sides
 from db.columns.metrics import METRICS
 from db.judge.results import BuildSide, CaseKey, Row
 from db.queries.filters import Filters
 from db.records.sampling import Profile
+from db.records.trial import Memory, Trial
 from db.records.vocabulary import Metric
 
-_PROFILES_AMONG = 5
+_LOOKED_AT = 5
 _COUNTED = (Metric.PEAK_MEMORY, Metric.GRAPH_BREAKS, Metric.RECOMPILES)
 _COLUMNS = {
     "what": TableColumn("What", pinned=True),
@@ -41,11 +45,13 @@ def side_by_side(
     trials = read_trials(filters)
     of_sides = [side_trials(trials, side, case) for side in sides]
     phases = [_phases(trials) for trials in of_sides]
-    families = [_families(trials) for trials in of_sides]
+    newest = [_newest(trials) for trials in of_sides]
+    families = [_families(records) for records in newest]
     shown = [
         *_compared("Cold start", *phases),
         *_compared("Kernels", *families),
         *_judged(rows),
+        *_saved(*(_memory(records) for records in newest)),
     ]
     alt = "Cold start by phase, kernels by family, memory, graph breaks and recompiles of base and head"
     frame = pd.DataFrame(shown, columns=list(_COLUMNS))
@@ -61,11 +67,42 @@ def _phases(trials: pd.DataFrame) -> dict[str, float]:
     return dict(zip(bars["phase"].tolist(), bars["mean_ns"].tolist(), strict=True))
 
 
-def _families(trials: pd.DataFrame) -> dict[str, float]:
-    """Family of kernels -> nanoseconds of a step, by the newest profile among the newest trials."""
-    newest = trials.sort_values("started_at", ascending=False)["trial_id"].head(_PROFILES_AMONG)
-    profiles = (read_trial(str(trial_id)).profile for trial_id in newest)
-    profile: Profile | None = next(filter(None, profiles), None)
+def _newest(trials: pd.DataFrame) -> list[Trial]:
+    newest = trials.sort_values("started_at", ascending=False)["trial_id"].head(_LOOKED_AT)
+    return [read_trial(str(trial_id)) for trial_id in newest]
+
+
+def _memory(records: Sequence[Trial]) -> Memory | None:
+    """The newest that says what is saved for backward."""
+    return next((each.memory for each in records if each.memory and each.memory.saved), None)
+
+
+def _saved(
+    base: Memory | None, head: Memory | None
+) -> Iterator[tuple[str, float | None, UnitCell, UnitCell, str]]:
+    """What forward passes save: how much, compiled and eager, then what differs most."""
+    if base is None or head is None or base.saved is None or head.saved is None:
+        return
+    totals = [("Saved for backward", base.saved, head.saved)]
+    if base.control_saved and head.control_saved:
+        totals.append(("Saved by eager", base.control_saved, head.control_saved))
+    for what, before, after in totals:
+        yield _sized(f"{what} ({before.count} → {after.count} tensors)", before.size_bytes, after.size_bytes)
+    for each in on_both_sides(base.saved.largest, head.saved.largest)[:LISTED]:
+        what = named(each.tensor, each.place, max(each.before, each.after))
+        yield _sized(what, each.before_bytes, each.after_bytes)
+
+
+def _sized(
+    what: str, before_bytes: int, after_bytes: int
+) -> tuple[str, float | None, UnitCell, UnitCell, str]:
+    change = after_bytes / before_bytes - 1 if before_bytes else None
+    return what, change, UnitCell(before_bytes, "bytes"), UnitCell(after_bytes, "bytes"), "Memory"
+
+
+def _families(records: Sequence[Trial]) -> dict[str, float]:
+    """Family of kernels -> nanoseconds of a step, by the newest profile."""
+    profile: Profile | None = next(filter(None, (each.profile for each in records)), None)
     spent: Counter[str] = Counter()
     for entry in profile.own.top if profile else ():
         spent[classify(entry.name).family.value] += entry.self_ns

@@ -183,6 +183,32 @@ class ColdStart(Record):
         return self
 
 
+class HeldMemory(Record):
+    """Tensors of one shape and dtype, or blocks of memory, that one line of the workload made."""
+
+    tensor: Text | None = None
+    """Shape and dtype, e.g. `512x1024 float32`; null for a block of the allocator."""
+    place: Text | None = None
+    """File and line that made them; null where torch does not tell."""
+    count: Count = 1
+    """How many."""
+    size_bytes: Bytes
+    """All together, in bytes."""
+
+
+class SavedForBackward(Record):
+    """What one forward pass keeps for the backward pass, beside weights, buffers and inputs. A storage that
+    several tensors share counts once.
+    """
+
+    count: Count
+    """Tensors."""
+    size_bytes: Bytes
+    """Of all of them, in bytes."""
+    largest: list[HeldMemory]
+    """The largest first, 40 at most."""
+
+
 class Memory(Record):
     """Peaks, each reset and read where it means something: see *How a trial is measured*."""
 
@@ -199,6 +225,14 @@ class Memory(Record):
     growth_bytes_per_call: Finite | None = None
     """From version 2: by how much memory grows with each warm call, garbage collected, in bytes; that of the
     process, on a GPU what the allocator has given out; null where it does not grow steadily."""
+    saved: SavedForBackward | None = None
+    """From version 3: by a step with gradients, through `torch.autograd.graph.saved_tensors_hooks`; null
+    where it has none or they could not be read."""
+    control_saved: SavedForBackward | None = None
+    """The same of eager; null for eager itself."""
+    peak_blocks: list[HeldMemory] | None = None
+    """From version 3, on a GPU: the largest blocks that a step has allocated at its peak, 40 at most, from
+    the allocator's history; null on a CPU and where torch does not tell."""
 
 
 class CompilerEvent(Record):

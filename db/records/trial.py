@@ -138,7 +138,12 @@ _OWN_PARTS = {
             "clock_set_back_ns",
         },
     },
-    3: {"numerics": {"reason"}, "failure": {"bisection"}, "compiler": {"break_hints"}},
+    3: {
+        "numerics": {"reason"},
+        "failure": {"bisection"},
+        "compiler": {"break_hints"},
+        "memory": {"saved", "control_saved", "peak_blocks"},
+    },
 }
 
 

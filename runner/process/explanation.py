@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from db.errors import CompilewatchError
-from db.records.evidence import CompilerFacts
+from db.records.evidence import CompilerFacts, Memory
 from db.records.fields import Bytes, Count, Nanoseconds, Record, Text
 
 
@@ -42,6 +42,15 @@ class Fit(Record):
     """Median of a few steps."""
     peak_bytes: Bytes | None = None
     """The most that was held; null where the system does not tell."""
+
+
+class Held(Record):
+    """What a step of one side alone in its process takes, and what its memory is held for."""
+
+    latency_ns: Nanoseconds
+    """Median of a few steps."""
+    memory: Memory
+    """Peak, tensors saved for backward, on a GPU the blocks at the peak."""
 
 
 class NoFitError(CompilewatchError):

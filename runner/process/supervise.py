@@ -27,14 +27,14 @@ from runner.device.lock import default_lock_dir, device_lock
 from runner.device.state import device_facts
 from runner.plan.diagnostics import Diagnostics
 from runner.plan.trial_spec import TrialSpec, WorkloadSpec
-from runner.process.explanation import Explanation, Fit, NoFitError
+from runner.process.explanation import Explanation, Fit, Held, NoFitError
 from runner.process.measured_process import Attempt, Finished, OnPhase, ProcessRole, listen
 from runner.process.trace import trace_directory, trace_in
 from runner.worker.step.messages import Purpose, Record, read
 
 _LOG = logging.getLogger("compilewatch.runner")
 WAITING = "waiting for the device"
-_PROBED: dict[Purpose, str] = {"submodules": "built", "explain": "explained", "fit": "run"}
+_PROBED: dict[Purpose, str] = {"submodules": "built", "explain": "explained", "fit": "run", "hold": "run"}
 _COMPILERS_OWN = (FailureKind.WRONG_RESULT, FailureKind.COMPILE_ERROR)
 _PRIMED = (CacheState.WARM, CacheState.PORTABLE, CacheState.PACKAGED)
 
@@ -281,6 +281,11 @@ def run_fit(spec: TrialSpec, interpreter: str | Path) -> Fit:
     CompilewatchError where anything else fails, and as `run_trial` does.
     """
     return Fit.model_validate(_probed(spec, interpreter, "fit").probes)
+
+
+def run_held(spec: TrialSpec, interpreter: str | Path) -> Held:
+    """What memory is held for in a step of `spec` alone in a fresh process. Raises as `run_fit`."""
+    return Held.model_validate(_probed(spec, interpreter, "hold").probes)
 
 
 def _probed(spec: TrialSpec, interpreter: str | Path, purpose: Purpose) -> Record:

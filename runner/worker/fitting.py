@@ -1,4 +1,4 @@
-"""Whether a workload fits at its size, by one side alone in its process: what a step takes and the peak."""
+"""One side alone in its process: whether the workload fits at its size, and what its memory is held for."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 
 import torch
 
+from runner.worker import held
 from runner.worker.compiler import compiling
 from runner.worker.device.timers import Timers
 from runner.worker.step import internals, loading, memory
 from runner.worker.step.messages import Specification
-from runner.worker.step.steps import grad_context, make_variant
+from runner.worker.step.steps import Variant, grad_context, make_variant
 
 _WARM_CALLS = 3
 _TIMED_CALLS = 10
@@ -26,21 +27,45 @@ def fit(spec: Specification) -> dict[str, Any]:
     On a GPU the peak is what the allocator reserved, on a CPU the resident set of the process.
     """
     device = torch.device(spec.device)
+    latency_ns = _latency_ns(_variant(spec, device), device)
+    on_gpu = device.type == "cuda"
+    peak = torch.cuda.max_memory_reserved(device) if on_gpu else memory.peak_rss_bytes()
+    return {"latency_ns": latency_ns, "peak_bytes": peak}
+
+
+def hold(spec: Specification) -> dict[str, Any]:
+    """{"latency_ns": as `fit`, "memory": `Memory` of the record, of a step alone and what it is held for}."""
+    device, partitions = torch.device(spec.device), held.Partitions()
+    with internals.watch_partitions(partitions.note):
+        variant = _variant(spec, device)
+        latency_ns = _latency_ns(variant, device)
+    with grad_context(variant.built):
+        is_eager = spec.strategy.kind == "eager"
+        found = {
+            "peak_bytes": memory.step_peak(variant, device, [])["bytes"],
+            "saved": held.saved_for_backward(variant, None if is_eager else partitions),
+            "peak_blocks": held.blocks_at_peak(variant, device),
+        }
+    return {"latency_ns": latency_ns, "memory": found}
+
+
+def _variant(spec: Specification, device: torch.device) -> Variant:
+    """What `spec` measures; a compiled one compiles at its first call."""
     builder = loading.import_builder(spec.workload.target, spec.workload.path)
     built = loading.build_workload(builder, spec.workload, device)
     built = replace(built, model_or_fn=internals.as_written(built.model_or_fn))
     if spec.strategy.kind == "eager":
-        variant = make_variant(built)
-    else:
-        call = compiling.apply(built, spec.strategy, Path(spec.artifacts))
-        if compiling.uses_cudagraphs(spec.strategy, device.type):
-            call = compiling.marked(call)
-        variant = make_variant(built, call, compiling.optimizer_compiler(spec.strategy))
+        return make_variant(built)
+    call = compiling.apply(built, spec.strategy, Path(spec.artifacts))
+    if compiling.uses_cudagraphs(spec.strategy, device.type):
+        call = compiling.marked(call)
+    return make_variant(built, call, compiling.optimizer_compiler(spec.strategy))
+
+
+def _latency_ns(variant: Variant, device: torch.device) -> int:
+    """Median of a few steps after a few."""
     timer = Timers(device, flush_l2=False).side()
     with grad_context(variant.built):
         for _ in range(_WARM_CALLS):
             variant.step()
-        calls_ns = [timer.once(variant.step) for _ in range(_TIMED_CALLS)]
-    on_gpu = device.type == "cuda"
-    peak = torch.cuda.max_memory_reserved(device) if on_gpu else memory.peak_rss_bytes()
-    return {"latency_ns": round(statistics.median(calls_ns)), "peak_bytes": peak}
+        return round(statistics.median(timer.once(variant.step) for _ in range(_TIMED_CALLS)))

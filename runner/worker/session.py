@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from runner.worker import affinity, bisecting, numerics, streams
+from runner.worker import affinity, bisecting, held, numerics, streams
 from runner.worker.artifacts import load, save
 from runner.worker.compiler import compiler_facts, compiling, explaining, knobs, phases
 from runner.worker.cpu_time import tree_cpu_ns
@@ -230,6 +230,8 @@ class Session:
         """`torch.compile` and the first call of what it returns, split into its phases."""
         self._log = self._log_context.enter_context(internals.collect_log())
         self._tunings = self._log_context.enter_context(internals.collect_autotuning())
+        self._partitions = held.Partitions()
+        self._log_context.enter_context(internals.watch_partitions(self._partitions.note))
         self._compile_peak = memory.CompilePeak(self._device)
         clock = phases.PhaseClock(time.monotonic_ns)
         self._first_iteration = first = streams.FirstIteration(self._log)
@@ -466,7 +468,12 @@ class Session:
         if self._is_eager:
             peak_rss = memory.peak_rss_bytes()
             self._record.memory = memory.memory_record(
-                own, None, with_compile=None, peak_rss=peak_rss, growth=self._growth
+                own,
+                None,
+                with_compile=None,
+                peak_rss=peak_rss,
+                growth=self._growth,
+                saved=self._held(),
             )
             return
         control = self._peak(self._control, self._control_side, [self._subject])
@@ -478,6 +485,7 @@ class Session:
             with_compile=self._peak_with_compile,
             peak_rss=max(peaks, default=None),
             growth=self._growth,
+            saved=self._held(),
         )
         self._enter("numerics")
         self._record.numerics, wrong = numerics.check(
@@ -502,6 +510,25 @@ class Session:
                     raise
                 traceback.print_exc()
         return {"bytes": None, "reserved": None}
+
+    def _held(self) -> dict[str, Any]:
+        """What memory is held for; missing where it cannot be read, or not before the deadline."""
+        own = None if self._is_eager else self._partitions
+        sides = {"saved": (self._subject, self._side, own)}
+        if not self._is_eager:
+            sides["control_saved"] = (self._control, self._control_side, None)
+        found: dict[str, Any] = {}
+        for name, (variant, side, partitions) in sides.items():
+            if not self._deadline.leaves(3 * side.latency_ns()):
+                break
+            try:
+                with grad_context(variant.built), side.around():
+                    found[name] = held.saved_for_backward(variant, partitions)
+                    if variant is self._subject:
+                        found["peak_blocks"] = held.blocks_at_peak(variant, self._device)
+            except Exception:  # noqa: BLE001 - functions of torch.func refuse hooks, and the trial is right
+                traceback.print_exc()
+        return found
 
     def _stream_facts(self) -> dict[str, Any] | None:
         built = self._subject.built

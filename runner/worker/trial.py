@@ -86,6 +86,11 @@ def _measured_apart(spec: Specification, channel: Channel, record: Record) -> bo
 
             channel.enter("sampling")
             record.probes = fitting.fit(spec)
+        case "hold":
+            from runner.worker import fitting
+
+            channel.enter("memory")
+            record.probes = fitting.hold(spec)
         case _:
             return False
     return True

@@ -9,6 +9,7 @@ from dashboard.parts.parts import Figure
 from dashboard.read.shaping import BUILD_COMPONENTS, flat
 from db import units
 from db.cause.compiler_change import autotuned_texts, generated_text
+from db.cause.memory_change import saved_text
 from db.cause.notes import cache_texts
 from db.cause.numerics import numerics_sentence
 from db.cause.trials import eager_before, measurements, throughput_figures
@@ -133,6 +134,8 @@ def memory_pairs(memory: Memory) -> dict[str, str | None]:
         "Peak reserved": units.size(memory.peak_reserved_bytes),
         "Peak with compilation": units.size(memory.peak_with_compile_bytes),
         "Peak of the process (RSS)": units.size(memory.peak_rss_bytes),
+        **({"Saved for backward": saved_text(memory.saved)} if memory.saved else {}),
+        **({"Saved by eager": saved_text(memory.control_saved)} if memory.control_saved else {}),
     }
 
 

@@ -14,6 +14,7 @@ from dashboard.parts import parts
 from dashboard.parts.parts import Chart, Group, Lines, Pairs, Part, Table, TableColumn, notes, titled
 from dashboard.text import theme
 from db import units
+from db.cause.memory_change import HeldChange, named, on_both_sides
 from db.cause.notes import trial_notes
 from db.cause.sentences import explained
 from db.cause.trials import (
@@ -71,6 +72,7 @@ def trial_parts(trial: Trial) -> tuple[Part, ...]:
             *_source(trial),
             _cold_start(trial),
             _measured("Memory", facts.memory_pairs(trial.memory) if trial.memory else None),
+            *_held(trial),
             _measured("Numerics", facts.numerics_pairs(trial.numerics) if trial.numerics else None),
         ),
         (
@@ -275,6 +277,36 @@ def _profile_figures(trial: Trial, profile: Profile) -> Table:
         columns,
         note=note,
     )
+
+
+def _held(trial: Trial) -> tuple[Part, ...]:
+    """The tensors that both sides save for backward, and a GPU's largest blocks at the peak."""
+    memory = trial.memory
+    if memory is None:
+        return ()
+    saved, eager = memory.saved, memory.control_saved
+    held = on_both_sides(eager.largest if eager else (), saved.largest if saved else ())
+    blocks = on_both_sides((), memory.peak_blocks or ())
+    sides = {"own": trial.strategy.name, **({"eager": "Eager"} if eager else {})}
+    return (
+        *_held_table("trial-saved", "Saved for backward, by size and place", held, sides),
+        *_held_table("trial-blocks", "Largest blocks at the peak", blocks, {"own": trial.strategy.name}),
+    )
+
+
+def _held_table(
+    key: str, title: str, held: Sequence[HeldChange], sides: Mapping[str, str]
+) -> tuple[Table, ...]:
+    rows = [
+        {
+            "what": named(each.tensor, each.place, each.after or each.before),
+            "own": each.after_bytes,
+            "eager": each.before_bytes,
+        }
+        for each in held
+    ]
+    columns = {"what": TableColumn("What"), **parts.quantities("bytes", sides)}
+    return parts.table(key, title, pd.DataFrame(rows), columns, title=title)
 
 
 def _trace(trial: Trial) -> tuple[Part, ...]:

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from db.cause.compiler_change import SourceChange, compiler_changes, source_changes
+from db.cause.memory_change import memory_sentences
 from db.cause.profile_change import is_disturbed
 from db.cause.sentences import Cause, Watched, cause_between
 from db.cause.trials import host_sentence
 from db.engine.session import Database
 from db.judge.compare.regressions import Regression
 from db.judge.results import BuildSide, Comparison, Row
-from db.records.evidence import CompilerFacts
+from db.records.evidence import CompilerFacts, Memory
 from db.records.sampling import Profile, Trace
 from db.records.vocabulary import Metric, Verdict, WhoMoved
 from db.tables.trials import SERIES, TRIAL, TRIAL_DETAIL
@@ -39,13 +40,14 @@ class ToExplain:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a case changed, what the compiler did differently, and that the head's GPU waits for the host, each
-    as far as records show it.
+    """Why a case changed, what the compiler did differently, that the head's GPU waits for the host, and what
+    memory is held for where its peak moved, each as far as records show it.
     """
 
     cause: Cause | None
     compiler: tuple[str, ...]
     host: str = ""
+    memory: tuple[str, ...] = ()
 
     @property
     def sentences(self) -> list[str]:
@@ -53,7 +55,7 @@ class Explanation:
         lines = [self.cause.sentence] if self.cause and self.cause.sentence else []
         if self.compiler:
             lines.append(f"The compiler did differently: {'; '.join(self.compiler)}.")
-        return [*lines, self.host] if self.host else lines
+        return [*lines, *filter(None, (self.host, *self.memory))]
 
 
 def explanations(database: Database, comparison: Comparison) -> dict[Case, Explanation]:
@@ -88,13 +90,33 @@ def _explained(
     before, after = _profiled_sides(database, sides, machine_id, moved)
     causes_by_case = _causes(before, after, moved)
     compiled = _compiler_changes(database, *sides, machine_id, changed)
+    held = _memory_changes(database, sides, machine_id, changed)
     return {
         case: Explanation(
             causes_by_case.get(case),
             tuple(compiled.get(case, ())),
             _host(after.get(case), moved.get(case)),
+            held.get(case, ()),
         )
         for case in changed
+    }
+
+
+def _memory_changes(
+    database: Database,
+    sides: tuple[BuildSide, BuildSide],
+    machine_id: str | None,
+    changed: Mapping[Case, Sequence[Row]],
+) -> dict[Case, tuple[str, ...]]:
+    """What came and went of what is held, for cases whose peak moved, by the newest trial of each side."""
+    wanted = [case for case, rows in changed.items() if any(row.metric is Metric.PEAK_MEMORY for row in rows)]
+    before, after = _newest_of_sides(database, TRIAL_DETAIL.c.memory, sides, machine_id, wanted)
+    return {
+        case: tuple(
+            memory_sentences(*(Memory.model_validate(side[case][0].part) for side in (before, after)))
+        )
+        for case in wanted
+        if case in before and case in after
     }
 
 
@@ -168,6 +190,7 @@ def explanation_documents(
             "strategy": names[case].strategy,
             "compiler": list(each.compiler),
             "host": each.host or None,
+            "memory": list(each.memory),
             **(each.cause.to_json() if each.cause else {"sentence": None}),
         }
         for case, each in by_case.items()

@@ -12,6 +12,7 @@ import typer
 from db.errors import ConfigError
 from db.units import duration
 from runner.catalog.definition import WorkloadDefinition
+from runner.cli.measure.explain_memory import BUDGETS, explain_memory
 from runner.cli.options import ConfigOption, JsonOption, WorkloadArgument, settings_of
 from runner.config.settings import BuildSettings, Settings
 from runner.output.documents import print_document
@@ -32,6 +33,13 @@ def explain(
     python: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Under this interpreter, with any torch.")
     ] = None,
+    memory: Annotated[
+        bool, typer.Option("--memory", help="What a training step's memory is held for, and its budget.")
+    ] = False,
+    budget: Annotated[
+        list[float] | None,
+        typer.Option(metavar="SHARE", help="Of --memory: activation_memory_budget. Repeatable."),
+    ] = None,
     json_: JsonOption = False,
     config: ConfigOption = None,
 ) -> int:
@@ -39,7 +47,8 @@ def explain(
 
     Example: compilewatch explain my_models:build
 
-    Takes seconds, generates no code and stores nothing. Exits 1 where nothing compiles.
+    Takes seconds, generates no code and stores nothing. Exits 1 where nothing compiles. With --memory it
+    compiles once for each budget and says what is saved for backward, at which peak and step time.
     """
     settings = settings_of(config, None)
     definition = _one_of(settings, workload)
@@ -50,6 +59,9 @@ def explain(
     plan = plan_run(
         settings, workloads=(definition.name,), strategies=(strategy,), device=resolved, builds=builds
     )
+    if memory:
+        budgets = budget or BUDGETS
+        return explain_memory(plan.trials[0], facts.path, facts.torch, budgets, as_json=json_)
     began = time.monotonic_ns()
     explained = run_explained(plan.trials[0], facts.path)
     if json_:

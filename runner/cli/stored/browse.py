@@ -14,6 +14,7 @@ from pandas import DataFrame
 from rich.table import Table
 
 from db.cause.compiler_change import autotuned_texts, generated_text
+from db.cause.memory_change import held_texts
 from db.cause.notes import cache_texts, trial_notes
 from db.cause.numerics import numerics_sentence
 from db.cause.roofline import roofline
@@ -136,7 +137,7 @@ def memory_texts(memory: Memory) -> Facts:
         ("  reserved", memory.peak_reserved_bytes),
         ("  of the process", memory.peak_rss_bytes),
     ]
-    return [(name, size(value)) for name, value in named if value is not None]
+    return [(name, size(value)) for name, value in named if value is not None] + held_texts(memory)
 
 
 def profile_texts(trial: Trial) -> Facts:

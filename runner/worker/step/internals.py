@@ -437,6 +437,37 @@ def profiled_allocations(step: Callable[[], Any]) -> list[int] | None:
     return [event.nbytes() for event in sorted(events, key=lambda event: event.start_ns())]
 
 
+def watch_partitions(note: Callable[[Any, Any], None]) -> AbstractContextManager[None]:
+    """Call `note` with the joint graph, and the forward and backward graphs that Inductor parts it into (2.6
+    to 2.15).
+    """
+
+    def look(joint: Any, parts: Any) -> None:
+        # Nothing that is only watched may end a compilation.
+        with contextlib.suppress(Exception):
+            note(joint, parts)
+
+    return _after(_attribute("torch._inductor", "compile_fx"), "min_cut_rematerialization_partition", look)
+
+
+def allocator_events(step: Callable[[], Any], device: int, most: int) -> list[Any] | None:
+    """What the caching allocator of a GPU does in one step, in order of time, the last `most`; None where
+    torch does not tell (torch/cuda/memory.py, 2.6 to 2.15).
+    """
+    record, snapshot = (
+        _attribute("torch.cuda.memory", name) for name in ("_record_memory_history", "_snapshot")
+    )
+    if record is None or snapshot is None:
+        return None
+    record(enabled="all", context="alloc", stacks="python", max_entries=most)
+    try:
+        step()
+        traces = snapshot().get("device_traces") or []
+    finally:
+        record(enabled=None)
+    return list(traces[device]) if device < len(traces) else None
+
+
 def watch_operators(step: Callable[[], Any], note: Callable[[Any, Any], None]) -> bool:
     """Run `step` and call `note(arguments, result)` for each operator in it that reads or writes memory.
 

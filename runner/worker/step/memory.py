@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +54,12 @@ def resident_bytes(variant: Variant) -> int | None:
 
     Storage that several tensors share counts once.
     """
-    storages = _storages(variant)
-    return None if storages is None else sum(storages.values())
+    held = storages(variant)
+    return None if held is None else sum(held.values())
 
 
-def _storages(variant: Variant) -> dict[int, int] | None:
-    """Bytes by address."""
+def storages(variant: Variant) -> dict[int, int] | None:
+    """Bytes by address of what `resident_bytes` counts."""
     tensors = list(input_tensors(variant.built))
     if variant.module is not None:
         parameters = list(variant.module.parameters())
@@ -67,14 +67,14 @@ def _storages(variant: Variant) -> dict[int, int] | None:
         tensors += [parameter.grad for parameter in parameters if parameter.grad is not None]
     if variant.optimizer is not None:
         tensors += tensors_of(list(variant.optimizer.state.values()))
-    storages = {}
+    held = {}
     for tensor in tensors:
         try:
             storage = tensor.untyped_storage()
-            storages[storage.data_ptr()] = storage.nbytes()
+            held[storage.data_ptr()] = storage.nbytes()
         except (RuntimeError, NotImplementedError):
             return None
-    return storages
+    return held
 
 
 def suffices_for(variant: Variant, device: torch.device, copies: float = 2) -> bool:
@@ -135,7 +135,7 @@ def _workspace_bytes(device: torch.device) -> int:
 
 def _own_bytes(other: Variant, variant: Variant) -> int | None:
     """What `other` holds and `variant` does not; inference variants mostly share model and inputs."""
-    held, shared = _storages(other), _storages(variant)
+    held, shared = storages(other), storages(variant)
     if held is None or shared is None:
         return None
     return sum(size for address, size in held.items() if address not in shared)
@@ -198,6 +198,7 @@ def memory_record(
     with_compile: int | None,
     peak_rss: int | None,
     growth: float | None,
+    saved: Mapping[str, Any],
 ) -> dict[str, Any]:
     """`Memory` of the record."""
     return {
@@ -207,4 +208,5 @@ def memory_record(
         "peak_with_compile_bytes": with_compile,
         "peak_rss_bytes": peak_rss,
         "control_peak_bytes": None if control is None else control["bytes"],
+        **saved,
     }

@@ -58,12 +58,22 @@ class Strategy:
 
 
 Purpose = Literal[
-    "measure", "prime", "trace", "profile", "bisect", "canaries", "probes", "submodules", "explain", "fit"
+    "measure",
+    "prime",
+    "trace",
+    "profile",
+    "bisect",
+    "canaries",
+    "probes",
+    "submodules",
+    "explain",
+    "fit",
+    "hold",
 ]
 """What one process is for. `prime` fills a cache, `trace` compiles for the compiler's own log, `profile`
 takes a few steps under the profiler, `bisect` finds the part of the compiler that fails; canaries and probes
 are of several workloads in one process, `submodules` only builds the model, `explain`
-generates no code, and `fit` tries a few steps of one side alone.
+generates no code, `fit` tries a few steps of one side alone, and `hold` finds what its memory is held for.
 """
 
 

@@ -178,7 +178,7 @@ def _iteration(built: Built, one: Callable[[Batch], Any]) -> Step:
     """One call of `one`, or one for each batch of the stream; returns the last result."""
     stream = built.stream
     if stream is None:
-        batch = Batch(built.inputs, None, built.keywords)
+        batch = first_batch(built)
         return lambda: one(batch)
 
     def iterate() -> Any:
@@ -188,6 +188,13 @@ def _iteration(built: Built, one: Callable[[Batch], Any]) -> Step:
         return result
 
     return iterate
+
+
+def first_batch(built: Built) -> Batch:
+    """What a step begins with."""
+    if built.stream is not None:
+        return next(iter(built.stream.batches()))
+    return Batch(built.inputs, None, built.keywords)
 
 
 def _training_variant(

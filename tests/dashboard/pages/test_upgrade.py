@@ -17,6 +17,8 @@ from dashboard.parts.verdict_words import SIDES_HELP
 from db.engine.session import open_database
 from db.judge.policy import Policy
 from db.queries.facets import builds, machines
+from db.records.evidence import HeldMemory, SavedForBackward
+from db.records.trial import SCHEMAS, Trial
 from db.records.vocabulary import Metric, Verdict
 from tests.builders import MS, START, make_build, make_history
 from tests.dashboard.conftest import DATABASE, OpenPage, Store, opened, texts
@@ -44,7 +46,20 @@ def upgrade_url(store_once: Store) -> str:
     )
     gone = ("resnet-50", "default", "2.13.0")
     kept = (t for t in trials if (t.workload.name, t.strategy.name, t.build.torch) != gone)
-    return store_once(trial.model_copy(update={"run_id": "by-turns"}) for trial in kept)
+    return store_once(_saving(trial).model_copy(update={"run_id": "by-turns"}) for trial in kept)
+
+
+def _saving(trial: Trial) -> Trial:
+    """bert-base default saves a tensor more on 2.13."""
+    if (trial.workload.name, trial.strategy.name) != ("bert-base", "default") or trial.memory is None:
+        return trial
+    held = [HeldMemory(tensor="64x768 float32", place="model.py:12", count=2, size_bytes=393_216)]
+    if trial.build.torch == "2.13.0":
+        held.append(HeldMemory(tensor="8x8 float32", place="model.py:14", size_bytes=256))
+    counted = {"count": len(held) + 1, "size_bytes": sum(each.size_bytes for each in held)}
+    saved = SavedForBackward(**counted, largest=held)
+    memory = trial.memory.model_copy(update={"saved": saved, "control_saved": saved})
+    return trial.model_copy(update={"schema_": SCHEMAS[3], "memory": memory})
 
 
 @pytest.fixture
@@ -164,6 +179,10 @@ def test_a_chosen_case_has_both_builds_side_by_side(upgrade: OpenPage) -> None:
     assert rows.loc["Graph breaks", "base"] == rows.loc["Graph breaks", "head"] == "1"
     assert rows.loc["import torch", "base"].endswith(" s")
     assert rows.loc["Peak memory", "head"].endswith("iB")
+    saved = rows.loc["Saved for backward (2 → 3 tensors)"]
+    assert (saved["base"], saved["head"]) == ("384 KiB", "384 KiB")
+    assert tuple(rows.loc["8x8 float32 at model.py:14", ["base", "head"]]) == ("0 B", "256 B")
+    assert tuple(rows.loc["2 x 64x768 float32 at model.py:12", ["base", "head"]]) == ("384 KiB", "384 KiB")
 
 
 def test_a_chosen_case_that_was_left_out_says_why(upgrade: OpenPage) -> None:

@@ -14,6 +14,7 @@ from db.queries.cases.causes import (
     traced_changes,
 )
 from db.queries.people.regressions import regressions_frame, standing_regressions
+from db.records.evidence import HeldMemory, Memory, SavedForBackward
 from db.records.sampling import GeneratedSource, Profile, Trace
 from db.records.trial import SCHEMAS
 from db.store.people.regressions import record_comparison
@@ -75,6 +76,28 @@ def test_a_case_that_moved_has_its_cause(database: Database) -> None:
 def test_without_evidence_there_is_no_cause(sqlite_database: Database, profiles, factors) -> None:
     save_trials(sqlite_database, explained_history(*profiles, factors=factors))
     assert causes(sqlite_database, compared(sqlite_database)) == {}
+
+
+def test_a_peak_that_moved_says_what_is_held(sqlite_database: Database) -> None:
+    """Of eager and compiled 100 MB became 130 MB: a tensor more is saved, in the compiled case alone."""
+    held = HeldMemory(tensor="64x64 float32", place="model.py:12", size_bytes=16_384)
+    trials = []
+    for trial in stepping_history(1.0, 1.0, builds=("2.12.0", "2.13.0")):
+        is_head, eager = trial.run_id == RUN_1, trial.strategy.name == "eager"
+        mine = [held] * (2 if is_head else 1)
+        saved = SavedForBackward(count=len(mine), size_bytes=16_384 * len(mine), largest=mine)
+        memory = Memory(peak_bytes=130_000_000 if is_head else 100_000_000, saved=None if eager else saved)
+        trials.append(trial.model_copy(update={"schema_": SCHEMAS[3], "memory": memory}))
+    save_trials(sqlite_database, trials)
+    comparison = compared(sqlite_database)
+    explained = explanations(sqlite_database, comparison)
+    assert {each.memory for each in explained.values()} == {
+        (
+            "Saved for backward: 1 tensor, 16.0 KiB became 2 tensors, 32.0 KiB; "
+            "came: 64x64 float32 at model.py:12 (16.0 KiB).",
+        )
+    }
+    assert all(document["memory"] for document in explanation_documents(comparison, explained))
 
 
 def test_a_calm_profile_is_taken_before_a_newer_disturbed_one(database: Database) -> None:

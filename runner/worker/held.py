@@ -1,0 +1,157 @@
+"""What memory is held for: tensors that a forward pass saves for backward, and a GPU's blocks at its peak."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from runner.worker.compiler.compiler_facts import short_location
+from runner.worker.step import internals
+from runner.worker.step.memory import storages
+from runner.worker.step.steps import Variant, first_batch, loss_of
+from runner.workloads.built import TRAINING
+
+_MOST = 40
+_OWN = (f"{Path(torch.__file__).parent}/", f"{Path(__file__).parent}/")
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+_MOST_EVENTS = 1_000_000
+
+
+def _place(frames: Iterable[tuple[str, int]]) -> str | None:
+    """The innermost of `frames`, innermost first, that is of neither torch nor this package; of a model made
+    of torch's own modules, the innermost of torch.
+    """
+    inner = None
+    for file, line in frames:
+        if not file.startswith(_OWN):
+            return short_location(f"{file}:{line}")
+        inner = inner or (short_location(f"{file}:{line}") if file.startswith(_OWN[0]) else None)
+    return inner
+
+
+def _frames() -> Iterator[tuple[str, int]]:
+    """Of what calls the hook that asks `_place`, innermost first, up to this package."""
+    frame = sys._getframe(3)
+    while frame is not None:
+        yield frame.f_code.co_filename, frame.f_lineno
+        frame = frame.f_back if not frame.f_code.co_filename.startswith(_OWN[1]) else None  # type: ignore[assignment]
+
+
+def _text(tensor: torch.Tensor) -> str:
+    return f"{'x'.join(map(str, tensor.shape)) or 'scalar'} {str(tensor.dtype).removeprefix('torch.')}"
+
+
+class Partitions:
+    """Which lines the tensors come from that compiled graphs save, noted while they are compiled.
+
+    A graph that comes from a cache is not parted again, and says nothing.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[str, list[str | None]] = defaultdict(list)
+
+    def note(self, _joint: Any, parts: tuple[torch.fx.GraphModule, torch.fx.GraphModule]) -> None:
+        """Look at a forward and a backward graph: what both name is saved."""
+        forward, backward = parts
+        taken = {node.name for node in backward.graph.nodes if node.op == "placeholder"}
+        for node in forward.graph.find_nodes(op="output")[0].all_input_nodes:
+            value = node.meta.get("val")
+            if node.name in taken and isinstance(value, torch.Tensor):
+                frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+                place = _place((file, int(line)) for file, line in reversed(frames))
+                self._places[_text(value)].append(place)
+
+    def take(self, tensor: str) -> str | None:
+        """The line of one more tensor of this shape and dtype."""
+        places = self._places.get(tensor)
+        return places.pop(0) if places else None
+
+
+def saved_for_backward(variant: Variant, partitions: Partitions | None) -> dict[str, Any] | None:
+    """`SavedForBackward` of the record, of one forward pass of the first batch; None where nothing is saved,
+    or where a tensor has no storage of its own. `partitions` are those of compiled code.
+    """
+    held = storages(variant)
+    if held is None:
+        return None
+    seen: dict[int, tuple[str, str | None, int]] = {}
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in held and storage.data_ptr() not in seen and storage.nbytes():
+            text = _text(tensor)
+            place = _place(_frames()) if partitions is None else partitions.take(text)
+            seen[storage.data_ptr()] = (text, place, storage.nbytes())
+        return tensor
+
+    built, hooks = variant.built, torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor)
+    if built.task == TRAINING:
+        with hooks:
+            loss = loss_of(built, variant.call, first_batch(built))
+        loss.backward()  # type: ignore[no-untyped-call]
+    elif built.with_gradients:
+        with hooks:
+            variant.step()
+    else:
+        return None
+    return {
+        "count": len(seen),
+        "size_bytes": sum(size for _, _, size in seen.values()),
+        "largest": _largest(seen.values()),
+    }
+
+
+def _largest(each: Iterable[tuple[str | None, str | None, int]]) -> list[dict[str, Any]]:
+    """`HeldMemory` of the record, of tensor, place and bytes of each."""
+    counts: Counter[tuple[str | None, str | None]] = Counter()
+    sizes: Counter[tuple[str | None, str | None]] = Counter()
+    for tensor, place, size in each:
+        counts[tensor, place] += 1
+        sizes[tensor, place] += size
+    return [
+        {"tensor": tensor, "place": place, "count": counts[tensor, place], "size_bytes": size}
+        for (tensor, place), size in sizes.most_common(_MOST)
+    ]
+
+
+def blocks_at_peak(variant: Variant, device: torch.device) -> list[dict[str, Any]] | None:
+    """`HeldMemory` of the record, of what one step has allocated at its peak; None on a CPU, where torch does
+    not tell, and where a replayed CUDA graph allocates nothing.
+    """
+    if device.type != "cuda":
+        return None
+    events = internals.allocator_events(variant.step, device.index or 0, _MOST_EVENTS)
+    return _largest((None, *each) for each in live_at_peak(events or ())) or None
+
+
+def live_at_peak(events: Sequence[Mapping[str, Any]]) -> list[tuple[str | None, int]]:
+    """Place and bytes of each block that is allocated at the peak, by the allocator's events in order."""
+    live: dict[int, Mapping[str, Any]] = {}
+    total, most, at_peak = 0, 0, 0
+    for number, event in enumerate(events):
+        if event["action"] == "alloc":
+            live[event["addr"]] = event
+            total += event["size"]
+        elif event["action"] == "free_requested" and event["addr"] in live:
+            total -= live.pop(event["addr"])["size"]
+        if total > most:
+            most, at_peak = total, number + 1
+    live.clear()
+    for event in events[:at_peak]:
+        if event["action"] == "alloc":
+            live[event["addr"]] = event
+        elif event["action"] == "free_requested":
+            live.pop(event["addr"], None)
+    return [
+        (
+            _place((str(frame["filename"]), int(frame["line"])) for frame in each.get("frames", ())),
+            each["size"],
+        )
+        for each in live.values()
+    ]
