@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import create_engine, make_url, select
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from sqlalchemy import select
 
 from db.engine.session import Database, open_database
 from db.queries.facets import machines, runs, suites
@@ -13,8 +16,9 @@ from db.store.removal import remove_trials
 from db.store.trials import save_trials
 from db.tables.trials import BUILD, MACHINE, RUN, SERIES, STRATEGY, WORKLOAD
 from tests.builders import make_trial
-from tests.db.engine.test_migrations import MIGRATIONS
 
+OLD = Path(__file__).parents[1] / "schemas" / "0011.db"
+TALLIED = ("run", "build", "series", "machine", "workload", "strategy")
 DIMENSIONS = (MACHINE, BUILD, WORKLOAD, STRATEGY, SERIES, RUN)
 FAILURES = (None, "crash", "cancelled", "cancelled")
 COUNTED = [(4, 1, 2)]
@@ -48,19 +52,27 @@ def test_a_cancelled_trial_counts_as_no_failure(database: Database) -> None:
     assert counted(database) == {table.name: [(3, 1, 1)] for table in DIMENSIONS}
 
 
-def test_the_upgrade_takes_cancelled_trials_out_of_the_failed_ones(empty_database_url: str) -> None:
-    with open_database(empty_database_url, migrate=True) as database:
-        save_trials(database, trials())
-    url = make_url(empty_database_url)
-    is_sqlite = url.get_backend_name() == "sqlite"
-    engine = create_engine(url if is_sqlite else url.set(drivername="postgresql+psycopg"))
-    with engine.begin() as connection:
-        config = Config()
-        config.set_main_option("script_location", str(MIGRATIONS))
-        config.attributes["connection"] = connection
-        command.downgrade(config, "0011")
-        before = [connection.scalar(select(table.c.failed_trials)) for table in DIMENSIONS]
-    engine.dispose()
-    assert before == [3] * len(DIMENSIONS)
-    with open_database(empty_database_url, migrate=True) as database:
-        assert counted(database) == {table.name: COUNTED for table in DIMENSIONS}
+def test_the_upgrade_takes_cancelled_trials_out_of_the_failed_ones(tmp_path: Path) -> None:
+    """Of the file, which counts one failure, two more trials were cancelled."""
+    file = tmp_path / "old.db"
+    shutil.copyfile(OLD, file)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        cancelled = connection.execute(
+            "SELECT trial_id, run_id, build_id, trial.series_id, machine_id, workload_id, strategy_id "
+            "FROM trial JOIN series ON series.series_id = trial.series_id WHERE status = 'ok' LIMIT 2"
+        ).fetchall()
+        for trial, *ids in cancelled:
+            connection.execute(
+                "UPDATE trial SET status = 'failed', failure_kind = 'cancelled' WHERE trial_id = ?", (trial,)
+            )
+            for table, key in zip(
+                ("run", "build", "series", "machine", "workload", "strategy"), ids, strict=True
+            ):
+                raised = f"UPDATE {table} SET failed_trials = failed_trials + 1 WHERE {table}_id = ?"
+                connection.execute(raised, (key,))
+    with open_database(f"sqlite:///{file}", migrate=True) as database:
+        totals = {
+            name: [sum(counts) for counts in zip(*rows, strict=True)]
+            for name, rows in counted(database).items()
+        }
+    assert totals == {table.name: [43, 1, 2] for table in DIMENSIONS}

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
 revision = "0001"
 down_revision = None
-branch_labels = None
-depends_on = None
+
+
+def _tallied() -> list[sa.Column[Any]]:
+    return [
+        sa.Column("trials", sa.BigInteger(), nullable=False),
+        sa.Column("failed_trials", sa.BigInteger(), nullable=False),
+        sa.Column("first_seen_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("last_seen_at", sa.DateTime(timezone=True), nullable=True),
+    ]
+
+
+def _trial() -> sa.ForeignKey:
+    return sa.ForeignKey("trial.trial_id", ondelete="CASCADE")
 
 
 def upgrade() -> None:
     op.create_table(
         "build",
-        sa.Column("trials", sa.BigInteger(), nullable=False),
-        sa.Column("failed_trials", sa.BigInteger(), nullable=False),
-        sa.Column("first_seen_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("last_seen_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("build_id", sa.String(), nullable=False),
+        *_tallied(),
+        sa.Column("build_id", sa.String(), primary_key=True),
         sa.Column("label", sa.String(), nullable=True),
         sa.Column("torch", sa.String(), nullable=False),
         sa.Column("torch_git", sa.String(), nullable=True),
@@ -32,21 +42,16 @@ def upgrade() -> None:
         sa.Column("compiler", sa.String(), nullable=True),
         sa.Column("packages", sa.JSON(), nullable=False),
         sa.Column("settings", sa.JSON(), nullable=False),
-        sa.PrimaryKeyConstraint("build_id", name=op.f("pk_build")),
     )
     op.create_table(
         "data_version",
-        sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("id", sa.Integer(), autoincrement=False, primary_key=True),
         sa.Column("version", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_data_version")),
     )
     op.create_table(
         "machine",
-        sa.Column("trials", sa.BigInteger(), nullable=False),
-        sa.Column("failed_trials", sa.BigInteger(), nullable=False),
-        sa.Column("first_seen_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("last_seen_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("machine_id", sa.String(), nullable=False),
+        *_tallied(),
+        sa.Column("machine_id", sa.String(), primary_key=True),
         sa.Column("name", sa.String(), nullable=False),
         sa.Column("device", sa.String(), nullable=False),
         sa.Column("device_name", sa.String(), nullable=False),
@@ -57,30 +62,22 @@ def upgrade() -> None:
         sa.Column("cpu_count", sa.BigInteger(), nullable=True),
         sa.Column("ram_bytes", sa.BigInteger(), nullable=True),
         sa.Column("threads", sa.BigInteger(), nullable=True),
-        sa.PrimaryKeyConstraint("machine_id", name=op.f("pk_machine")),
     )
     op.create_table(
         "run",
-        sa.Column("trials", sa.BigInteger(), nullable=False),
-        sa.Column("failed_trials", sa.BigInteger(), nullable=False),
-        sa.Column("first_seen_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("last_seen_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("run_id", sa.String(), nullable=False),
+        *_tallied(),
+        sa.Column("run_id", sa.String(), primary_key=True),
         sa.Column("suite", sa.String(), nullable=True),
         sa.Column("label", sa.String(), nullable=True),
         sa.Column("started_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("planned_trials", sa.BigInteger(), nullable=True),
         sa.Column("status", sa.String(length=32), nullable=True),
-        sa.PrimaryKeyConstraint("run_id", name=op.f("pk_run")),
     )
     op.create_table(
         "strategy",
-        sa.Column("trials", sa.BigInteger(), nullable=False),
-        sa.Column("failed_trials", sa.BigInteger(), nullable=False),
-        sa.Column("first_seen_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("last_seen_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("strategy_id", sa.String(), nullable=False),
+        *_tallied(),
+        sa.Column("strategy_id", sa.String(), primary_key=True),
         sa.Column("name", sa.String(), nullable=False),
         sa.Column("kind", sa.String(length=32), nullable=False),
         sa.Column("backend", sa.String(), nullable=True),
@@ -90,17 +87,13 @@ def upgrade() -> None:
         sa.Column("scope", sa.String(), nullable=False),
         sa.Column("cache", sa.String(length=32), nullable=False),
         sa.Column("options", sa.JSON(), nullable=False),
-        sa.PrimaryKeyConstraint("strategy_id", name=op.f("pk_strategy")),
     )
     op.create_index(op.f("ix_strategy_name"), "strategy", ["name"], unique=False)
 
     op.create_table(
         "workload",
-        sa.Column("trials", sa.BigInteger(), nullable=False),
-        sa.Column("failed_trials", sa.BigInteger(), nullable=False),
-        sa.Column("first_seen_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("last_seen_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("workload_id", sa.String(), nullable=False),
+        *_tallied(),
+        sa.Column("workload_id", sa.String(), primary_key=True),
         sa.Column("name", sa.String(), nullable=False),
         sa.Column("version", sa.String(), nullable=False),
         sa.Column("task", sa.String(length=32), nullable=False),
@@ -109,30 +102,16 @@ def upgrade() -> None:
         sa.Column("dtype", sa.String(), nullable=False),
         sa.Column("items_per_iteration", sa.Float(), nullable=True),
         sa.Column("item", sa.String(), nullable=True),
-        sa.PrimaryKeyConstraint("workload_id", name=op.f("pk_workload")),
     )
     op.create_index(op.f("ix_workload_name"), "workload", ["name"], unique=False)
 
     op.create_table(
         "series",
-        sa.Column("trials", sa.BigInteger(), nullable=False),
-        sa.Column("failed_trials", sa.BigInteger(), nullable=False),
-        sa.Column("first_seen_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("last_seen_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("series_id", sa.String(), nullable=False),
-        sa.Column("machine_id", sa.String(), nullable=False),
-        sa.Column("workload_id", sa.String(), nullable=False),
-        sa.Column("strategy_id", sa.String(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["machine_id"], ["machine.machine_id"], name=op.f("fk_series_machine_id_machine")
-        ),
-        sa.ForeignKeyConstraint(
-            ["strategy_id"], ["strategy.strategy_id"], name=op.f("fk_series_strategy_id_strategy")
-        ),
-        sa.ForeignKeyConstraint(
-            ["workload_id"], ["workload.workload_id"], name=op.f("fk_series_workload_id_workload")
-        ),
-        sa.PrimaryKeyConstraint("series_id", name=op.f("pk_series")),
+        *_tallied(),
+        sa.Column("series_id", sa.String(), primary_key=True),
+        sa.Column("machine_id", sa.String(), sa.ForeignKey("machine.machine_id"), nullable=False),
+        sa.Column("workload_id", sa.String(), sa.ForeignKey("workload.workload_id"), nullable=False),
+        sa.Column("strategy_id", sa.String(), sa.ForeignKey("strategy.strategy_id"), nullable=False),
     )
     op.create_index(
         op.f("ix_series_machine_id_workload_id_strategy_id"),
@@ -145,20 +124,17 @@ def upgrade() -> None:
 
     op.create_table(
         "latest",
-        sa.Column("series_id", sa.String(), nullable=False),
-        sa.Column("run_id", sa.String(), nullable=False),
+        sa.Column("series_id", sa.String(), sa.ForeignKey("series.series_id"), primary_key=True),
+        sa.Column("run_id", sa.String(), sa.ForeignKey("run.run_id"), nullable=False),
         sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
-        sa.ForeignKeyConstraint(["run_id"], ["run.run_id"], name=op.f("fk_latest_run_id_run")),
-        sa.ForeignKeyConstraint(["series_id"], ["series.series_id"], name=op.f("fk_latest_series_id_series")),
-        sa.PrimaryKeyConstraint("series_id", name=op.f("pk_latest")),
     )
     op.create_table(
         "trial",
-        sa.Column("trial_id", sa.String(), nullable=False),
+        sa.Column("trial_id", sa.String(), primary_key=True),
         sa.Column("content_hash", sa.String(), nullable=False),
-        sa.Column("series_id", sa.String(), nullable=False),
-        sa.Column("build_id", sa.String(), nullable=False),
-        sa.Column("run_id", sa.String(), nullable=False),
+        sa.Column("series_id", sa.String(), sa.ForeignKey("series.series_id"), nullable=False),
+        sa.Column("build_id", sa.String(), sa.ForeignKey("build.build_id"), nullable=False),
+        sa.Column("run_id", sa.String(), sa.ForeignKey("run.run_id"), nullable=False),
         sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("suite", sa.String(), nullable=True),
@@ -194,10 +170,6 @@ def upgrade() -> None:
         sa.Column("numerics_status", sa.String(length=32), nullable=True),
         sa.Column("suspect", sa.Boolean(), nullable=True),
         sa.Column("cpu_stall_fraction", sa.Float(), nullable=True),
-        sa.ForeignKeyConstraint(["build_id"], ["build.build_id"], name=op.f("fk_trial_build_id_build")),
-        sa.ForeignKeyConstraint(["run_id"], ["run.run_id"], name=op.f("fk_trial_run_id_run")),
-        sa.ForeignKeyConstraint(["series_id"], ["series.series_id"], name=op.f("fk_trial_series_id_series")),
-        sa.PrimaryKeyConstraint("trial_id", name=op.f("pk_trial")),
     )
     op.create_index(op.f("ix_trial_build_id_started_at"), "trial", ["build_id", "started_at"], unique=False)
     op.create_index(op.f("ix_trial_run_id_series_id"), "trial", ["run_id", "series_id"], unique=False)
@@ -206,7 +178,9 @@ def upgrade() -> None:
 
     op.create_table(
         "trial_detail",
-        sa.Column("trial_id", sa.String(), nullable=False),
+        sa.Column(
+            "trial_id", sa.String(), sa.ForeignKey("trial.trial_id", ondelete="CASCADE"), primary_key=True
+        ),
         sa.Column("failure", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("cold_start", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("summary", sa.JSON(none_as_null=True), nullable=True),
@@ -215,36 +189,16 @@ def upgrade() -> None:
         sa.Column("numerics", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("device_state", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("host_state", sa.JSON(none_as_null=True), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["trial_id"], ["trial.trial_id"], name=op.f("fk_trial_detail_trial_id_trial"), ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("trial_id", name=op.f("pk_trial_detail")),
     )
     op.create_table(
         "trial_samples",
-        sa.Column("trial_id", sa.String(), nullable=False),
-        sa.Column("kind", sa.String(), nullable=False),
+        sa.Column(
+            "trial_id", sa.String(), sa.ForeignKey("trial.trial_id", ondelete="CASCADE"), primary_key=True
+        ),
+        sa.Column("kind", sa.String(), primary_key=True),
         sa.Column("n", sa.BigInteger(), nullable=False),
         sa.Column("codec", sa.String(), nullable=False),
         sa.Column("data", sa.LargeBinary(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["trial_id"], ["trial.trial_id"], name=op.f("fk_trial_samples_trial_id_trial"), ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("trial_id", "kind", name=op.f("pk_trial_samples")),
         sqlite_with_rowid=False,
     )
     op.execute("INSERT INTO data_version (id, version) VALUES (1, 0)")
-
-
-def downgrade() -> None:
-    op.drop_table("trial_samples")
-    op.drop_table("trial_detail")
-    op.drop_table("trial")
-    op.drop_table("latest")
-    op.drop_table("series")
-    op.drop_table("workload")
-    op.drop_table("strategy")
-    op.drop_table("run")
-    op.drop_table("machine")
-    op.drop_table("data_version")
-    op.drop_table("build")

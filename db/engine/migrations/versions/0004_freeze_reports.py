@@ -7,14 +7,12 @@ from alembic import op
 
 revision = "0004"
 down_revision = "0003"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     op.create_table(
         "report",
-        sa.Column("report_id", sa.String(), nullable=False),
+        sa.Column("report_id", sa.String(), primary_key=True),
         sa.Column("title", sa.String(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("created_by", sa.String(), nullable=False),
@@ -22,9 +20,4 @@ def upgrade() -> None:
         sa.Column("revoked_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("revoked_by", sa.String(), nullable=True),
         sa.Column("content", sa.JSON(none_as_null=True), nullable=True),
-        sa.PrimaryKeyConstraint("report_id", name=op.f("pk_report")),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("report")

@@ -7,17 +7,15 @@ from alembic import op
 
 revision = "0005"
 down_revision = "0004"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     op.create_table(
         "sign_off",
-        sa.Column("sign_off_id", sa.String(), nullable=False),
-        sa.Column("machine_id", sa.String(), nullable=False),
-        sa.Column("base_build_id", sa.String(), nullable=False),
-        sa.Column("head_build_id", sa.String(), nullable=False),
+        sa.Column("sign_off_id", sa.String(), primary_key=True),
+        sa.Column("machine_id", sa.String(), sa.ForeignKey("machine.machine_id"), nullable=False),
+        sa.Column("base_build_id", sa.String(), sa.ForeignKey("build.build_id"), nullable=False),
+        sa.Column("head_build_id", sa.String(), sa.ForeignKey("build.build_id"), nullable=False),
         sa.Column("decision", sa.String(length=32), nullable=False),
         sa.Column("author", sa.String(), nullable=False),
         sa.Column("at", sa.DateTime(timezone=True), nullable=False),
@@ -26,16 +24,6 @@ def upgrade() -> None:
         sa.Column("data_version", sa.BigInteger(), nullable=False),
         sa.Column("withdrawn_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("withdrawn_by", sa.String(), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["machine_id"], ["machine.machine_id"], name=op.f("fk_sign_off_machine_id_machine")
-        ),
-        sa.ForeignKeyConstraint(
-            ["base_build_id"], ["build.build_id"], name=op.f("fk_sign_off_base_build_id_build")
-        ),
-        sa.ForeignKeyConstraint(
-            ["head_build_id"], ["build.build_id"], name=op.f("fk_sign_off_head_build_id_build")
-        ),
-        sa.PrimaryKeyConstraint("sign_off_id", name=op.f("pk_sign_off")),
     )
     op.create_index(
         op.f("ix_sign_off_machine_id_base_build_id_head_build_id"),
@@ -44,15 +32,14 @@ def upgrade() -> None:
     )
     op.create_table(
         "stored_view",
-        sa.Column("view_id", sa.String(), nullable=False),
+        sa.Column("view_id", sa.String(), primary_key=True),
         sa.Column("link", sa.String(), nullable=False),
         sa.Column("stored_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("stored_by", sa.String(), nullable=True),
-        sa.PrimaryKeyConstraint("view_id", name=op.f("pk_stored_view")),
     )
     op.create_table(
         "host",
-        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), primary_key=True),
         sa.Column("owner", sa.String(), nullable=False),
         sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
@@ -62,18 +49,7 @@ def upgrade() -> None:
         sa.Column("total_bytes", sa.BigInteger(), nullable=True),
         sa.Column("devices", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("devices_read_at", sa.DateTime(timezone=True), nullable=True),
-        sa.PrimaryKeyConstraint("name", name=op.f("pk_host")),
     )
     op.add_column("schedule", sa.Column("upcoming", sa.JSON(none_as_null=True), nullable=True))
     op.add_column("schedule", sa.Column("changed_at", sa.DateTime(timezone=True), nullable=True))
     op.add_column("schedule", sa.Column("changed_by", sa.String(), nullable=True))
-
-
-def downgrade() -> None:
-    with op.batch_alter_table("schedule") as schedule:
-        for name in ("changed_by", "changed_at", "upcoming"):
-            schedule.drop_column(name)
-    op.drop_table("host")
-    op.drop_table("stored_view")
-    op.drop_index(op.f("ix_sign_off_machine_id_base_build_id_head_build_id"), table_name="sign_off")
-    op.drop_table("sign_off")

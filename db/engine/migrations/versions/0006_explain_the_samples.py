@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0006"
 down_revision = "0005"
-branch_labels = None
-depends_on = None
 
 _PARTS = ("sampling", "profile", "trace")
 
@@ -16,8 +14,3 @@ _PARTS = ("sampling", "profile", "trace")
 def upgrade() -> None:
     for part in _PARTS:
         op.add_column("trial_detail", sa.Column(part, sa.JSON(none_as_null=True), nullable=True))
-
-
-def downgrade() -> None:
-    for part in reversed(_PARTS):
-        op.drop_column("trial_detail", part)

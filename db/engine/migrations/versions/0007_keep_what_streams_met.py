@@ -7,13 +7,7 @@ from alembic import op
 
 revision = "0007"
 down_revision = "0006"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     op.add_column("trial_detail", sa.Column("stream", sa.JSON(none_as_null=True), nullable=True))
-
-
-def downgrade() -> None:
-    op.drop_column("trial_detail", "stream")

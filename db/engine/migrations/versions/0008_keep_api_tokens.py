@@ -7,14 +7,12 @@ from alembic import op
 
 revision = "0008"
 down_revision = "0007"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     op.create_table(
         "api_token",
-        sa.Column("token_id", sa.String(), nullable=False),
+        sa.Column("token_id", sa.String(), primary_key=True),
         sa.Column("name", sa.String(), nullable=False),
         sa.Column("secret_hash", sa.String(), nullable=False),
         sa.Column("scopes", sa.JSON(), nullable=False),
@@ -23,11 +21,5 @@ def upgrade() -> None:
         sa.Column("expires_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("revoked_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("revoked_by", sa.String(), nullable=True),
-        sa.PrimaryKeyConstraint("token_id", name=op.f("pk_api_token")),
     )
     op.create_index(op.f("ix_api_token_secret_hash"), "api_token", ["secret_hash"], unique=True)
-
-
-def downgrade() -> None:
-    op.drop_index(op.f("ix_api_token_secret_hash"), table_name="api_token")
-    op.drop_table("api_token")

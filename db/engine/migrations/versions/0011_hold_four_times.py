@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0011"
 down_revision = "0010"
-branch_labels = None
-depends_on = None
 
 _TIMES = ("device_ns", "issue_ns", "wall_sync_ns", "wall_pipelined_ns")
 _METHODS = ("timing_method", "control_timing_method")
@@ -31,9 +29,3 @@ def upgrade() -> None:
             f"WHERE series.series_id = trial.series_id) "
             f"WHERE source_kind = 'measured' AND {latency} IS NOT NULL"
         )
-
-
-def downgrade() -> None:
-    op.drop_column("trial_detail", "timing")
-    for name in reversed(("record_version", *_METHODS, *_MEDIANS)):
-        op.drop_column("trial", name)

@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0012"
 down_revision = "0011"
-branch_labels = None
-depends_on = None
 
 _KEYS = {
     "machine": "series.machine_id",
@@ -33,9 +31,3 @@ def upgrade() -> None:
             f"WHERE {table}_id IN (SELECT {key} {_CANCELLED})"
         )
         op.execute(f"UPDATE {table} SET failed_trials = failed_trials - cancelled_trials")  # noqa: S608
-
-
-def downgrade() -> None:
-    for table in _KEYS:
-        op.execute(f"UPDATE {table} SET failed_trials = failed_trials + cancelled_trials")  # noqa: S608
-        op.drop_column(table, "cancelled_trials")

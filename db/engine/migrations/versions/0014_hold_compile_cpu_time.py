@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0014"
 down_revision = "0013"
-branch_labels = None
-depends_on = None
 
 _COLUMNS = ("first_call_cpu_ns", "first_call_instructions")
 
@@ -16,8 +14,3 @@ _COLUMNS = ("first_call_cpu_ns", "first_call_instructions")
 def upgrade() -> None:
     for name in _COLUMNS:
         op.add_column("trial", sa.Column(name, sa.BigInteger(), nullable=True))
-
-
-def downgrade() -> None:
-    for name in reversed(_COLUMNS):
-        op.drop_column("trial", name)

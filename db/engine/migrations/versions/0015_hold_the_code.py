@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0015"
 down_revision = "0014"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
@@ -17,10 +15,3 @@ def upgrade() -> None:
     op.add_column("trial", sa.Column("code_hash", sa.String(), nullable=True))
     op.add_column("trial_detail", sa.Column("code", sa.JSON(), nullable=True))
     op.create_index("ix_trial_code_commit", "trial", ["code_commit"])
-
-
-def downgrade() -> None:
-    op.drop_index("ix_trial_code_commit", "trial")
-    op.drop_column("trial_detail", "code")
-    for name in ("code_hash", "code_dirty", "code_commit"):
-        op.drop_column("trial", name)

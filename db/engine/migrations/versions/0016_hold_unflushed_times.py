@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0016"
 down_revision = "0015"
-branch_labels = None
-depends_on = None
 
 _NAMES = ("unflushed_ns", "control_unflushed_ns")
 
@@ -16,8 +14,3 @@ _NAMES = ("unflushed_ns", "control_unflushed_ns")
 def upgrade() -> None:
     for name in _NAMES:
         op.add_column("trial", sa.Column(name, sa.Float(), nullable=True))
-
-
-def downgrade() -> None:
-    for name in reversed(_NAMES):
-        op.drop_column("trial", name)

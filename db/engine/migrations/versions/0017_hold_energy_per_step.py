@@ -7,13 +7,7 @@ from alembic import op
 
 revision = "0017"
 down_revision = "0016"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     op.add_column("trial", sa.Column("energy_per_step_j", sa.Float(), nullable=True))
-
-
-def downgrade() -> None:
-    op.drop_column("trial", "energy_per_step_j")

@@ -15,8 +15,6 @@ from alembic import op
 
 revision = "0018"
 down_revision = "0017"
-branch_labels = None
-depends_on = None
 
 _STACK = (
     *("torch", "torch_git", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os", "compiler"),
@@ -65,16 +63,13 @@ _NOTIFICATION = _table("notification", ("regression_id", "channel"))
 def upgrade() -> None:
     op.create_table(
         "conditions",
-        sa.Column("conditions_id", sa.String(), nullable=False),
+        sa.Column("conditions_id", sa.String(), primary_key=True),
         sa.Column("settings", sa.JSON(), nullable=False),
-        sa.PrimaryKeyConstraint("conditions_id", name=op.f("pk_conditions")),
     )
     op.create_table(
         "build_alias",
-        sa.Column("former_id", sa.String(), nullable=False),
-        sa.Column("build_id", sa.String(), nullable=False),
-        sa.ForeignKeyConstraint(["build_id"], ["build.build_id"], name=op.f("fk_build_alias_build_id_build")),
-        sa.PrimaryKeyConstraint("former_id", name=op.f("pk_build_alias")),
+        sa.Column("former_id", sa.String(), primary_key=True),
+        sa.Column("build_id", sa.String(), sa.ForeignKey("build.build_id"), nullable=False),
     )
     op.add_column("trial", sa.Column("conditions_id", sa.String(), nullable=True))
     op.add_column("regression", sa.Column("merged_into", sa.String(), nullable=True))
@@ -82,14 +77,6 @@ def upgrade() -> None:
     called = _merge_builds(connection)
     op.drop_column("build", "settings")
     _merge_regressions(connection, called)
-
-
-def downgrade() -> None:
-    op.add_column("build", sa.Column("settings", sa.JSON(), server_default="{}", nullable=False))
-    op.drop_column("regression", "merged_into")
-    op.drop_column("trial", "conditions_id")
-    op.drop_table("build_alias")
-    op.drop_table("conditions")
 
 
 def _identity(content: Mapping[str, Any]) -> str:

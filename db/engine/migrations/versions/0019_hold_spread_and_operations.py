@@ -10,8 +10,6 @@ from alembic import op
 
 revision = "0019"
 down_revision = "0018"
-branch_labels = None
-depends_on = None
 
 _TRIAL = sa.table("trial", sa.column("trial_id"), sa.column("ops_captured"))
 _DETAIL = sa.table("trial_detail", sa.column("trial_id"), sa.column("compiler", sa.JSON()))
@@ -23,8 +21,3 @@ def upgrade() -> None:
     counted = sa.cast(_DETAIL.c.compiler["ops_captured"].as_string(), sa.BigInteger)
     of_trial = sa.select(counted).where(_DETAIL.c.trial_id == _TRIAL.c.trial_id)
     op.execute(sa.update(_TRIAL).values(ops_captured=of_trial.scalar_subquery()))
-
-
-def downgrade() -> None:
-    op.drop_column("trial", "latency_sd_ns")
-    op.drop_column("trial", "ops_captured")

@@ -9,8 +9,6 @@ from alembic import op
 
 revision = "0021"
 down_revision = "0020"
-branch_labels = None
-depends_on = None
 
 _TEXTS = (
     "source_kind",
@@ -151,8 +149,3 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("run_id", "build_id", "series_id", "conditions_id", name=op.f("pk_run_case")),
     )
     op.create_index("ix_run_case_series_id_last_started_at", "run_case", ["series_id", "last_started_at"])
-
-
-def downgrade() -> None:
-    op.drop_table("run_case")
-    op.drop_column("data_version", "run_case_edition")
