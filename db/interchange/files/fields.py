@@ -169,6 +169,14 @@ class Fields:
             return Fields(self.place, {}, self.name_of(key))
         return as_fields(self.place, value, self.name_of(key))
 
+    def objects(self, key: str) -> Iterator[Fields]:
+        """The entries of the list under `key`, each an object. Raises RecordError where it is none."""
+        entries = self.data.get(key)
+        if not isinstance(entries, list):
+            self.fail(key, "must be a list")
+        for index, entry in enumerate(entries):
+            yield as_fields(self.place, entry, self.name_of(f"{key}.{index}"))
+
     def parts(self) -> Iterator[tuple[str, Fields]]:
         """Every entry of this object as an object."""
         for key in self.data:

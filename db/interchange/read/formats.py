@@ -12,6 +12,7 @@ from enum import StrEnum
 from db.errors import CompilewatchError, RecordError
 from db.interchange.files import trial_jsonl
 from db.interchange.files.fields import separator_of
+from db.interchange.files.foreign_trials import ForeignResult, to_trial
 from db.interchange.files.opening import MAX_DOCUMENT_BYTES, InputFile
 from db.interchange.files.options import ImportOptions
 from db.interchange.read.unread import looks_like, table_like
@@ -69,6 +70,13 @@ def with_distinct_ids(trials: Iterable[Trial]) -> Iterator[Trial]:
         ) from error
 
 
+def made_trials(
+    results: Iterable[Trial | ForeignResult], source: str, options: ImportOptions
+) -> Iterator[Trial]:
+    """Trials as they are, and those of foreign results. Raises RecordError as `to_trial` does."""
+    return (each if isinstance(each, Trial) else to_trial(each, source, options) for each in results)
+
+
 def _repeat(trial: Trial, before: int) -> Trial:
     content = {"trial": trial.trial_id, "equal_ones_before": before}
     trial_id = "imp-" + identity(content) + identity({"again": content})
@@ -76,7 +84,8 @@ def _repeat(trial: Trial, before: int) -> Trial:
 
 
 AUTO = "auto"
-Reader = Callable[[InputFile, ImportOptions], Iterator[Trial]]
+Reader = Callable[[InputFile, ImportOptions], Iterator[Trial] | Iterator[ForeignResult]]
+"""What a file holds; of a result that is no trial yet the format is the source."""
 
 
 class Format(StrEnum):

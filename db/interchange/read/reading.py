@@ -9,7 +9,7 @@ from itertools import chain
 from db.errors import RecordError
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.formats import JOB_READERS, READERS, Format, with_distinct_ids
+from db.interchange.read.formats import JOB_READERS, READERS, Format, made_trials, with_distinct_ids
 from db.interchange.sources.csv_mapping import unused_columns
 from db.interchange.traces.job_trials import JobProcess, job_trials
 from db.records.trial import Trial
@@ -79,7 +79,7 @@ def _say_what_is_not_used(file: InputFile, name: Format, options: ImportOptions)
 
 def _trials(file: InputFile, name: Format, options: ImportOptions) -> Iterator[Trial]:
     try:
-        trials = READERS[name](file, options)
+        trials = made_trials(READERS[name](file, options), name.value, options)
         yield from trials if name is Format.TRIAL else with_distinct_ids(trials)
     except RecursionError as error:
         # What json can read it may not be able to write again: each stops at a depth of its own.

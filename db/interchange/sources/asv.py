@@ -18,21 +18,18 @@ from db.interchange.files.foreign_trials import (
     ForeignResult,
     names_strategy,
     stated_strategy,
-    to_trial,
     torch_facts,
 )
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
-from db.records.trial import Summary, Task, Trial
+from db.records.trial import Summary, Task
 from db.units import plural
-
-SOURCE = "asv"
 
 _TORCH_KEYS = ("torch", "pytorch")
 _MOST_COMBINATIONS = 100_000
 
 
-def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
     """One trial per timed benchmark and combination of its parameters. Raises RecordError."""
     document = json_document(file)
     results, facts = document.part("results"), _facts(document)
@@ -44,7 +41,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
             continue
         entry = _entry(results, name, columns)
         for values, seconds in _timed(entry):
-            yield to_trial(_result(entry, name, values, seconds, facts), SOURCE, options)
+            yield _result(entry, name, values, seconds, facts)
     if left_out:
         options.note(f"{file.shown}: {plural(left_out, 'benchmark')} of something else than time left out.")
 

@@ -23,11 +23,11 @@ from typing import Any
 
 from db.errors import RecordError
 from db.interchange.files.fields import Fields, Place, csv_header, csv_rows
-from db.interchange.files.foreign_trials import ForeignResult, compiled, to_trial
+from db.interchange.files.foreign_trials import ForeignResult, compiled
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.interchange.sources.dynamo_metrics import outcome, peak_unit_bytes
-from db.records.trial import CacheState, Strategy, Task, Trial
+from db.records.trial import CacheState, Strategy, Task
 
 # Which row of a `benchmarks/dynamo` accuracy file speaks of which row of the performance file beside it.
 
@@ -110,8 +110,6 @@ def _batch_size(row: Fields) -> int | None:
     return row.count("batch_size") or None
 
 
-SOURCE = "dynamo-csv"
-
 # What the names of files are made of: <compiler>_<suite>_<dtype>_<mode>_<device>_<accuracy|performance>.csv
 # of .ci/pytorch/test.sh, [cpu_]<compiler>_<suite>[_<mode>].csv of benchmarks/dynamo/ci_expected_accuracy, and
 # the same with hyphens in torch-xpu-ops.
@@ -123,7 +121,7 @@ _KINDS = frozenset({"accuracy", "performance"})
 _COPY = re.compile(r" ?\(\d+\)(?=\.csv\Z)")
 
 
-def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
     """Trials of a performance file, of an accuracy file, or of the pair when both lie side by side.
 
     Raises RecordError naming file, line and field.
@@ -158,7 +156,7 @@ def _original(name: str) -> str:
 
 def _read_pair(
     performance: InputFile | None, accuracy: InputFile | None, options: ImportOptions
-) -> Iterator[Trial]:
+) -> Iterator[ForeignResult]:
     verdicts = Verdicts(performance, accuracy) if accuracy else None
     if performance:
         costs = _CompileCosts(performance)
@@ -172,10 +170,10 @@ def _read_pair(
                     f"{mixed[1]:g} s, with caches or without: no compile cost of it is taken. A tag such as "
                     "cold or warm tells them apart."
                 )
-            yield to_trial(result, SOURCE, options)
+            yield result
     if accuracy and verdicts:
         for row in verdicts.unmatched():
-            yield to_trial(_result(row, accuracy, row), SOURCE, options)
+            yield _result(row, accuracy, row)
 
 
 def _result(row: Fields, file: InputFile, verdict: Fields | None) -> ForeignResult:

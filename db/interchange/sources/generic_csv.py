@@ -30,16 +30,13 @@ from db.interchange.files.foreign_trials import (
     counted_events,
     failed,
     stated_strategy,
-    to_trial,
     torch_facts,
 )
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.interchange.sources.csv_mapping import BYTES_OF_UNITS, FACTS, NS_OF_UNITS, mapping_of
 from db.records.strategies import EAGER
-from db.records.trial import CompilerFacts, Memory, Strategy, Summary, Task, Trial
-
-SOURCE = "csv"
+from db.records.trial import CompilerFacts, Memory, Strategy, Summary, Task
 
 _WITH_UNIT = re.compile(r"([-+0-9.eE]{1,40}) ?([A-Za-z\u00b5\u03bc\u00d7/]{1,12})")
 # What stands behind numbers in cells, by the fields that it can be a unit of: how many of the smallest.
@@ -49,7 +46,7 @@ _TEXTS = ("workload", "strategy", "torch", "task", "failure", "measured_at")
 _RATIOS = frozenset({"x", "\u00d7"})
 
 
-def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
     """One trial per row; a row with an eager latency only is an eager trial.
 
     Raises UnmappedError for unknown columns, MissingFactError for a fact without a column,
@@ -61,7 +58,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     for row in csv_rows(file):
         data = {field: _plain(field, row.data[column]) for field, column in mapping.items()}
         result = _result(Fields(row.place, data), dict(row.data), options.workload)
-        yield to_trial(result, SOURCE, options)
+        yield result
 
 
 def _plain(field: str, cell: str) -> str:

@@ -14,13 +14,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from db.interchange.files.fields import Fields, Place, as_fields, load_json, moment
-from db.interchange.files.foreign_trials import ForeignResult, names_strategy, stated_strategy, to_trial
+from db.interchange.files.foreign_trials import ForeignResult, names_strategy, stated_strategy
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
-from db.records.trial import Summary, Task, Trial
+from db.records.trial import Summary, Task
 from db.units import plural
 
-SOURCE = "github-action-benchmark"
 FIRST_WORD = b"window.BENCHMARK_DATA"
 
 _RATES = frozenset({"iter/sec", "ops/sec", "ops/s", "iter/s"})
@@ -31,7 +30,7 @@ _NS_OF_UNITS = {
 _PER = re.compile(r"/(?:iter|op|ops|iteration)\Z")
 
 
-def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
     """One trial per bench of every commit. Raises RecordError naming file and field."""
     place = Place(file.shown)
     text = file.document().partition(b"=")[2].strip().rstrip(b";")
@@ -44,15 +43,12 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
                 "measured_at": moment(entry, "date"),
                 "packages": _commit(entry),
             }
-            benches = entry.data.get("benches")
-            if not isinstance(benches, list):
-                entry.fail("benches", "must be a list")
-            for index, bench in enumerate(benches):
-                result = _result(as_fields(place, bench, entry.name_of(f"benches.{index}")), facts)
+            for bench in entry.objects("benches"):
+                result = _result(bench, facts)
                 if result is None:
                     left_out += 1
                 else:
-                    yield to_trial(result, SOURCE, options)
+                    yield result
     if left_out:
         options.note(f"{file.shown}: {plural(left_out, 'bench')} of something else than time left out.")
 

@@ -10,31 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from db.interchange.files.fields import Fields, as_fields, json_document, moment
-from db.interchange.files.foreign_trials import ForeignResult, failed, to_trial
+from db.interchange.files.fields import Fields, json_document, moment
+from db.interchange.files.foreign_trials import ForeignResult, failed
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
-from db.records.trial import Summary, Task, Trial
+from db.records.trial import Summary, Task
 from db.units import plural
-
-SOURCE = "google-benchmark"
 
 _NS_OF_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
-def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
     """One trial per iteration run. Raises RecordError naming file and field."""
     document = json_document(file)
-    benchmarks = document.data.get("benchmarks")
-    if not isinstance(benchmarks, list):
-        document.fail("benchmarks", "must be a list")
     left_out = 0
-    for index, entry in enumerate(benchmarks):
-        fields = as_fields(document.place, entry, f"benchmarks.{index}")
+    for fields in document.objects("benchmarks"):
         if fields.data.get("run_type", "iteration") != "iteration":
             left_out += 1
             continue
-        yield to_trial(_result(fields, document.part("context")), SOURCE, options)
+        yield _result(fields, document.part("context"))
     if left_out:
         options.note(f"{file.shown}: {plural(left_out, 'aggregate')} of repetitions left out.")
 

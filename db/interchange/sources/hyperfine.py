@@ -10,29 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from db.interchange.files.fields import NS_PER_S, Fields, as_fields, json_document
+from db.interchange.files.fields import NS_PER_S, Fields, json_document
 from db.interchange.files.foreign_trials import (
     ForeignResult,
     failed,
     names_strategy,
     stated_strategy,
-    to_trial,
 )
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
-from db.records.trial import Summary, Task, Trial
-
-SOURCE = "hyperfine"
+from db.records.trial import Summary, Task
 
 
-def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+def read(file: InputFile, _: ImportOptions) -> Iterator[ForeignResult]:
     """One trial per command. Raises RecordError naming file and field."""
-    document = json_document(file)
-    results = document.data.get("results")
-    if not isinstance(results, list):
-        document.fail("results", "must be a list")
-    for index, entry in enumerate(results):
-        yield to_trial(_result(as_fields(document.place, entry, f"results.{index}")), SOURCE, options)
+    yield from map(_result, json_document(file).objects("results"))
 
 
 def _result(fields: Fields) -> ForeignResult:

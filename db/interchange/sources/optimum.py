@@ -16,19 +16,17 @@ from typing import Any
 
 from db.errors import RecordError
 from db.interchange.files.fields import BYTES_PER_MB, NS_PER_S, Fields, json_document
-from db.interchange.files.foreign_trials import ForeignResult, compiled, to_trial
+from db.interchange.files.foreign_trials import ForeignResult, compiled
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.records.strategies import EAGER
-from db.records.trial import CacheState, ColdStart, Memory, Strategy, StrategyKind, Summary, Task, Trial
-
-SOURCE = "optimum"
+from db.records.trial import CacheState, ColdStart, Memory, Strategy, StrategyKind, Summary, Task
 
 _LOAD = "load"
 _TASKS = {"inference": Task.INFERENCE, "training": Task.TRAINING}
 
 
-def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+def read(file: InputFile, _: ImportOptions) -> Iterator[ForeignResult]:
     """One trial per measured target (forward, prefill, decode, ...); loading goes into each cold start.
 
     Either file of the pair stands for both. Raises RecordError, also when the partner is missing.
@@ -38,7 +36,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     load_ns = report.part(_LOAD).part("latency").scaled("mean", NS_PER_S)
     for target, measured in report.parts():
         if target != _LOAD and measured.part("latency").data:
-            yield to_trial(_result(target, measured, config, load_ns), SOURCE, options)
+            yield _result(target, measured, config, load_ns)
 
 
 def _pair(file: InputFile) -> tuple[InputFile, InputFile]:

@@ -164,7 +164,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     """
     if (table := _table_beside(file)) is not None:
         options.note(f"{file.shown}: says what {table.name} beside it says, which is read.")
-        yield from dynamo_csv.read(table, options)
+        yield from (to_trial(each, "dynamo-csv", options) for each in dynamo_csv.read(table, options))
         return
     groups: dict[str, _Group] = {}
     for fields in _records(file):

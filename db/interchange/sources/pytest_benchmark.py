@@ -16,21 +16,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from db.errors import RecordError, one_line
-from db.interchange.files.fields import NS_PER_S, Fields, as_fields, json_document, moment
+from db.interchange.files.fields import NS_PER_S, Fields, json_document, moment
 from db.interchange.files.foreign_trials import (
     ForeignResult,
     names_strategy,
     stated_strategy,
-    to_trial,
     torch_facts,
     with_control,
 )
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.records.strategies import EAGER
-from db.records.trial import Strategy, Summary, Task, Trial
-
-SOURCE = "pytest-benchmark"
+from db.records.trial import Strategy, Summary, Task
 
 # Looked for in params, then in extra_info, in this order, unless --pair-key names another.
 PAIR_KEYS = ("strategy", "compile_mode", "mode", "compile", "compiled", "torch_compile", "backend")
@@ -38,19 +35,15 @@ _TORCH_KEYS = ("torch", "torch_version", "pytorch_version")
 _Workload = tuple[str, tuple[tuple[str, str], ...]]
 
 
-def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
     """One trial per benchmark, with every round as a sample where the file has them.
 
     Raises RecordError, also when no pair key is found and when two eager results fit one workload.
     """
     document = json_document(file)
-    benchmarks = document.data.get("benchmarks")
-    if not isinstance(benchmarks, list):
-        document.fail("benchmarks", "must be a list")
     parsed: list[tuple[_Workload, ForeignResult]] = []
     unpaired: list[RecordError] = []
-    for index, entry in enumerate(benchmarks):
-        fields = as_fields(document.place, entry, f"benchmarks.{index}")
+    for fields in document.objects("benchmarks"):
         try:
             pair = _pair_entry(fields, options)
         except _UnpairedError as error:
@@ -64,7 +57,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     controls = _controls(parsed)
     for workload, result in parsed:
         whole = result if result.strategy == EAGER else with_control(result, controls.get(workload))
-        yield to_trial(whole, SOURCE, options)
+        yield whole
 
 
 def _controls(parsed: list[tuple[_Workload, ForeignResult]]) -> dict[_Workload, int | None]:

@@ -18,13 +18,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from db.interchange.files.fields import NS_PER_MS, Fields, Place, csv_header, csv_rows
-from db.interchange.files.foreign_trials import ForeignResult, compiled, cuda_facts, to_trial, with_control
+from db.interchange.files.foreign_trials import ForeignResult, compiled, cuda_facts, with_control
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.records.strategies import EAGER
-from db.records.trial import Strategy, Summary, Task, Trial
-
-SOURCE = "timm-csv"
+from db.records.trial import Strategy, Summary, Task
 
 _NAME = re.compile(
     r"benchmark-(?P<kind>infer|train)-(?P<dtype>[a-z0-9_]+)-(?P<layout>nchw|nhwc)-pt(?P<torch>\d{3,4})"
@@ -46,7 +44,7 @@ _TASKS = {"infer": Task.INFERENCE, "train": Task.TRAINING}
 _Key = tuple[str, str | None, str | None]
 
 
-def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+def read(file: InputFile, _: ImportOptions) -> Iterator[ForeignResult]:
     """Trials of the file and, where its eager or compiled partner lies beside it, of both.
 
     Of rows that repeat model, image size and batch the first counts. Raises RecordError.
@@ -61,7 +59,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
                 controls[_key(row)] = result.parts["summary"].latency_ns
             else:
                 with_control(result, controls.get(_key(row)))
-            yield to_trial(result, SOURCE, options)
+            yield result
 
 
 def _pair(file: InputFile) -> tuple[InputFile | None, InputFile | None]:

@@ -18,13 +18,11 @@ from itertools import pairwise
 from typing import Any
 
 from db.interchange.files.fields import BYTES_PER_GB, NS_PER_MS, Fields, json_document
-from db.interchange.files.foreign_trials import ForeignResult, failed, strategy_called, to_trial, torch_facts
+from db.interchange.files.foreign_trials import ForeignResult, failed, strategy_called, torch_facts
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.records.strategies import EAGER
-from db.records.trial import Memory, Strategy, Summary, Task, Trial
-
-SOURCE = "torchbench"
+from db.records.trial import Memory, Strategy, Summary, Task
 
 _TEST_BENCH = re.compile(
     r"model=(?P<model>.+), test=(?P<test>[a-z]+), device=(?P<device>\w+), bs=(?P<batch>None|\d{1,9}),"
@@ -43,7 +41,7 @@ _BACKEND_ARGUMENTS = ("--torchdynamo", "--backend", "--dynamo")
 _Case = tuple[str, str, str, str, str]
 
 
-def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+def read(file: InputFile, _: ImportOptions) -> Iterator[ForeignResult]:
     """One trial per model, test, device, batch and arguments; scores over many models are left out.
 
     Raises RecordError naming file and metric.
@@ -69,7 +67,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
             metrics.storable("name", next(iter(metrics.data))[:200]), "is in no known TorchBench grammar"
         )
     for case, values in cases.items():
-        yield to_trial(_result(document, file, case, values), SOURCE, options)
+        yield _result(document, file, case, values)
 
 
 def _matched(key: str, *, on_cpu: bool) -> re.Match[str] | None:

@@ -14,41 +14,34 @@ from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
-from db.interchange.files.fields import NS_PER_S, Fields, as_fields, json_document, moment
+from db.interchange.files.fields import NS_PER_S, Fields, json_document, moment
 from db.interchange.files.foreign_trials import (
     ForeignResult,
     names_strategy,
     stated_strategy,
-    to_trial,
     torch_facts,
 )
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.records.strategies import EAGER
-from db.records.trial import Strategy, Summary, Task, Trial
-
-SOURCE = "transformers-benchmark"
+from db.records.trial import Strategy, Summary, Task
 
 _SIZES = ("sequence_length", "num_tokens_to_generate")
 _WORDS = ("attn_implementation", "sdpa_backend", "kernelize", "continuous_batching", "tp_plan")
 _BYTES_PER_GB = 2**30
 
 
-def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+def read(file: InputFile, _: ImportOptions) -> Iterator[ForeignResult]:
     """One trial per configuration. Raises RecordError naming file and field."""
     document = json_document(file)
     model = document.text("model_name")
     if model is not None:
-        scenarios = document.data.get("benchmark_scenarios")
-        if not isinstance(scenarios, list):
-            document.fail("benchmark_scenarios", "must be a list")
-        for index, entry in enumerate(scenarios):
-            fields = as_fields(document.place, entry, f"benchmark_scenarios.{index}")
-            yield to_trial(_of_scenario(fields, model), SOURCE, options)
+        for fields in document.objects("benchmark_scenarios"):
+            yield _of_scenario(fields, model)
         return
-    for _, fields in document.parts():
+    for _key, fields in document.parts():
         named = fields.part("metadata").text("model_id") or file.name.partition("_benchmark_")[0]
-        yield to_trial(_of_config(fields, named), SOURCE, options)
+        yield _of_config(fields, named)
 
 
 def _of_scenario(fields: Fields, model: str) -> ForeignResult:

@@ -15,13 +15,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from db.interchange.files.fields import NS_PER_S, Fields, Place, as_fields, load_json
-from db.interchange.files.foreign_trials import ForeignResult, compiled, to_trial, with_control
+from db.interchange.files.foreign_trials import ForeignResult, compiled, with_control
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.records.strategies import EAGER
-from db.records.trial import Strategy, Summary, Task, Trial
-
-SOURCE = "transformers-ci"
+from db.records.trial import Strategy, Summary, Task
 
 _DATE = re.compile(r"(?<!\d)(\d{4}-\d{2}-\d{2})(?!\d)")
 _LATENCY = ".latency.mean"
@@ -29,7 +27,7 @@ _COMPILE = "backend.torch_compile"
 _Entry = tuple[str, str, str, Fields]
 
 
-def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+def read(file: InputFile, _: ImportOptions) -> Iterator[ForeignResult]:
     """One trial per model, phase (prefill, decode, per_token) and configuration.
 
     Settings other than `backend.torch_compile` are part of the workload, so that only runs with the same
@@ -44,7 +42,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     for result in results:
         control_ns = controls.get((result.workload, result.raw["commit"]))
         whole = result if result.strategy == EAGER else with_control(result, control_ns)
-        yield to_trial(whole, SOURCE, options)
+        yield whole
 
 
 def _entries(file: InputFile) -> Iterator[_Entry]:

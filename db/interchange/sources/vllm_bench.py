@@ -17,13 +17,12 @@ from statistics import median
 from typing import Any
 
 from db.interchange.files.fields import NS_PER_S, Fields, json_document, moment
-from db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, compiled, to_trial
+from db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, compiled
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.records.strategies import EAGER
-from db.records.trial import Strategy, Summary, Task, Trial
+from db.records.trial import Strategy, Summary, Task
 
-SOURCE = "vllm-bench"
 V3_BENCHMARK = "vLLM benchmark"
 
 # Arguments that tell cases apart; a release may add any other without a new series.
@@ -36,7 +35,7 @@ _UNSET = (None, "", "auto", False)
 _KINDS = {"latency": "latency", "tokens_per_second": "throughput", "median_ttft_ms": "serve"}
 
 
-def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
+def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
     """The one result of a file. Raises RecordError naming file and field."""
     document = json_document(file)
     seconds = document.numbers("latencies")
@@ -49,21 +48,17 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[Trial]:
     if model and options.workload not in (None, model):
         options.not_used(file.shown, model, f"--workload {options.workload}")
     name = model or options.workload or PurePath(file.name).stem
-    yield to_trial(
-        ForeignResult(
-            place=document.place,
-            workload=document.storable("model_id", f"{name} {kind_of(values)}"),
-            strategy=None,
-            raw={"values": values},
-            stated={"measured_at": _moment(document)},
-            assumed={"device_name": UNKNOWN, "dtype": UNKNOWN, "task": Task.INFERENCE},
-            shape=sizes,
-            item="token" if "latency" not in values else None,
-            items_per_iteration=1.0 if "latency" not in values else None,
-            parts=parts(document, values) | {"samples_ns": _samples(document, values)},
-        ),
-        SOURCE,
-        options,
+    yield ForeignResult(
+        place=document.place,
+        workload=document.storable("model_id", f"{name} {kind_of(values)}"),
+        strategy=None,
+        raw={"values": values},
+        stated={"measured_at": _moment(document)},
+        assumed={"device_name": UNKNOWN, "dtype": UNKNOWN, "task": Task.INFERENCE},
+        shape=sizes,
+        item="token" if "latency" not in values else None,
+        items_per_iteration=1.0 if "latency" not in values else None,
+        parts=parts(document, values) | {"samples_ns": _samples(document, values)},
     )
     if words:
         described = ", ".join(f"{key} {word}" for key, word in sorted(words.items()))
