@@ -16,29 +16,24 @@ from db.store.writing import bump_data_version, lock_data_version
 from db.tables.run_parts import RUN_PART
 from db.tables.trials import (
     BUILD,
+    KEYS_OF_TRIALS,
     LATEST,
     MACHINE,
     METADATA,
     RUN,
     SERIES,
-    STRATEGY,
     TRIAL,
     TRIAL_DETAIL,
     TRIAL_SAMPLES,
-    WORKLOAD,
 )
 from db.units import plural
 
 _CASES = TRIAL.join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
-_DIMENSIONS: tuple[tuple[Table, Column[Any], Column[Any] | None, Column[Any] | None], ...] = (
-    # The table, what of a trial names its row, what it was last called, and what of a trial says it.
-    (SERIES, TRIAL.c.series_id, None, None),
-    (MACHINE, SERIES.c.machine_id, MACHINE.c.name, TRIAL.c.machine_name),
-    (WORKLOAD, SERIES.c.workload_id, None, None),
-    (STRATEGY, SERIES.c.strategy_id, None, None),
-    (BUILD, TRIAL.c.build_id, BUILD.c.label, TRIAL.c.build_label),
-    (RUN, TRIAL.c.run_id, None, None),
-)
+# What a dimension was last called, and what of a trial says it.
+_NAMES: dict[Table, tuple[Column[Any], Column[Any]]] = {
+    MACHINE: (MACHINE.c.name, TRIAL.c.machine_name),
+    BUILD: (BUILD.c.label, TRIAL.c.build_label),
+}
 
 
 def remove_trials(db: Database, trial_ids: Collection[str]) -> int:
@@ -51,17 +46,18 @@ def remove_trials(db: Database, trial_ids: Collection[str]) -> int:
     with db.write() as connection:
         lock_data_version(connection)
         _require_stored(connection, wanted)
-        touched = {table.name: _keys(connection, key, wanted) for table, key, _, _ in _DIMENSIONS}
+        touched = {table.name: _keys(connection, key, wanted) for table, key in KEYS_OF_TRIALS.items()}
         workloads = _workloads_of_runs(connection, wanted)
         for child in (TRIAL_SAMPLES, TRIAL_DETAIL, TRIAL):
             connection.execute(delete(child).where(child.c.trial_id.in_(wanted)))
         _set_latest(connection, touched[SERIES.name])
         _set_run_parts(connection, touched[RUN.name])
         sum_up(connection, workloads)
-        for table, key, called, calls in _DIMENSIONS:
+        for table, key in KEYS_OF_TRIALS.items():
             for row_id in touched[table.name]:
                 _count(connection, table, key, row_id)
-                if called is not None and calls is not None:
+                if table in _NAMES:
+                    called, calls = _NAMES[table]
                     # By the name that the newest trial left gives it.
                     names = select(calls).select_from(_CASES).where(key == row_id)
                     newest = connection.execute(names.order_by(TRIAL.c.started_at.desc()).limit(1)).first()

@@ -202,24 +202,23 @@ TrialRow = create_model(
 )
 
 
-class TrialDetailRow(Row, table=True):
-    """The nested parts of a trial's record, each as the JSON it has there, without what is null."""
-
-    trial_id: str = Field(primary_key=True, foreign_key="trial.trial_id", ondelete="CASCADE")
-    failure: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
-    cold_start: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
-    summary: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
-    memory: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
-    compiler: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
-    numerics: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
-    device_state: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
-    host_state: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
-    sampling: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
-    profile: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
-    trace: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
-    stream: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
-    timing: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
-    code: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
+DETAIL_PARTS = (
+    *("failure", "cold_start", "summary", "memory", "compiler", "numerics", "device_state", "host_state"),
+    *("sampling", "profile", "trace", "stream", "timing", "code"),
+)
+"""The parts of a trial's record, each a column of the table `trial_detail`."""
+_OF_DETAIL: dict[str, Any] = {
+    "trial_id": (str, Field(primary_key=True, foreign_key="trial.trial_id", ondelete="CASCADE")),
+    **{part: (dict[str, Any] | None, Field(sa_type=JSON(none_as_null=True))) for part in DETAIL_PARTS},
+}
+TrialDetailRow = create_model(
+    "TrialDetailRow",
+    __base__=Row,
+    __module__=__name__,
+    __doc__="The nested parts of a trial's record, each as the JSON it has there, without what is null.",
+    __cls_kwargs__={"table": True},
+    **_OF_DETAIL,
+)
 
 
 class TrialSamplesRow(Row, table=True):
@@ -272,11 +271,6 @@ SAMPLE_KINDS = (
     *(*DEVICE_TIMES, *CONTROL_TIMES),
 )
 """The arrays of a trial's record, each a row of the table `trial_samples`."""
-DETAIL_PARTS = (
-    *("failure", "cold_start", "summary", "memory", "compiler", "numerics", "device_state", "host_state"),
-    *("sampling", "profile", "trace", "stream", "timing", "code"),
-)
-"""The parts of a trial's record, each a column of the table `trial_detail`."""
 
 MACHINE: Table = METADATA.tables["machine"]
 BUILD: Table = METADATA.tables["build"]
@@ -298,3 +292,13 @@ TRIAL_SAMPLES: Table = METADATA.tables["trial_samples"]
 LATEST: Table = METADATA.tables["latest"]
 REPORT: Table = METADATA.tables["report"]
 DATA_VERSION: Table = METADATA.tables["data_version"]
+
+KEYS_OF_TRIALS: dict[Table, Any] = {
+    SERIES: TRIAL.c.series_id,
+    MACHINE: SERIES.c.machine_id,
+    WORKLOAD: SERIES.c.workload_id,
+    STRATEGY: SERIES.c.strategy_id,
+    BUILD: TRIAL.c.build_id,
+    RUN: TRIAL.c.run_id,
+}
+"""Every dimension, and what of a trial or of its series names its row."""

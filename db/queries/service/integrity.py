@@ -37,19 +37,7 @@ from db.metrics.groups import row_dicts
 from db.queries.cases.run_cases import is_current, kept, regions, summed_up, workloads_of_runs
 from db.records.samples import Blob, decode_samples, percentile_ns
 from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, FailureKind, Headline
-from db.tables.trials import (
-    BUILD,
-    LATEST,
-    MACHINE,
-    METADATA,
-    RUN,
-    SERIES,
-    STRATEGY,
-    TRIAL,
-    TRIAL_DETAIL,
-    TRIAL_SAMPLES,
-    WORKLOAD,
-)
+from db.tables.trials import KEYS_OF_TRIALS, LATEST, METADATA, SERIES, TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
 from db.units import plural
 
 _BACKUP = "Restore an earlier backup with `compilewatch db restore`."
@@ -270,14 +258,7 @@ def _same(stored: float | None, computed: float | None) -> bool:
 
 def _tallies(connection: Connection) -> Iterator[Damage]:
     """The numbers of trials that lists and facets show beside every dimension."""
-    for table, column in (
-        (MACHINE, SERIES.c.machine_id),
-        (WORKLOAD, SERIES.c.workload_id),
-        (STRATEGY, SERIES.c.strategy_id),
-        (SERIES, TRIAL.c.series_id),
-        (BUILD, TRIAL.c.build_id),
-        (RUN, TRIAL.c.run_id),
-    ):
+    for table, column in KEYS_OF_TRIALS.items():
         of_series = TRIAL.join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
         source, key = of_series if column.table is SERIES else TRIAL, table.c[column.name]
         trials = select(column.label("key"), func.count().label("trials")).select_from(source)
