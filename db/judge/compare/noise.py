@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
@@ -12,9 +12,6 @@ from db.judge.change_points import spread_within
 from db.judge.compare.contrast import Contrasts, Observations
 from db.judge.policy import HistoryPolicy, Policy
 from db.metrics.groups import Bools, Floats, Ints, numbered
-
-MOST_SERIES_KNOWN = 20_000
-"""So many searched series are remembered, of half a kilobyte each; one more, and all are forgotten."""
 
 
 @dataclass(frozen=True)
@@ -130,37 +127,8 @@ def _around_levels(points: Floats, policy: HistoryPolicy) -> tuple[Floats, Float
         ratio = np.add.reduce(steps * steps, axis=1) / (n - 1) / (around / n)
     restless = np.flatnonzero(ratio < policy.steady_ratio)
     if len(restless):
-        around[restless], df[restless] = np.transpose(_known_spreads(policy).of(points[restless]))
+        around[restless], df[restless] = np.transpose(spread_within(points[restless], policy))
     return around, df
-
-
-class _KnownSpreads:
-    """Spreads within segments of series that were searched before: the past of a series is the same from one
-    comparison to the next. Safe to share between threads.
-    """
-
-    def __init__(self, policy: HistoryPolicy) -> None:
-        self._policy = policy
-        self._known: dict[bytes, tuple[float, float]] = {}
-
-    def of(self, points: Floats) -> list[tuple[float, float]]:
-        """As `db.judge.change_points.spread_within`."""
-        keys = [row.tobytes() for row in points]
-        spreads = {key: spread for key in keys if (spread := self._known.get(key)) is not None}
-        new = [place for place, key in enumerate(keys) if key not in spreads]
-        if new:
-            spreads |= zip(
-                (keys[place] for place in new), spread_within(points[new], self._policy), strict=True
-            )
-            if len(self._known) + len(new) > MOST_SERIES_KNOWN:
-                self._known.clear()
-            self._known.update(spreads)
-        return [spreads[key] for key in keys]
-
-
-@lru_cache(maxsize=4)
-def _known_spreads(policy: HistoryPolicy) -> _KnownSpreads:
-    return _KnownSpreads(policy)
 
 
 @dataclass(frozen=True)

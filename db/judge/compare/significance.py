@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
+from scipy import special, stats
 
 # Variances of many cases shrunk towards what the cases have in common, and the t-test built on them.
 #
@@ -175,12 +175,7 @@ def false_discovery_q(p_value: Floats) -> Floats:
     q_value = np.full_like(p_value, np.nan)
     tested = np.isfinite(p_value)
     if tested.any():
-        # `scipy.stats.false_discovery_control`, whose module takes longer to import than a verdict to reach.
-        p = p_value[tested]
-        order, rank = np.argsort(p)[::-1], np.arange(len(p), 0, -1)
-        adjusted = np.empty_like(p)
-        adjusted[order] = np.minimum(np.minimum.accumulate(p[order] * len(p) / rank), 1.0)
-        q_value[tested] = adjusted
+        q_value[tested] = stats.false_discovery_control(p_value[tested])
     return q_value
 
 
