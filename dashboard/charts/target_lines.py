@@ -10,7 +10,8 @@ import pandas as pd
 from dashboard.charts import style
 from dashboard.charts.trend_rows import Window
 from db.columns.metrics import METRICS
-from db.judge.targets import AT_LEAST, Target
+from db.judge.policy import Target
+from db.judge.targets import AT_LEAST
 
 # A budget farther from the points than this share of their value would flatten them: it is said instead.
 _NEAR = 1.0

@@ -8,8 +8,7 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from db.errors import ConfigError
-from db.judge.policy import Policy
-from db.judge.targets import Target
+from db.judge.policy import Policy, Target
 from db.records.limits import Limits
 
 VARIABLE = "COMPILEWATCH_POLICY"

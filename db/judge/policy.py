@@ -424,3 +424,41 @@ def _entries(part: BaseModel, prefix: str) -> Iterator[PolicyEntry]:
                 yield PolicyEntry(name=f"overrides[{index}]", value=text, meaning="set in the configuration")
         else:
             yield PolicyEntry(name=prefix + name, value=str(value), meaning=field.description or "")
+
+
+class Target(PolicyPart):
+    """`[[target]]`: budgets of the workloads and strategies that fit the shell-style patterns."""
+
+    workload: str = "*"
+    strategy: str = "*"
+    latency_p95_ns: Positive | None = None
+    latency_p99_ns: Positive | None = None
+    throughput_per_s: Positive | None = None
+    compile_cost_ns: Positive | None = None
+    peak_bytes: Positive | None = None
+    speedup: Positive | None = None
+    break_even_steps: Positive | None = None
+    time_to_first_result_ns: Positive | None = None
+    graph_breaks: Annotated[int, Field(ge=0)] | None = None
+    recompiles: Annotated[int, Field(ge=0)] | None = None
+    ops_captured: Positive | None = None
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> Self:
+        if not self.limits():
+            raise ValueError("a target needs at least one limit, such as latency_p95_ns")
+        return self
+
+    def limits(self) -> dict[str, float]:
+        """What is limited, by name, in the units of the names."""
+        named = self.model_dump(exclude={"workload", "strategy"}, exclude_none=True)
+        return {name: float(value) for name, value in named.items()}
+
+    def fits(self, workload: str, strategy: str) -> bool:
+        """Whether the case has this target. The machine's canaries have none, unless a target names them."""
+        # pandas takes a while to import, and most readers of a target never judge.
+        from db.metrics.eligibility import is_canary
+
+        if is_canary(workload) and not is_canary(self.workload):
+            return False
+        return fnmatchcase(workload, self.workload) and fnmatchcase(strategy, self.strategy)

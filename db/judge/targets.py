@@ -3,64 +3,21 @@
 from __future__ import annotations
 
 import math
-from fnmatch import fnmatchcase
-from typing import Annotated
 
 import numpy as np
 import pandas as pd
 from pandas import DataFrame
-from pydantic import Field, model_validator
 from scipy import special
 
 from db.judge.change_points import autocorrelation
-from db.judge.policy import Policy, PolicyPart
+from db.judge.policy import Policy, Target
 from db.judge.results import Result
 from db.metrics.cases import summarize_cases
-from db.metrics.eligibility import is_canary
 from db.metrics.groups import Floats, floats
 from db.units import plural
 
-Limit = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-Count = Annotated[int, Field(ge=0)]
-
 AT_LEAST = ("throughput_per_s", "speedup", "ops_captured")
 """Quantities that must not fall below their target; all others must not rise above it."""
-
-
-class Target(PolicyPart):
-    """Budgets of the workloads and strategies that fit the shell-style patterns. Units are in the names."""
-
-    workload: str = "*"
-    strategy: str = "*"
-    latency_p95_ns: Limit | None = None
-    latency_p99_ns: Limit | None = None
-    throughput_per_s: Limit | None = None
-    compile_cost_ns: Limit | None = None
-    peak_bytes: Limit | None = None
-    speedup: Limit | None = None
-    break_even_steps: Limit | None = None
-    time_to_first_result_ns: Limit | None = None
-    graph_breaks: Count | None = None
-    recompiles: Count | None = None
-    ops_captured: Limit | None = None
-
-    @model_validator(mode="after")
-    def _limits_something(self) -> Target:
-        if not self.limits():
-            raise ValueError("a target needs at least one limit, such as latency_p95_ns")
-        return self
-
-    def limits(self) -> dict[str, float]:
-        """What is limited, by name, in the units of the names."""
-        named = self.model_dump(exclude={"workload", "strategy"}, exclude_none=True)
-        return {name: float(value) for name, value in named.items()}
-
-    def fits(self, workload: str, strategy: str) -> bool:
-        """Whether the case has this target. The machine's canaries have none, unless a target names them."""
-        if is_canary(workload) and not is_canary(self.workload):
-            return False
-        return fnmatchcase(workload, self.workload) and fnmatchcase(strategy, self.strategy)
 
 
 class TargetCheck(Result):

@@ -59,8 +59,6 @@ def secret_web_address(value: SecretStr) -> SecretStr:
 
 
 WebAddress = Annotated[str, AfterValidator(_web_address)]
-CountLimit = Annotated[int, Field(ge=0)] | None
-Limit = Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
 
 SIZE = "a whole number of at least 1, or a list of them"
 

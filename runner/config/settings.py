@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, SecretStr, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from db.judge.policy import Policy
+from db.judge.policy import Policy, Target
 from db.records.access import SignIn
 from db.records.limits import Limits
 from db.records.strategies import CACHE_OF_KIND
 from db.records.trial import Strategy, StrategyKind, Task
 from runner.config.sections import (
     SIZE,
-    CountLimit,
     Device,
     Dtype,
     Dtypes,
     EmbedSettings,
     FleetSettings,
-    Limit,
     Positive,
     ReportSettings,
     SamplingSettings,
@@ -41,9 +39,6 @@ from runner.config.sections import (
     secret_web_address,
     split_list,
 )
-
-if TYPE_CHECKING:
-    from db.judge.targets import Target
 
 
 class RunSettings(SamplingSettings):
@@ -158,37 +153,6 @@ class BuildSettings(Section):
     python: Path
 
 
-class TargetSettings(Section):
-    """`[[target]]`: budgets of the workloads and strategies that fit the shell-style patterns."""
-
-    workload: str = "*"
-    strategy: str = "*"
-    latency_p95_ns: Limit = None
-    latency_p99_ns: Limit = None
-    throughput_per_s: Limit = None
-    compile_cost_ns: Limit = None
-    peak_bytes: Limit = None
-    speedup: Limit = None
-    break_even_steps: Limit = None
-    time_to_first_result_ns: Limit = None
-    graph_breaks: CountLimit = None
-    recompiles: CountLimit = None
-    ops_captured: Limit = None
-
-    @model_validator(mode="after")
-    def _limits_something(self) -> Self:
-        if not self.model_dump(exclude={"workload", "strategy"}, exclude_none=True):
-            raise ValueError("a target needs at least one limit, such as latency_p95_ns")
-        return self
-
-    def target(self) -> Target:
-        """As the judge takes it."""
-        # The judge's arithmetic takes a second to import, and most readers of the file never judge.
-        from db.judge.targets import Target
-
-        return Target.model_validate(self.model_dump())
-
-
 class NotifySettings(Section):
     """`[notify]`: how the messages to the `[[channel]]` entries are made and sent."""
 
@@ -230,7 +194,7 @@ class Settings(BaseSettings):
     strategy: tuple[StrategySettings, ...] = ()
     build: tuple[BuildSettings, ...] = ()
     policy: Policy = Field(default=Policy(), description="when a change counts as real")
-    target: tuple[TargetSettings, ...] = ()
+    target: tuple[Target, ...] = ()
     notify: NotifySettings = NotifySettings()
     channel: tuple[ChannelSettings, ...] = ()
     schedule: tuple[ScheduleSettings, ...] = ()
@@ -267,11 +231,6 @@ class Settings(BaseSettings):
             BuildSettings(name=entry.name, python=self.project_root / entry.python.expanduser())
             for entry in self.build
         )
-
-    @property
-    def targets(self) -> tuple[Target, ...]:
-        """The [[target]] entries as the judge takes them."""
-        return tuple(entry.target() for entry in self.target)
 
     @property
     def threads(self) -> int:

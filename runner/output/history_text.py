@@ -16,9 +16,9 @@ from db.columns.metrics import BY_COLUMN, METRICS
 from db.judge.history.releases import ReleaseStep
 from db.judge.history.series import SeriesHistory
 from db.judge.history.stretches import Cut
-from db.judge.policy import Policy
+from db.judge.policy import Policy, Target
 from db.judge.results import ChangeEvent, Row
-from db.judge.targets import AT_LEAST, Forecast, Target, forecast_crossing
+from db.judge.targets import AT_LEAST, Forecast, forecast_crossing
 from db.judge.words.verdicts import marked
 from db.metrics.groups import floats
 from db.records.versions import component_name

@@ -340,7 +340,7 @@ def _judge(
     is_short = not releases and len(in_time) < _needed(policy)
     return HistoryReport(
         series=series,
-        outlooks=target_outlooks(points, series, settings.targets, policy),
+        outlooks=target_outlooks(points, series, settings.target, policy),
         releases=releases,
         newest=_newest_step(in_time, compare, case, metric) if is_short else None,
         exact=tuple(

@@ -137,8 +137,8 @@ def judge(
     )
     of_sides = [_filters_of(side, filters, comparison.machine_id) for side in (base, head)]
     targets: tuple[TargetCheck, ...] = ()
-    if settings.targets and comparison.machine_id:
-        targets = check_targets(trials_frame(database, of_sides[1]), settings.targets)
+    if settings.target and comparison.machine_id:
+        targets = check_targets(trials_frame(database, of_sides[1]), settings.target)
     notes = notes_of_cases(database, of_sides[1])
     imported = not any(
         count_trials(database, replace(each, sources=(SourceKind.MEASURED,))) for each in of_sides
