@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from functools import cache
 from types import SimpleNamespace
 from typing import Annotated, Any
 
@@ -15,39 +16,15 @@ from db import __version__
 # Commands that are imported when they are called: most need neither pandas nor a second to start.
 
 
-class LazyCommands(dict[str, Any]):
-    """All names at once; a command is imported when it is looked up."""
-
-    def __init__(self, places: Mapping[str, str]) -> None:
-        super().__init__(dict.fromkeys(places))
-        self._places = places
-
-    def __getitem__(self, name: str) -> Any:
-        command = super().__getitem__(name)
-        if command is None:
-            command = _load(name, self._places[name])
-            self[name] = command
-        return command
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if dict.__contains__(self, name) else default
-
-    def values(self) -> Any:
-        return self._all().values()
-
-    def items(self) -> Any:
-        return self._all().items()
-
-    def _all(self) -> dict[str, Any]:
-        return {name: self[name] for name in self}
-
-
 def lazy_group(places: Mapping[str, str]) -> type[TyperGroup]:
     """A group of the commands at `places`, in that order: by name "module:function" or "module:app"."""
 
     class LazyGroup(TyperGroup):
         def __init__(self, **attributes: Any) -> None:
-            super().__init__(**attributes | {"commands": LazyCommands(places)})
+            super().__init__(**attributes | {"commands": dict.fromkeys(places)})
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+            return _load(cmd_name, places[cmd_name]) if cmd_name in places else None
 
         def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
             """Names alone: the help of each would import all of them, for seconds at every keystroke."""
@@ -59,6 +36,7 @@ def lazy_group(places: Mapping[str, str]) -> type[TyperGroup]:
     return LazyGroup
 
 
+@cache
 def _load(name: str, place: str) -> Any:
     module, _, attribute = place.partition(":")
     command = getattr(importlib.import_module(module), attribute)

@@ -6,6 +6,7 @@ proposes nothing.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable
 
 import typer
@@ -46,37 +47,24 @@ def _stored(kind: str) -> Callable[[Settings], Iterable[str]]:
     return names
 
 
-def _workloads(settings: Settings) -> Iterable[str]:
-    from runner.plan.selection import known_workloads
+def _known(module: str, function: str) -> Callable[[Settings], Iterable[str]]:
+    """What a function of the planner knows by name; it is imported when a shell asks."""
 
-    return known_workloads(settings)
+    def names(settings: Settings) -> Iterable[str]:
+        known: Iterable[str] = getattr(importlib.import_module(module), function)(settings)
+        return known
 
-
-def _strategies(settings: Settings) -> Iterable[str]:
-    from runner.plan.selection import known_strategies
-
-    return known_strategies(settings)
-
-
-def _suites(settings: Settings) -> Iterable[str]:
-    from runner.plan.selection import known_suites
-
-    return known_suites(settings)
-
-
-def _installed_builds(settings: Settings) -> Iterable[str]:
-    from runner.plan.builds import known_builds
-
-    return known_builds(settings)
+    return names
 
 
 def _sides(_: Settings) -> Iterable[str]:
     return ("latest", "previous")
 
 
-workloads = _proposing(_workloads, _stored("workload"))
-strategies = _proposing(_strategies, _stored("strategy"))
-suites = _proposing(_suites, _stored("suite"))
+_installed_builds = _known("runner.plan.builds", "known_builds")
+workloads = _proposing(_known("runner.plan.selection", "known_workloads"), _stored("workload"))
+strategies = _proposing(_known("runner.plan.selection", "known_strategies"), _stored("strategy"))
+suites = _proposing(_known("runner.plan.selection", "known_suites"), _stored("suite"))
 machines = _proposing(_stored("machine"))
 builds = _proposing(_stored("build"))
 installed_builds = _proposing(_installed_builds)

@@ -38,6 +38,7 @@ ConfigOption = Annotated[
         "--config", metavar="FILE", help="Configuration. Also COMPILEWATCH_CONFIG; default compilewatch.toml."
     ),
 ]
+DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu or cuda:0.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document.")]
 MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print Markdown for a pull request.")]
 MachineOption = Annotated[

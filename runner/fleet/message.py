@@ -35,6 +35,10 @@ class RefusedError(CompilewatchError):
     """This host cannot measure what it was asked to."""
 
 
+_SHARED = ("run_id", "suite", "label", "strategy", "sampling", "timeout_s", "seed", "round", "build", "stack")
+"""What a message and a trial's specification say alike."""
+
+
 class Message(Record):
     """A `Job`, portable. `workloads` has one entry per trial id, in the same order."""
 
@@ -67,19 +71,10 @@ def message_of(job: Job) -> Message:
     """What the queue is told of `job`."""
     first = job.specs[0]
     return Message(
+        **{name: getattr(first, name) for name in _SHARED},
         trial_ids=tuple(spec.trial_id for spec in job.specs),
-        run_id=first.run_id,
-        suite=first.suite,
-        label=first.label,
         workloads=tuple(spec.workload.record() for spec in job.specs),
-        strategy=first.strategy,
         matmul_precision=first.settings.matmul_precision,
-        sampling=first.sampling,
-        timeout_s=first.timeout_s,
-        seed=first.seed,
-        round=first.round,
-        build=first.build,
-        stack=first.stack,
         is_canaries=job.is_canaries,
         profile=first.diagnostics.profile,
         trace=first.diagnostics.trace_into is not None,
@@ -187,17 +182,7 @@ def _differs(kind: str, name: str) -> RefusedError:
 
 def _stated(message: Message, number: int) -> dict[str, object]:
     """What a message says of its trial `number`, without its workload."""
-    return {
+    return {name: getattr(message, name) for name in _SHARED} | {
         "trial_id": message.trial_ids[number],
-        "run_id": message.run_id,
-        "suite": message.suite,
-        "label": message.label,
-        "strategy": message.strategy,
         "settings": TorchSettings(matmul_precision=message.matmul_precision),
-        "sampling": message.sampling,
-        "timeout_s": message.timeout_s,
-        "seed": message.seed,
-        "round": message.round,
-        "build": message.build,
-        "stack": message.stack,
     }

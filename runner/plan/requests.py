@@ -23,7 +23,7 @@ def plan_request(settings: Settings, spec: RequestSpec) -> Plan:
     interpreter without torch, or a request that comes to nothing.
     """
     builds = builds_of(settings, spec)
-    device = resolve_device(settings.run.device, interpreter_facts(builds))
+    device = resolve_device(settings, interpreter_facts(builds))
     return plan_spec(settings, spec, builds, device=device)
 
 

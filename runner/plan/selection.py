@@ -305,11 +305,13 @@ def _refuse_duplicate(kind: str, own: Mapping[str, object], builtin: Mapping[str
 # Which device a run measures on.
 
 
-def resolve_device(device: str, facts: Sequence[InterpreterFacts]) -> str:
-    """`device` as torch names it; "auto" is the first GPU that every interpreter can use, else the CPU.
+def resolve_device(settings: Settings, facts: Sequence[InterpreterFacts], named: str = "auto") -> str:
+    """The device that a command `named`, else that of `[run]`, as torch names it; "auto" is the first GPU
+    that every interpreter can use, else the CPU.
 
     Raises ConfigError for a device that is not there.
     """
+    device = settings.run.device if named == "auto" else named
     count_of_all = min(fact.device_count for fact in facts)
     if device == "auto":
         return "cuda:0" if count_of_all else "cpu"

@@ -53,7 +53,7 @@ def unknown_words(arguments: list[str]) -> list[str]:
         elif hasattr(command, "commands"):
             if word not in command.commands:
                 return [*unknown, word]
-            command = command.commands[word]
+            command = command.get_command(None, word)
             options |= {option for parameter in command.params for option in parameter.opts}
     return unknown
 

@@ -20,6 +20,7 @@ from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
 from runner.cli.options import (
     ConfigOption,
     DatabaseOption,
+    DeviceOption,
     JsonOption,
     StrategiesOption,
     WorkloadsOption,
@@ -59,7 +60,7 @@ def attribute_command(
     metric: Annotated[Metric, typer.Option("--metric", help="What moved.")] = Metric.LATENCY,
     trials: Annotated[int, typer.Option(min=3, help="Trials a build before anything is judged.")] = 4,
     max_trials: Annotated[int, typer.Option(min=3, help="Trials a build at most.")] = 12,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda:0.")] = "auto",
+    device: DeviceOption = "auto",
     index_url: Annotated[str | None, typer.Option(help="A package index; default: pip's.")] = None,
     discard: Annotated[
         bool, typer.Option("--discard", help="Remove the environments made for this at the end.")
@@ -107,7 +108,7 @@ def attribute_command(
             builds=(sides[0].build.name, sides[1].build.name),
             cases=tuple(cases),
             metric=metric.value,
-            device=resolve_device(settings.run.device if device == "auto" else device, facts),
+            device=resolve_device(settings, facts, device),
         )
         state = State.load(question, settings.data_dir)
         measurer = Measurer(database, settings, state, old, new, components, index_url, trials, max_trials)

@@ -18,7 +18,14 @@ from db.queries.cases.causes import causes
 from db.records.vocabulary import Metric
 from db.units import MISSING, count, duration, plural
 from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
-from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+from runner.cli.options import (
+    ConfigOption,
+    DatabaseOption,
+    DeviceOption,
+    JsonOption,
+    database_of,
+    settings_of,
+)
 from runner.config.settings import BuildSettings
 from runner.device.host import require_space
 from runner.output.documents import print_document
@@ -57,7 +64,7 @@ def bisect(
     ] = None,
     trials: Annotated[int, typer.Option(min=3, help="Trials a side before a release is judged.")] = 3,
     max_trials: Annotated[int, typer.Option(min=3, help="Trials a side of a release at most.")] = 12,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda:0.")] = "auto",
+    device: DeviceOption = "auto",
     index_url: Annotated[
         str | None, typer.Option(help="A package index, as of nightlies; default: pip's.")
     ] = None,
@@ -91,7 +98,7 @@ def bisect(
         workload=workload,
         strategy=strategy,
         metric=metric.value if metric else None,
-        device=resolve_device(settings.run.device if device == "auto" else device, [check_interpreter()]),
+        device=resolve_device(settings, [check_interpreter()], device),
     )
     with database_of(settings) as database:
         state = State.load(question, settings.data_dir)

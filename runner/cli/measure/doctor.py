@@ -93,7 +93,7 @@ def doctor(
     outcome = None
     if validate and not failed:
         assert isinstance(facts, InterpreterFacts)
-        device = resolve_device(settings.run.device, [facts])
+        device = resolve_device(settings, [facts])
         with database_of(settings) as database:
             outcome = validation_of(
                 settings, database, device, minutes=minutes or MINUTES, processes=processes or PROCESSES

@@ -13,7 +13,7 @@ from db.errors import ConfigError
 from db.units import duration
 from runner.catalog.definition import WorkloadDefinition
 from runner.cli.measure.explain_memory import BUDGETS, explain_memory
-from runner.cli.options import ConfigOption, JsonOption, WorkloadArgument, settings_of
+from runner.cli.options import ConfigOption, DeviceOption, JsonOption, WorkloadArgument, settings_of
 from runner.config.settings import BuildSettings, Settings
 from runner.output.documents import print_document
 from runner.output.explanation_text import break_lines, frame_table, headline, operation_lines
@@ -29,7 +29,7 @@ def explain(
     dynamic: Annotated[
         bool | None, typer.Option("--dynamic/--static", help="Sizes; unset: as torch decides.")
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda:0.")] = "auto",
+    device: DeviceOption = "auto",
     python: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Under this interpreter, with any torch.")
     ] = None,
@@ -54,7 +54,7 @@ def explain(
     definition = _one_of(settings, workload)
     builds = [] if python is None else [BuildSettings(name=python.name, python=python)]
     facts = check_interpreter(str(python or sys.executable))
-    resolved = resolve_device(settings.run.device if device == "auto" else device, [facts])
+    resolved = resolve_device(settings, [facts], device)
     strategy = {None: "default", True: "default+dynamic", False: "default+static"}[dynamic]
     plan = plan_run(
         settings, workloads=(definition.name,), strategies=(strategy,), device=resolved, builds=builds

@@ -12,7 +12,7 @@ import typer
 from db.errors import ConfigError
 from db.records.strategies import EAGER
 from db.units import MISSING, count, duration, rate, ratio, size
-from runner.cli.options import ConfigOption, JsonOption, WorkloadArgument, settings_of
+from runner.cli.options import ConfigOption, DeviceOption, JsonOption, WorkloadArgument, settings_of
 from runner.output.documents import print_document
 from runner.output.tables import console, plain_table, print_lines
 from runner.plan.interpreter import check_interpreter
@@ -31,7 +31,7 @@ def largest_batch(
     workload: WorkloadArgument,
     strategy: Annotated[str, typer.Option("--strategy", "-s", metavar="S", help="By name.")] = "default",
     minutes: Annotated[float, typer.Option(min=0.1, max=1440, help="Of all searching, at most.")] = 10,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda:0.")] = "auto",
+    device: DeviceOption = "auto",
     json_: JsonOption = False,
     config: ConfigOption = None,
 ) -> int:
@@ -44,7 +44,7 @@ def largest_batch(
     """
     settings = settings_of(config, None)
     facts = check_interpreter(sys.executable)
-    resolved = resolve_device(settings.run.device if device == "auto" else device, [facts])
+    resolved = resolve_device(settings, [facts], device)
     chosen = select(settings, workloads=(workload,), strategies=(strategy,))
     first = chosen.workloads[0].batch_size
     if len(chosen.workloads) > 1 or first is None:

@@ -14,7 +14,7 @@ import typer
 
 from db.errors import CompilewatchError, ConfigError, one_line
 from db.units import plural, size
-from runner.cli.options import ConfigOption, JsonOption, WorkloadArgument, settings_of
+from runner.cli.options import ConfigOption, DeviceOption, JsonOption, WorkloadArgument, settings_of
 from runner.config.scrub import scrub
 from runner.config.settings import Settings
 from runner.device.lock import default_lock_dir, device_lock
@@ -38,7 +38,7 @@ def precompile(
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where to write; made if need be.")
     ],
     strategy: Annotated[str, typer.Option("--strategy", "-s", metavar="S", help="By name.")] = "default",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda:0.")] = "auto",
+    device: DeviceOption = "auto",
     python: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Compile under this interpreter, with any torch.")
     ] = None,
@@ -56,7 +56,7 @@ def precompile(
     # A name typed wrongly is said at once, before an interpreter spends seconds importing torch.
     select(settings, workloads=(workload,), strategies=(strategy,))
     facts = check_interpreter(str(python or sys.executable))
-    resolved = resolve_device(settings.run.device if device == "auto" else device, [facts])
+    resolved = resolve_device(settings, [facts], device)
     definition, wanted = case_of(settings, workload, strategy, resolved)
     if python is None:
         check_packages([definition])

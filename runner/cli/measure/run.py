@@ -32,6 +32,7 @@ from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
 from runner.cli.options import (
     ConfigOption,
     DatabaseOption,
+    DeviceOption,
     JsonOption,
     LabelOption,
     ProfileOption,
@@ -90,7 +91,7 @@ def run(
         str | None,
         typer.Option(help="How long to wait for others to leave the device: 10m, 90s, 0. Unset: for ever."),
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda:0.")] = "auto",
+    device: DeviceOption = "auto",
     python: PythonsOption = None,
     build: StacksOption = None,
     label: LabelOption = None,
@@ -129,7 +130,7 @@ def run(
     select(settings, suite=suite, workloads=workloads, strategies=strategies)
     builds = _builds(python, build, settings)
     facts = interpreter_facts(builds)
-    resolved = resolve_device(settings.run.device if device == "auto" else device, facts)
+    resolved = resolve_device(settings, facts, device)
     if submodules:
         strategies = _with_submodules(settings, suite, workloads, strategies, resolved, builds)
     plan = plan_run(
@@ -257,7 +258,7 @@ def _print(
 ) -> None:
     cases = summarize_cases(without_canaries(frame))
     verdicts = worst_verdicts(report.comparison) if report else {}
-    targets = check_targets(frame, settings.targets)
+    targets = check_targets(frame, settings.target)
     if as_json:
         machine, builds = _identities(frame)
         failures = newest_failures(frame)
