@@ -8,6 +8,7 @@ from typing import Any
 from dashboard.parts.column_units import UNITS
 from db import units
 from db.columns.metrics import COUNTED_METRICS, METRICS
+from db.judge.compare.sides import changed_libraries
 from db.judge.compare.whole import overall_verdict
 from db.judge.results import BuildSide, CaseKey, Comparison, LeftOut, Row
 from db.records.marks import origin_mark
@@ -124,11 +125,11 @@ def environment_diff(
 ) -> list[dict[str, str]]:
     """One row per part that differs between two builds: `part`, `base`, `head`.
 
-    `changed` names components; further packages are set against each other name by name.
+    `changed` names components; further libraries are set against each other where both recorded them.
     """
     rows = [_part(component_name(name), base.get(name), head.get(name)) for name in changed]
     before, after = (_mapping(side.get("packages")) for side in (base, head))
-    more = (name for name in sorted({*before, *after} - {*changed}) if before.get(name) != after.get(name))
+    more = (name for name in changed_libraries(before, after) if name not in changed)
     return rows + [_part(name, before.get(name), after.get(name)) for name in more]
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from db import units
-from db.judge.compare.sides import CODE, LIBRARIES, libraries_of
+from db.judge.compare.sides import CODE, LIBRARIES, changed_libraries, libraries_of
 from db.metrics.groups import row_dicts
 from db.queries.cases.cold_start import PHASES
 from db.records.marks import origin_mark
@@ -182,11 +182,10 @@ def build_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[C
         old, new = _words(before[part]), _words(after[part])
         if old != new:
             changes.append(Change(component_name(part), old, new))
-    libraries = [libraries_of(row.get(LIBRARIES)) for row in (before, after)]
-    for name in sorted({*libraries[0], *libraries[1]}):
-        old, new = (_words(each.get(name)) for each in libraries)
-        if old != new:
-            changes.append(Change(name, old, new))
+    libraries = (before.get(LIBRARIES), after.get(LIBRARIES))
+    for name in changed_libraries(*libraries):
+        old, new = (_words(libraries_of(each)[name]) for each in libraries)
+        changes.append(Change(name, old, new))
     return changes
 
 

@@ -165,9 +165,22 @@ def libraries_of(value: object) -> dict[str, str]:
     return {name: version for name, version in known.items() if name not in COMPONENTS}
 
 
+def changed_libraries(base: object, head: object) -> list[str]:
+    """The libraries of two builds whose releases differ; of one that a side did not record nobody knows."""
+    before, after = libraries_of(base), libraries_of(head)
+    return sorted(name for name in before.keys() & after.keys() if before[name] != after[name])
+
+
 def changed_components(base: BuildSide, head: BuildSide) -> tuple[str, ...]:
-    """Parts of the build that differ between the sides, in the order of `COMPONENTS`, then libraries."""
-    return tuple(name for name in base.components if base.components[name] != head.components.get(name))
+    """Parts of the build that differ between the sides, in the order of `COMPONENTS`, then libraries that
+    both recorded.
+    """
+    sides = ((name, value, head.components.get(name)) for name, value in base.components.items())
+    return tuple(
+        name
+        for name, old, new in sides
+        if old != new and (name in COMPONENTS or (old is not None and new is not None))
+    )
 
 
 def as_text(value: object) -> str:

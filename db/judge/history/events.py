@@ -13,7 +13,7 @@ from pandas import DataFrame, Series
 
 from db.columns.metrics import METRICS, higher_is_better
 from db.judge.change_points import Boundary, examine_boundary
-from db.judge.compare.sides import COMPONENTS, LIBRARIES, as_text, libraries_of
+from db.judge.compare.sides import COMPONENTS, LIBRARIES, as_text, changed_libraries
 from db.judge.history.stretches import Stretch
 from db.judge.modes import is_flip
 from db.judge.policy import HistoryPolicy
@@ -113,9 +113,7 @@ def labels(row: _Row) -> dict[str, Any]:
 def changed_between(old: _Row, new: _Row) -> tuple[str, ...]:
     """Parts of the build that differ between two rows, libraries by their names."""
     parts = [name for name in COMPONENTS if name in new and as_text(old[name]) != as_text(new[name])]
-    before, after = (libraries_of(row.get(LIBRARIES)) for row in (old, new))
-    libraries = (name for name in sorted({*before, *after}) if before.get(name) != after.get(name))
-    return (*parts, *libraries)
+    return (*parts, *changed_libraries(old.get(LIBRARIES), new.get(LIBRARIES)))
 
 
 def _event_id(points: DataFrame, metric: Metric, index: int, revises: str | None = None) -> str:
