@@ -66,13 +66,19 @@ _BREAK_EVEN_ROW: dict[str, JsonSchema] = {
 def _comparison(database: Database, values: Values) -> Comparison:
     """The verdict on `head` against `base`; raises what `resolve_sides` and the judge raise."""
     try:
-        base, head, said = resolve_sides(values["base"], values["head"], database)
+        sides = resolve_sides(values["base"], values["head"], database, values["machine"])
     except ConfigError as error:
         # A name with "=" in it whose first half is no component: there is no such side.
         raise NotFoundError(error.message, error.next_step) from error
     filters = filters_asked({**values, "machine": ()})
     return gateway.compare(
-        database, base, head, filters, machine_id=values["machine"], policy=policy_in_force(), said=said
+        database,
+        sides.base,
+        sides.head,
+        filters,
+        machine_id=sides.machine_id,
+        policy=policy_in_force(),
+        said=sides.said,
     )
 
 

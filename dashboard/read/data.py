@@ -187,27 +187,32 @@ def of_workload(filters: Filters, label: str) -> Filters:
 @cached
 def read_comparison(
     filters: Filters,
-    base: str,
-    head: str,
-    by: Literal["build", "run"] = "build",
+    base: str | Selection,
+    head: str | Selection,
     *,
     asked: Metric | None = None,
     base_runs: tuple[str, ...] = (),
     head_runs: tuple[str, ...] = (),
 ) -> Comparison:
-    """The verdict on build or run `head` against `base`, on the machine that `filters` name. Of builds the
+    """The verdict on build or side `head` against `base`, on the machine that `filters` name. Of builds the
     runs `base_runs` and `head_runs` alone where there are any.
 
     Raises VerdictError where the two cannot be set against each other.
     """
     machine = filters.machines[0] if len(filters.machines) == 1 else None
-    names = read_choices_on(machine).builds if by == "build" else {}
+    names = read_choices_on(machine).builds
     first, second = (
-        side_of(names.get(key, key), key, runs) if by == "build" else Selection(name=key, run_ids=(key,))
-        for key, runs in ((base, base_runs), (head, head_runs))
+        side if isinstance(side, Selection) else side_of(names.get(side, side), side, runs)
+        for side, runs in ((base, base_runs), (head, head_runs))
     )
     further = () if asked is None else (asked,)
     return compare(reader(), first, second, filters, policy=policy_in_force(), asked=further)
+
+
+@cached
+def read_newest_two(run_id: str, *, measured: bool) -> tuple[Selection, Selection | None]:
+    """The newest run as a side, and what `gate` sets it against."""
+    return parts.newest_two(reader(), run_id, measured=measured)
 
 
 def read_pair(link: Link, *, asked: Metric | None = None) -> Comparison:

@@ -48,9 +48,8 @@ def resolved_link(link: Link, choices: Choices) -> Requested:
     said: tuple[str, ...] = ()
     try:
         if {"base", "head"} <= by_name.keys():
-            sides["base"], sides["head"], said = resolve_sides(
-                sides["base"], sides["head"], database, machine
-            )
+            both = resolve_sides(sides["base"], sides["head"], database, machine)
+            sides["base"], sides["head"], said = both[:3]
     except CompilewatchError:
         # Which of the two means nothing is told below.
         said = ()

@@ -145,8 +145,10 @@ def _compared(
     made_from: str,
     link: Link | None = None,
 ) -> _Shown:
-    base, head, said = sides
-    comparison = compare(reader(), base, head, filters, policy=policy_in_force(), said=said)
+    base, head, said, machine_id = sides
+    comparison = compare(
+        reader(), base, head, filters, machine_id=machine_id, policy=policy_in_force(), said=said
+    )
     known = read_workloads(filters)
     labels = dict(zip(known["workload_id"], known["workload_label"], strict=True))
     built = _built(comparison, choices)

@@ -183,11 +183,15 @@ def environment(regression: Regression) -> pd.DataFrame:
 
 def compare_command(regression: Regression) -> str:
     """The command that judges the same sides again, on all that is stored of them."""
-    words = ["compilewatch", "compare", _side_name(regression.base), _side_name(regression.head)]
+    words = ["compilewatch", "compare", *_side_names(regression.base, regression.head)]
     words += ["--workload", regression.row.workload, "--strategy", regression.row.strategy]
     return shlex.join(words)
 
 
-def _side_name(side: BuildSide) -> str:
-    """What the command line calls it: its only run, else its build."""
-    return side.run_ids[0] if len(side.run_ids) == 1 else side.build_ids[0]
+def _side_names(base: BuildSide, head: BuildSide) -> list[str]:
+    """What the command line calls them: the only run of each, else its build."""
+    within_a_run = base.run_ids == head.run_ids
+    return [
+        side.run_ids[0] if len(side.run_ids) == 1 and not within_a_run else side.build_ids[0]
+        for side in (base, head)
+    ]

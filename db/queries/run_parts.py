@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from db.engine.session import Database
+from db.judge.compare.sides import Selection
 from db.metrics.eligibility import CANARY_WORKLOADS
 from db.queries import facets
 from db.queries.facets import is_imported, is_measured
@@ -252,41 +253,78 @@ class NewestRun(NamedTuple):
 
     run_id: str
     suite: str | None
-    first_seen_at: datetime
 
 
 def newest_run(db: Database, *, measured: bool, of_suite: bool = False) -> NewestRun | None:
     """The run with trials that began to store them last, measured here or imported; of those of any suite."""
     conditions = [*_with_trials(measured), *([RUN.c.suite.is_not(None)] if of_suite else [])]
-    columns = (RUN.c.run_id, RUN.c.suite, RUN.c.first_seen_at)
-    newest = select(*columns).where(*conditions).order_by(RUN.c.first_seen_at.desc(), RUN.c.run_id.desc())
+    newest = select(RUN.c.run_id, RUN.c.suite).where(*conditions)
+    newest = newest.order_by(RUN.c.first_seen_at.desc(), RUN.c.run_id.desc())
     return next((NewestRun(*row) for row in db.rows(newest.limit(1))), None)
 
 
-def newest_two(db: Database, newest: NewestRun, *, measured: bool) -> tuple[str, str | None]:
-    """The ids of `newest` and of the run before it, of its suite and on one of its machines.
+def newest_machine(db: Database) -> str | None:
+    """The machine with most trials of the newest run; of imported results where nothing was measured."""
+    newest = newest_run(db, measured=True) or newest_run(db, measured=False)
+    if newest is None:
+        return None
+    trials = func.sum(RUN_PART.c.trials)
+    statement = select(RUN_PART.c.machine_id).where(RUN_PART.c.run_id == newest.run_id)
+    machines = statement.group_by(RUN_PART.c.machine_id).order_by(trials.desc(), RUN_PART.c.machine_id)
+    return next(iter(db.scalars(machines)), None)
 
-    Of runs that were measured together, which have trials in the time of `newest`, that of the newest release
-    is the newest, and the one before it that of the release before.
+
+def newest_two(db: Database, run_id: str, *, measured: bool) -> tuple[Selection, Selection | None]:
+    """The newest run `run_id` and the one before it, of its suite and on one of its machines, as sides.
+
+    Of what was measured together, which are runs with trials in the time of this one and the builds of a run
+    that has several on a machine, the newest release is the newest, and before it comes the release before.
     """
-    machines = select(RUN_PART.c.machine_id).where(RUN_PART.c.run_id == newest.run_id)
+    machines = select(RUN_PART.c.machine_id).where(RUN_PART.c.run_id == run_id)
     here = RUN_PART.c.machine_id.in_(machines)
-    suite = RUN.c.suite.is_(None) if newest.suite is None else RUN.c.suite == newest.suite
     runs_here = select(RUN_PART.c.run_id).where(here)
-    like = [*_with_trials(measured), suite, RUN.c.run_id.in_(runs_here)]
-    together = select(RUN.c.run_id).where(*like, RUN.c.last_seen_at >= newest.first_seen_at)
-    parts = select(RUN_PART.c.run_id, RUN_PART.c.build_id).where(here, RUN_PART.c.run_id.in_(together))
-    earlier = select(RUN.c.run_id).where(*like, RUN.c.last_seen_at < newest.first_seen_at)
     began = (RUN.c.first_seen_at, RUN.c.run_id)
     with db.read() as connection:
-        in_order = parts.order_by(RUN_PART.c.run_id, RUN_PART.c.machine_id, RUN_PART.c.build_id)
-        build_of = {row.run_id: row.build_id for row in connection.execute(in_order)}
+        of_run = select(RUN.c.suite, RUN.c.first_seen_at).where(RUN.c.run_id == run_id)
+        suite, first_seen_at = connection.execute(of_run).one()
+        same_suite = RUN.c.suite.is_(None) if suite is None else RUN.c.suite == suite
+        like = [*_with_trials(measured), same_suite, RUN.c.run_id.in_(runs_here)]
+        together = select(RUN.c.run_id).where(*like, RUN.c.last_seen_at >= first_seen_at)
+        earlier = select(RUN.c.run_id).where(*like, RUN.c.last_seen_at < first_seen_at)
+        parts = select(RUN_PART.c.run_id, RUN_PART.c.machine_id, RUN_PART.c.build_id)
+        parts = parts.where(here, RUN_PART.c.run_id.in_(together))
+        builds = _builds_of_runs(connection.execute(parts.order_by(*parts.selected_columns)))
         before = connection.scalar(earlier.order_by(*(column.desc() for column in began)).limit(1))
         begun = connection.scalars(together.order_by(*began)).all()
-    known = facets.builds(db, sorted(set(build_of.values())))["build_id"]
+    known = facets.builds(db, sorted({build for each in builds.values() for build in each}))["build_id"]
     rank = {build: number for number, build in enumerate(known)}
-    order = sorted(begun, key=lambda run: rank[build_of[run]])
-    return order[-1], order[-2] if len(order) > 1 else before
+    sides = [
+        (rank[build], run_side(run) if len(builds[run]) == 1 else side_within(run, build))
+        for run in begun
+        for build in builds[run]
+    ]
+    order = [side for _, side in sorted(sides, key=lambda each: each[0])]
+    if len(order) > 1:
+        return order[-1], order[-2]
+    return order[-1], None if before is None else run_side(before)
+
+
+def _builds_of_runs(parts: Iterable[Any]) -> dict[str, list[str]]:
+    """By run its builds on the machine where it has most; run, machine and build of each part."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for run, machine, build in parts:
+        found.setdefault(run, {}).setdefault(machine, []).append(build)
+    return {run: max(by_machine.values(), key=len) for run, by_machine in found.items()}
+
+
+def run_side(run_id: str) -> Selection:
+    """One run as a side of a comparison."""
+    return Selection(name=run_id, run_ids=(run_id,))
+
+
+def side_within(run_id: str, build_id: str) -> Selection:
+    """One build of a run that measured several."""
+    return Selection(name=build_id, build_ids=(build_id,), run_ids=(run_id,))
 
 
 def _with_trials(measured: bool) -> list[ColumnElement[bool]]:

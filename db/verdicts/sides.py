@@ -18,7 +18,7 @@ from db.queries.cases.side_trials import builds_of, cases_of
 from db.queries.codes import commits_like, runs_of_commit
 from db.queries.facets import measured_runs
 from db.queries.filters import Filters
-from db.queries.run_parts import measured_builds, run_parts
+from db.queries.run_parts import measured_builds, newest_machine, run_parts
 from db.units import plural
 
 _COMMIT = re.compile(r"[0-9a-f]{4,64}(?:-dirty)?")
@@ -37,11 +37,14 @@ class Chosen(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """The two sides of a comparison, and what is said where a name stood for several."""
+    """The two sides of a comparison, what is said where a name stood for several, and the machine that was
+    asked about: that of the newest run where a side is `latest` or `previous` and none was named.
+    """
 
     base: Selection
     head: Selection
     said: tuple[str, ...] = ()
+    machine_id: str | None = None
 
 
 def resolve_side(name: str, database: Database) -> Selection:
@@ -75,12 +78,14 @@ def resolve_sides(
     """Both sides of a comparison, on a machine or anywhere. Where a name stands for several builds, that pair
     of them is taken which has most cases in common, and `said` names the others. Raises as `resolve_side`.
     """
+    if machine_id is None and {base, head} & {LATEST, PREVIOUS}:
+        machine_id = newest_machine(database)
     choices = [
         [side] if isinstance(side, Selection) else _candidates(side, database, machine_id)[:_MOST_CHOICES]
         for side in (base, head)
     ]
     if all(len(each) == 1 for each in choices):
-        return Sides(choices[0][0], choices[1][0])
+        return Sides(choices[0][0], choices[1][0], machine_id=machine_id)
     with database.read() as connection:
         cases = [[cases_of(connection, side, machine_id) for side in of_side] for of_side in choices]
         builds = [[builds_of(connection, side) for side in of_side] for of_side in choices]
@@ -102,7 +107,7 @@ def resolve_sides(
         for of_side, place in zip(choices, (first, second), strict=True)
         if len(of_side) > 1
     )
-    return Sides(choices[0][first], choices[1][second], said)
+    return Sides(choices[0][first], choices[1][second], said, machine_id)
 
 
 def builds_named(names: Iterable[str], database: Database) -> tuple[str, ...]:
@@ -191,7 +196,10 @@ def _by_recency(name: str, database: Database, machine_id: str | None) -> Select
     if not order:
         raise NotFoundError("There is no build in this database.", "Measure with `compilewatch run`.")
     if len(order) <= place:
-        raise NotFoundError("Only one build was measured.", "Measure the other one, then compare.")
+        where = "" if machine_id is None else f" on machine {machine_id}"
+        raise NotFoundError(
+            f"Only one build was measured{where}.", "Measure the other one there, or name another machine."
+        )
     build = order[place]
     return Selection(name=name, build_ids=(build,), run_ids=measured_runs(database, build))
 

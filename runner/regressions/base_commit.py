@@ -44,23 +44,24 @@ NO_CODE = BaseRun(None, None)
 def base_run(
     database: Database,
     tree: WorkTree | None,
-    newest: str,
+    newest: Selection,
     named: str | None,
     environment: Mapping[str, str] = os.environ,
 ) -> BaseRun:
-    """The run to judge the run `newest` against by the history of its code.
+    """The run to judge `newest`, one run, against by the history of its code.
 
     `named` is a commit, branch or tag; without one it is the merge base with the branch that the CI's
     variables or the clone name. Where that commit was not measured it is its nearest measured ancestor, and
     `said` tells. Raises ConfigError or NotFoundError where `named` is no revision, not known to git, or
     neither it nor an ancestor was measured.
     """
+    (run_id,) = newest.run_ids
     with database.read() as connection:
-        measured = commits_of_run(connection, newest)
+        measured = commits_of_run(connection, run_id)
     if not measured:
         if named:
             raise NotFoundError(
-                f"Run {newest} measured no code of a git work tree.",
+                f"Run {run_id} measured no code of a git work tree.",
                 "Leave out --base, or name a run with --since.",
             )
         return NO_CODE
@@ -70,7 +71,7 @@ def base_run(
         return BaseRun(None, None, said)
     ancestors = tree.ancestors(wanted, SEARCHED_ANCESTORS)
     with database.read() as connection:
-        runs = runs_of_commits(connection, ancestors, newest)
+        runs = runs_of_commits(connection, ancestors, run_id)
     if not runs:
         problem = f"Neither {_short(wanted)} nor a commit before it was measured on this machine."
         if named:
@@ -85,7 +86,7 @@ def base_run(
     name = f"{_short(head)}-dirty" if is_dirty else _short(head)
     return BaseRun(
         Selection(name=f"commit={_short(found.commit)}", run_ids=(found.run_id,)),
-        Selection(name=f"commit={name}", run_ids=(newest,)),
+        newest.model_copy(update={"name": f"commit={name}"}),
         said,
     )
 

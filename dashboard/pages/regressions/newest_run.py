@@ -16,6 +16,7 @@ from dashboard.read.data import (
     read_builds,
     read_choices,
     read_comparison,
+    read_newest_two,
     read_points,
     read_suites,
     recent,
@@ -26,6 +27,7 @@ from db import units
 from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import VerdictError
 from db.judge.results import Comparison
+from db.queries.run_parts import run_side
 from db.records.trial import SourceKind
 
 _MOST_CANDIDATES = 5
@@ -67,8 +69,9 @@ def newest_run(link: Link) -> tuple[Part, ...]:
 
 @cached
 def _comparison(link: Link) -> tuple[Comparison | None, str]:
-    """The newest measured run against the newest before it that it can be compared with, those of its own
-    suite first; of imported ones where nothing was measured. Where there is none, why, and the nearest.
+    """The newest measured run against what `gate` sets it against, else the newest before it that it can be
+    compared with, those of its own suite first; of imported ones where nothing was measured. Where there is
+    none, why, and the nearest.
     """
     filters = filters_of(link)
     points = read_points(recent(filters), columns=("run_id", "first_started_at"))
@@ -78,15 +81,17 @@ def _comparison(link: Link) -> tuple[Comparison | None, str]:
     runs["suite"] = runs.index.map(read_suites(tuple(runs.index))).fillna("")
     if runs.empty:
         return None, "Of the newest runs none has a result."
-    newest, earlier = str(runs.index[0]), runs.iloc[1:]
+    newest, before = read_newest_two(str(runs.index[0]), measured=not measured.empty)
+    earlier = runs[~runs.index.isin(newest.run_ids + (before.run_ids if before else ()))]
     alike = earlier["suite"] == runs["suite"].iloc[0]
-    candidates = [*earlier.index[alike], *earlier.index[~alike]][:_MOST_CANDIDATES]
+    others = [run_side(str(run)) for run in (*earlier.index[alike], *earlier.index[~alike])]
+    candidates = [*([before] if before else []), *others][:_MOST_CANDIDATES]
     if not candidates:
         return None, "There is no run before the newest one."
     nearest: Comparison | None = None
-    for run in candidates:
+    for base in candidates:
         try:
-            comparison = read_comparison(filters, str(run), newest, "run")
+            comparison = read_comparison(filters, base, newest)
         except VerdictError:
             continue
         if comparison.matched:

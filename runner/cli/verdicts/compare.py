@@ -91,7 +91,7 @@ def compare(
         print_undecided(report.comparison.verdict, report)
         return exit_code(report.comparison.verdict)
     with database_of(settings, migrate=False) as database:
-        sides = resolve_sides(base, head, database)
+        sides = resolve_sides(base, head, database, machine)
         require_stored(database, replace(filters, machines=only(machine)))
         report = judge(
             database,
@@ -100,7 +100,7 @@ def compare(
             settings,
             policy=policy,
             filters=filters,
-            machine=machine,
+            machine=sides.machine_id,
             said=sides.said,
         )
     print_comparison(report, as_json=json_, as_markdown=markdown_)

@@ -123,11 +123,12 @@ def _judge_newest(
 ) -> ComparisonReport:
     if named and commit:
         raise ConfigError("--base and --since or --against name two bases.", "Give one of them.")
-    newest, before, imported = newest_runs(database, only_newest=bool(named or commit))
+    runs = newest_runs(database, only_newest=bool(named or commit))
+    newest, before, imported = runs
     of_code = NO_CODE
-    if not named and not imported:
+    if not named and not imported and (commit or not runs.together):
         tree = WorkTree.around(settings.project_root)
-        of_code = base_run(database, tree, newest.run_ids[0], commit)
+        of_code = base_run(database, tree, newest, commit)
     sides = resolve_sides(named, newest, database) if named else None
     base = sides.base if sides else of_code.run or before
     if base is None:

@@ -71,6 +71,11 @@ class NewestRuns(NamedTuple):
     before: Selection | None
     imported: bool
 
+    @property
+    def together(self) -> bool:
+        """Whether they are two builds of one run."""
+        return self.before is not None and self.before.run_ids == self.newest.run_ids
+
 
 @dataclass(frozen=True)
 class ComparisonReport:
@@ -217,8 +222,8 @@ def newest_runs(database: Database, *, only_newest: bool = False) -> NewestRuns:
     imported results where nothing was measured.
 
     Runs of no suite that have none before them, as those that only take profiles, give way to the newest run
-    of a suite, unless `only_newest`. Of runs of several builds that were measured together the
-    newest is that of the newest release, and the one before it that of the release before.
+    of a suite, unless `only_newest`. Of builds that were measured together, in one run or in several, the
+    newest is the newest release, and the one before it the release before.
     """
     measured = True
     newest = newest_run(database, measured=True)
@@ -226,17 +231,13 @@ def newest_runs(database: Database, *, only_newest: bool = False) -> NewestRuns:
         measured, newest = False, newest_run(database, measured=False)
     if newest is None:
         raise NotFoundError("There is no run in this database.", "Measure with `compilewatch run`.")
-    last, before = newest_two(database, newest, measured=measured)
+    last, before = newest_two(database, newest.run_id, measured=measured)
     if before is None and not only_newest and newest.suite is None:
         of_suite = newest_run(database, measured=measured, of_suite=True)
-        named, older = (last, None) if of_suite is None else newest_two(database, of_suite, measured=measured)
-        last, before = (last, None) if older is None else (named, older)
-    return NewestRuns(run_side(last), None if before is None else run_side(before), imported=not measured)
-
-
-def run_side(run_id: str) -> Selection:
-    """One run as a side of a comparison."""
-    return Selection(name=run_id, run_ids=(run_id,))
+        if of_suite is not None:
+            named, older = newest_two(database, of_suite.run_id, measured=measured)
+            last, before = (last, None) if older is None else (named, older)
+    return NewestRuns(last, before, imported=not measured)
 
 
 def exit_code(verdict: Verdict) -> int:

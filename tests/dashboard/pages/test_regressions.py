@@ -270,6 +270,15 @@ def test_with_nothing_recorded_the_newest_run_is_judged_and_that_is_said() -> No
     assert not [button for button in test.button if button.label == "Record"]
 
 
+def test_builds_of_one_run_are_set_against_each_other_by_version(store: Store) -> None:
+    """As `gate` does it, whichever was measured first."""
+    both = stepping_history(1.4, 1.0, builds=("2.13.0", "2.12.0"))
+    store(trial.model_copy(update={"run_id": "turns"}) for trial in both)
+    test = opened(Link(page=Page.REGRESSIONS))
+    rows = next(e.value for e in test.dataframe if "moved" in e.value.columns)
+    assert set(rows["workload"]) == {"mlp", "bert-base"}
+
+
 def test_one_run_is_an_empty_state(store: Store) -> None:
     store(stepping_history(1.0, builds=("2.12.0",)))
     assert "There is no run before the newest one" in texts(opened(Link(page=Page.REGRESSIONS)))

@@ -24,6 +24,7 @@ from db.queries.run_parts import (
     newest_two,
     of_newest_builds,
     run_parts,
+    run_side,
     stored_builds,
 )
 from db.queries.trials import latest_trials_frame, trials_frame
@@ -183,13 +184,13 @@ def test_the_newest_two_of_more_runs_than_a_statement_has_parameters(database: D
     """PostgreSQL takes 65,535 values in a statement; a suite run hourly has that many in seven years."""
     save_trials(database, make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0")))
     newest = newest_run(database, measured=True)
-    of_pair = newest_two(database, newest, measured=True)
+    of_pair = newest_two(database, newest.run_id, measured=True)
     for table in (RUN, RUN_PART):
         with database.write() as connection:
             connection.execute(_earlier_runs(table, newest.run_id, 66_000))
     assert newest_run(database, measured=True) == newest
-    assert newest_two(database, newest, measured=True) == of_pair
-    assert of_pair == ("run-gpu-box-3-0-0001", "run-gpu-box-3-0-0000")
+    assert newest_two(database, newest.run_id, measured=True) == of_pair
+    assert of_pair == (run_side("run-gpu-box-3-0-0001"), run_side("run-gpu-box-3-0-0000"))
 
 
 def _earlier_runs(table: Table, run_id: str, count: int) -> Insert:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from db.engine.session import open_database
+from db.records.ids import machine_identity
 from db.store.trials import save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
-from tests.builders import MS, make_build, make_history, make_workload
+from tests.builders import MS, START, make_build, make_history, make_machine, make_workload
 from tests.regression_cases import stepping_history
 
 
@@ -167,6 +169,27 @@ def test_markdown_shows_hostile_names_as_they_stand(
         assert "a\\|b\\`c\\*d\\_e\\[f\\](g)\\<h\\>\\#\\\\i" in row or "---" in row
     assert "<h>" not in out
     assert "Policy in force" in out
+
+
+def test_latest_and_previous_are_of_the_machine_that_was_named_or_has_the_newest_run(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The other machine has more cases and other builds."""
+    other = make_machine("gpu-box-4", threads=5)
+    older = make_history(builds=("2.11.0", "2.12.0"), machines=(other,), workloads=("a", "b", "c"))
+    newer = make_history(
+        builds=("2.12.0", "2.13.0"), machines=("gpu-box-3",), start=START + timedelta(days=9)
+    )
+    with open_database(sqlite_url) as database:
+        save_trials(database, [*older, *newer])
+    found = []
+    for machine in ((), *(("--machine", machine_identity(each[0].machine)) for each in (older, newer))):
+        compare(sqlite_url, "previous", "latest", *machine, "--json")
+        document = json.loads(capsys.readouterr().out)
+        sides = [document[side]["components"]["torch"] for side in ("base", "head")]
+        found.append((document["machine"], *sides))
+    here = ("gpu-box-3", "2.12.0", "2.13.0")
+    assert found == [here, ("gpu-box-4", "2.11.0", "2.12.0"), here]
 
 
 def test_what_became_of_recorded_regressions_is_counted(

@@ -179,8 +179,8 @@ def test_a_missed_target_fails_the_gate(sqlite_url: str, capsys: pytest.CaptureF
     ]
 
 
-def together(url: str, *order: tuple[str, float]) -> None:
-    """Builds that took turns, named in this order: (torch, how slow)."""
+def together(url: str, *order: tuple[str, float], one_run: bool = False) -> None:
+    """Builds that took turns, named in this order: (torch, how slow); in a run each or all `one_run`."""
     torches = tuple(torch for torch, _ in order)
     history = stepping_history(*(factor for _, factor in order), builds=torches)
     runs = list(dict.fromkeys(trial.run_id for trial in history))
@@ -188,18 +188,18 @@ def together(url: str, *order: tuple[str, float]) -> None:
     size = len(history) // len(runs)
     with open_database(url) as database:
         for number, place, trial in numbered:
-            at = history[0].started_at + timedelta(minutes=2 * (number % size) + place)
-            save_trials(
-                database,
-                [trial.model_copy(update={"started_at": at, "ended_at": at + timedelta(seconds=50)})],
-            )
+            at = history[0].started_at + timedelta(days=1, minutes=2 * (number % size) + place)
+            turn = {"started_at": at, "ended_at": at + timedelta(seconds=50)}
+            run = {"run_id": "turns", "trial_id": f"turn-{number}"} if one_run else {}
+            save_trials(database, [trial.model_copy(update=turn | run)])
 
 
+@pytest.mark.parametrize("one_run", [False, True])
 @pytest.mark.parametrize("order", [("2.12.0", "2.13.0"), ("2.13.0", "2.12.0")])
 def test_of_builds_that_took_turns_the_newest_release_is_judged_whichever_came_first(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str], order: tuple[str, str]
+    sqlite_url: str, capsys: pytest.CaptureFixture[str], order: tuple[str, str], one_run: bool
 ) -> None:
-    together(sqlite_url, *((torch, 1.4 if torch == "2.13.0" else 1.0) for torch in order))
+    together(sqlite_url, *((torch, 1.4 if torch == "2.13.0" else 1.0) for torch in order), one_run=one_run)
     assert gate(sqlite_url, "--json") == 1
     document = json.loads(capsys.readouterr().out)
     assert (document["base"]["components"]["torch"], document["head"]["components"]["torch"]) == (
@@ -207,6 +207,21 @@ def test_of_builds_that_took_turns_the_newest_release_is_judged_whichever_came_f
         "2.13.0",
     )
     assert {row["design"] for row in document["rows"] if row["metric"] == "latency"} == {"interleaved"}
+
+
+def test_builds_of_one_run_end_alike_in_every_command(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run before it is no better base than the other build beside it, unless it is named."""
+    measured(sqlite_url, 1.0, builds=("2.11.0",))
+    together(sqlite_url, ("2.13.0", 1.4), ("2.12.0", 1.0), one_run=True)
+    sides = ("torch=2.12.0", "torch=2.13.0")
+    asked = (["gate"], ["compare", *sides], ["compare", "previous", "latest"], ["history"])
+    assert [exit_code_of(app, [*words, "--db", sqlite_url]) for words in asked] == [1, 1, 1, 1]
+    capsys.readouterr()
+    gate(sqlite_url, "--against", "torch=2.11.0", "--json")
+    document = json.loads(capsys.readouterr().out)
+    assert [document[side]["components"]["torch"] for side in ("base", "head")] == ["2.11.0", "2.13.0"]
 
 
 def test_a_confirmation_that_nobody_here_can_run_says_so_once(
