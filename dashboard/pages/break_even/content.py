@@ -58,7 +58,9 @@ _PLAN = {
     "strategy": TableColumn("Strategy", pinned=True),
     **BREAK_EVEN,
     "interval": TableColumn("95 % interval", "interval", numeric=True, unit="steps"),
-    **parts.quantities("ns", {"cost": "Compile cost", "day": "Time per day", "saved": "Saved per day"}),
+    **parts.quantities(
+        "ns", {"cost": "Compile cost", "day": "Time per day", "against": "Against eager per day"}
+    ),
     **parts.hidden(
         {
             "step": TableColumn(
@@ -67,7 +69,9 @@ _PLAN = {
             **RATES,
             **parts.quantities("ratio", {"speedup": "Speedup"}),
             **parts.quantities("ns", {"time": "Reached after"}),
-            **parts.quantities("money", {"money": "Money until then", "saved_money": "Money saved"}),
+            **parts.quantities(
+                "money", {"money": "Money until then", "against_money": "Money against eager"}
+            ),
             **CASE_FACTS,
         }
     ),
@@ -133,7 +137,7 @@ def _words(link: Link, focus: str) -> str:
     """The plan in a sentence."""
     return (
         f"{focus}: {units.plural(link.restarts + 1, 'process')} a day of {units.plural(link.steps, 'step')} "
-        f"each, at ${link.price:g} per device-hour. A negative saving is a loss."
+        f"each, at ${link.price:g} per device-hour. Against eager, below 0 is saved."
     )
 
 
@@ -155,11 +159,9 @@ def _rows(
 def _row(case: dict[str, Any], option: ModeOption | None, link: Link) -> dict[str, Any]:
     total = float(option.total(link.steps, link.restarts).value) if option else None
     is_reference = case["strategy"] == EAGER.name
-    saved = None
+    against = None
     if option is not None and total is not None and not is_reference:
-        saved = float(
-            (option.eager_total(link.steps, link.restarts) - option.total(link.steps, link.restarts)).value
-        )
+        against = total - float(option.eager_total(link.steps, link.restarts).value)
     reached = None if pd.isna(case["break_even_time_ns"]) else float(case["break_even_time_ns"])
     return {
         "strategy": case["strategy"],
@@ -167,13 +169,13 @@ def _row(case: dict[str, Any], option: ModeOption | None, link: Link) -> dict[st
         "interval": _interval(case),
         "cost": None if is_reference else case["compile_cost_ns"],
         "day": total,
-        "saved": saved,
+        "against": against,
         "step": float(option.latency.value) if option else None,
         **rates(case),
         "speedup": case["speedup"],
         "time": reached,
         "money": None if reached is None else _money(reached, link.price),
-        "saved_money": None if saved is None else _money(saved, link.price),
+        "against_money": None if against is None else _money(against, link.price),
     }
 
 
