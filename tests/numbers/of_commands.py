@@ -7,10 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import log1p
 from pathlib import Path
 from typing import Any
 
 from tests.numbers.figures import Case, Figure, number, of_which, read, steps_told, tallies
+from tests.numbers.histories import RELEASES
 from tests.numbers.of_comparisons import of_document, of_markdown, selection_of
 from tests.numbers.page_numbers import Shown
 from tests.runner.terminal import in_this_process
@@ -74,6 +76,24 @@ def of_gate(commands: Commands, *, as_comment: bool) -> Iterator[Figure]:
     if all(len(runs) == 1 for runs in sides):
         both = (sides[0][0], sides[1][0])
         yield from of_compare(commands, *both, document["machine_id"], as_comment=as_comment)
+    yield from _of_events(commands)
+
+
+def _of_events(commands: Commands) -> Iterator[Figure]:
+    """`gate` against an older build: what both find of a case is one event, and one regression, unless from
+    there it is half as large again.
+    """
+    commands.typed("gate", "--against", f"torch={RELEASES[0]}")
+    _, recorded = commands.document("list", "regressions")
+    rows = [row for row in (recorded["rows"] if recorded else ()) if row["change"] is not None]
+    first: dict[Case, float] = {}
+    for row in sorted(rows, key=lambda row: (row["recorded_at"], row["regression_id"])):
+        event = (row["workload"], row["strategy"], row["metric"], row["machine_id"], row["head"])
+        size = abs(log1p(row["change"]))
+        again = size <= 1.5 * first.get(event, -1.0)
+        first.setdefault(event, size)
+        yield Figure("event", event[:2], (row["regression_id"],), "list regressions", str(again))
+        yield Figure("event", event[:2], (row["regression_id"],), "one regression of one event", str(False))
 
 
 def _of_the_newest(commands: Commands, selection: Case) -> Iterator[Figure]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pandas as pd
+
 from dashboard.parts.parts import Chart, Figures, Lines, PageContent, Table, flat
+from db.metrics.geomean import geomean
 from db.records.vocabulary import Metric
 from db.units import MISSING
 from tests.numbers.figures import Case, Figure, number, of_which, read, steps_told, tallies
@@ -39,6 +44,10 @@ def of_page(content: PageContent, machine: str, build: str, steps: int) -> Itera
         ):
             cases = ((row["workload"], row["strategy"]) for row in part.frame.to_dict("records"))
             yield of_which(cases, (machine, build), door)
+        if isinstance(part, Table) and part.key == "modes-best" and content.link.goal == "latency":
+            yield from _of_fastest(content.headline, part.frame, (machine, build))
+        if isinstance(part, Table) and part.key == "cold-start-table" and "First result, cold cache" in cards:
+            yield from _of_starts(cards, part.frame, (machine, build))
         if isinstance(part, Table) and part.key == "break-even-table" and "Fastest overall" in cards:
             for strategy in set(part.frame["strategy"]) - {"eager"}:
                 case = (str(content.link.focus), strategy)
@@ -56,6 +65,37 @@ def of_page(content: PageContent, machine: str, build: str, steps: int) -> Itera
                 shown = read(row[_OF_CHARTS[part.key]])
                 if case[1] not in NOT_A_CASE and not isinstance(shown, str):
                     yield Figure("speedup", case, (machine, build), door, shown)
+
+
+_FASTEST_ON = re.compile(r"([\w+-]+|no difference shown) on (\d+)")
+
+
+def _of_fastest(headline: str, best: pd.DataFrame, where: Case) -> Iterator[Figure]:
+    """On how many workloads a strategy is the fastest, by the title of Modes and by its table."""
+    counted = Counter(best.loc[best["options"] > 1, "strategy"])
+    for strategy, said in _FASTEST_ON.findall(headline):
+        for door, value in (("title", float(said)), ("table", float(counted[strategy]))):
+            yield Figure("workloads where fastest", (strategy,), where, f"page modes, {door}", value)
+
+
+def _of_starts(cards: Mapping[str, str], table: pd.DataFrame, where: Case) -> Iterator[Figure]:
+    """The mean first result with an empty cache and with a filled one, by card and by table: of the cases
+    that were started both ways, where there are any.
+    """
+    compiled = table[(table["strategy"] != "eager") & table["first"].notna()]
+    of_cache = {
+        cache: {
+            (row["workload"], row["strategy"].removesuffix("+warm")): number(row["first"])
+            for row in compiled[compiled["cache"] == cache].to_dict("records")
+        }
+        for cache in ("cold", "warm")
+    }
+    both = of_cache["cold"].keys() & of_cache["warm"].keys()
+    for cache, firsts in of_cache.items():
+        mean = geomean(first for case, first in firsts.items() if case in both or not both)
+        if (card := cards.get(f"First result, {cache} cache")) is not None:
+            for door, value in (("card", read(card)), ("table", mean)):
+                yield Figure(f"mean first result, {cache}", (), where, f"page cold start, {door}", value)
 
 
 def _of_row(
