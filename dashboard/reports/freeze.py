@@ -130,7 +130,7 @@ def _with_builds(link: Link) -> Link:
     resolved = with_builds(link)
     if not (resolved.base and resolved.head):
         raise ReportError(
-            "Under the filters of this link fewer than two builds were measured.",
+            "Under the filters of this link fewer than two builds can be compared.",
             "Name both builds in the link, or widen its filters.",
         )
     return resolved

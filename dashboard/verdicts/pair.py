@@ -22,8 +22,8 @@ _RUNS_OF_BUILD = 3
 def with_builds(link: Link) -> Link:
     """Both builds named. Where the link names none, the head is the newest in order of versions that has a
     comparable case with an older one, and the base of these the one with most, the newest among equals. One
-    that is named stays. Imported builds count where fewer than two were measured. `link` as it is where its
-    filters let through fewer than two builds.
+    that is named stays; a newer release that took turns with a named head is no base of it. Imported builds
+    count where fewer than two were measured. `link` as it is where its filters let no two such through.
     """
     filters = filters_of(link)
     builds, measured = read_builds(filters), read_measured_builds(filters)
@@ -36,12 +36,20 @@ def with_builds(link: Link) -> Link:
     newest_first = [*reversed(known)]
     shown = list(dict.fromkeys([*newest_first[:_NEWEST_VERSIONS], *named]))
     matched = _matches(filters, tuple(shown))
+
+    def is_newer(base: str, head: str) -> bool:
+        by_version = known.index(base) > known.index(head)
+        return by_version and {base, head} <= {*pool} and pool.index(base) < pool.index(head)
+
     pairs = [
         (base, head)
         for head in ([link.head] if link.head else shown)
         for base in ([link.base] if link.base else shown)
-        if base != head and (named or known.index(base) < known.index(head))
+        if base != head
+        and (known.index(base) < known.index(head) or (named and (link.base or not is_newer(base, head))))
     ]
+    if named and not pairs:
+        return link
 
     def preference(pair: tuple[str, str]) -> tuple[int, int, int, int, int]:
         base, head = map(known.index, pair)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import ColumnElement, Connection, case, func, select
 
 from db.engine.session import Database
 from db.judge.compare.sides import Selection
@@ -112,11 +112,15 @@ MOST_BY_TURNS = 16
 
 
 def _began(connection: Connection, builds: Collection[str]) -> dict[str, datetime]:
-    """When the newest run of each build began."""
+    """When the newest run of each build began, of a suite where any is: one that only looks closer at a few
+    cases gives way, as for `newest_two`.
+    """
     columns = (RUN_PART.c.build_id, RUN_PART.c.first_seen_at, RUN_PART.c.last_seen_at)
     of_builds = RUN_PART.c.build_id.in_(list(builds))
-    last = func.max(RUN_PART.c.last_seen_at).label("last")
-    newest = select(RUN_PART.c.build_id, last).where(of_builds).group_by(RUN_PART.c.build_id).subquery()
+    of_suite = func.max(case((RUN.c.suite.is_not(None), RUN_PART.c.last_seen_at)))
+    last = func.coalesce(of_suite, func.max(RUN_PART.c.last_seen_at)).label("last")
+    parts = select(RUN_PART.c.build_id, last).join(RUN, RUN.c.run_id == RUN_PART.c.run_id)
+    newest = parts.where(of_builds).group_by(RUN_PART.c.build_id).subquery()
     is_newest = (newest.c.build_id == RUN_PART.c.build_id) & (newest.c.last == RUN_PART.c.last_seen_at)
     rows = connection.execute(select(*columns).join(newest, is_newest))
     return {row.build_id: row.first_seen_at for row in rows}

@@ -193,10 +193,12 @@ def _by_recency(name: str, database: Database, machine_id: str | None) -> Select
     place = 0 if name == LATEST else 1
     here = Filters(machines=() if machine_id is None else (machine_id,))
     order = measured_builds(database, here, newest=place + 1)
+    where = "" if machine_id is None else f" on machine {machine_id}"
     if not order:
-        raise NotFoundError("There is no build in this database.", "Measure with `compilewatch run`.")
+        if machine_id is None:
+            raise NotFoundError("There is no build in this database.", "Measure with `compilewatch run`.")
+        raise NotFoundError(f"No build was measured{where}.", "See `compilewatch list machines`.")
     if len(order) <= place:
-        where = "" if machine_id is None else f" on machine {machine_id}"
         raise NotFoundError(
             f"Only one build was measured{where}.", "Measure the other one there, or name another machine."
         )

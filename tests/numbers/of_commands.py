@@ -76,14 +76,15 @@ def of_gate(commands: Commands, *, as_comment: bool) -> Iterator[Figure]:
     if all(len(runs) == 1 for runs in sides):
         both = (sides[0][0], sides[1][0])
         yield from of_compare(commands, *both, document["machine_id"], as_comment=as_comment)
-    yield from _of_events(commands)
+    judged = [document[side]["components"]["torch"] for side in ("base", "head")]
+    yield from _of_events(commands, next(each for each in RELEASES if each not in judged))
 
 
-def _of_events(commands: Commands) -> Iterator[Figure]:
-    """`gate` against an older build: what both find of a case is one event, and one regression, unless from
+def _of_events(commands: Commands, third: str) -> Iterator[Figure]:
+    """`gate` against a third build: what both find of a case is one event, and one regression, unless from
     there it is half as large again.
     """
-    commands.typed("gate", "--against", f"torch={RELEASES[0]}")
+    commands.typed("gate", "--against", f"torch={third}")
     _, recorded = commands.document("list", "regressions")
     rows = [row for row in (recorded["rows"] if recorded else ()) if row["change"] is not None]
     first: dict[Case, float] = {}

@@ -91,8 +91,8 @@ def compare(
         print_undecided(report.comparison.verdict, report)
         return exit_code(report.comparison.verdict)
     with database_of(settings, migrate=False) as database:
-        sides = resolve_sides(base, head, database, machine)
         require_stored(database, replace(filters, machines=only(machine)))
+        sides = resolve_sides(base, head, database, machine)
         report = judge(
             database,
             sides.base,

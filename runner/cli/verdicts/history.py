@@ -33,7 +33,7 @@ from db.queries.filters import Filters
 from db.queries.named import require_stored
 from db.queries.trials import trials_frame
 from db.records.marks import UNGATED_MEANS, origin_mark_of
-from db.records.trial import SourceKind, TimingMethod
+from db.records.trial import SourceKind, StrategyKind, TimingMethod
 from db.records.versions import component_name
 from db.records.vocabulary import CauseClass, Metric, Verdict
 from db.units import moment, percent, plural
@@ -244,7 +244,6 @@ def _like_the_newest(points: DataFrame) -> DataFrame:
 
 Judgeable = StrEnum("Judgeable", [(key.upper(), key) for key in HISTORY_METRICS])  # type: ignore[misc]
 """The metrics with noise; counts are read as they are with `compilewatch compare`."""
-_SPEEDUP = Judgeable("speedup")
 
 
 def history(
@@ -260,7 +259,9 @@ def history(
             "--strategy", "-s", metavar="S", help="A strategy by name.", autocompletion=completion.strategies
         ),
     ] = None,
-    metric: Annotated[Judgeable, typer.Option(help="The metric of the history.")] = _SPEEDUP,
+    metric: Annotated[
+        Judgeable | None, typer.Option(help="The metric of the history; default: speedup, of eager latency.")
+    ] = None,
     machine: Annotated[
         str | None,
         typer.Option("--machine", metavar="ID", help="The machine; default: the longest measured history."),
@@ -292,11 +293,12 @@ def history(
     if workload is None or strategy is None:
         with database_of(settings, migrate=False) as database:
             return show_changes(database, settings.policy, workload, strategy, machine, as_json=json_)
-    followed = Metric(metric.value)
     with database_of(settings, migrate=False) as database:
         names = Filters(workloads=(workload,), machines=only(machine), builds=only(reference))
         require_stored(database, names)
         points, trials, left_out = chosen_points(database, workload, strategy, machine)
+        is_eager = (points["strategy_kind"] == StrategyKind.EAGER).all()
+        followed = Metric(metric.value) if metric else Metric.LATENCY if is_eager else Metric.SPEEDUP
         failed = list(_failed(trials, strategy))
         _require_values(points, followed, strategy, failed)
         _require_reference(points, reference)

@@ -15,6 +15,7 @@ from db.queries.facets import builds, machines
 from db.records.trial import Build, Machine, Trial
 from tests.builders import START, make_build, make_history, make_machine, make_trial
 from tests.dashboard.conftest import Store, opened, selector, texts
+from tests.regression_cases import stepping_history
 
 H100, LAPTOP = make_machine("h100"), make_machine("laptop", device="cpu")
 COMMON = {"OMP_PLACES": "cores", "HF_HUB_OFFLINE": "1"}
@@ -92,6 +93,24 @@ def test_an_upgrade_opens_on_the_newest_pair_with_comparable_cases(url: str) -> 
     assert (base["torch"], head["torch"]) == ("2.11.0", "2.13.0")
     said = texts(opened(Link(page=Page.UPGRADE, machine=boxes["h100"])))
     assert "Compared 2 of" in said.replace("\xa0", " ")
+
+
+def test_a_newer_release_that_took_turns_is_no_base_of_an_older_one(store: Store) -> None:
+    """Also where somebody looked closer at the older one since; after going back it is its base."""
+    turns = stepping_history(1.0, 1.4, builds=("2.11.0", "2.13.0"))
+    both = [trial.model_copy(update={"run_id": "turns"}) for trial in turns]
+    look = make_trial(build="2.11.0", started_at=START + timedelta(days=9), run_id="look", suite=None)
+    url = store([*both, look])
+    boxes, known = _ids(url)
+    of_torch = {row["torch"]: key for key, row in known.items()}
+    (machine,) = boxes.values()
+    older = Link(page=Page.UPGRADE, machine=machine, head=of_torch["2.11.0"])
+    assert with_builds(older) == older
+    newer = Link(page=Page.UPGRADE, machine=machine, head=of_torch["2.13.0"])
+    assert with_builds(newer).base == of_torch["2.11.0"]
+    back = make_trial(build="2.11.0", started_at=START + timedelta(days=10), run_id="back")
+    store([*both, look, back])
+    assert with_builds(older).base == of_torch["2.13.0"]
 
 
 def test_only_strategies_measured_here_are_offered(store: Store) -> None:

@@ -48,6 +48,14 @@ def test_a_release_that_was_measured_later_alone_is_the_latest(database: Databas
     assert torch_of(database, "previous") == ["2.13.0"]
 
 
+def test_a_closer_look_at_the_older_release_turns_nothing_around(database: Database) -> None:
+    interleaved(database, "2.12.1", "2.13.0")
+    look = make_trial(build="2.12.1", started_at=START + timedelta(days=1), run_id="look", suite=None)
+    save_trials(database, [look])
+    assert torch_of(database, "latest") == ["2.13.0"]
+    assert torch_of(database, "previous") == ["2.12.1"]
+
+
 @pytest.mark.parametrize(
     "name", ["torch=2.12.0", "torch-2.12.0", "torch 2.12.0", "2.12.0", "2026-11-21", "run-gpu-box-3-0-0001"]
 )

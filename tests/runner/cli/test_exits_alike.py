@@ -8,6 +8,7 @@ from db.engine.session import open_database
 from db.store.trials import save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
+from tests.builders import MS, make_history
 from tests.house.tracked import ROOT
 from tests.regression_cases import RUN_0, RUN_1, stepping_history
 
@@ -34,3 +35,17 @@ def test_two_runs_of_three_trials(
     assert ("separate runs in latency of 2 other cases: a change below" in said) is (code == 1)
     assert "Latency over 2 runs" in said
     assert f"the newest against the one before: {word}" in said
+
+
+def test_the_history_of_eager_is_of_its_latency(sqlite_url: str) -> None:
+    """Its speedup is 1 whatever happens, and no other door asks which metric is meant."""
+    history = make_history(
+        workloads=("mlp",),
+        strategies=("eager",),
+        builds=("2.12.0", "2.13.0"),
+        latency_ns=lambda _workload, _strategy, run: (1.0, 2.5)[run] * MS,
+    )
+    with open_database(sqlite_url) as database:
+        save_trials(database, history)
+    asked = (["gate"], ["history"], ["history", "-w", "mlp", "-s", "eager"])
+    assert [exit_code_of(app, [*words, "--db", sqlite_url]) for words in asked] == [1, 1, 1]
