@@ -20,7 +20,7 @@ from runner.worker.compiler import compiler_facts, compiling, explaining, knobs,
 from runner.worker.cpu_time import tree_cpu_ns
 from runner.worker.device.timers import Timers
 from runner.worker.failures import WrongResultError, is_ours
-from runner.worker.step import internals, loading, memory, profiling
+from runner.worker.step import host_memory, internals, loading, memory, profiling
 from runner.worker.step.messages import Channel, Record, Specification
 from runner.worker.step.state import State, functions_of
 from runner.worker.step.steps import (
@@ -152,6 +152,11 @@ class Session:
             with self._own_time():
                 self._note_eager()
                 self._part(has_own_model=needs_own)
+                optimizer = self._control.optimizer
+                if optimizer is not None and self._target is self._control.built:
+                    # Memory is short, and eager's gradients would lie there while the compiler works.
+                    optimizer.zero_grad(set_to_none=True)
+                    host_memory.give_back()
 
     def start_cold(self) -> None:
         """What `start_eager` does and, for a compiled strategy, the first compiled result."""

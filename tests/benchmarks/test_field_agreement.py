@@ -64,7 +64,7 @@ def scripted(target: str, directory: Path) -> dict[str, float]:
     environment = worker_environment(directory, threads=1, extra=FAST_COMPILE)
     command = [sys.executable, "-I", "-c", SCRIPT, str(FOLDER), *target.split(":")]
     finished = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=400, check=True
+        command, env=environment, capture_output=True, text=True, timeout=900, check=True
     )
     found: dict[str, float] = json.loads(finished.stdout.splitlines()[-1])
     return found
@@ -80,7 +80,7 @@ def test_a_trial_says_what_a_script_says(target: str, tmp_path: Path) -> None:
         sampling = {"samples": 50, "max_samples": 200}
         task = Task.TRAINING if target.startswith(TRAINING) else Task.INFERENCE
         trial = measure(
-            target, strategy, target=target, path=FOLDER, sampling=sampling, timeout_s=400.0, task=task
+            target, strategy, target=target, path=FOLDER, sampling=sampling, timeout_s=900.0, task=task
         )
         assert trial.status is Status.OK, trial.failure
         script = scripted(target, tmp_path / str(number))

@@ -136,6 +136,17 @@ def test_the_tightest_group_around_a_process_says_what_is_left(version, tmp_path
     assert (host_memory.limit_bytes(), host_memory.available_bytes()) == (64 << 30, 32 << 30)
 
 
+def test_what_was_freed_goes_back_to_the_system():
+    """The last block lies above the others, so that the allocator keeps them."""
+    blocks = [b"x" * 100_000 for _ in range(1000)]
+    last = blocks.pop()
+    del blocks
+    held = memory.rss_bytes()
+    host_memory.give_back()
+    assert held - memory.rss_bytes() > 50_000_000
+    assert len(last) == 100_000
+
+
 def test_large_tensors_are_kept_together_or_not_at_all(monkeypatch):
     """Each of 4 MiB has its room of 16 MiB; both together would leave nothing."""
     large, small = [torch.zeros(MIB), torch.zeros(MIB)], torch.zeros(8)
