@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import torch
 
 from db.cause.bisection import bisection_sentence, replay_line
 from db.records.evidence import Bisection
 from db.records.trial import FailureKind, Status, parse_trial
 from runner.plan.diagnostics import Diagnostics
+from runner.process.measured_process import ProcessRole, worker_specification
 from runner.process.supervise import run_trial
+from runner.worker.bisecting import Attempts, bisect
+from runner.worker.step.steps import make_variant
+from runner.worker.timing.sampling import Deadline
 from tests.runner.measuring import compiled, make_spec, measure
+from tests.runner.right_models import RIGHT
 
 BUDGET_S = 600.0
 
@@ -66,6 +74,26 @@ def test_what_is_right_is_not_compiled_again() -> None:
     trial = run_trial(spec, on_phase=phases.append)
     assert trial.status is Status.OK
     assert not [phase for phase in phases if "bisection" in phase]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.usefixtures("fresh_dynamo")
+@pytest.mark.filterwarnings("default")  # of torch, which would pass for failures of the compiler
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", RIGHT)
+def test_nothing_is_named_where_the_compiler_is_right(name: str, seed: int, tmp_path: Path) -> None:
+    """Searched all the same, as where a result was wrong by chance."""
+    torch.manual_seed(seed)
+    spec = worker_specification(
+        make_spec(name, compiled("inductor"), seed=seed),
+        ProcessRole(tmp_path / "caches", "bisect"),
+        sample_device=False,
+        artifacts=tmp_path / "artifacts",
+    )
+    found = bisect(Attempts(spec, make_variant(RIGHT[name]()), Deadline()))
+    print(f"\n{name}: {found['outcome']}, {found['attempts']} compilations, {found['spent_ns'] / 1e9:.3g} s")
+    assert (found["outcome"], found.get("operator")) == ("passed", None)
 
 
 @pytest.mark.slow
