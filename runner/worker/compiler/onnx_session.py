@@ -14,6 +14,7 @@ from runner.worker.step.loading import UnsupportedCaseError, exportable
 from runner.worker.step.steps import tensors_of
 from runner.workloads.built import Built
 
+Results = Callable[[list[torch.Tensor]], Any]
 _NEEDED = ("onnx", "onnxscript", "onnxruntime")
 
 
@@ -32,16 +33,21 @@ def session_of(built: Built) -> Callable[..., Any]:
     device = next((tensor.device for tensor in tensors_of(built.inputs)), torch.device("cpu"))
     # Not torch's default stream: its handle is 0, which the provider takes for none (onnxruntime, #19619).
     stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
-    session = _session(model, built.inputs, device, stream)
+    session, results = _session(model, built.inputs, device, stream)
     names = [each.name for each in session.get_inputs()]
     if len(names) != len(list(tensors_of(built.inputs))):
         raise UnsupportedCaseError("The exported model takes other inputs than the model.")
-    return _through_arrays(session, names) if stream is None else _bound(session, names, model, built, stream)
+    if stream is None:
+        return _through_arrays(session, names, results)
+    with torch.no_grad():
+        outputs = [torch.empty_like(tensor) for tensor in tensors_of(model(*built.inputs))]
+    return _bound(session, names, outputs, results, stream)
 
 
 def _session(
     model: torch.nn.Module, inputs: tuple[Any, ...], device: torch.device, stream: torch.cuda.Stream | None
-) -> Any:
+) -> tuple[Any, Results]:
+    """The session, and what makes the model's own result of its outputs."""
     import onnxruntime
 
     provider = "CPUExecutionProvider" if device.type == "cpu" else "CUDAExecutionProvider"
@@ -59,7 +65,12 @@ def _session(
         program = torch.onnx.export(model, inputs, dynamo=True, verbose=False)
         assert program is not None
         program.save(file)
-        return onnxruntime.InferenceSession(str(file), options, providers=[(provider, place)])
+        session = onnxruntime.InferenceSession(str(file), options, providers=[(provider, place)])
+    exported = program.exported_program
+    structure = None if exported is None else exported.call_spec.out_spec
+    if structure is None or structure.num_leaves != len(session.get_outputs()):
+        return session, _one_or_all
+    return session, structure.unflatten
 
 
 def _array(tensor: torch.Tensor) -> Any:
@@ -69,22 +80,24 @@ def _array(tensor: torch.Tensor) -> Any:
     return tensor.detach().contiguous().numpy()
 
 
-def _through_arrays(session: Any, names: list[str]) -> Callable[..., Any]:
+def _through_arrays(session: Any, names: list[str], results: Results) -> Callable[..., Any]:
     def call(*inputs: Any) -> Any:
         arrays = dict(zip(names, map(_array, tensors_of(inputs)), strict=True))
-        return _one_or_all([torch.from_numpy(array) for array in session.run(None, arrays)])
+        return results([torch.from_numpy(array) for array in session.run(None, arrays)])
 
     return call
 
 
 def _bound(
-    session: Any, names: list[str], model: torch.nn.Module, built: Built, stream: torch.cuda.Stream
+    session: Any,
+    names: list[str],
+    outputs: list[torch.Tensor],
+    results: Results,
+    stream: torch.cuda.Stream,
 ) -> Callable[..., Any]:
     """Inputs and outputs stay on the GPU; every call writes the same outputs and waits for nothing."""
     import onnxruntime
 
-    with torch.no_grad():
-        outputs = [torch.empty_like(tensor) for tensor in tensors_of(model(*built.inputs))]
     outputs_by_name = zip((each.name for each in session.get_outputs()), outputs, strict=True)
     binding = session.io_binding()
     for name, tensor in outputs_by_name:
@@ -102,7 +115,7 @@ def _bound(
         stream.wait_stream(current)
         session.run_with_iobinding(binding, options)
         current.wait_stream(stream)
-        return _one_or_all(outputs)
+        return results(outputs)
 
     return call
 

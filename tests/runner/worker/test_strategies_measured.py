@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -19,9 +20,11 @@ from runner.config.sources import load_settings
 from runner.plan import plan
 from runner.worker.compiler import compiler_facts, compiling, onnx_session
 from runner.worker.failures import kind_of
+from runner.worker.numerics import check
 from runner.worker.step import internals, messages
 from runner.worker.step.loading import UnsupportedCaseError, build_workload, import_builder
 from runner.worker.step.messages import read
+from runner.worker.step.steps import make_variant
 from runner.workloads.built import Built
 from tests.runner import workload_fixtures
 from tests.runner.measuring import FIXTURES, compiled, measure
@@ -202,6 +205,22 @@ def test_onnx_runtime_gives_what_eager_gives() -> None:
     trial = measure("three_blocks", parse_strategy("onnxruntime"))
     assert counted(trial)[0] == 0
     assert trial.strategy.backend == "onnxruntime"
+
+
+class NamedResults(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> dict[str, Any]:
+        return {"logits": x.sin(), "hidden": [x + 1, x * 2]}
+
+
+@pytest.mark.usefixtures("fresh_dynamo")
+@pytest.mark.filterwarnings("default")  # of torch's exporter
+def test_onnx_runtime_gives_results_by_the_names_of_the_model() -> None:
+    pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
+    built = Built(NamedResults().eval(), (torch.randn(2, 4),))
+    with torch.no_grad():
+        other = make_variant(built, onnx_session.session_of(built))
+        found, wrong = check(make_variant(built), other, None, 0)
+    assert (found["status"], wrong) == ("pass", None)
 
 
 def test_where_a_package_is_missing_onnx_runtime_is_not_applicable(monkeypatch: pytest.MonkeyPatch) -> None:
