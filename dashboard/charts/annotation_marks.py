@@ -10,6 +10,7 @@ import altair as alt
 import pandas as pd
 
 from dashboard.charts import style
+from db.metrics.groups import row_dicts
 from db.records.annotations import Annotation
 
 _COLUMNS = ["at", "build", "text", "who", "url"]
@@ -56,6 +57,14 @@ def sentence(annotation: Annotation, names: Mapping[str, str]) -> str:
     )
     link = f" {annotation.url}" if annotation.url else ""
     return f"{about}: {annotation.text} ({annotation.author}){link}"
+
+
+def sentences(rows: pd.DataFrame) -> list[str]:
+    """Those of `frame` below a chart."""
+    return [
+        f"{row['build'] or _day(row['at'].to_pydatetime().replace(tzinfo=UTC))}: {row['text']} ({row['who']})"
+        for row in row_dicts(rows)
+    ]
 
 
 def layers(axis: str) -> list[alt.Chart]:

@@ -80,7 +80,7 @@ def layers(x: alt.X, y: alt.Y) -> list[alt.Chart]:
             baseline="middle",
             dx=dx,
             dy=dy,
-            fontSize=11,
+            fontSize=12,
             aria=False,
             opacity=alt.ExprRef(expr=shown[name]),
         )

@@ -59,7 +59,7 @@ def layers() -> list[alt.Chart]:
     base = style.inked("targets")
     y = alt.Y("value:Q")
     rule = base.mark_rule(strokeDash=[1, 3], strokeWidth=2, aria=False).encode(y=y, stroke=style.ink_stroke())
-    label = base.mark_text(align="left", baseline="bottom", dx=4, dy=-2, fontSize=11).encode(
+    label = base.mark_text(align="left", baseline="bottom", dx=4, dy=-2, fontSize=12).encode(
         x=alt.value(0), y=y, text="label:N", fill=style.ink_fill()
     )
     return [rule, label]

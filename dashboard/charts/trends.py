@@ -178,7 +178,7 @@ def _event_layers() -> list[alt.Chart]:
     wide_only = alt.ExprRef(expr=f"width < {style.PHONE_PX} ? 0 : 0.95")
     for cause, font in (("one cause", "normal"), ("confounded", "italic")):
         mark = base.transform_filter(f"datum.cause == '{cause}'").mark_text(
-            align="left", baseline="top", dx=4, fontSize=11, fontStyle=font, opacity=wide_only
+            align="left", baseline="top", dx=4, fontSize=12, fontStyle=font, opacity=wide_only
         )
         labels.append(
             mark.encode(

@@ -58,13 +58,16 @@ class Table(Part):
 
 
 class Chart(Part):
-    """A chart as SVG, drawn when the report was made. `alt` says what it shows."""
+    """A chart as SVG, drawn when the report was made, and the same as it fits on a phone. `alt` says what it
+    shows.
+    """
 
     kind: Literal["chart"] = "chart"
     title: str
     caption: str = ""
     alt: str
     svg: str
+    narrow: str = ""
 
 
 Section = Annotated[Lines | Figures | Table | Chart, Field(discriminator="kind")]

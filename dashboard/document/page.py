@@ -18,6 +18,9 @@ _SHORT_CELL = 24
 # Nothing may be loaded or run, wherever the file is opened.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
+FORM_POLICY = POLICY.replace("form-action 'none'", "form-action 'self'")
+"""The same for a page with a form that is sent to us."""
+
 
 def render(content: Content) -> str:
     """The whole file, from `content` alone."""

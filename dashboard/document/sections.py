@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from dashboard.document.content import Chart, Figures, FrozenColumn, Lines, Section, Table
-from dashboard.document.svg import draw
+from dashboard.document.svg import NARROW_PX, draw
 from dashboard.parts import parts
 from dashboard.parts.column_units import UNITS, UnitCell, written
 from dashboard.parts.parts import Part
@@ -18,15 +18,15 @@ MOST_ROWS = 250
 _NUMBERS = ("number", "share")
 
 
-def sections(described: Iterable[Part], *, inked: bool = False) -> tuple[Section, ...]:
+def sections(described: Iterable[Part], *, narrow: bool = False) -> tuple[Section, ...]:
     """The parts of a page as those of a report: charts drawn, cells written, what has no data said.
 
-    `inked` charts take the colour of the text around them, and have no ground of their own.
+    With `narrow` a chart is there for a phone as well.
     """
-    return tuple(section for part in parts.flat(described) for section in _sections(part, inked=inked))
+    return tuple(section for part in parts.flat(described) for section in _sections(part, narrow=narrow))
 
 
-def _sections(part: Part, *, inked: bool) -> tuple[Section, ...]:
+def _sections(part: Part, *, narrow: bool) -> tuple[Section, ...]:
     match part:
         case parts.PageHeadline():
             section: Section = Lines(lines=(part.text,))
@@ -43,9 +43,9 @@ def _sections(part: Part, *, inked: bool) -> tuple[Section, ...]:
         case parts.Pairs():
             return _pairs(part)
         case parts.Group():
-            return sections((part,), inked=inked)
+            return sections((part,), narrow=narrow)
         case parts.Chart():
-            section = _chart(part, inked=inked)
+            section = _chart(part, narrow=narrow)
     return (section,)
 
 
@@ -60,14 +60,18 @@ def _pairs(part: parts.Pairs) -> tuple[Section, ...]:
     return (Table(title=part.title, columns=columns, rows=rows, note=part.note),) if rows else ()
 
 
-def _chart(part: parts.Chart, *, inked: bool) -> Section:
+def _chart(part: parts.Chart, *, narrow: bool) -> Section:
     """What it found alone where it has nothing to draw."""
     chart = part.chart
     if chart.spec is None:
         return Lines(title=chart.finding, lines=tuple(chart.notes))
     caption = " ".join((part.explained, *chart.notes)).strip()
     return Chart(
-        title=chart.finding, caption=caption, alt=part.alt, svg=draw(chart.spec, chart.frames, inked=inked)
+        title=chart.finding,
+        caption=caption,
+        alt=part.alt,
+        svg=draw(chart.spec, chart.frames, inked=True),
+        narrow=draw(chart.spec, chart.frames, inked=True, width_px=NARROW_PX) if narrow else "",
     )
 
 

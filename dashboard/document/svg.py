@@ -22,7 +22,7 @@ from dashboard.document.content import ReportError
 from dashboard.text import theme
 from dashboard.text.foreign_text import readable, readable_frame, readable_spec
 
-WIDTH_PX = 860
+WIDTH_PX, NARROW_PX = 860, 340
 # Of a picture, per unit of the drawing.
 _PIXELS = 2.0
 _SVG = "http://www.w3.org/2000/svg"
@@ -76,6 +76,7 @@ def draw(
     title: str | None = None,
     subtitle: str | None = None,
     inked: bool = False,
+    width_px: int = WIDTH_PX,
 ) -> str:
     """The chart as SVG, under a title where one is given.
 
@@ -93,7 +94,7 @@ def draw(
         {
             **spec,
             **heading,
-            "width": WIDTH_PX,
+            "width": width_px,
             "config": {**own, **merged},
             "datasets": {name: _records(readable_frame(frame)) for name, frame in frames.items()},
         }

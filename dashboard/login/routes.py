@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from dashboard.document.page import document, message
+from dashboard.document.page import FORM_POLICY, document, message
 from dashboard.http.rate_limit import RateLimit
 from dashboard.login.access import AccessError
 from dashboard.login.gate import People
@@ -26,7 +26,6 @@ _PRIVATE = {"Cache-Control": "no-store"}
 _LONGEST_PATH = 8_000
 # Everybody may begin, and each attempt is remembered for a while: one address cannot crowd out the others.
 LIMIT = Middleware(RateLimit, burst=60, per_second=5.0)
-_FORM_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'self'"
 
 
 class LoginRoutes:
@@ -111,7 +110,7 @@ def _sign_out_form(_: Request) -> Response:
     """A link leads here; only the form ends the session, so that no other site can."""
     form = '<form method="post" action="logout"><button type="submit">Sign out</button></form>'
     body = f"<main><h1>Sign out</h1><p>Pages that are open stop working.</p>{form}</main>"
-    page = document("Sign out", "Pages that are open stop working.", body, policy=_FORM_POLICY)
+    page = document("Sign out", "Pages that are open stop working.", body, policy=FORM_POLICY)
     return HTMLResponse(page, headers=_PRIVATE)
 
 

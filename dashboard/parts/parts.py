@@ -10,8 +10,8 @@ import pandas as pd
 
 from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link
+from dashboard.text.glossary import WORDS
 from db import units
-from db.judge.compare.noise_floor import TRIALS_A_SIDE
 
 _KNOWN_OF_SOME = frozenset({"bound", "noise"})
 LEFT_OUT = "Failures and exclusions"
@@ -278,7 +278,7 @@ CASE_FACTS = {
         "Noise floor",
         numeric=True,
         unit="share",
-        explained=f"Smallest change that {TRIALS_A_SIDE} trials a side show, of such cases on this machine.",
+        explained=WORDS["noise floor"],
     ),
     **TRIALS,
 }

@@ -14,11 +14,13 @@ from db.records.limits import Limits
 VARIABLE = "COMPILEWATCH_POLICY"
 TARGETS_VARIABLE = "COMPILEWATCH_TARGETS"
 LIMITS_VARIABLE = "COMPILEWATCH_LIMITS"
+CHANNELS_VARIABLE = "COMPILEWATCH_CHANNELS"
 
 T = TypeVar("T")
 _POLICY = TypeAdapter(Policy)
 _TARGETS = TypeAdapter(tuple[Target, ...])
 _LIMITS = TypeAdapter(Limits)
+_CHANNELS = TypeAdapter(dict[str, bool])
 
 
 def policy_in_force() -> Policy:
@@ -34,6 +36,11 @@ def targets_in_force() -> tuple[Target, ...]:
 def limits_in_force() -> Limits:
     """[limits] in the environment as JSON, else the default ones. Raises ConfigError."""
     return _in_force(LIMITS_VARIABLE, _LIMITS, "limits", "[limits]") or Limits()
+
+
+def channels_in_force() -> dict[str, bool]:
+    """The names of the [[channel]] entries, with whether each sends mail. Raises ConfigError."""
+    return _in_force(CHANNELS_VARIABLE, _CHANNELS, "channels", "[[channel]]") or {}
 
 
 def _in_force(variable: str, form: TypeAdapter[T], what: str, section: str) -> T | None:

@@ -69,7 +69,9 @@ def _changed(key: str, name: str) -> None:
     change(**{key: None if value == "" else value})
 
 
-def one_of(key: str, label: str, words: Mapping[str, str], *, shown: str | None = None) -> None:
+def one_of(
+    key: str, label: str, words: Mapping[str, str], *, shown: str | None = None, help_: str | None = None
+) -> None:
     """A drop-down for a selector with one value; `words` says each, and the value "" stands for none chosen.
 
     A link that chooses none, or what is not offered, has the one that is `shown`, else the first.
@@ -79,7 +81,7 @@ def one_of(key: str, label: str, words: Mapping[str, str], *, shown: str | None 
     value = getattr(current(), key) or ""
     value = value if value in words else shown or ""
     widget = _widget(key, value if value in words else next(iter(words)), words)
-    st.selectbox(label, list(words), format_func=words.__getitem__, **widget)
+    st.selectbox(label, list(words), format_func=words.__getitem__, help=help_, **widget)
 
 
 def segments(key: str, label: str, words: dict[str, str], *, value: str | None = None) -> None:
@@ -120,7 +122,7 @@ def several(key: str, label: str, options: Sequence[str], *, everything: str) ->
     st.multiselect(label, options, placeholder=everything, **widget)
 
 
-def pills(key: str, label: str, words: dict[str, str]) -> None:
+def pills(key: str, label: str, words: dict[str, str], *, help_: str | None = None) -> None:
     """Pills for a selector with a handful of values; none chosen means all.
 
     Draw many on a line of their own: there they wrap on a phone, in a row of widgets they would be cut.
@@ -131,6 +133,7 @@ def pills(key: str, label: str, words: dict[str, str]) -> None:
         list(words),
         format_func=lambda value: escaped(shortened(words[value])),
         selection_mode="multi",
+        help=help_,
         **widget,
     )
 

@@ -109,7 +109,7 @@ def notes(lines: Sequence[str]) -> None:
 def part(title: str) -> DeltaGenerator:
     """A box with a title, to be filled as a context."""
     box = st.container(border=True)
-    box.markdown(f"#### {unbroken(title)}")
+    box.markdown(f"### {unbroken(title)}")
     return box
 
 
@@ -128,7 +128,7 @@ def nothing_to_show(reason: str, *, next_step: str = "") -> None:
 def nothing_measured() -> None:
     """The empty state of a new database: what to do next."""
     with st.container(border=True):
-        st.markdown("#### Nothing has been measured yet")
+        st.markdown("## Nothing has been measured yet")
         st.markdown("See what it looks like, on six releases of torch and an H100. Nothing is measured.")
         st.code("compilewatch demo", language=None)
         for way, command in _WAYS_TO_DATA.items():

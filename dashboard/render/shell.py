@@ -19,7 +19,7 @@ from dashboard.read.database import reader
 from dashboard.read.first_look import first_machine
 from dashboard.read.versions import drawn_version
 from dashboard.render import controls
-from dashboard.text import theme
+from dashboard.text import glossary, theme
 from dashboard.text.foreign_text import escaped
 from db import units
 from db.engine.session import Database
@@ -93,10 +93,10 @@ def header(view: View, problems: tuple[str, ...], said: tuple[str, ...] = ()) ->
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.title(PAGES[page].title, anchor=False, width="content")
         place = st.container(width="content")
-    st.caption(f"{PAGES[page].question} {_freshness(view)}")
     of_filters = not view.empty and PAGES[page].filtered and not view.link.trial
-    if of_filters and read_ungated(filters_of(view.link)):
-        st.caption(UNGATED_MEANS)
+    ungated = of_filters and read_ungated(filters_of(view.link))
+    sentence = f"{PAGES[page].question} {_freshness(view)}{' Some GPU times are ungated.' if ungated else ''}"
+    st.caption(sentence, help=UNGATED_MEANS if ungated else None)
     if problems:
         st.warning(
             "Part of this link was left out. " + " ".join(escaped(problem) for problem in problems),
@@ -147,7 +147,9 @@ def strategies(view: View) -> None:
     if view.link.page is not Page.TRIAL:
         names = [name for name in names if name != EAGER.name]
     if len(names) > 1:
-        controls.pills("strategy", "Strategies", {name: name for name in names})
+        marked = [word for word in ("+dynamic", "+warm") if any(word in name for name in names)]
+        help_ = glossary.explained("strategy", *marked)
+        controls.pills("strategy", "Strategies", {name: name for name in names}, help_=help_)
 
 
 def caches(view: View, measured: Set[str]) -> None:

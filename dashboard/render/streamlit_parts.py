@@ -198,7 +198,7 @@ def _figure(figure: Figure) -> None:
         # A name is as long as it is, and a metric would cut it.
         with st.container(border=True, height="stretch", gap=None):
             st.markdown(f":small[{escaped(figure.title)}]", help=escaped(figure.explained))
-            st.markdown(f"## {escaped(figure.text)}")
+            st.markdown(f"### {escaped(figure.text)}")
         return
     st.metric(
         escaped(figure.title),
@@ -218,7 +218,7 @@ def _chart(part: Chart, pick: Pick | None, above: Callable[[], None] | None) -> 
         elements.headline(part.chart.finding, part.tone)
     with st.container(border=True):
         title = part.alt if part.tone is not None else part.chart.finding
-        st.markdown(f"#### {elements.unbroken(title)}", help=escaped(hint) or None)
+        st.markdown(f"### {elements.unbroken(title)}", help=escaped(hint) or None)
         if above:
             above()
         if part.chart.spec is not None:
@@ -236,7 +236,7 @@ def _table(part: Table, pick: Pick | None, above: Callable[[], None] | None) -> 
     box = st.expander(escaped(part.title)) if part.folded else st.container()
     with box:
         if part.title and not part.folded:
-            st.markdown(f"#### {elements.unbroken(part.title)}")
+            st.markdown(f"### {elements.unbroken(part.title)}")
         if above:
             above()
         elements.notes([text for text in (part.note, pick.hint if pick else "") if text])

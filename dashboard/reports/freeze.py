@@ -171,7 +171,7 @@ def _compared(
         subject=f"{head.name} against {base.name} on {comparison.machine}.",
         timing=_timing(replace(filters, builds=(*comparison.base.build_ids, *comparison.head.build_ids))),
         made_from=made_from,
-        sections=sections((*shown.parts, *shown.appendix())),
+        sections=sections((*shown.parts, *shown.appendix()), narrow=True),
         environment=environment(_machine(comparison.machine_id), built),
         data={"comparison": comparison_document(reader(), comparison)},
     )
@@ -191,7 +191,7 @@ def _view(choices: Choices, link: Link) -> _Shown:
         subject=sentence(view.link, choices.names),
         timing="" if link.trial else _timing(filters_of(link)),  # a trial says it of itself
         made_from=links.href(view.link, full=True),
-        sections=sections((*view.parts, *view.appendix())),
+        sections=sections((*view.parts, *view.appendix()), narrow=True),
         environment=environment(
             _machine(link.machine),
             {choices.builds[key]: choices.build_rows[key] for key in view.builds[:_MOST_BUILDS]},

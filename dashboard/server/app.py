@@ -14,7 +14,7 @@ from dashboard.pages.runs import upload as import_upload
 from dashboard.read.data import read_choices
 from dashboard.read.requested import resolved_link
 from dashboard.read.versions import drawn_version, one_version
-from dashboard.render import controls, shell
+from dashboard.render import controls, shell, watch_form
 from dashboard.render.elements import begin, nothing_measured
 from dashboard.render.limit import RENDER_LIMIT
 from dashboard.reports import share
@@ -22,6 +22,7 @@ from dashboard.write.stored_views import why_not_opened
 from db.errors import CompilewatchError
 
 HERE = Path(__file__).parents[1]
+_WATCHED = (Page.OVERVIEW, Page.WORKLOAD, Page.TRENDS, Page.REGRESSIONS)
 
 
 def main() -> None:
@@ -65,7 +66,9 @@ def _draw(page: Page, pages: dict[Page, st.Page]) -> None:
         return
     shown = REGISTRY[page].draw(view)
     if page is not Page.GUIDE:
-        with beside_title:
+        with beside_title, st.container(horizontal=True, width="content"):
+            if page in _WATCHED:
+                watch_form.draw(replace(view, link=shown))
             share.draw(replace(view, link=shown))
 
 

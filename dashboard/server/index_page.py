@@ -27,6 +27,21 @@ _STYLE = """<style>
     """
 
 
+# Streamlit chooses a row of a table by its box or by Shift+Space alone: here Enter and a click anywhere in
+# the row do as well. The first 40 px are the box, the uppermost 35 the titles, which sort.
+_ROWS = """(()=>{
+const grid=e=>e.target instanceof Element&&e.target.closest("[data-testid=data-grid-canvas]");
+const choose=at=>at.dispatchEvent(new KeyboardEvent("keydown",
+{key:" ",code:"Space",keyCode:32,shiftKey:true,bubbles:true,cancelable:true}));
+let down=null;
+addEventListener("keydown",e=>{const at=grid(e);
+if(at&&e.key==="Enter"){e.preventDefault();e.stopPropagation();choose(at)}},true);
+addEventListener("pointerdown",e=>{down=grid(e)?e:null},true);
+addEventListener("click",e=>{const at=grid(e);if(!at||!down)return;
+const box=at.getBoundingClientRect(),moved=Math.hypot(e.clientX-down.clientX,e.clientY-down.clientY);
+if(moved<4&&e.clientX-box.left>40&&e.clientY-box.top>35)setTimeout(()=>choose(at),50)})})()"""
+
+
 def index_pages(streamlit_html: str) -> dict[Page, str]:
     """Streamlit's `index.html` for each page, with what it lacks. Raises ValueError where it has changed."""
     for needed in (_TITLE, _ROOT):
@@ -55,7 +70,8 @@ def _page(streamlit_html: str, page: Page) -> str:
         f'    <meta name="description" content="{html.escape(DESCRIPTION)}" />\n'
         f'    <meta property="og:title" content="{title}" />\n'
         f'    <meta property="og:description" content="{question}" />\n'
-        f"    <script>{_base_script()}</script>"
+        f"    <script>{_base_script()}</script>\n"
+        f"    <script>{_ROWS}</script>"
     )
     return streamlit_html.replace(_TITLE, head, 1).replace(_ROOT, _STYLE + _ROOT, 1)
 

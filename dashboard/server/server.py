@@ -34,6 +34,7 @@ from dashboard.server.headers import CompressedStatic, SecurityHeaders, content_
 from dashboard.server.index_page import index_pages, opened_at, with_picture
 from dashboard.server.same_site import SameSite
 from dashboard.server.unknown_paths import unknown_pages
+from dashboard.server.unsubscribe import unsubscribe
 from dashboard.server.wall import WALL, wall_page
 from dashboard.text import theme
 from dashboard.text.foreign_text import escaped
@@ -131,6 +132,7 @@ def build_app(
             *login.routes,
             *api.routes(base_path=base_path),
             reports(),
+            unsubscribe(),
             Route("/favicon.png", _favicon),
             *charts(),
             *(Route(f"/{page.value}", _html(page, pages, address_of)) for page in pages),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from itertools import chain
 
 from dashboard.document.page import section_html
 from dashboard.document.sections import sections
@@ -18,13 +19,16 @@ from db.errors import CompilewatchError
 _LOG = logging.getLogger("compilewatch.dashboard")
 WALL = "wall"
 _REFRESH_S = 30
+_MOST_TILES = 6
 _TONES = {"good": "#2FBF95", "bad": "#F0814A", "warning": "#E6B84A"}
 _WALL_STYLE = """body{margin:0;padding:2.5vw;background:#10151C;color:#E8EDF3;font:2.2vw/1.35 sans-serif}
 h1{font-size:3.4vw;line-height:1.2;margin:0 0 2vw;border-left:1vw solid var(--tone);padding-left:1.5vw}
 p,ul{margin:.4em 0;color:#B9C3CF}h2{font-size:2.2vw;margin:1.5vw 0 .5vw;font-weight:600}
 dl{display:flex;flex-wrap:wrap;gap:1.2vw;margin:2vw 0}
-dl div{border:2px solid #303A47;border-radius:1vw;padding:1vw 1.6vw;flex:1;min-width:18vw}
-dt{color:#B9C3CF;font-size:1.6vw}dd{margin:0;font-size:3.4vw;font-weight:650}
+dl div{display:flex;flex-direction:column-reverse;border:2px solid #303A47;border-radius:1vw;
+padding:1vw 1.6vw;flex:1;min-width:24vw}
+dl .bad{border-color:#F0814A}dl .good{border-color:#2FBF95}
+dt{color:#B9C3CF;font-size:1.3vw}dd{margin:0;font-size:5vw;line-height:1.1;font-weight:650}
 figure{margin:0}svg{width:100%;height:auto}figcaption{display:none}"""
 
 
@@ -39,7 +43,8 @@ def wall_page(params: Mapping[str, Sequence[str]]) -> tuple[int, str]:
             if content is not None:
                 shown = _on_the_wall(content.parts)
                 body = f"<p>{escape(where(content))}</p>"
-                body += "".join(map(section_html, sections(shown, inked=True), range(len(shown))))
+                body += _tiles(content.parts)
+                body += "".join(map(section_html, sections(shown), range(len(shown))))
                 title = content.headline
                 tone = next((part.tone for part in content.parts if isinstance(part, PageHeadline)), "")
     except CompilewatchError as error:
@@ -57,11 +62,21 @@ def wall_page(params: Mapping[str, Sequence[str]]) -> tuple[int, str]:
     )
 
 
+def _tiles(parts: Sequence[Part]) -> str:
+    """The first figures of a page, one number a tile with its caption below."""
+    shown = (part.figures for part in _up_to_the_first_chart(parts) if isinstance(part, Figures))
+    figures = [*chain.from_iterable(shown)][:_MOST_TILES]
+    tiles = (
+        f'<div class="{each.tone}"><dt>{escape(", ".join(filter(None, (each.title, each.beside))))}</dt>'
+        f"<dd>{escape(each.text)}</dd></div>"
+        for each in figures
+    )
+    return f"<dl>{''.join(tiles)}</dl>" if figures else ""
+
+
 def _on_the_wall(parts: Sequence[Part]) -> list[Part]:
-    """Figures, sentences above the first table or chart, and that chart; the headline stands above them."""
-    shown = list(_up_to_the_first_chart(parts))
-    figures: list[Part] = [part for part in shown if isinstance(part, Figures)]
-    return figures + [part for part in shown if not isinstance(part, Figures)]
+    """Sentences above the first table or chart, and that chart; the headline and tiles stand above them."""
+    return [part for part in _up_to_the_first_chart(parts) if not isinstance(part, Figures)]
 
 
 def _up_to_the_first_chart(parts: Sequence[Part]) -> Iterator[Part]:

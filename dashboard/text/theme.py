@@ -152,7 +152,7 @@ DIVERGING = [
 _SHARED: dict[str, Any] = {
     "theme.baseRadius": "8px",
     "theme.baseFontSize": 15,
-    "theme.headingFontSizes": ["1.9rem", "1.4rem", "1.15rem", "1rem", "0.95rem", "0.9rem"],
+    "theme.headingFontSizes": ["1.9rem", "1.4rem", "1rem", "1rem", "0.95rem", "0.9rem"],
     "theme.headingFontWeights": [700, 650, 600, 600, 600, 600],
     "theme.metricValueFontSize": "1.75rem",
     "theme.metricValueFontWeight": 650,

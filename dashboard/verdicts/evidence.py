@@ -8,11 +8,18 @@ from itertools import pairwise
 
 import pandas as pd
 
-from dashboard.charts import build_events, change_points, gaps, trend_rows, trends
+from dashboard.charts import annotation_marks, build_events, change_points, gaps, trend_rows, trends
 from dashboard.charts.style import ChartContent
 from dashboard.parts import parts
 from dashboard.parts.parts import Chart, Empty, Part, Table, TableColumn
-from dashboard.read.data import read_choices_on, read_comparison, read_interleaved, read_points, read_turns
+from dashboard.read.data import (
+    read_annotations,
+    read_choices_on,
+    read_comparison,
+    read_interleaved,
+    read_points,
+    read_turns,
+)
 from dashboard.read.policy import policy_in_force
 from dashboard.read.shaping import BUILD_COMPONENTS
 from dashboard.read.versions import cached
@@ -136,13 +143,14 @@ _POINT = {axis: f"{word} by {word}" for axis, word in trend_rows.POINT_WORDS.ite
 class Series:
     """Frames as `dashboard.charts.trend_rows` and `build_events` make them, over the `axis` that sets the
     builds apart. `builds` are names, oldest version first; `missing` names those without a number. `notes`
-    are the changes of level in the frame `changes`.
+    are the changes of level in the frame `changes`, `annotations` what somebody wrote.
     """
 
     axis: str
     rows: pd.DataFrame
     events: pd.DataFrame
     changes: pd.DataFrame
+    annotations: pd.DataFrame
     notes: list[str]
     builds: tuple[str, ...]
     missing: str
@@ -168,6 +176,7 @@ def series(machine_id: str, case: CaseKey, metric: str) -> Series:
         rows=rows,
         events=build_events.events(mine, rows),
         changes=changes.frame,
+        annotations=annotation_marks.frame(read_annotations(machine_id), mine, rows, names),
         notes=changes.notes,
         builds=gaps.axis_builds(mine, names),
         missing=gaps.sentence(mine, metric, names) if axis == "torch" else "",
@@ -191,16 +200,17 @@ def chart(machine_id: str | None, case: CaseKey, metric: str) -> ChartContent | 
         builds=drawn.builds,
         shown=trend_rows.window(drawn.rows),
         changes=not drawn.changes.empty,
+        annotated=not drawn.annotations.empty,
     )
     frames = {"main": drawn.rows, "events": drawn.events}
-    if len(drawn.changes):
-        frames["changes"] = drawn.changes
+    marks = {"changes": drawn.changes, "annotations": drawn.annotations}
+    frames |= {name: frame for name, frame in marks.items() if len(frame)}
     word = METRICS[metric].name
     return ChartContent(
         finding=f"{word} of {case.workload} with {case.strategy}, {_POINT[drawn.axis]}",
         spec=spec,
         frames=frames,
-        notes=[*drawn.notes, *filter(None, (drawn.missing,))],
+        notes=[*drawn.notes, *annotation_marks.sentences(drawn.annotations), *filter(None, (drawn.missing,))],
     )
 
 

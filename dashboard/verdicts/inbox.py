@@ -18,7 +18,7 @@ from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.regressions import Regression, side_title
 from db.judge.results import BuildSide, Row
 from db.queries.people.regressions import RegressionState
-from db.records.triage import TriageState
+from db.records.triage import BY_THE_JUDGE, TriageState
 from db.records.vocabulary import Metric
 
 Floors = Mapping[str, Sequence[NoiseFloor]]
@@ -123,8 +123,12 @@ def finding_row(row: Row, floors: Sequence[NoiseFloor]) -> dict[str, object]:
 
 
 def line(each: RegressionState) -> str:
-    """A regression in one line."""
-    return f"{name(each)}, {each.state.value}, recorded {units.moment(each.regression.recorded_at)}"
+    """A regression in one line: who owns it, and what was said of it last."""
+    last = each.triage[-1] if each.triage else None
+    by = f" by {last.author}" if last and last.author != BY_THE_JUDGE else ""
+    said = f". {last.note}" if last and last.note else ""
+    when = units.moment(each.regression.recorded_at)
+    return f"{name(each)}, {each.state.value}{by}, recorded {when}{said}"
 
 
 def name(each: RegressionState) -> str:

@@ -24,6 +24,9 @@ def headline(tally: Tally, *, failing: int, regressions: int, build: str, since:
     if since is None or not tally.compared:
         text = text or f"No build to compare {build} with"
         return PageHeadline(text, tone, key="well")
+    if regressions and not failing and not tally.slower:
+        # A regression is open since the build that it was recorded of, not since the base of this page.
+        text = f"{text}, none of {units.plural(tally.compared, 'case')} slower"
     return PageHeadline(f"{text} since {since}", tone, key="well")
 
 

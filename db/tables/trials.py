@@ -38,6 +38,7 @@ from db.tables.schedule_watch import HOST_HEALTH, SCHEDULE_WATCH
 from db.tables.service import FIRING, RUN_REQUEST, SCHEDULE
 from db.tables.sign_offs import SIGN_OFF
 from db.tables.stored_views import STORED_VIEW
+from db.tables.watches import WATCH
 
 # Complete for whoever takes it from here: every table below is registered with it, and those of other files.
 METADATA: MetaData = Row.metadata
@@ -60,6 +61,7 @@ __all__ = [
     "SIGN_OFF",
     "STORED_VIEW",
     "TRIAGE_EVENT",
+    "WATCH",
 ]
 
 

@@ -87,7 +87,8 @@ def _log(
     requests: bool,
     fresh: bool,
 ) -> Logged:
-    recorded, channels = Recorded(), [channel.name for channel in settings.channel]
+    recorded = Recorded()
+    channels = [channel.name for channel in settings.channel if not channel.only_watched]
     for again, regressions in fresh_comparisons(database, run_ids, settings.policy):
         recorded += record_confirmation(database, again, regressions, at=datetime.now(UTC), channels=channels)
     for comparison in comparisons:

@@ -20,12 +20,14 @@ from db.records.reports import Decision, Report, SignOff
 from db.records.requests import RequestKind, RequestSpec, RequestState
 from db.records.schedules import Firing, FiringOutcome, HostDevice, HostHealth, HostState, ScheduleSpec
 from db.records.triage import TriageState
+from db.records.watches import Watch
 from db.store.people.annotations import save_annotation
 from db.store.people.notifications import claim_notifications
 from db.store.people.regressions import record_comparison, triage
 from db.store.people.reports import save_report
 from db.store.people.sign_offs import save_sign_off
 from db.store.people.stored_views import store_view
+from db.store.people.watches import save_watch
 from db.store.service.access import save_token
 from db.store.service.fleet import claim_launch, end_launch
 from db.store.service.hosts import save_host
@@ -174,6 +176,20 @@ def _share(database: Database) -> None:
             note="goes to production on Monday",
             verdict="1 of 3 cases regressed",
             data_version=7,
+        ),
+    )
+    save_watch(
+        database,
+        Watch(
+            watch_id="watch-1",
+            key="0123456789abcdef",
+            author="ann",
+            channel="mail",
+            address="ann@example.com",
+            machine_id=machine_identity(first.machine),
+            daily=True,
+            made_at=START,
+            told_at=START,
         ),
     )
     store_view(database, "page=trends&workload=mlp", at=START, by="ann")

@@ -186,12 +186,12 @@ def _figures(cases: pd.DataFrame, starts: _Starts) -> Figures:
     seconds, cold = charts.seconds_text, starts.cold
     eager = cases.loc[cases["strategy"] == EAGER.name, "time_to_first_result_ns"].dropna()
     of_both = starts.filled_ns is not None
-    over = f"{units.plural(len(cold), 'case')}{' measured both ways' if of_both else ''}"
+    over = f"{units.plural(len(cold), 'case')}{', both ways' if of_both else ''}"
     saved: tuple[Figure, ...] = ()
     if starts.cold_ns is not None and starts.filled_ns is not None:
         saved = (
             Figure(
-                "First result, warm cache",
+                "First result, warm",
                 seconds(starts.filled_ns),
                 "Geometric mean over the same cases, with the caches of an earlier process.",
                 over,
@@ -206,7 +206,7 @@ def _figures(cases: pd.DataFrame, starts: _Starts) -> Figures:
     return Figures(
         (
             Figure(
-                "First result, cold cache",
+                "First result, cold",
                 seconds(starts.cold_ns),
                 "Geometric mean over compiled cases, from spawning the process to its first result.",
                 over,
@@ -219,7 +219,7 @@ def _figures(cases: pd.DataFrame, starts: _Starts) -> Figures:
                 units.plural(len(eager), "case"),
             ),
             Figure(
-                "Compile cost, cold cache",
+                "Compile cost, cold",
                 seconds(geomean(each for each in cold["compile_cost_ns"].dropna() if each > 0)),
                 "Geometric mean over the same cases: calls until steady, minus as many steady calls.",
                 over,

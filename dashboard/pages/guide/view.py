@@ -12,13 +12,15 @@ from dashboard.pages.guide.content import policy_part
 from dashboard.read.policy import policy_in_force
 from dashboard.render import streamlit_parts
 from dashboard.render.shell import View
+from dashboard.text import glossary
 
 _TEXT = Path(__file__).with_name("guide.md")
 
 
 def draw(view: View) -> Link:
-    """The text of `guide.md`, and the policy."""
+    """The words, the text of `guide.md`, and the policy."""
     with st.container(width=820):
+        st.markdown(f"## Words\n\n{glossary.table()}")
         st.markdown(_text())
         streamlit_parts.draw((policy_part(policy_in_force()),))
     return view.link

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
@@ -57,8 +58,12 @@ GOALS = {"latency": "Latency", "steps": "A number of steps", "memory": "Memory"}
 _COLUMNS: dict[str, dict[str, TableColumn]] = {
     "latency": {
         **parts.quantities("ratio", {"ratio": "Speedup"}),
-        **RATES,
-        **parts.quantities("ns", {"value": "Latency", "eager": "Eager latency"}),
+        **parts.quantities("ns", {"value": "Latency"}),
+        "rate": RATES["rate"],
+        **parts.hidden(
+            {**parts.quantities("ns", {"eager": "Eager latency"}), "eager_rate": RATES["eager_rate"]}
+        ),
+        "item": replace(RATES["item"], hidden=True),
     },
     "steps": parts.quantities(
         "ns", {"saved": "Saved against eager", "total": "Total time", "eager": "Eager total"}
@@ -94,6 +99,7 @@ def page(link: Link) -> PageContent:
         *_roofline(link, cases),
         *parts.listed(LEFT_OUT, [str(aside) for aside in asides(cases)]),
         *parts.listed(PUBLISHED_TITLE, published_lines(cases)),
+        *_how_sure(cases, link),
     )
     return of_cases(shown, cases, link, floors)
 
@@ -114,7 +120,6 @@ def _heat_map(cases: pd.DataFrame, link: Link) -> Chart:
             _heat_map_finding(cases),
             charts.spec(tuple(workloads), tuple(theme.ordered(cells["strategy"]))),
             {"main": cells},
-            [f"{name} is not applicable on this device. {reason}." for name, reason in reasons.items()],
         )
     return Chart(
         "modes-map",
@@ -122,6 +127,13 @@ def _heat_map(cases: pd.DataFrame, link: Link) -> Chart:
         chart,
         "Speedup over eager: blue is faster, orange slower, grey has no number. *: nothing was compiled.",
     )
+
+
+def _how_sure(cases: pd.DataFrame, link: Link) -> tuple[Part, ...]:
+    """Which strategies mean nothing on this device."""
+    reasons = not_applicable(cases, set(link.strategy)).items()
+    lines = [f"{name} is not applicable on this device. {reason}." for name, reason in reasons]
+    return parts.how_sure(*parts.notes(lines))
 
 
 def _headline(cases: pd.DataFrame) -> PageHeadline:
@@ -259,11 +271,12 @@ def _percentiles(cases: pd.DataFrame) -> tuple[Table, ...]:
     named = [
         case | {"workload": case["workload_label"], "trials": case["counted_trials"]} for case in ordered
     ]
+    frame = pd.DataFrame(named, columns=list(_PERCENTILES))
     return parts.table(
         "modes-percentiles",
         "Percentiles and spread of a step's latency of every case",
-        pd.DataFrame(named, columns=list(_PERCENTILES)),
-        _PERCENTILES,
+        frame,
+        parts.informative(_PERCENTILES, frame),
         title="Percentiles of a step, and how far it scatters",
         note=f"Of each process, over processes. No p99 below {FEWEST_FOR_P99} steps a process.",
     )

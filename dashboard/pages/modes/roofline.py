@@ -18,6 +18,7 @@ from dashboard.parts import parts
 from dashboard.parts.cases import CASE
 from dashboard.parts.parts import Chart, Part, TableColumn
 from dashboard.text import theme
+from dashboard.text.glossary import explained
 from db import units
 from db.records.strategies import EAGER
 
@@ -74,7 +75,8 @@ def roofline_parts(frame: pd.DataFrame, labels: dict[str, str]) -> tuple[Part, .
             rows,
             _COLUMNS,
             title="Work of a step",
-            note="Times at the rates of the canaries. Of the roof: the larger of both over the step.",
+            note=f"{explained('canary')} Times at the rates of the canaries. Of the roof: the larger of both "
+            "over the step.",
         ),
     )
 

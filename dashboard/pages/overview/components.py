@@ -161,7 +161,7 @@ def _spec(builds: tuple[str, ...], lanes: tuple[str, ...]) -> style.Spec:
     )
     texts = (
         style.inked("main")
-        .mark_text(fontSize=11, aria=False, text=alt.ExprRef(expr=f"{narrow} ? '' : datum.value"))
+        .mark_text(fontSize=12, aria=False, text=alt.ExprRef(expr=f"{narrow} ? '' : datum.value"))
         .encode(x=x, y=y, fill=style.ink_fill())
     )
     height = len(lanes) * _ROW_PX + _AROUND_PX

@@ -59,6 +59,7 @@ from dashboard.read.data import (
 from dashboard.read.shaping import asides, build_changes, confounded, not_applicable
 from dashboard.read.versions import cached
 from dashboard.text import theme
+from dashboard.text.glossary import explained
 from dashboard.verdicts import inbox, whole
 from dashboard.verdicts.pair import with_builds
 from db import units
@@ -108,7 +109,7 @@ _WORKLOADS = {
     "fastest": TableColumn(
         "Fastest strategy", explained="Whose interval clears all others, eager among them."
     ),
-    "verdict": TableColumn("Verdict", explained="On that case."),
+    "verdict": TableColumn("Verdict", explained=explained("verdict", "suspected")),
     **parts.hidden(
         {
             "state": TableColumn("State"),

@@ -38,7 +38,7 @@ def draw() -> None:
     """The form, what the chosen files would bring, and the question whether to bring it in."""
     if not person_here().may(Role.EDITOR):
         return
-    st.markdown("#### Import results")
+    st.markdown("### Import results")
     telling.tell(_PAGE)
     state = st.session_state
     preview: Preview | None = state.get(_PREVIEW)

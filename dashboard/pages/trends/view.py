@@ -34,6 +34,7 @@ def draw(view: View) -> Link:
             "trend": Pick(_open_trials, "Click a point for its trials."),
             "trend-table": Pick(lambda workload: controls.change(focus=workload), values="workload"),
         },
+        controls={"trend": lambda: _drawn(view)},
         below={"trend": lambda: notes.draw(view, read_choices_on(view.link.machine).builds)},
     )
     return page.link
@@ -45,8 +46,6 @@ def _filters(view: View, focus: str | None) -> None:
     controls.first_or_more("metric", "Metric", words, first_=FIRST_METRICS, value=view.link.metric)
     workloads = content.workloads(view.link)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        controls.segments("axis", "Axis", _AXIS_WORDS, value=view.link.axis)
-        controls.segments("scale", "Scale", _SCALE_WORDS)
         with st.container(width=260):
             names = {name: name for name in workloads}
             controls.one_of("focus", "Workload in the chart", names, shown=focus)
@@ -57,6 +56,13 @@ def _filters(view: View, focus: str | None) -> None:
         with st.container(width=150):
             controls.day("until", "Until (UTC)", first=oldest, last=today)
     strategies(view)
+
+
+def _drawn(view: View) -> None:
+    """How the chart is drawn, in its corner."""
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        controls.segments("axis", "Axis", _AXIS_WORDS, value=view.link.axis)
+        controls.segments("scale", "Scale", _SCALE_WORDS)
 
 
 def _open_trials(mark: Mapping[str, Any]) -> None:

@@ -39,6 +39,7 @@ from dashboard.read.data import (
     read_workloads,
 )
 from dashboard.read.versions import cached
+from dashboard.text.glossary import explained
 from dashboard.verdicts import inbox, tables, whole
 from dashboard.verdicts.evidence import Evidence, evidence, evidence_parts, series_parts
 from dashboard.verdicts.pair import with_builds
@@ -170,7 +171,7 @@ def _verdict(comparison: Comparison, recorded: Sequence[RegressionState] | None)
     """The answer large, all that is counted and what people said of it below."""
     text, tone = whole.of_upgrade(comparison.tally)
     return (
-        PageHeadline(f"{wording.MARKS[comparison.verdict]} {text}", tone, "verdict"),
+        PageHeadline(text, tone, "verdict"),
         Lines((_lines(comparison, recorded)[0],), key="tally"),
         *_recorded(comparison, recorded),
     )
@@ -334,7 +335,7 @@ def _case_columns(confidence: float, metric: Metric) -> dict[str, TableColumn]:
         "workload": CASE["workload"],
         "change": change["change"],
         "strategy": CASE["strategy"],
-        "verdict": TableColumn("Verdict"),
+        "verdict": TableColumn("Verdict", explained=explained("verdict", "suspected")),
         **sides_of(metric),
         **parts.hidden(
             {

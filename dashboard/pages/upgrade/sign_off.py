@@ -32,7 +32,7 @@ def draw(link: Link, comparison: Comparison, data_version: int) -> None:
     editor = person_here().may(Role.EDITOR)
     with st.container(border=True):
         with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-            st.markdown("#### Sign-off", width="content")
+            st.markdown("### Sign-off", width="content")
             if editor:
                 with st.container(horizontal=True, width="content"):
                     _form(link, comparison, data_version)

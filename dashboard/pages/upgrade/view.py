@@ -14,6 +14,7 @@ from dashboard.read.versions import drawn_version
 from dashboard.render import controls, elements, streamlit_parts
 from dashboard.render.shell import View
 from dashboard.render.streamlit_parts import Pick
+from dashboard.text.glossary import explained
 from dashboard.verdicts.pair import with_builds
 from db.columns.metrics import ASKED_METRICS, FIRST_METRICS, MEASURED_METRICS, METRICS
 from db.judge.compare.sides import VerdictError
@@ -121,9 +122,9 @@ def _builds(view: View, link: Link, builds: list[str]) -> None:
     controls.remember(replace(controls.current(), base=link.base, head=link.head))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=340):
-            controls.one_of("base", "Base", words)
+            controls.one_of("base", "Base", words, help_=explained("base and head"))
         with st.container(width=340):
-            controls.one_of("head", "Head", words)
+            controls.one_of("head", "Head", words, help_=explained("base and head"))
         st.button(
             "Swap",
             icon=":material/swap_horiz:",

@@ -26,6 +26,7 @@ from db.judge.compare.regressions import (
 from db.judge.compare.whole import counts_as_regression
 from db.judge.results import Comparison, Row
 from db.queries.people.regressions import find_regression, newest_revisions, states_of
+from db.queries.people.watches import watches_in
 from db.records.triage import BY_THE_JUDGE, NotificationState, TriageState
 from db.records.vocabulary import Verdict
 from db.store.writing import bump_data_version, lock_data_version, upsert
@@ -237,7 +238,13 @@ class _Writer:
     def _confirm(self, regression: Regression, note: str) -> None:
         event = TriageEvent(state=TriageState.CONFIRMED, author=BY_THE_JUDGE, at=self.at, note=note)
         _save_event(self.connection, regression.regression_id, event)
-        for channel in self.channels:
+        row = regression.row
+        watching = [
+            each.queue
+            for each in watches_in(self.connection)
+            if each.sees(regression.machine_id, row.workload)
+        ]
+        for channel in (*self.channels, *watching):
             self.connection.execute(
                 upsert(self.connection, NOTIFICATION)
                 .values(

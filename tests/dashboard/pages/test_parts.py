@@ -116,7 +116,7 @@ def test_a_screen_and_a_report_say_what_the_parts_say(link: Link) -> None:
 
     numbers = [cell for each in ours if isinstance(each, Table) for row in each.rows for cell in row]
     everything = "\n".join(map(plain, [*said, *numbers]))
-    headings = [plain(each.value).removeprefix("#### ") for each in test.markdown if "#### " in each.value]
+    headings = [plain(each.value).removeprefix("### ") for each in test.markdown if "### " in each.value]
     figures = [plain(str(text)) for card in test.metric for text in (card.label, card.value)]
     alts = [chart.proto.alt for chart in test.get("vega_lite_chart")]
     cells = [cell for table in test.dataframe for cell in table.value.to_numpy().ravel()]

@@ -1,0 +1,49 @@
+"""Watches of readers: who is to be told of which regressions, and no longer."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime
+
+from ulid import ULID
+
+from dashboard.login.access import Role, require
+from dashboard.read.database import database_url
+from dashboard.read.policy import channels_in_force
+from db.engine.session import open_database
+from db.errors import ConfigError
+from db.records.watches import Watch
+from db.store.people.watches import remove_watch, save_watch
+
+
+def watch(
+    *, by: str, channel: str, address: str, machine_id: str | None, workload: str | None, daily: bool
+) -> str:
+    """Keep a watch: a sentence on it. Raises CompilewatchError, ValidationError."""
+    require(Role.EDITOR)
+    sends_mail = channels_in_force().get(channel)
+    if sends_mail is None:
+        raise ConfigError(f"No channel is called {channel!r}.", "Choose one that is offered.")
+    now = datetime.now(UTC)
+    kept = Watch(
+        watch_id=str(ULID()),
+        key=secrets.token_urlsafe(24),
+        author=by,
+        channel=channel,
+        address=address.strip() or None if sends_mail else None,
+        machine_id=machine_id,
+        workload=workload,
+        daily=daily,
+        made_at=now,
+        told_at=now,
+    )
+    with open_database(database_url()) as database:
+        save_watch(database, kept)
+    return f"{kept.address or channel} is told {'once a day' if daily else 'at once'}."
+
+
+def unwatch(key: str) -> str:
+    """End the watch that `key` opens: a sentence on it. Raises CompilewatchError."""
+    with open_database(database_url()) as database:
+        ended = remove_watch(database, key)
+    return "Nothing more is sent." if ended else "It had ended already."
