@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from dashboard.api import run_requests
+from dashboard.api.annotations import AnnotationSpec
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
 from dashboard.api.representation import object_schema
 from dashboard.links.values import Text
 from db import __version__
 from db.engine.session import Database
+from db.records.annotations import Annotation
 from db.records.requests import RequestSpec
 
 _ERROR = object_schema(
@@ -20,7 +22,7 @@ _ERROR = object_schema(
 _REFUSALS = {
     400: "A parameter is unknown, missing or wrong.",
     401: "There is no API token.",
-    403: "The API token lacks the scope requests.",
+    403: "The API token lacks the scope.",
     404: "There is nothing of that name.",
     409: "The two sides cannot be compared.",
     410: "It was here, and was revoked.",
@@ -40,15 +42,20 @@ def document(database: Database, base_path: str = "") -> dict[str, Any]:
         paths[PREFIX + endpoint.path] = {"get": _operation(endpoint)}
     schemas["request"] = _hoisted(run_requests.create_schema(), schemas)
     schemas["RequestSpec"] = _hoisted(RequestSpec.model_json_schema(), schemas)
-    paths[f"{PREFIX}/requests"]["post"] = _CREATE
+    schemas["annotation"] = _hoisted(Annotation.model_json_schema(mode="serialization"), schemas)
+    schemas["AnnotationSpec"] = _hoisted(AnnotationSpec.model_json_schema(), schemas)
+    queues = "Queue a run: what to measure, by names of the measuring host's configuration"
+    paths[f"{PREFIX}/requests"]["post"] = _creation("request", queues, "RequestSpec")
+    writes = "Write a note at a day or at a build, for every axis of time"
+    paths[f"{PREFIX}/annotations"]["post"] = _creation("annotation", writes, "AnnotationSpec", 404)
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "compilewatch",
             "version": __version__,
-            "description": "Performance history of torch.compile. Only run requests are written. Times are "
-            "integer or fractional nanoseconds, memory bytes, moments RFC 3339 in UTC; null means not "
-            "measured, never 0.",
+            "description": "Performance history of torch.compile. Run requests and annotations are written. "
+            "Times are integer or fractional nanoseconds, memory bytes, moments RFC 3339 in UTC; null means "
+            "not measured, never 0.",
         },
         # Without it the server is the root of the host (OpenAPI 3.1.0, 4.8.1).
         **({"servers": [{"url": base_path}]} if base_path else {}),
@@ -113,22 +120,20 @@ def _refusal(status: int) -> dict[str, Any]:
     }
 
 
-_CREATE = {
-    "operationId": "create_request",
-    "summary": "Queue a run: what to measure, by names of the measuring host's configuration",
-    "security": [{"token": []}],
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/RequestSpec"}}},
-    },
-    "responses": {
-        "201": {
-            "description": "Queued.",
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/request"}}},
+def _creation(name: str, summary: str, form: str, *refusals: int) -> dict[str, Any]:
+    def schema(of: str) -> dict[str, Any]:
+        return {"application/json": {"schema": {"$ref": f"#/components/schemas/{of}"}}}
+
+    return {
+        "operationId": f"create_{name}",
+        "summary": summary,
+        "security": [{"token": []}],
+        "requestBody": {"required": True, "content": schema(form)},
+        "responses": {
+            "201": {"description": "Stored.", "content": schema(name)},
+            **{str(status): _refusal(status) for status in sorted((*_ALWAYS, 401, 403, *refusals))},
         },
-        **{str(status): _refusal(status) for status in (*_ALWAYS, 401, 403)},
-    },
-}
+    }
 
 
 def _hoisted(schema: dict[str, Any], into: dict[str, Any]) -> dict[str, Any]:

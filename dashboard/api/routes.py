@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
-from dashboard.api import openapi, run_requests
+from dashboard.api import annotations, openapi, run_requests
 from dashboard.api.badge import badge, tally_badge
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
 from dashboard.api.monitoring import health, metrics
@@ -86,14 +86,18 @@ def _api(base_path: str) -> Mount:
     return _Below(PREFIX, app)
 
 
+_CREATE = {"/requests": run_requests.create, "/annotations": annotations.create}
+
+
 def _route(endpoint: Endpoint) -> Route:
     read = _handler(endpoint)
-    if endpoint.path != f"/{run_requests.REQUESTS.name}":
+    create = _CREATE.get(endpoint.path)
+    if create is None:
         return Route(endpoint.path, read)
 
     async def read_or_create(request: Request) -> Response:
         is_new = request.method == "POST"
-        return await (run_requests.create(request) if is_new else run_in_threadpool(read, request))
+        return await (create(request) if is_new else run_in_threadpool(read, request))
 
     return Route(endpoint.path, read_or_create, methods=["GET", "POST"])
 

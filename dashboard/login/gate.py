@@ -36,6 +36,7 @@ _TOKEN_SCOPES = (
     ("/metrics", TokenScope.METRICS),
     ("/report/", TokenScope.REPORTS),
 )
+_WRITING_SCOPES = (("/api/v1/annotations", TokenScope.ANNOTATIONS), ("/api/", TokenScope.REQUESTS))
 # Each is looked up in the database for somebody who may be anybody.
 WRONG_TOKENS_AT_ONCE = 20
 WRONG_TOKENS_PER_S = 1.0
@@ -218,7 +219,7 @@ def api_token_of(headers: Mapping[str, str]) -> str | None:
 def _scope_of(method: str, path: str) -> TokenScope | None:
     """What a token must open to pass; None where none passes."""
     if method not in _SAFE:
-        return TokenScope.REQUESTS if path.startswith("/api/") else None
+        return next((scope for prefix, scope in _WRITING_SCOPES if path.startswith(prefix)), None)
     return next((scope for prefix, scope in _TOKEN_SCOPES if path.startswith(prefix)), None)
 
 

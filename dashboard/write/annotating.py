@@ -20,6 +20,14 @@ def annotate(
 ) -> str:
     """Store a note for every reader: a sentence on it. Raises CompilewatchError, ValidationError."""
     require(Role.EDITOR)
+    save(text=text, url=url, by=by, day=day, build_id=build_id, machine_id=machine_id)
+    return f"Written by {by}. Every reader sees it."
+
+
+def save(
+    *, text: str, url: str, by: str, day: date | None, build_id: str | None, machine_id: str | None
+) -> Annotation:
+    """The note, stored for whoever was let in before. Raises as `annotate`."""
     if not text.strip():
         raise ConfigError("The note is empty.", "Say in a few words what happened.")
     note = Annotation(
@@ -37,7 +45,7 @@ def annotate(
     with open_database(database_url()) as database:
         save_annotation(database, note)
     REFRESH_THROTTLE.catch_up()
-    return f"Written by {by}. Every reader sees it."
+    return note
 
 
 def remove(annotation_id: str) -> str:

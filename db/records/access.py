@@ -181,12 +181,13 @@ TokenName = Annotated[
 
 
 class Scope(StrEnum):
-    """What a token opens; `requests` alone writes, and nothing but run requests."""
+    """What a token opens; `requests` and `annotations` write, each nothing but what it is called."""
 
     API = "api"
     METRICS = "metrics"
     REPORTS = "reports"
     REQUESTS = "requests"
+    ANNOTATIONS = "annotations"
 
 
 class Token(BaseModel):

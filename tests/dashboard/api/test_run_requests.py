@@ -12,8 +12,9 @@ from starlette.applications import Starlette
 
 from dashboard.api.endpoints import PREFIX
 from dashboard.api.routes import routes
-from dashboard.api.run_requests import MOST_BYTES
+from dashboard.api.written import MOST_BYTES
 from db.engine.session import open_database
+from db.queries.people.annotations import stored_annotations
 from db.queries.service.schedules import requests
 from db.records.access import Scope, Token, new_secret, secret_hash
 from db.records.requests import RequestKind
@@ -48,10 +49,10 @@ def url(store: Store) -> str:
 def post(url: str) -> Post:
     app = Starlette(routes=routes())
 
-    def posted(body: Any, secret: str | None = SECRETS[Scope.REQUESTS]) -> Reply:
+    def posted(body: Any, secret: str | None = SECRETS[Scope.REQUESTS], to: str = "requests") -> Reply:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         sent = f"Bearer {secret}" if secret else ""
-        return ask(app, f"{PREFIX}/requests", method="POST", body=content, authorization=sent)
+        return ask(app, f"{PREFIX}/{to}", method="POST", body=content, authorization=sent)
 
     return posted
 
@@ -108,3 +109,18 @@ def test_what_cannot_be_queued_is_told(post: Post, url: str, body: Any, said: st
     assert said in reply.json["error"]["message"]
     with open_database(url, read_only=True) as database:
         assert requests(database) == []
+
+
+def test_a_token_of_its_scope_writes_a_note(post: Post, url: str) -> None:
+    note = {"text": "Driver 580", "build": "torch=2.13.0", "machine": "gpu-box-3"}
+    assert post(note, to="annotations").status == 403
+    secret = SECRETS[Scope.ANNOTATIONS]
+    assert post(note | {"url": "javascript:alert(1)"}, secret, "annotations").status == 400
+    assert post(note | {"build": "torch=9"}, secret, "annotations").status == 404
+    assert post(note, secret).status == 403
+    reply = post(note, secret, "annotations")
+    assert reply.status == 201
+    with open_database(url, read_only=True) as database:
+        (stored,) = stored_annotations(database)
+    assert reply.json == stored.model_dump(mode="json")
+    assert (stored.text, stored.author, stored.happened_at) == ("Driver 580", "token ci", None)

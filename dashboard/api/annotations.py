@@ -1,0 +1,47 @@
+"""Annotations over HTTP: the route that writes one, for tokens of its own scope."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from dashboard.api.queries import with_ids
+from dashboard.api.written import written
+from dashboard.read.database import reader
+from dashboard.write.annotating import save
+from db.records.access import Scope
+from db.records.annotations import LONGEST_TEXT, Annotation
+
+
+class AnnotationSpec(BaseModel):
+    """A note at a day or at a build, that of today where neither is named, of one machine or of all."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str = Field(min_length=1, max_length=LONGEST_TEXT)
+    url: str = Field(default="", max_length=2000, pattern=r"^(https?://[^\s\x00-\x1f]+)?$")
+    day: date | None = None
+    build: str | None = Field(default=None, description="as `compilewatch compare` names it")
+    machine: str | None = Field(default=None, description="its name or id")
+
+
+async def create(request: Request) -> Response:
+    """Write what the body says: 201 with the note. Raises CompilewatchError."""
+    return await written(request, Scope.ANNOTATIONS, AnnotationSpec, _save)
+
+
+def _save(spec: AnnotationSpec, by: str) -> dict[str, Any]:
+    named = with_ids(reader(), {"machine": spec.machine, "build": spec.build})
+    note: Annotation = save(
+        text=spec.text,
+        url=spec.url,
+        by=by,
+        day=spec.day,
+        build_id=named["build"],
+        machine_id=named["machine"],
+    )
+    return note.model_dump(mode="json")
