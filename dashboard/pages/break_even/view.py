@@ -17,7 +17,13 @@ def draw(view: View) -> Link:
     _filters(view)
     page = content.page(view.link)
     say_focus(view.link, page.link)
-    streamlit_parts.draw(page.parts)
+    streamlit_parts.draw(
+        page.parts,
+        controls={
+            "break-even-curves": lambda: controls.segments("scale", "Scale", _SCALE_WORDS),
+            "break-even-table": _money,
+        },
+    )
     return page.link
 
 
@@ -26,14 +32,17 @@ def _filters(view: View) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=260):
             controls.one_of("focus", "Workload", {name: name for name in workloads})
-        controls.segments("scale", "Scale", _SCALE_WORDS)
-        caches(view, cache_states)
-    strategies(view)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=200):
             controls.whole_number(
                 "steps", "Steps per process", STEPS, help_="How often one process runs the compiled code."
             )
+        caches(view, cache_states)
+    strategies(view)
+
+
+def _money() -> None:
+    """What a plan costs beside its steps, above the table that says it."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=200):
             controls.whole_number(
                 "restarts",

@@ -49,18 +49,17 @@ def _filters(view: View, focus: str | None) -> None:
         with st.container(width=260):
             names = {name: name for name in workloads}
             controls.one_of("focus", "Workload in the chart", names, shown=focus)
-        with st.container(width=150):
-            today = datetime.now(UTC).date()
-            oldest = view.choices.oldest_run_at.date() if view.choices.oldest_run_at else today
-            controls.day("since", "Since (UTC)", first=oldest, last=today)
-        with st.container(width=150):
-            controls.day("until", "Until (UTC)", first=oldest, last=today)
+        today = datetime.now(UTC).date()
+        oldest = view.choices.oldest_run_at.date() if view.choices.oldest_run_at else today
+        for key, label in (("since", "Since (UTC)"), ("until", "Until (UTC)")):
+            with st.container(width=150):
+                controls.day(key, label, first=oldest, last=today)
     strategies(view)
 
 
 def _drawn(view: View) -> None:
-    """How the chart is drawn, in its corner."""
-    with st.container(horizontal=True, horizontal_alignment="right"):
+    """How the chart is drawn."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
         controls.segments("axis", "Axis", _AXIS_WORDS, value=view.link.axis)
         controls.segments("scale", "Scale", _SCALE_WORDS)
 

@@ -72,11 +72,17 @@ def match_cases(sides: DataFrame, policy: Policy, machine_id: str | None = None)
         machine_id=machine_id,
         machine=str(here[0]["machine"]) if here else None,
         keys=tuple(_case_key(case) for case in here),
-        canary=tuple(fnmatchcase(str(case["workload"]), policy.canary_workloads) for case in here),
+        canary=tuple(_is_canary(case, policy) for case in here),
         trials=(sides if inside.all() else sides[inside]).reset_index(drop=True),
         case=case[inside],
-        left_out=tuple(_left_out(cases, set(numbers), both)),
+        left_out=tuple(
+            _left_out([case for case in cases if not _is_canary(case, policy)], set(numbers), both)
+        ),
     )
+
+
+def _is_canary(case: _Case, policy: Policy) -> bool:
+    return fnmatchcase(str(case["workload"]), policy.canary_workloads)
 
 
 def _exact_keys(sides: DataFrame) -> Series:
