@@ -27,9 +27,3 @@ def test_canaries_are_in_no_list_of_trials_unless_they_are_asked_for(store: Stor
     assert "3 trials, 0 failed" in texts(shown)
     asked = opened(Link(page=Page.TRIAL, workload=("canary-gemm",)))
     assert set(asked.dataframe[0].value["workload"]) == {"canary-gemm"}
-
-
-def test_a_canary_that_one_build_lacks_is_not_left_out_of_a_comparison(store: Store) -> None:
-    canary = make_trial(workload="canary-gemm", strategy="eager", run_id="alone")
-    store([*make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0")), canary])
-    assert "canary" not in texts(opened(Link(page=Page.UPGRADE)))
