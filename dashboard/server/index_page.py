@@ -30,16 +30,19 @@ _STYLE = """<style>
 # Streamlit chooses a row of a table by its box or by Shift+Space alone: here Enter and a click anywhere in
 # the row do as well. The first 40 px are the box, the uppermost 35 the titles, which sort.
 _ROWS = """(()=>{
-const grid=e=>e.target instanceof Element&&e.target.closest("[data-testid=data-grid-canvas]");
+const grid=at=>at.closest("[data-testid=stDataFrame]")?.querySelector("[data-testid=data-grid-canvas]");
 const choose=at=>at.dispatchEvent(new KeyboardEvent("keydown",
 {key:" ",code:"Space",keyCode:32,shiftKey:true,bubbles:true,cancelable:true}));
 let down=null;
-addEventListener("keydown",e=>{const at=grid(e);
-if(at&&e.key==="Enter"){e.preventDefault();e.stopPropagation();choose(at)}},true);
-addEventListener("pointerdown",e=>{down=grid(e)?e:null},true);
-addEventListener("click",e=>{const at=grid(e);if(!at||!down)return;
-const box=at.getBoundingClientRect(),moved=Math.hypot(e.clientX-down.clientX,e.clientY-down.clientY);
-if(moved<4&&e.clientX-box.left>40&&e.clientY-box.top>35)setTimeout(()=>choose(at),50)})})()"""
+addEventListener("keydown",e=>{
+if(e.key!=="Enter"||!e.target.matches?.("[data-testid=data-grid-canvas]"))return;
+e.preventDefault();e.stopPropagation();choose(e.target)},true);
+addEventListener("pointerdown",e=>{down=e},true);
+addEventListener("pointerup",e=>{
+if(!down||!e.target.closest?.(".dvn-scroller"))return;
+const at=grid(e.target),box=at.getBoundingClientRect();
+const moved=Math.hypot(e.clientX-down.clientX,e.clientY-down.clientY);
+if(moved<4&&e.clientX-box.left>40&&e.clientY-box.top>35)setTimeout(()=>choose(at),80)},true)})()"""
 
 
 def index_pages(streamlit_html: str) -> dict[Page, str]:

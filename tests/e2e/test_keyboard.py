@@ -92,7 +92,7 @@ def test_triage_needs_no_mouse(browser: Browser, regressed_server: Served, regre
 
         tab_to(page, "data-grid-canvas")
         page.keyboard.press("ArrowDown")
-        page.keyboard.press("Shift+Space")
+        page.keyboard.press("Enter")
         expect(page).to_have_url(re.compile("regression="))
         page.wait_for_selector(SETTLED)
 
