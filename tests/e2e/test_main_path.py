@@ -100,6 +100,17 @@ def test_a_click_on_a_point_opens_the_trials_behind_it(tab: Tab, recorded_server
     expect(tab.get_by_text("3 trials, 0 failed")).to_be_visible()
 
 
+def test_a_click_anywhere_in_a_row_opens_what_it_is_about(tab: Tab, recorded_server: Served) -> None:
+    open_at(tab, recorded_server.origin, "Overview")
+    rows = tab.get_by_test_id("data-grid-canvas").first
+    rows.scroll_into_view_if_needed()
+    box = rows.bounding_box()
+    assert box is not None
+    tab.mouse.click(box["x"] + 300, box["y"] + 55)
+    settle(tab, "Workload")
+    expect(tab).to_have_url(re.compile("workload.*focus="))
+
+
 def test_a_click_on_a_verdict_shows_its_evidence_and_back_returns(tab: Tab, recorded_server: Served) -> None:
     open_at(tab, f"{recorded_server.origin}/upgrade", "Upgrade")
     tab.locator('path[aria-label*="mlp"][aria-label*="default"]').first.click()
