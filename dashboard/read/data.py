@@ -43,6 +43,7 @@ from db.queries.people.annotations import stored_annotations
 from db.queries.people.regressions import RegressionState, standing_regressions
 from db.queries.trials import newest_profiled, trials_frame
 from db.records.annotations import Annotation
+from db.records.evidence import RankFacts
 from db.records.trial import SourceKind, Status, Task, Trial
 from db.records.vocabulary import Metric
 from db.verdicts import noise_floors
@@ -381,6 +382,12 @@ def starts_of(trials: pd.DataFrame) -> shaping.ColdStarts:
 def read_trial(trial_id: str) -> Trial:
     """One whole trial. Raises NotFoundError."""
     return records.trial_record(reader(), trial_id)
+
+
+@cached
+def read_ranks(trial_id: str) -> list[RankFacts]:
+    """What the ranks that took a trial's steps together compiled; empty where there is one process."""
+    return records.ranks_of(reader(), read_trial(trial_id))
 
 
 @cached

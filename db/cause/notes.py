@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from db.cause.ranks import why_waiting
 from db.errors import one_line
 from db.records.evidence import CacheCounters, CompilerFacts, Memory, Numerics, NumericsStatus
 from db.records.sampling import SamplingFacts
@@ -82,7 +83,17 @@ def notes_of(parts: Parts) -> dict[str, str]:
 
 
 _RANKED = (
-    *("limit", "nothing", "compiled", "recompiles", "numerics", "not_compared", "growth", "imprecise"),
+    *(
+        "limit",
+        "nothing",
+        "ranks",
+        "compiled",
+        "recompiles",
+        "numerics",
+        "not_compared",
+        "growth",
+        "imprecise",
+    ),
     *("skipped", "warnings", "missed", "bypassed", "operations"),
 )
 
@@ -96,6 +107,8 @@ def _of_compiler(facts: CompilerFacts) -> dict[str, str]:
         found["limit"] = f"recompile limit hit after {times}: eager since"
     elif total:
         found["recompiles"] = times
+    if (waiting := why_waiting(facts.ranks or ())) is not None:
+        found["ranks"] = waiting[0].lower() + waiting[1:].rstrip(".")
     if facts.graphs == 0:
         found["nothing"] = "nothing compiled"
     if facts.already_compiled:

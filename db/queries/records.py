@@ -14,6 +14,7 @@ from db.engine.session import Database
 from db.errors import NotFoundError, RecordError
 from db.queries.filters import Filters
 from db.queries.selection import matching, oldest_first
+from db.records.evidence import RankFacts
 from db.records.samples import Blob, decode_samples
 from db.records.trial import SCHEMAS, Build, Machine, Source, Strategy, Trial, Workload
 from db.records.validation import first_problem
@@ -120,6 +121,20 @@ def trial_records(db: Database, filters: Filters = Filters()) -> Iterator[Trial]
     statement = _whole_trials().where(*matching(filters)).order_by(*oldest_first())
     with db.read() as connection:
         yield from _assembled(connection, statement)
+
+
+def ranks_of(db: Database, trial: Trial) -> list[RankFacts]:
+    """What the ranks that took each step together compiled: those of the trial, or of a job's processes in
+    its run. Empty where there is one process.
+    """
+    own = trial.compiler.ranks if trial.compiler is not None else None
+    if not own:
+        return []
+    if len(own) > 1:
+        return own
+    of_run = trial_records(db, Filters(runs=(trial.run_id,), workloads=(trial.workload.name,)))
+    ranks = [rank for each in of_run if each.compiler is not None for rank in each.compiler.ranks or ()]
+    return sorted(ranks, key=lambda each: each.rank)
 
 
 def load_trials(connection: Connection, trial_ids: Sequence[str]) -> Iterator[Trial]:

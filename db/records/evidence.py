@@ -296,6 +296,36 @@ class AutotunedOperation(Record):
     """Operations of this name and these inputs."""
 
 
+class RankCompile(Record):
+    """One compilation of a rank."""
+
+    step: Count | None = None
+    """At which of its steps, counted from 1; null where the source does not say."""
+    part: Name
+    """`forward` or `backward`."""
+    took_ns: Nanoseconds | None = None
+    """Wall time of it, in nanoseconds; null where the source does not say."""
+    reason: Text | None = None
+    """Why what was compiled before did not fit; null for the first compilation of a function."""
+
+
+class RankFacts(Record):
+    """What one of several processes that take each step together compiled."""
+
+    rank: Count
+    """Counted from 0."""
+    steps: Count | None = None
+    """How many it took; null where the source does not say."""
+    latency_ns: Nanoseconds | None = None
+    """Median of its steps since its last compilation, waiting for others included, in nanoseconds."""
+    cpu_ns: Nanoseconds | None = None
+    """Median CPU time of the process in those steps, in nanoseconds; null on a GPU."""
+    compile_ns: Nanoseconds | None = None
+    """Time in which it compiled, in nanoseconds; null where torch does not tell."""
+    compiles: list[RankCompile] | None = None
+    """In the order they happened; null where torch does not tell."""
+
+
 class CompilerFacts(Record):
     """What the compiler did with the workload. `graphs` 0 means that nothing was compiled."""
 
@@ -331,6 +361,8 @@ class CompilerFacts(Record):
     already_compiled: list[Text] | None = None
     """From version 2: parts of the workload that it compiles itself, and that eager ran as they are written;
     null where there are none."""
+    ranks: list[RankFacts] | None = None
+    """From version 3: of a workload of several ranks each; of a job the one of this process; else null."""
 
 
 class Numerics(Record):

@@ -141,7 +141,7 @@ _OWN_PARTS = {
     3: {
         "numerics": {"reason"},
         "failure": {"bisection"},
-        "compiler": {"break_hints"},
+        "compiler": {"break_hints", "ranks"},
         "memory": {"saved", "control_saved", "peak_blocks"},
     },
 }

@@ -77,8 +77,8 @@ class WorkloadDefinition:
     `target` is the "module:function" that builds it; it is called with `batch_size`, every entry of `shape`
     and `kwargs`, and with `device` and `dtype`, as far as it declares them. `items_per_iteration` counts
     `item`s (images, sequences, tokens) in one iteration; None stands for `count_items`, or the batch size
-    without it. `regions` are classes of repeated blocks in place of the builder's own. `packages` are modules
-    it imports besides torch. `path` holds the directories put on the worker's `sys.path`.
+    without it, of each rank. `regions` are classes of repeated blocks in place of the builder's own.
+    `packages` are modules it imports besides torch. `path` holds directories for the worker's `sys.path`.
     """
 
     name: str
@@ -92,6 +92,8 @@ class WorkloadDefinition:
     items_per_iteration: float | None = None
     count_items: Callable[[WorkloadDefinition], float] | None = None
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    ranks: int = 1
+    """Processes that take each step together, in one process group."""
     regions: tuple[str, ...] = ()
     has_regions: bool = True
     """Whether the model has repeated blocks, so that compiling them one by one means something."""
@@ -104,13 +106,15 @@ class WorkloadDefinition:
 
     @property
     def version(self) -> str:
-        """First 8 hex digits of the SHA-256 of the builder's source (`source_of`), its name, `kwargs` and
-        `regions`.
+        """First 8 hex digits of the SHA-256 of the builder's source (`source_of`), its name, `kwargs`,
+        `regions` and, where there are several, `ranks`.
 
         Batch size, shape and dtype are fields of the record of their own, so they are left out.
         Raises ConfigError when a module of it cannot be found or read.
         """
         parts = [self.target, dict(self.kwargs), *([list(self.regions)] if self.regions else [])]
+        if self.ranks > 1:
+            parts.append({"ranks": self.ranks})
         call = json.dumps(parts, sort_keys=True, separators=(",", ":"))
         digest = hashlib.sha256(call.encode())
         digest.update(source_of(self.target, self.path))
@@ -121,6 +125,7 @@ class WorkloadDefinition:
         items = self.items_per_iteration
         if items is None:
             items = self.batch_size if self.count_items is None else self.count_items(self)
+            items = None if items is None else items * self.ranks
         return Workload(
             name=self.name,
             version=self.version,

@@ -98,6 +98,7 @@ def _base(entry: WorkloadSettings, root: Path) -> WorkloadDefinition:
         item=entry.item or base.item,
         items_per_iteration=entry.items_per_iteration,
         kwargs={**base.kwargs, **entry.kwargs},
+        ranks=entry.ranks,
         regions=entry.regions,
         has_regions=base.has_regions or bool(entry.regions),
     )

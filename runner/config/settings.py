@@ -41,6 +41,8 @@ from runner.config.sections import (
     split_list,
 )
 
+MOST_RANKS = 64
+
 
 class RunSettings(SamplingSettings):
     """`[run]`: how `compilewatch run` measures when its options do not say otherwise."""
@@ -92,6 +94,9 @@ class WorkloadSettings(Section):
         default=None, description="unset: batch_size"
     )
     kwargs: dict[str, Any] = Field(default={})
+    ranks: Annotated[int, Field(ge=1, le=MOST_RANKS)] = Field(
+        default=1, description="processes that take each step together, as DDP and FSDP do"
+    )
     regions: tuple[str, ...] = Field(
         default=(), description="classes of the repeated blocks of +regional; unset: found by themselves"
     )

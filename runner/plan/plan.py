@@ -192,6 +192,8 @@ def _unfit(definition: WorkloadDefinition, strategy: Strategy) -> str | None:
         return "the model has no repeated blocks to compile one by one"
     if strategy.kind not in (StrategyKind.EXPORT, StrategyKind.AOT_PACKAGE):
         return None
+    if definition.ranks > 1:
+        return "an exported program is for one process, and this takes several"
     if definition.task is not Task.INFERENCE and not strategy.fullgraph:
         return "only a model in inference is exported"
     several = "an exported program is for one batch, and this goes through several"
@@ -217,7 +219,11 @@ def _ordered(
 def case_spec(
     definition: WorkloadDefinition, strategy: Strategy, device: str, settings: Settings
 ) -> dict[str, Any]:
-    """One case and its settings as the scripts have it that run it without compilewatch."""
+    """One case and its settings as the scripts have it that run it without compilewatch.
+
+    Raises ConfigError for a workload of several ranks.
+    """
+    require_one_rank(definition, "A script")
     workload = workload_spec(definition).model_dump(mode="json")
     names = ("name", "task", "batch_size", "shape", "dtype", "kwargs", "regions", "task_is_open")
     return {
@@ -230,12 +236,22 @@ def case_spec(
     }
 
 
+def require_one_rank(definition: WorkloadDefinition, what: str) -> None:
+    """Raises ConfigError for a workload of several ranks, which `what` does not start."""
+    if definition.ranks > 1:
+        raise ConfigError(
+            f"{what} runs in one process, and {definition.name} takes {definition.ranks} ranks.",
+            f"Measure it: `compilewatch run --workload {definition.name}`.",
+        )
+
+
 def workload_spec(definition: WorkloadDefinition) -> WorkloadSpec:
     """`definition` as the measured process is told of it."""
     return WorkloadSpec(
         **definition.record().model_dump(),
         target=definition.target,
         kwargs=dict(definition.kwargs),
+        ranks=definition.ranks,
         regions=definition.regions,
         path=definition.path,
         task_is_open=definition.task_is_open,

@@ -20,6 +20,7 @@ from runner.worker.compiler import compiler_facts, compiling, explaining, knobs,
 from runner.worker.cpu_time import tree_cpu_ns
 from runner.worker.device.timers import Timers
 from runner.worker.failures import WrongResultError, is_ours
+from runner.worker.ranks import Followers, Steps, threads_of
 from runner.worker.step import host_memory, internals, loading, memory, profiling
 from runner.worker.step.messages import Channel, Record, Specification
 from runner.worker.step.state import State, functions_of
@@ -59,7 +60,7 @@ _NO_GRADIENT = "does not require grad and does not have a grad_fn"
 
 def configure(spec: Specification) -> None:
     """Pin what changes speed: threads, matmul precision, cuDNN's choice of kernels, seeds."""
-    torch.set_num_threads(spec.threads)
+    torch.set_num_threads(threads_of(spec))
     torch.set_float32_matmul_precision(spec.settings["matmul_precision"])
     torch.backends.cudnn.benchmark = False
     numerics.seed_all(spec.seed)
@@ -101,6 +102,8 @@ class Session:
         self._log_context = contextlib.ExitStack()
         self._graph_launches: int | None = None
         self._entered: set[str] = set()
+        self._followers: Followers | None = None
+        self._steps = Steps()
 
     def _enter(self, phase: str) -> None:
         """Say that `phase` begins now, and what is known before it."""
@@ -112,6 +115,8 @@ class Session:
         if phase in ("warmup", "sampling", "memory", "numerics") and not is_repeated:
             for state in self._states:
                 state.restore(optimizers=False)
+            if self._followers is not None:
+                self._followers.restore()
 
     @contextlib.contextmanager
     def _phase(self, name: str, key: str | None = None) -> Iterator[None]:
@@ -124,6 +129,9 @@ class Session:
     def start_eager(self) -> None:
         """Libraries, model and first eager result."""
         workload = self._spec.workload
+        if workload.ranks > 1:
+            with self._own_time():
+                self._followers = Followers(self._spec)
         with self._phase("import_libraries", "import_libraries_ns"):
             builder = loading.import_builder(workload.target, workload.path)
         if not self._is_eager:
@@ -138,25 +146,49 @@ class Session:
             ]
             self._already_compiled = list(dict.fromkeys(compiled))[:_MOST_NAMED] or None
             built = replace(built, model_or_fn=internals.as_written(built.model_or_fn))
-            self._control = make_variant(built)
-            needs_own = compiling.needs_own_model(built, self._strategy)
+            self._control = self._led(make_variant(built), is_compiled=False)
+            needs_own = self._followers is None and compiling.needs_own_model(built, self._strategy)
             # Where memory does not suffice both sides share the model.
             copies = _COPIES_OF_TRAINING if built.task == TRAINING else 2
             needs_own = needs_own and memory.suffices_for(self._control, self._device, copies)
             self._target = own_copy(built) if needs_own else built
         with self._own_time():
             self._states = [State(built)]
+            if self._followers is not None and not self._is_eager:
+                # What holds a process group cannot be copied.
+                numerics.seed_all(self._spec.seed)
+                again = loading.build_workload(builder, workload, self._device)
+                self._target = replace(again, model_or_fn=internals.as_written(again.model_or_fn))
+                self._states.append(State(self._target))
         self._control_first = streams.FirstIteration()
         self._first_eager()
         if not self._is_eager:
             with self._own_time():
                 self._note_eager()
-                self._part(has_own_model=needs_own)
+                if self._followers is None:
+                    self._part(has_own_model=needs_own)
                 optimizer = self._control.optimizer
                 if optimizer is not None and self._target is self._control.built:
                     # Memory is short, and eager's gradients would lie there while the compiler works.
                     optimizer.zero_grad(set_to_none=True)
                     host_memory.give_back()
+
+    def _led(self, variant: Variant, *, is_compiled: bool) -> Variant:
+        """`variant`, whose steps the other ranks take too where there are any."""
+        if self._followers is None:
+            return variant
+        if is_compiled or self._is_eager:
+            variant = self._steps.counted(variant)
+        return self._followers.leading(variant, is_compiled=is_compiled)
+
+    def note_ranks(self) -> None:
+        """What each rank did; the others end with it. Raises RankFailedError where one failed by itself."""
+        if self._followers is not None:
+            own = self._steps.facts(0, on_cpu=self._device.type == "cpu")
+            followers, self._followers = self._followers, None
+            ranks = [own, *followers.facts()]
+            if self._record.compiler is not None:
+                self._record.compiler["ranks"] = ranks
 
     def start_cold(self) -> None:
         """What `start_eager` does and, for a compiled strategy, the first compiled result."""
@@ -181,7 +213,7 @@ class Session:
             with self._phase("eager_first", "eager_first_ns"), grad_context(built), internals.force_eager():
                 self._first(self._control, self._control_first)
         except RuntimeError as error:
-            if built.task == TRAINING or _NO_GRADIENT not in str(error):
+            if self._followers or built.task == TRAINING or _NO_GRADIENT not in str(error):
                 raise
             self._states[0].restore()
             shares = self._target is built
@@ -237,6 +269,12 @@ class Session:
         self._tunings = self._log_context.enter_context(internals.collect_autotuning())
         self._partitions = held.Partitions()
         self._log_context.enter_context(internals.watch_partitions(self._partitions.note))
+        if self._followers is not None:
+            self._steps = Steps(self._log)
+            compilations = self._steps.compilations
+            self._steps.is_reported = self._log_context.enter_context(
+                internals.listen_to_events(compilations.begin, compilations.end)
+            )
         self._compile_peak = memory.CompilePeak(self._device)
         clock = phases.PhaseClock(time.monotonic_ns)
         self._first_iteration = first = streams.FirstIteration(self._log)
@@ -258,6 +296,7 @@ class Session:
             shares = self._target is self._control.built and self._target.scheduler is None
             shared = self._control.optimizer if shares else None
             variant = make_variant(self._target, call, compile_step, shared)
+            variant = self._led(variant, is_compiled=True)
             with affinity.unbound(), grad_context(variant.built):
                 self._first(variant, first)
             elapsed_ns = time.monotonic_ns() - started
@@ -492,6 +531,10 @@ class Session:
             growth=self._growth,
             saved=self._held(),
         )
+        if self._followers is not None:
+            # The check calls models in ways of its own, which the other ranks would not take with it.
+            self._record.numerics = {"status": "not_checked", "reason": "several ranks"}
+            return
         self._enter("numerics")
         self._record.numerics, wrong = numerics.check(
             self._control,
@@ -517,7 +560,11 @@ class Session:
         return {"bytes": None, "reserved": None}
 
     def _held(self) -> dict[str, Any]:
-        """What memory is held for; missing where it cannot be read, or not before the deadline."""
+        """What memory is held for; missing where it cannot be read, or not before the deadline. Of several
+        ranks too: a backward pass alone would wait for the others for ever.
+        """
+        if self._followers is not None:
+            return {}
         own = None if self._is_eager else self._partitions
         sides = {"saved": (self._subject, self._side, own)}
         if not self._is_eager:

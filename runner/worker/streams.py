@@ -26,8 +26,8 @@ def shapes_of(batch: Batch) -> tuple[torch.Size, ...]:
     return tuple(tensor.shape for tensor in tensors_of(list(batch.inputs)))
 
 
-class FirstIteration:
-    """Goes through a stream once, noting each batch's time and what was compiled meanwhile.
+class Compilations:
+    """Notes what was compiled at which batch or step, `at`, counted from 1.
 
     `begin` and `end` hear torch's timed regions; `log` is read for why something was compiled again.
     """
@@ -40,10 +40,7 @@ class FirstIteration:
         self._open: list[str] = []
         self._began = 0
         self._log_before = 0
-        self._batch = 1
-        self.is_reported = False
-        """Whether this release of torch tells of its regions; else no compilation is known."""
-        self.batches_ns: list[int] = []
+        self.at = 1
         self.compiles: list[dict[str, Any]] = []
 
     def begin(self, event: str) -> None:
@@ -63,12 +60,24 @@ class FirstIteration:
             again = compiler_facts.recompiles(list(self._log[self._log_before :]))
             self.compiles.append(
                 {
-                    "batch": self._batch,
+                    "batch": self.at,
                     "part": _PARTS[event],
                     "took_ns": self._clock() - self._began,
                     "reason": again[0]["reason"] if again else None,
                 }
             )
+
+
+class FirstIteration(Compilations):
+    """Goes through a stream once, noting each batch's time and what was compiled meanwhile."""
+
+    def __init__(
+        self, log: Sequence[tuple[str, str]] = (), clock: Callable[[], int] = time.perf_counter_ns
+    ) -> None:
+        super().__init__(log, clock)
+        self.is_reported = False
+        """Whether this release of torch tells of its regions; else no compilation is known."""
+        self.batches_ns: list[int] = []
 
     def run(self, variant: Variant) -> Any:
         """One iteration, as `variant.step` does it. A batch's time includes that of getting it."""
@@ -82,7 +91,7 @@ class FirstIteration:
             if len(self.batches_ns) < _MOST_BATCHES:
                 self.batches_ns.append(now - before)
             before = now
-            self._batch += 1
+            self.at += 1
         return result
 
 

@@ -8,13 +8,17 @@ import math
 import sys
 import time
 import traceback
+from typing import TYPE_CHECKING
 
 from runner.worker import affinity
 from runner.worker.code import source_hash
 from runner.worker.failures import WrongResultError, describe, is_ours, kind_of, recompiled_on
-from runner.worker.step.messages import Channel, Facts, Failure, Record, Specification
+from runner.worker.step.messages import Channel, Facts, Failure, RankFailedError, Record, Specification
 from runner.worker.timing.evidence import InstructionCounter
 from runner.worker.timing.sampling import Deadline, NotSteadyError
+
+if TYPE_CHECKING:
+    from runner.worker.session import Session
 
 
 def run(spec: Specification, channel: Channel, *, entered_ns: int) -> None:
@@ -29,6 +33,8 @@ def run(spec: Specification, channel: Channel, *, entered_ns: int) -> None:
         record.failure = Failure("wrong_result", channel.phase, str(error))
     except NotSteadyError as error:
         record.failure = Failure("not_steady", channel.phase, _not_steady(error, record))
+    except RankFailedError as error:
+        record.failure = error.failure
     except BaseException as error:  # noqa: BLE001
         traceback.print_exc()
         sys.stderr.flush()
@@ -91,6 +97,10 @@ def _measured_apart(spec: Specification, channel: Channel, record: Record) -> bo
 
             channel.enter("memory")
             record.probes = fitting.hold(spec)
+        case "rank":
+            from runner.worker import ranks
+
+            record.probes = ranks.follow(spec, channel)
         case _:
             return False
     return True
@@ -116,6 +126,15 @@ def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: 
     deadline = Deadline(math.inf if spec.timeout_s is None else entered_ns + spec.timeout_s * 1e9)
     trial = session.Session(spec, channel, record, counter, deadline)
     record.cold_start["harness_ns"] = started - entered_ns + time.monotonic_ns() - imported
+    try:
+        _stages(spec, trial)
+    except Exception:
+        trial.note_ranks()
+        raise
+
+
+def _stages(spec: Specification, trial: Session) -> None:
+    """The steps of a trial that this process is for."""
     if spec.purpose == "bisect":
         trial.bisect()
         return
@@ -137,3 +156,4 @@ def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: 
         trial.sample()
         gc.enable()
         trial.inspect()
+        trial.note_ranks()

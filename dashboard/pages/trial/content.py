@@ -22,7 +22,14 @@ from dashboard.parts.parts import (
     notes,
 )
 from dashboard.parts.trials import CANCELLED, status_words, trials_table
-from dashboard.read.data import filters_of, read_choices_on, read_newest_trials, read_trial, read_trials
+from dashboard.read.data import (
+    filters_of,
+    read_choices_on,
+    read_newest_trials,
+    read_ranks,
+    read_trial,
+    read_trials,
+)
 from dashboard.read.shaping import newest_builds
 from dashboard.read.versions import cached
 from dashboard.text.rows import rows_of
@@ -66,7 +73,7 @@ def _one(link: Link, trial: Trial) -> PageContent:
             *notes([place, *([f"Set aside, {WILD}."] if is_wild else [])]),
             *_failure(trial),
             *((Figures(figures),) if figures else ()),
-            *trial_parts(trial),
+            *trial_parts(trial, read_ranks(trial.trial_id)),
         ),
         link,
         builds=(build_identity(trial.build),),

@@ -16,6 +16,7 @@ from dashboard.text import theme
 from db import units
 from db.cause.memory_change import HeldChange, named, on_both_sides
 from db.cause.notes import trial_notes
+from db.cause.ranks import rank_rows, ranks_sentence
 from db.cause.sentences import explained
 from db.cause.trials import (
     device_times,
@@ -32,7 +33,7 @@ from db.cause.trials import (
 from db.columns.metrics import METRICS
 from db.metrics.groups import row_dicts
 from db.queries.cases.cold_start import phases_of
-from db.records.evidence import StreamFacts
+from db.records.evidence import RankFacts, StreamFacts
 from db.records.marks import UNGATED_MEANS
 from db.records.sampling import Profile
 from db.records.strategies import EAGER
@@ -50,6 +51,12 @@ _COMPILE = {
     **parts.quantities("ns", {"took": "Took"}),
     "reason": TableColumn("Reason", wide=True),
 }
+_RANK = {
+    "rank": TableColumn("Rank", kind="number"),
+    "compilations": TableColumn("Compilations", kind="number"),
+    **parts.quantities("ns", {"compile": "Compile time", "step": "Step", "cpu": "CPU time of a step"}),
+    "steps": TableColumn("Steps", kind="number"),
+}
 _PHASE = {
     "phase": TableColumn("Phase"),
     **parts.quantities("ns", {"time": "Time"}),
@@ -64,7 +71,7 @@ _LONGEST = {
 }
 
 
-def trial_parts(trial: Trial) -> tuple[Part, ...]:
+def trial_parts(trial: Trial, ranks: Sequence[RankFacts] = ()) -> tuple[Part, ...]:
     """All that is known of `trial` below its figures."""
     clocks = "Clocks, temperature and power: minimum, median, maximum." if trial.device_state else ""
     beside = (
@@ -84,6 +91,7 @@ def trial_parts(trial: Trial) -> tuple[Part, ...]:
         *parts.listed("Good to know", trial_notes(trial)),
         *_times(trial),
         *_samples(trial),
+        *_ranks(ranks),
         *_stream(trial),
         *_profile(trial),
         *_trace(trial),
@@ -206,6 +214,21 @@ def _stream(trial: Trial) -> tuple[Part, ...]:
             _COMPILE,
             title="Compilations of the first iteration",
         ),
+    )
+
+
+def _ranks(ranks: Sequence[RankFacts]) -> tuple[Part, ...]:
+    """Which process the others wait for; nothing for one process."""
+    sentence = ranks_sentence(ranks)
+    if sentence is None:
+        return ()
+    return parts.table(
+        "trial-ranks",
+        "Compilations, steps and times of each rank",
+        pd.DataFrame(rank_rows(ranks)),
+        _RANK,
+        title="Ranks",
+        note=sentence,
     )
 
 

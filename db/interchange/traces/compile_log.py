@@ -8,13 +8,14 @@ its content, beside the ids of the frame; long content is a payload.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
 from db.interchange.files.fields import NS_PER_S, Fields, Place, as_fields, load_json
-from db.records.evidence import CacheCounters, CompilerEvent, CompilerFacts
+from db.records.evidence import CacheCounters, CompilerEvent, CompilerFacts, RankCompile, RankFacts
 from db.records.identity import CacheState
 
 WITH_PAYLOAD = frozenset({"chromium_event", "artifact"})
@@ -30,6 +31,7 @@ METRICS = ("compilation_metrics", "bwd_compilation_metrics", "aot_autograd_backw
 _NS_PER_US = 1_000
 _TEXT_LIMIT = 2_000
 _LIST_LIMIT = 100
+_MOST_COMPILES = 200
 _PAYLOAD_LIMIT = 65_536
 """Characters of a reason that are looked at: it begins with what it says."""
 _NO_REASON = "The log does not say why."
@@ -135,6 +137,7 @@ class CompileLog:
         self.torch: str | None = None
         self.rank: int | None = None
         self.compiles: list[Mapping[str, Any]] = []
+        self._began: list[tuple[int | None, str, tuple[int, int]]] = []
         self._devices: set[str] = set()
         self._answers: list[str] = []
         self._cache: Counter[str] = Counter()
@@ -229,6 +232,7 @@ class CompileLog:
                 stated = metrics.get("recompile_reason")
                 self._recompiles.setdefault((frame, again), _without_id(stated) if stated else _NO_REASON)
             began_ns = fields.scaled("start_time", NS_PER_S)
+            self._began.append((began_ns, "forward" if name == METRICS[0] else "backward", (frame, again)))
             self.began_ns = self.began_ns or began_ns
 
     @property
@@ -282,6 +286,24 @@ class CompileLog:
             ),
             cudagraph_skips=[str(skip)[:_TEXT_LIMIT] for skip in dict.fromkeys(skips)][:_LIST_LIMIT] or None,
             cache=self._counters(),
+        )
+
+    def of_rank(self, rank: int, steps_ns: Sequence[int]) -> RankFacts:
+        """What this process compiled, at which of the steps that ended at `steps_ns`."""
+        compiles = [
+            RankCompile(
+                step=None if began_ns is None or not steps_ns else 1 + bisect_left(steps_ns, began_ns),
+                part=part,
+                reason=self._recompiles.get(ids, "")[:_TEXT_LIMIT] or None,
+            )
+            for began_ns, part, ids in self._began
+        ]
+        spent_ns = sum(self.phases.spent_ns.values())
+        return RankFacts(
+            rank=rank,
+            steps=len(steps_ns) or None,
+            compile_ns=spent_ns or None,
+            compiles=compiles[:_MOST_COMPILES],
         )
 
     def _skipped(self) -> list[str]:

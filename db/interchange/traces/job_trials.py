@@ -21,7 +21,7 @@ from db.interchange.traces.compile_log import CompileLog
 from db.records.evidence import ColdStart, Memory, PhasesNs, Summary
 from db.records.identity import JOB_SOURCE, CacheState, Strategy, StrategyKind, Task
 from db.records.strategies import EAGER
-from db.records.trial import Trial
+from db.records.trial import SCHEMAS, Trial
 from db.records.validation import problem
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -48,6 +48,8 @@ class JobProcess:
     latency_ns: int | None = None
     samples_ns: list[int] = field(default_factory=list)
     steps: int | None = None
+    steps_ns: Sequence[int] = ()
+    """The moments at which its steps ended, since 1970; empty where the source does not say."""
     memory: Memory | None = None
     figures: dict[str, float] = field(default_factory=dict)
     cut_off: bool = False
@@ -89,8 +91,12 @@ def _executions(processes: Sequence[JobProcess]) -> Iterator[list[JobProcess]]:
 def _result(process: JobProcess, began: datetime | None, ranks: int) -> ForeignResult:
     log = process.log
     figures = log.figures() | process.figures
+    facts, version = log.facts() if log.compiled else None, {}
     if process.rank is not None:
         figures |= {"rank": float(process.rank), "ranks": float(ranks)}
+        if facts is not None and ranks > 1:
+            facts = facts.model_copy(update={"ranks": [log.of_rank(process.rank, process.steps_ns)]})
+            version = {"schema": SCHEMAS[3]}
     return ForeignResult(
         place=process.place,
         workload=process.name,
@@ -102,8 +108,9 @@ def _result(process: JobProcess, began: datetime | None, ranks: int) -> ForeignR
             "cold_start": _cold_start(process),
             "summary": Summary(latency_ns=process.latency_ns, n=process.steps, metrics=figures),
             "samples_ns": process.samples_ns,
-            "compiler": log.facts() if log.compiled else None,
+            "compiler": facts,
             "memory": process.memory,
+            **version,
         },
     )
 

@@ -61,7 +61,7 @@ from runner.plan.builds import builds_named, interpreter_facts
 from runner.plan.diagnostics import Diagnostics
 from runner.plan.durations import Durations, stored_durations_s
 from runner.plan.interpreter import InterpreterFacts
-from runner.plan.plan import Plan, plan_run
+from runner.plan.plan import Plan, plan_run, require_one_rank
 from runner.plan.selection import resolve_device, select
 from runner.plan.time_budget import by_value, require_fit
 from runner.process.execution import RunOutcome
@@ -195,6 +195,7 @@ def _with_submodules(
     chosen = select(settings, suite=suite, workloads=workloads, strategies=strategies)
     if len(chosen.workloads) != 1:
         raise ConfigError("--submodules is for one model.", "Name it: --workload encoder.")
+    require_one_rank(chosen.workloads[0], "--submodules")
     whole = [s.name for s in chosen.strategies if s.kind is StrategyKind.COMPILE and s.scope == "full"]
     if not whole:
         raise ConfigError("--submodules needs a strategy that compiles.", "Add --strategy default.")

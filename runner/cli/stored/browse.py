@@ -17,6 +17,7 @@ from db.cause.compiler_change import autotuned_texts, generated_text
 from db.cause.memory_change import held_texts
 from db.cause.notes import cache_texts, trial_notes
 from db.cause.numerics import numerics_sentence
+from db.cause.ranks import rank_texts
 from db.cause.roofline import roofline
 from db.cause.sentences import cause_of_compiling, explained, family_rows
 from db.cause.trials import (
@@ -43,6 +44,7 @@ from db.queries.cases.roofs import roofs_of
 from db.queries.filters import Filters
 from db.queries.people.annotations import annotations_frame
 from db.queries.people.regressions import regressions_frame, standing_regressions
+from db.queries.records import ranks_of
 from db.queries.service.fleet import fleet_workers, launches
 from db.queries.trials import trial_record, trials_frame
 from db.records.fleet import Launch
@@ -287,12 +289,14 @@ def show(
             runs=(trial.run_id,), workloads=(trial.workload.name,), strategies=(trial.strategy.name,)
         )
         siblings = trials_frame(database, of_case)
+        ranks = ranks_of(database, trial)
     if json_:
         print_document(trial.model_dump(mode="json", by_alias=True))
         return 0
     facts = facts_of(trial, settings.data_dir) + ([("roofline", bound.sentence)] if bound else [])
     if trial.trial_id in set(siblings["trial_id"][wild_trials(siblings)]):
         facts.append(("set aside", WILD))
+    facts += rank_texts(ranks)
     console().print(facts_table(facts))
     return 0
 

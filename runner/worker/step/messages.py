@@ -41,6 +41,8 @@ class Workload:
     path: tuple[str, ...] = ()
     task_is_open: bool = False
     """Whether what the builder returns decides the task; `task` is then a guess."""
+    ranks: int = 1
+    """Processes that take each step together."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +71,13 @@ Purpose = Literal[
     "explain",
     "fit",
     "hold",
+    "rank",
 ]
 """What one process is for. `prime` fills a cache, `trace` compiles for the compiler's own log, `profile`
 takes a few steps under the profiler, `bisect` finds the part of the compiler that fails; canaries and probes
 are of several workloads in one process, `submodules` only builds the model, `explain`
-generates no code, `fit` tries a few steps of one side alone, and `hold` finds what its memory is held for.
+generates no code, `fit` tries a few steps of one side alone, `hold` finds what its memory is held for, and
+`rank` takes the steps of rank 0 with it.
 """
 
 
@@ -100,6 +104,10 @@ class Specification:
     """File that carries caches or a package from one process to the next."""
     work_tree: str | None = None
     """The git work tree of the workload's file, whose imported modules are hashed."""
+    rank: int = 0
+    """Which of the workload's ranks this process is."""
+    meeting: str = ""
+    """File by which the ranks find each other."""
 
     def line(self) -> bytes:
         """As the worker gets it on its standard input."""
@@ -161,6 +169,14 @@ class Failure:
     kind: str
     phase: str
     message: str
+
+
+class RankFailedError(Exception):
+    """Another rank failed by itself, with `failure`."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
 
 
 @dataclass

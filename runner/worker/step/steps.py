@@ -170,11 +170,11 @@ def make_variant(
 
     # Of the smallest workloads a step takes microseconds, so the plain one has nothing around it.
     is_plain = built.stream is None and built.autocast_dtype is None and not built.keywords
-    step = forward if is_plain else _iteration(built, forward_batch)
+    step = forward if is_plain else iteration(built, forward_batch)
     return Variant(built, target, None, step, forward_batch)
 
 
-def _iteration(built: Built, one: Callable[[Batch], Any]) -> Step:
+def iteration(built: Built, one: Callable[[Batch], Any]) -> Step:
     """One call of `one`, or one for each batch of the stream; returns the last result."""
     stream = built.stream
     if stream is None:
@@ -234,4 +234,4 @@ def _training_variant(
             scheduler.step()
         return loss.detach()
 
-    return Variant(built, call, optimizer, _iteration(built, train), train)
+    return Variant(built, call, optimizer, iteration(built, train), train)

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from db.cause.ranks import ranks_sentence
 from db.engine.session import Database
 from db.errors import RecordError
 from db.interchange.read.importing import import_paths
 from db.queries.filters import Filters
+from db.queries.records import ranks_of
 from db.queries.trials import trial_records
 from db.records.trial import CacheState, Task
 from tests.db.interchange.reading import read
@@ -47,6 +49,19 @@ def test_ranks_of_a_launch_are_one_run(sqlite_database: Database, tmp_path: Path
     assert (report.new, report.errors) == (4, ())
     assert len({trial.run_id for trial in trial_records(sqlite_database, Filters())}) == 1
     assert import_paths(sqlite_database, [tmp_path / "jobs"]).known == 4
+
+
+def test_the_rank_that_compiled_again_is_named_with_the_step(
+    sqlite_database: Database, tmp_path: Path
+) -> None:
+    # By hand: the first step ends at 18 s, the second at 19 s.
+    ranks = {"a": whole_recording(rank=0), "b": whole_recording(rank=1, again_s=18.5)}
+    import_paths(sqlite_database, [written(tmp_path / "jobs", **ranks)])
+    for trial in trial_records(sqlite_database, Filters()):
+        assert ranks_sentence(ranks_of(sqlite_database, trial)) == (
+            "Rank 1 compiled 2 times, rank 0 once: "
+            "the first difference is size 0 of args[0] (8, then 12) at step 2."
+        )
 
 
 def test_a_line_that_was_not_finished_is_left_out_with_a_sentence(

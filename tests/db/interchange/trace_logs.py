@@ -91,12 +91,21 @@ def recorded_event(name: str, kind: str, at_s: float) -> dict[str, Any]:
     return {"trace": {"chromium_event": {"name": name, "ts": START_US + at_s * 1e6, "ph": kind}}}
 
 
+AGAIN = "0/0: tensor 'args[0]' size mismatch at index 0. expected 8, actual 12"
+
+
 def whole_recording(
-    *, job: str = "ranker", rank: int | None = None, compile_s: float = 8.0, begin_s: float = 0.0
+    *,
+    job: str = "ranker",
+    rank: int | None = None,
+    compile_s: float = 8.0,
+    begin_s: float = 0.0,
+    again_s: float | None = None,
 ) -> str:
     """A job that was born at 0 s, imported torch for 2 s, compiled from 10 s on and made 21 steps of 0.1 s.
 
-    The first step ends when the compilation does; the second takes a second.
+    The first step ends when the compilation does; the second takes a second. At `again_s` it compiles for
+    another size.
     """
 
     def at_ns(second: float) -> int:
@@ -112,6 +121,19 @@ def whole_recording(
     }
     device = {"device": "cuda", "device_name": "H200", "process_tree_cpu_ns": 9_000_000_000}
     figures = {"guard_count": 9, "graph_op_count": 5, "co_filename": "/srv/app/train.py", "co_firstlineno": 4}
+    again = (
+        []
+        if again_s is None
+        else [
+            {
+                "trace": {
+                    "compilation_metrics": figures
+                    | {"start_time": at_ns(again_s) / 1e9, "recompile_reason": AGAIN},
+                    **{"frame_id": 0, "frame_compile_id": 1},
+                }
+            }
+        ]
+    )
     lines = [
         header,
         {"at_ns": at_ns(3), "import_torch_ns": 2_000_000_000, "software": {"torch": "2.13.0"}},
@@ -125,6 +147,7 @@ def whole_recording(
             "steps_ns": [at_ns(first)],
             "first_step": device,
         },
+        *again,
         {"at_ns": at_ns(99), "by_hand": False, "steps_ns": [at_ns(end) for end in ends[1:]]},
         {"at_ns": at_ns(99), "ended": True, "memory": {"peak_rss_bytes": 4096}},
     ]

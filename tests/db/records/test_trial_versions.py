@@ -208,7 +208,7 @@ def test_every_version_has_its_schema() -> None:
     }
     third = trial_schema(3)
     assert set(third["properties"]) - set(second["properties"]) == {"code"}
-    assert set(third["$defs"]) - set(second["$defs"]) == {"Code", "Bisection"}
+    assert {"Code", "Bisection"} <= set(third["$defs"]) - set(second["$defs"])
     assert {"Timing", "TimingSide", "Gate"} <= set(second["$defs"])
     assert not {"Timing", "TimingSide", "Gate"} & set(first["$defs"])
 

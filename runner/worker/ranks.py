@@ -1,0 +1,282 @@
+"""Workloads of several ranks: the measured process is rank 0, and the others take every step that it takes.
+
+Rank 0 alone times and decides; it tells the others by one byte a step which side's comes next. Each rank
+notes what was compiled at which of its steps, since one that compiles lets the others wait in a collective.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+
+from runner.worker.artifacts import load
+from runner.worker.compiler.compiling import apply, optimizer_compiler
+from runner.worker.step.internals import (
+    as_written,
+    collect_log,
+    force_eager,
+    import_compile_stack,
+    listen_to_events,
+)
+from runner.worker.step.loading import WorkloadError, build_workload, import_builder
+from runner.worker.step.messages import Channel, RankFailedError, Record, Specification, from_worker
+from runner.worker.step.state import State
+from runner.worker.step.steps import Variant, grad_context, iteration, make_variant
+from runner.worker.streams import Compilations
+from runner.workloads.built import Built
+
+_EAGER, _COMPILED, _RESTORE = b"e", b"c", b"r"
+_MEETING = "meeting"
+_MOST_STEPS = 1000
+_ENDING_S = 10.0
+# Of a collective, where nobody says how long a trial may take.
+_TIMEOUT_S = 1800.0
+# Of gloo, where the process at the other end of a collective is gone.
+_OTHER_END = "Connection closed by peer"
+_MAIN = Path(__file__).with_name("main.py")
+
+
+def device_of(spec: Specification, rank: int) -> torch.device:
+    """The CPU that all ranks share, or the GPU that many places after the measured one.
+
+    Raises WorkloadError where there are fewer GPUs than ranks.
+    """
+    device = torch.device(spec.device)
+    if device.type == "cpu":
+        return device
+    last = (device.index or 0) + spec.workload.ranks
+    if torch.cuda.device_count() < last:
+        raise WorkloadError(
+            f"{spec.workload.ranks} ranks from {device} on need {last} GPUs; "
+            f"{torch.cuda.device_count()} are visible."
+        )
+    return torch.device(device.type, (device.index or 0) + rank)
+
+
+def threads_of(spec: Specification) -> int:
+    """Those of one rank: all of them share the threads of the trial."""
+    return max(1, spec.threads // spec.workload.ranks)
+
+
+def _join(spec: Specification, rank: int, meeting: str) -> None:
+    device = device_of(spec, rank)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    torch.distributed.init_process_group(
+        "nccl" if device.type == "cuda" else "gloo",
+        init_method=f"file://{meeting}",
+        rank=rank,
+        world_size=spec.workload.ranks,
+        timeout=timedelta(seconds=spec.timeout_s or _TIMEOUT_S),
+    )
+
+
+class Steps:
+    """The steps of one rank: what each took, and what was compiled at it."""
+
+    def __init__(self, log: Sequence[tuple[str, str]] = ()) -> None:
+        self.compilations = Compilations(log)
+        self.compilations.at = 0
+        self.is_reported = False
+        """Whether this release of torch tells of its compilations."""
+        self._ns: list[int] = []
+        self._cpu_ns: list[int] = []
+
+    def counted(self, variant: Variant) -> Variant:
+        """`variant` whose batches are counted as steps."""
+
+        def one_batch(batch: Any) -> Any:
+            before, began, cpu = (
+                len(self.compilations.compiles),
+                time.perf_counter_ns(),
+                time.process_time_ns(),
+            )
+            self.compilations.at += 1
+            result = variant.one_batch(batch)
+            if len(self.compilations.compiles) != before:
+                self._ns.clear()
+                self._cpu_ns.clear()
+            if len(self._ns) < _MOST_STEPS:
+                self._ns.append(time.perf_counter_ns() - began)
+                self._cpu_ns.append(time.process_time_ns() - cpu)
+            return result
+
+        return replace(variant, one_batch=one_batch, step=iteration(variant.built, one_batch))
+
+    def facts(self, rank: int, *, on_cpu: bool) -> dict[str, Any]:
+        """`RankFacts` of the record; times are those since the last compilation."""
+        found = self.compilations.compiles
+        return {
+            "rank": rank,
+            "steps": self.compilations.at,
+            "latency_ns": round(statistics.median(self._ns)) if self._ns else None,
+            "cpu_ns": round(statistics.median(self._cpu_ns)) if on_cpu and self._cpu_ns else None,
+            "compile_ns": sum(each["took_ns"] for each in found) if self.is_reported else None,
+            "compiles": [
+                {"step": each["batch"]} | {key: each[key] for key in ("part", "took_ns", "reason")}
+                for each in found
+            ]
+            if self.is_reported
+            else None,
+        }
+
+
+class Followers:
+    """The other ranks, as rank 0 sees them. Ended with the process that started them."""
+
+    def __init__(self, spec: Specification) -> None:
+        self._spec = spec
+        self._folder = tempfile.mkdtemp(prefix="ranks-")
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._pipes: list[BinaryIO] = []
+        meeting = str(Path(self._folder) / "meeting")
+        device_of(spec, spec.workload.ranks - 1)
+        for rank in range(1, spec.workload.ranks):
+            ours, theirs = os.pipe()
+            process = subprocess.Popen(
+                [sys.executable, "-I", str(_MAIN), str(theirs)], stdin=subprocess.PIPE, pass_fds=(theirs,)
+            )
+            os.close(theirs)
+            self._processes.append(process)
+            self._pipes.append(os.fdopen(ours, "rb"))
+            self._tell(rank - 1, replace(spec, purpose="rank", rank=rank, meeting=meeting).line())
+        # One that is gone before it comes to the meeting would be waited for until the end of the trial.
+        if all(_comes(pipe) for pipe in self._pipes):
+            _join(spec, 0, meeting)
+        else:
+            self.facts()
+
+    def _tell(self, number: int, data: bytes) -> None:
+        stdin = self._processes[number].stdin
+        assert stdin is not None
+        os.write(stdin.fileno(), data)
+
+    def tell(self, command: bytes) -> None:
+        """Say what comes next to all. Raises OSError where one is gone."""
+        for number in range(len(self._processes)):
+            self._tell(number, command)
+
+    def restore(self) -> None:
+        """Let them put their state back, as rank 0 does now."""
+        self.tell(_RESTORE)
+
+    def leading(self, variant: Variant, *, is_compiled: bool) -> Variant:
+        """`variant` whose every iteration the others take too."""
+        stream = variant.built.stream
+        batches = 1 if stream is None else sum(1 for _ in stream.batches())
+        command, number = _COMPILED if is_compiled else _EAGER, 0
+
+        def one_batch(batch: Any) -> Any:
+            nonlocal number
+            if number % batches == 0:
+                self.tell(command)
+            number += 1
+            return variant.one_batch(batch)
+
+        return replace(variant, one_batch=one_batch, step=iteration(variant.built, one_batch))
+
+    def facts(self) -> list[dict[str, Any]]:
+        """`RankFacts` of each, which ends with it. Raises RankFailedError where one failed by itself."""
+        ends = time.monotonic() + _ENDING_S
+        for process in self._processes:
+            with contextlib.suppress(OSError):
+                assert process.stdin is not None
+                process.stdin.close()
+        records = [
+            _last_word(process, pipe, ends)
+            for process, pipe in zip(self._processes, self._pipes, strict=True)
+        ]
+        shutil.rmtree(self._folder, ignore_errors=True)
+        for rank, record in enumerate(records, 1):
+            if record.failure is not None and _OTHER_END not in record.failure.message:
+                message = f"Rank {rank}: {record.failure.message}"
+                raise RankFailedError(replace(record.failure, message=message))
+        return [record.probes for record in records if record.probes is not None]
+
+
+def _comes(pipe: BinaryIO) -> bool:
+    """Whether the process behind `pipe` says that it comes to the meeting before it is gone."""
+    return any(getattr(from_worker(line), "phase", None) == _MEETING for line in pipe)
+
+
+def _last_word(process: subprocess.Popen[bytes], pipe: BinaryIO, ends: float) -> Record:
+    """The record of a process that is told no more; an empty one of a process that does not end by then."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(max(0.0, ends - time.monotonic()))
+    process.kill()
+    with pipe:
+        messages = [from_worker(line) for line in pipe]
+    return next((each for each in messages if isinstance(each, Record)), Record())
+
+
+def follow(spec: Specification, channel: Channel) -> dict[str, Any]:
+    """Take the steps of rank 0 until it tells no more. Returns `RankFacts` of the record."""
+    channel.enter(_MEETING)
+    _join(spec, spec.rank, spec.meeting)
+    device = device_of(spec, spec.rank)
+    channel.enter("build_model")
+    builder = import_builder(spec.workload.target, spec.workload.path)
+
+    def built() -> Built:
+        made = build_workload(builder, spec.workload, device)
+        return replace(made, model_or_fn=as_written(made.model_or_fn))
+
+    with collect_log() as log:
+        import_compile_stack()
+        steps = Steps(log)
+        hear = (steps.compilations.begin, steps.compilations.end)
+        sides = _Sides(spec, built, steps, channel.enter)
+        with listen_to_events(*hear) as steps.is_reported:
+            for command in iter(lambda: sys.stdin.buffer.read(1), b""):
+                sides.take(command)
+    return steps.facts(spec.rank, on_cpu=device.type == "cpu")
+
+
+class _Sides:
+    """Eager and compiled side of a rank that follows."""
+
+    def __init__(
+        self, spec: Specification, built: Callable[[], Built], steps: Steps, enter: Callable[[str], None]
+    ) -> None:
+        self._spec = spec
+        self._enter = enter
+        self._steps = steps
+        first = built()
+        self._built = {_EAGER: first}
+        if spec.strategy.kind != "eager":
+            self._built[_COMPILED] = built()
+        self._states = [State(each) for each in self._built.values()]
+        self._variants = {_EAGER: make_variant(first)}
+        enter("eager_first")
+
+    def take(self, command: bytes) -> None:
+        """One step of the side that is told, or its state as it was."""
+        if command == _RESTORE:
+            for state in self._states:
+                state.restore(optimizers=False)
+            return
+        if command not in self._variants:
+            self._enter("first_call")
+            built, strategy = self._built[command], self._spec.strategy
+            artifacts = Path(self._spec.artifacts)
+            if artifacts.exists():
+                load(strategy, artifacts)
+            call = apply(built, strategy, artifacts)
+            variant = make_variant(built, call, optimizer_compiler(strategy))
+            self._variants[command] = self._steps.counted(variant)
+        variant = self._variants[command]
+        with grad_context(variant.built), force_eager() if command == _EAGER else contextlib.nullcontext():
+            variant.step()

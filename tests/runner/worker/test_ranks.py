@@ -1,0 +1,92 @@
+"""Workloads of several ranks: real processes that take each step together, and whom the others wait for."""
+
+from __future__ import annotations
+
+import pytest
+
+from db.cause.ranks import ranks_sentence
+from db.records.evidence import RankFacts
+from db.records.strategies import EAGER
+from db.records.trial import FailureKind, Status, Task, parse_trial
+from runner.process.supervise import run_trial
+from tests.runner.measuring import compiled, make_spec
+
+
+def measured(name, strategy, task):
+    spec = make_spec(name, strategy, target=f"ranked_models:{name}", task=task)
+    workload = spec.workload.model_copy(update={"ranks": 2})
+    trial = run_trial(spec.model_copy(update={"workload": workload, "threads": 2, "timeout_s": 500.0}))
+    return parse_trial(trial.to_json())
+
+
+def facts_of(trial) -> list[RankFacts]:
+    assert trial.status is Status.OK, trial.failure
+    assert [each.rank for each in trial.compiler.ranks] == [0, 1]
+    return trial.compiler.ranks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["replicated", "sharded"])
+def test_both_ranks_of_a_training_step_compile_it(name):
+    trial = measured(name, compiled("aot_eager"), Task.TRAINING)
+    first, other = facts_of(trial)
+    # The steps of the compiled side, the first call among them.
+    assert first.steps == other.steps > len(trial.samples_ns)
+    assert first.compile_ns > 0
+    assert other.compile_ns > 0
+    assert len(first.compiles) == len(other.compiles) > 0
+    assert {each.step for each in other.compiles} == {1}
+    assert trial.numerics.status == "not_checked"
+
+
+def test_a_rank_that_meets_another_size_is_named_with_the_step():
+    trial = measured("uneven", compiled("eager", dynamic=False), Task.FUNCTION)
+    ranks = facts_of(trial)
+    assert len(ranks[1].compiles) == len(ranks[0].compiles) + 2
+    said = ranks_sentence(ranks)
+    assert said.startswith("Rank 1 compiled ")
+    assert said.endswith("the first difference is size 0 of inputs (8, then 12) at step 2.")
+
+
+@pytest.mark.slow
+def test_a_rank_that_computes_longer_is_waited_for():
+    ranks = facts_of(measured("more_work_on_rank_1", compiled("eager"), Task.FUNCTION))
+    assert ranks[1].cpu_ns > 1.25 * ranks[0].cpu_ns
+
+
+@pytest.mark.slow
+def test_eager_of_several_ranks_is_measured_too():
+    trial = measured("replicated", EAGER, Task.TRAINING)
+    assert trial.status is Status.OK, trial.failure
+    assert trial.compiler is None
+
+
+def test_the_rank_that_failed_is_named():
+    trial = measured("fails_on_rank_1", compiled("eager"), Task.TRAINING)
+    assert trial.failure.kind is FailureKind.WORKLOAD_ERROR
+    assert trial.failure.message == "Rank 1: ValueError: no shard of the data for rank 1"
+    assert trial.failure.phase == "build_model"
+
+
+def facts(rank: int, **changes) -> RankFacts:
+    compiles = changes.pop("compiles", [{"step": 1, "part": "forward"}])
+    return RankFacts(rank=rank, compiles=compiles, **changes)
+
+
+def test_sentences_by_what_differs_first():
+    once = facts(0, compile_ns=4_000_000_000, cpu_ns=1_000_000)
+    again = [{"step": step, "part": "forward", "reason": "self.calls == 1"} for step in (2, 3)]
+    more = facts(1, compiles=[{"step": 1, "part": "forward"}, *again])
+    assert ranks_sentence([once, more]) == (
+        "Rank 1 compiled 3 times, rank 0 once: the first difference is self.calls == 1 at step 2."
+    )
+    slower = facts(1, compile_ns=9_000_000_000)
+    assert ranks_sentence([once, slower]) == "Rank 1 compiles 9.00 s, rank 0 4.00 s: rank 0 waits for it."
+    busier = facts(2, compile_ns=4_000_000_000, cpu_ns=2_000_000)
+    assert ranks_sentence([once, busier]) == (
+        "Rank 2 computes 2.00 ms a step, rank 0 1.00 ms: rank 0 waits for it."
+    )
+    equal = facts(1, compile_ns=4_100_000_000, cpu_ns=1_000_000)
+    assert ranks_sentence([once, equal]) == "No rank waits for another: 1 compilation each."
+    assert ranks_sentence([once]) is None
+    assert ranks_sentence([once, facts(1, compiles=None)]) == "No rank waits for another: 1 compilation each."
