@@ -154,7 +154,7 @@ def test_a_command_that_hangs_is_ended_with_its_children() -> None:
     began = time.monotonic()
     code, output = run(sys.executable, "-c", program, timeout_s=2)
     assert code is None
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 120
     child, why = output.split("\n")
     assert why == "Ended after 2 s."
     wait_until(

@@ -39,6 +39,7 @@ def _bisection(defect: str, kind: FailureKind) -> Bisection:
     return found
 
 
+@pytest.mark.slow
 def test_a_wrong_decomposition_is_named() -> None:
     found = _bisection("decomposition", FailureKind.WRONG_RESULT)
     assert (found.outcome, found.backend) == ("named", "aot_eager_decomp_partition")

@@ -70,8 +70,8 @@ def expect_failure(trial, kind, message):
 
 def test_a_hang_ends_at_the_deadline_and_says_where():
     started = time.monotonic()
-    trial = measure("hangs_in_c", timeout_s=12.0)
-    assert time.monotonic() - started < 30
+    trial = measure("hangs_in_c", timeout_s=20.0)
+    assert time.monotonic() - started < 120
     assert trial.failure.kind is FailureKind.TIMEOUT
     assert trial.failure.phase == "build_model"
     assert trial.failure.signal is not None
