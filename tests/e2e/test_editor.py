@@ -11,7 +11,6 @@ from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
 from db.engine.session import open_database
-from db.queries.people.regressions import standing_regressions
 from db.queries.trials import trials_frame
 from db.records.access import Roles
 from tests.builders import make_trial
@@ -43,11 +42,6 @@ def _is_text(page: Tab) -> bool:
     return bool(page.evaluate(found))
 
 
-def _regression(place: SignInServer) -> str:
-    with open_database(place.url, read_only=True) as database:
-        return standing_regressions(database)[0].regression.regression_id
-
-
 def test_an_editor_brings_a_file_in(page: Tab, place: SignInServer, tmp_path: Path) -> None:
     trials = [make_trial(trial_id=f"uploaded-{n}", workload="mlp", label=MARKUP) for n in range(2)]
     file = tmp_path / "<img src=x onerror=window.ran=1>.jsonl"
@@ -64,40 +58,6 @@ def test_an_editor_brings_a_file_in(page: Tab, place: SignInServer, tmp_path: Pa
     assert _is_text(page)
     with open_database(place.url, read_only=True) as database:
         assert {"uploaded-0", "uploaded-1"} <= set(trials_frame(database)["trial_id"])
-
-
-def test_an_editor_says_what_a_regression_is(page: Tab, place: SignInServer) -> None:
-    chosen = _regression(place)
-    open_at(page, f"{place.server.origin}/regressions?regression={chosen}", "Regressions")
-    page.get_by_text("Say what the 1 chosen regression is").click()
-    expect(page.get_by_label("Your name (the owner)")).to_have_count(0)
-    page.get_by_label("Note").fill(MARKUP)
-    page.get_by_test_id("stBaseButton-secondaryFormSubmit").click()
-    expect(page.get_by_role("dialog").get_by_text("window.ran=1").first).to_be_visible()
-    assert _is_text(page)
-    page.get_by_role("button", name="Record it").click()
-    expect(page.get_by_text("Recorded 1 regression as acknowledged")).to_be_visible()
-    assert _is_text(page)
-    with open_database(place.url, read_only=True) as database:
-        (found,) = [
-            each for each in standing_regressions(database) if each.regression.regression_id == chosen
-        ]
-    assert (found.triage[-1].author, found.triage[-1].note) == ("ada@example.com", MARKUP)
-
-
-def test_a_viewer_is_offered_neither(browser: Browser, place: SignInServer) -> None:
-    before, chosen = place.provider.person, _regression(place)
-    place.provider.person = {"sub": "2", "email": "eve@example.com", "groups": ["readers"]}
-    try:
-        with new_page(browser, place.server.origin) as (page, _):
-            open_at(page, f"{place.server.origin}/runs", "Runs")
-            expect(page.get_by_test_id("stSidebar")).to_contain_text("viewer")
-            expect(page.locator("input[type=file]")).to_have_count(0)
-            open_at(page, f"{place.server.origin}/regressions?regression={chosen}", "Regressions")
-            expect(page.get_by_text("needs the role editor")).to_be_visible()
-            expect(page.get_by_label("Note")).to_have_count(0)
-    finally:
-        place.provider.person = before
 
 
 def test_a_deep_link_leads_through_the_login_to_its_page_and_out_again(

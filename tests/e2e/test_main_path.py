@@ -80,18 +80,6 @@ def test_back_and_forward_undo_and_redo_filters(tab: Tab, recorded_server: Serve
     expect(tab.get_by_text("Compile cost of every case")).to_be_visible()
 
 
-def test_global_filters_follow_from_page_to_page(tab: Tab, recorded_server: Served) -> None:
-    open_at(tab, f"{recorded_server.origin}/trends?workload=mlp&workload=bert-base", "Trends")
-    sidebar = tab.get_by_test_id("stSidebar")
-    sidebar.get_by_role("button", name="Inference").click()
-    expect(tab).to_have_url(re.compile("task=inference"))
-    for title in ("Modes", "Overview"):
-        sidebar.get_by_role("link", name=title).click()
-        settle(tab, title)
-        expect(tab).to_have_url(re.compile("task=inference"))
-        expect(tab).to_have_url(re.compile("workload=mlp&workload=bert-base"))
-
-
 def test_a_click_on_a_point_opens_the_trials_behind_it(tab: Tab, recorded_server: Served) -> None:
     open_at(tab, f"{recorded_server.origin}/trends?focus=bert-base", "Trends")
     tab.locator(f'{POINTS}[aria-label*="Strategy: default"]').last.click()
@@ -121,14 +109,3 @@ def test_a_click_on_a_verdict_shows_its_evidence_and_back_returns(tab: Tab, reco
     tab.go_back()
     expect(evidence).to_have_count(0)
     assert "focus" not in tab.url
-
-
-def test_what_a_link_asks_in_vain_is_said(tab: Tab, recorded_server: Served) -> None:
-    open_at(tab, f"{recorded_server.origin}/modes?workload=bert-bas&goal=fame&x=1", "Modes")
-    warning = tab.get_by_test_id("stAlert")
-    expect(warning).to_contain_text("Did you mean “bert-base”?")
-    expect(warning).to_contain_text("“fame” is none of latency, steps, memory")
-    expect(warning).to_contain_text("“x” is no selector")
-    for path in ("trendz", "trends/foo"):
-        open_at(tab, f"{recorded_server.origin}/{path}", "Overview")
-        expect(tab.get_by_test_id("stAlert")).to_contain_text(f"There is no page “{path}”")

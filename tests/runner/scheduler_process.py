@@ -1,6 +1,6 @@
 """A service in a process of its own that fires a schedule a second, and measures nothing.
 
-Run as `python -m tests.runner.scheduler_process URL NAME SECONDS`.
+Run as `python -m tests.runner.scheduler_process URL NAME TIMES`: it ends after so many firings.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.cron import CronTrigger
 
 from db.engine.session import open_database
+from db.queries.service.schedules import firings
 from db.records.requests import RequestState
 from db.records.schedules import ScheduleSpec
 from db.store.service.requests import end_request, take_request
@@ -20,11 +21,10 @@ from runner.service import timetable
 from runner.service.timetable import Host, Timetable
 
 
-def main(url: str, name: str, seconds: str) -> None:
+def main(url: str, name: str, times: str) -> None:
     # Crontab has no seconds; the trigger is all that differs from a real service.
     timetable.parse_cron = lambda _cron, _timezone: CronTrigger(second="*", timezone="UTC")
     host = Host(name, f"{name}:1")
-    deadline = time.monotonic() + float(seconds)
     with open_database(url) as database:
         table = Timetable(
             database,
@@ -36,14 +36,15 @@ def main(url: str, name: str, seconds: str) -> None:
         table.start()
         sys.stdout.write("ready\n")
         sys.stdout.flush()
-        while time.monotonic() < deadline:
+        while True:
             now = datetime.now(UTC)
             taken = take_request(database, owner=host.owner, at=now, fits=lambda _request: True)
             if taken is not None:
                 sys.stdout.write(f"{taken.request_id}\n")
-                end_request(
-                    database, taken.request_id, RequestState.FINISHED, owner=host.owner, at=datetime.now(UTC)
-                )
+                state = RequestState.FINISHED
+                end_request(database, taken.request_id, state, owner=host.owner, at=datetime.now(UTC))
+            elif len(firings(database, "often")) >= int(times):
+                break
             time.sleep(0.05)
         table.stop()
 

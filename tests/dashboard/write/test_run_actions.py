@@ -98,13 +98,6 @@ def test_what_asks_for_too_much_is_not_queued(
         assert requests(database) == []
 
 
-def test_a_schedule_that_asks_for_too_much_is_not_run_now(url: str) -> None:
-    with open_database(url) as database:
-        save_schedule(database, "nightly", NIGHTLY.model_copy(update={"trials": 99_999_999}), at=NOW)
-    with pytest.raises(ConfigError, match="at most 20,000 are planned at once"):
-        run_actions.run_now(stored_schedule(url), by="Ann")
-
-
 def test_a_pause_says_by_whom(url: str) -> None:
     assert run_actions.set_paused("nightly", paused=True, by="Ann") == "Schedule nightly is paused."
     assert run_actions.set_paused("nightly", paused=True, by="Bob") == "Schedule nightly was paused already."

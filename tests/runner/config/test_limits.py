@@ -7,14 +7,10 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from db.engine.session import open_database
 from db.errors import ConfigError
-from db.queries.service.schedules import requests
 from db.records.limits import Limits
 from db.records.requests import RequestSpec
-from runner.cli.app import app
 from runner.config.settings import BuildSettings, Settings
 from runner.config.sources import load_settings
 from runner.plan import builds
@@ -76,13 +72,3 @@ def test_a_sweep_of_too_many_sizes_is_refused_before_it_is_made(tmp_path: Path) 
     with pytest.raises(ConfigError, match="1,000,000,000 sweeps; at most 500"):
         known_workloads(load_settings(file))
     assert time.monotonic() - began < 60
-
-
-@pytest.mark.parametrize("machine", [(), ("--machine", "elsewhere")])
-def test_the_command_refuses_at_submission(machine: tuple[str, ...], sqlite_url: str) -> None:
-    command = ["request", "create", "-w", "elementwise", "--trials", "99999999", "--db", sqlite_url, *machine]
-    answer = CliRunner().invoke(app, command)
-    assert isinstance(answer.exception, ConfigError)
-    assert "trials; at most 20,000 are planned at once" in str(answer.exception)
-    with open_database(sqlite_url) as database:
-        assert requests(database) == []
