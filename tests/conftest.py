@@ -11,10 +11,14 @@ import uuid
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import Phase, settings
+from sqlalchemy import Engine
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.util import LRUCache
 
 import db.queries.service.integrity
 import db.store.trial_writer
@@ -69,6 +73,26 @@ def _own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         Path(folder).chmod(0o755)  # servers and tests that are another user find the way
         patch.setenv("TMPDIR", folder)
         patch.setattr(tempfile, "tempdir", folder)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _statements_are_compiled_once() -> Iterator[None]:
+    """SQLAlchemy compiles a statement anew for every engine, and tests have engines of their own: a fifth of
+    a test that stores a few trials and asks about them.
+    """
+    cache: LRUCache[Any, Any] = LRUCache(2_000)
+    created = Engine.__init__
+
+    def create(engine: Engine, *arguments: Any, **options: Any) -> None:
+        created(engine, *arguments, **options)
+        engine._compiled_cache = cache
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Engine, "__init__", create)
+        for dialect in (SQLiteDialect_pysqlite, PGDialect_psycopg):
+            patch.setattr(dialect, "__eq__", lambda own, other: type(own) is type(other))
+            patch.setattr(dialect, "__hash__", lambda own: hash(type(own)))
         yield
 
 
