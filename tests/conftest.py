@@ -257,6 +257,25 @@ def sqlite_url(tmp_path: Path, _sqlite_template: Path) -> str:
     return f"sqlite:///{path}"
 
 
+@pytest.fixture(scope="session")
+def _stepped_template(_sqlite_template: Path) -> Path:
+    from db.store.trials import save_trials
+    from tests.regression_cases import stepping_history
+
+    path = _sqlite_template.with_name("stepped.db")
+    shutil.copyfile(_sqlite_template, path)
+    with open_database(f"sqlite:///{path}") as database:
+        save_trials(database, stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0")))
+    return path
+
+
+@pytest.fixture
+def stepped(sqlite_url: str, _stepped_template: Path) -> str:
+    """A SQLite database with a run of torch 2.12.0, and one of 2.13.0 whose compiled code takes 1.4 times."""
+    shutil.copyfile(_stepped_template, sqlite_url.removeprefix("sqlite:///"))
+    return sqlite_url
+
+
 @pytest.fixture
 def sqlite_database(sqlite_url: str) -> Iterator[Database]:
     """An open SQLite database, for tests whose subject does not depend on the backend."""

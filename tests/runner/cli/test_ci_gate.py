@@ -15,9 +15,6 @@ from threading import Thread
 import pytest
 import yaml
 
-from db.engine.session import open_database
-from db.store.trials import save_trials
-from tests.regression_cases import stepping_history
 from tests.runner.ci_script import ACTION, ROOT, gate
 
 DOCUMENT = (ROOT / "docs" / "ci.md").read_text()
@@ -88,14 +85,12 @@ def test_a_quote_that_is_not_closed_measures_nothing(tmp_path: Path, sqlite_url:
 
 
 def test_a_regression_is_commented_and_fails_the_job(
-    tmp_path: Path, sqlite_url: str, comments: Comments
+    tmp_path: Path, stepped: str, comments: Comments
 ) -> None:
-    with open_database(sqlite_url) as database:
-        save_trials(database, stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0")))
     summary = tmp_path / "summary.md"
     done = gate(
         tmp_path,
-        sqlite_url,
+        stepped,
         RUN_OPTIONS="none",
         COMMENT_URL=comments.url,
         COMMENT_HEADER="Authorization: Bearer s3cret",

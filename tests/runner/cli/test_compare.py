@@ -23,14 +23,6 @@ def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.fixture
-def slower(sqlite_url: str) -> str:
-    """2.13.0 is 10 % slower than 2.12.0 when compiled, eager stays."""
-    with open_database(sqlite_url) as database:
-        save_trials(database, stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0")))
-    return sqlite_url
-
-
 def compare(url: str, *arguments: str) -> int:
     return exit_code_of(app, ["compare", *arguments, "--db", url])
 
@@ -76,8 +68,8 @@ def test_sides_without_a_common_case_cannot_be_compared(
     assert captured.err.startswith("compilewatch: Nothing can be compared: ")
 
 
-def test_the_document_has_every_key_of_the_contract(slower: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare(slower, "torch=2.12.0", "torch=2.13.0", "--json") == 1
+def test_the_document_has_every_key_of_the_contract(stepped: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare(stepped, "torch=2.12.0", "torch=2.13.0", "--json") == 1
     found = document(capsys)
     assert found["schema"] == "compilewatch.compare/1"
     assert found["base"]["components"]["torch"] == "2.12.0"
@@ -107,14 +99,14 @@ def test_the_document_has_every_key_of_the_contract(slower: str, capsys: pytest.
     }  # fmt: skip
 
 
-def test_options_narrow_the_cases(slower: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_narrow_the_cases(stepped: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("torch=2.12.0", "torch=2.13.0", "--workload", "mlp", "--strategy", "default", "--json")
-    assert compare(slower, *arguments) == 1
+    assert compare(stepped, *arguments) == 1
     assert {(row["workload"], row["strategy"]) for row in document(capsys)["rows"]} == {("mlp", "default")}
 
 
-def test_a_wider_margin_calls_no_regression(slower: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare(slower, "torch=2.12.0", "torch=2.13.0", "--margin", "0.6", "--json") == 1
+def test_a_wider_margin_calls_no_regression(stepped: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare(stepped, "torch=2.12.0", "torch=2.13.0", "--margin", "0.6", "--json") == 1
     found = document(capsys)
     verdicts = {row["verdict"] for row in found["rows"] if row["metric"] in ("latency", "speedup")}
     assert verdicts == {"unchanged"}
@@ -123,14 +115,14 @@ def test_a_wider_margin_calls_no_regression(slower: str, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize("margin", ["0", "-0.1", "3", "nan", "inf"])
-def test_a_margin_that_is_none(slower: str, margin: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare(slower, "torch=2.12.0", "torch=2.13.0", f"--margin={margin}") == 2
+def test_a_margin_that_is_none(stepped: str, margin: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare(stepped, "torch=2.12.0", "torch=2.13.0", f"--margin={margin}") == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "--margin must be more than 0 and at most 2" in captured.err
 
 
-def test_thresholds_of_the_configuration_are_used(slower: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_thresholds_of_the_configuration_are_used(stepped: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("compilewatch.toml").write_text(
         "[policy.thresholds]\n"
         + "".join(
@@ -138,7 +130,7 @@ def test_thresholds_of_the_configuration_are_used(slower: str, capsys: pytest.Ca
             for metric in ("latency", "speedup")
         )
     )
-    compare(slower, "torch=2.12.0", "torch=2.13.0", "--json")
+    compare(stepped, "torch=2.12.0", "torch=2.13.0", "--json")
     found = document(capsys)
     assert found["policy"]["thresholds"]["latency"]["minimum_effect"] == 0.9
     assert set(found["tally"]["slower_by"]) == {"break_even"}
@@ -193,13 +185,13 @@ def test_latest_and_previous_are_of_the_machine_that_was_named_or_has_the_newest
 
 
 def test_what_became_of_recorded_regressions_is_counted(
-    slower: str, capsys: pytest.CaptureFixture[str]
+    stepped: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert exit_code_of(app, ["gate", "--db", slower]) == 1
+    assert exit_code_of(app, ["gate", "--db", stepped]) == 1
     capsys.readouterr()
-    assert compare(slower, "torch=2.12.0", "torch=2.13.0") == 1
+    assert compare(stepped, "torch=2.12.0", "torch=2.13.0") == 1
     assert "Recorded for 2 cases: " in capsys.readouterr().out
-    assert compare(slower, "torch=2.12.0", "torch=2.13.0", "--json") == 1
+    assert compare(stepped, "torch=2.12.0", "torch=2.13.0", "--json") == 1
     recorded = document(capsys)["recorded"]
     assert set(recorded) == {"suspected"}
     assert recorded["suspected"] >= 2

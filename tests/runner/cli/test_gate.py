@@ -52,14 +52,11 @@ def states(url: str) -> dict[tuple[str, str], TriageState]:
         }
 
 
-def test_one_line_per_regression_on_standard_output(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    measured(sqlite_url, 1.0, 1.4)
-    assert gate(sqlite_url) == 1
+def test_one_line_per_regression_on_standard_output(stepped: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gate(stepped) == 1
     captured = capsys.readouterr()
     lines = captured.out.splitlines()
-    assert len(lines) == len(states(sqlite_url))
+    assert len(lines) == len(states(stepped))
     latency = next(line for line in lines if line.startswith("mlp (ungated) / default: latency "))
     assert "-> 11.2" in latency
     assert ", torch 2.12.0 -> 2.13.0 [" in latency
@@ -84,43 +81,38 @@ def test_the_next_step_names_no_code_of_a_record(sqlite_url: str, capsys: pytest
     assert "-w os:system" not in said
 
 
-def test_a_second_gate_of_the_same_run_adds_nothing(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    measured(sqlite_url, 1.0, 1.4)
+def test_a_second_gate_of_the_same_run_adds_nothing(stepped: str, capsys: pytest.CaptureFixture[str]) -> None:
     codes, outputs, frames = [], [], []
     for _ in range(2):
-        codes.append(gate(sqlite_url))
+        codes.append(gate(stepped))
         outputs.append(capsys.readouterr().out)
-        with open_database(sqlite_url) as database:
+        with open_database(stepped) as database:
             frames.append(regressions_frame(database, revised=True))
     assert codes == [1, 1]
     assert outputs[0] == outputs[1]
     assert frames[0].equals(frames[1])
 
 
-def test_the_next_run_of_the_same_build_confirms(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    measured(sqlite_url, 1.0, 1.4)
-    gate(sqlite_url)
-    measured(sqlite_url, 1.0, 1.4, 1.4)
+def test_the_next_run_of_the_same_build_confirms(stepped: str, capsys: pytest.CaptureFixture[str]) -> None:
+    gate(stepped)
+    measured(stepped, 1.0, 1.4, 1.4)
     capsys.readouterr()
-    assert gate(sqlite_url) == 0, "against the run before nothing moved"
+    assert gate(stepped) == 0, "against the run before nothing moved"
     assert "Confirmed: " in capsys.readouterr().err
-    assert states(sqlite_url)["mlp", "latency"] is TriageState.CONFIRMED
+    assert states(stepped)["mlp", "latency"] is TriageState.CONFIRMED
 
 
 def test_the_next_run_that_does_not_show_it_takes_it_back(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+    stepped: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    measured(sqlite_url, 1.0, 1.4)
-    gate(sqlite_url)
-    measured(sqlite_url, 1.0, 1.4, 1.0)
+    gate(stepped)
+    measured(stepped, 1.0, 1.4, 1.0)
     capsys.readouterr()
-    gate(sqlite_url)
+    gate(stepped)
     err = capsys.readouterr().err
     assert "Revised: mlp / default: 5 and 5 fresh trials do not show it" in err
-    assert states(sqlite_url) == {}
-    with open_database(sqlite_url) as database:
+    assert states(stepped) == {}
+    with open_database(stepped) as database:
         everything = regressions_frame(database, revised=True)
     assert set(everything.loc[everything["revision"] == 1, "cause"]) == {"noise"}
 
@@ -137,32 +129,28 @@ def test_since_and_against_choose_the_base(sqlite_url: str, capsys: pytest.Captu
     assert "--since and --against name two bases." in capsys.readouterr().err
 
 
-def test_the_document_names_what_is_recorded(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    measured(sqlite_url, 1.0, 1.4)
-    assert gate(sqlite_url, "--json") == 1
+def test_the_document_names_what_is_recorded(stepped: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gate(stepped, "--json") == 1
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "compilewatch.compare/1"
-    assert {(each["workload"], each["metric"]) for each in document["regressions"]} == states(
-        sqlite_url
-    ).keys()
+    assert {(each["workload"], each["metric"]) for each in document["regressions"]} == states(stepped).keys()
     assert {each["state"] for each in document["regressions"]} == {"new"}
     assert document["policy"]["minimum_trials"] == 3
 
 
-def test_an_accepted_regression_fails_no_gate(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    measured(sqlite_url, 1.0, 1.4)
-    gate(sqlite_url)
-    with open_database(sqlite_url) as database:
+def test_an_accepted_regression_fails_no_gate(stepped: str, capsys: pytest.CaptureFixture[str]) -> None:
+    gate(stepped)
+    with open_database(stepped) as database:
         ids = [str(each) for each in regressions_frame(database)["regression_id"]]
     for identifier in ids[1:]:
-        assert exit_code_of(app, ["triage", identifier, "--state", "expected", "--db", sqlite_url]) == 0
-    assert gate(sqlite_url) == 1
-    acknowledged = ["triage", ids[0], "--state", "acknowledged", "--db", sqlite_url]
+        assert exit_code_of(app, ["triage", identifier, "--state", "expected", "--db", stepped]) == 0
+    assert gate(stepped) == 1
+    acknowledged = ["triage", ids[0], "--state", "acknowledged", "--db", stepped]
     assert exit_code_of(app, acknowledged) == 0
-    assert gate(sqlite_url) == 1, "somebody knows of it, but nobody accepted it"
-    assert exit_code_of(app, ["triage", ids[0], "--state", "false-alarm", "--db", sqlite_url]) == 0
+    assert gate(stepped) == 1, "somebody knows of it, but nobody accepted it"
+    assert exit_code_of(app, ["triage", ids[0], "--state", "false-alarm", "--db", stepped]) == 0
     capsys.readouterr()
-    assert gate(sqlite_url) == 0
+    assert gate(stepped) == 0
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("Accepted: ") == len(ids)
@@ -225,12 +213,11 @@ def test_builds_of_one_run_end_alike_in_every_command(
 
 
 def test_a_confirmation_that_nobody_here_can_run_says_so_once(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+    stepped: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    measured(sqlite_url, 1.0, 1.4)
-    assert gate(sqlite_url, "--confirm", "run") == 1
+    assert gate(stepped, "--confirm", "run") == 1
     assert "torch 2.12.0 (cu130) cannot be measured again on this host" in capsys.readouterr().err
-    assert set(states(sqlite_url).values()) == {TriageState.NEW}
+    assert set(states(stepped).values()) == {TriageState.NEW}
 
 
 def test_a_comment_has_what_the_second_look_decided_and_why_by_its_profiles(
@@ -276,12 +263,11 @@ def _of_look(trial: Trial, look: str) -> Trial:
 
 
 def test_a_queued_confirmation_names_both_builds_within_the_budget(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+    stepped: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    measured(sqlite_url, 1.0, 1.4)
-    assert gate(sqlite_url, "--confirm", "queue", "--budget", "14") == 1
+    assert gate(stepped, "--confirm", "queue", "--budget", "14") == 1
     assert "Confirmation of 1 case queued as confirm-" in capsys.readouterr().err
-    with open_database(sqlite_url) as database:
+    with open_database(stepped) as database:
         (request,) = queue(database)
     assert [stack.torch for stack in request.spec.stacks] == ["2.12.0", "2.13.0"]
     assert request.spec.budget_trials == 14

@@ -38,13 +38,6 @@ def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.fixture
-def measured(sqlite_url: str) -> str:
-    with open_database(sqlite_url) as database:
-        save_trials(database, stepping_history(1.0, 1.4, builds=BUILDS))
-    return sqlite_url
-
-
 def bring(url: str, latency_ms: float, torch: str, day: str, cases: str = TABLE) -> None:
     """Import a table of both cases, or of others; a day may be yet to come, as for a clock that is slow."""
     table = Path(f"{torch}-{day}.csv")
@@ -66,15 +59,15 @@ JUDGED = (("gate",), ("compare", "previous", "latest"))
 
 @pytest.mark.parametrize("words", JUDGED, ids=" ".join)
 def test_a_later_import_leaves_the_newest_measured_ones_the_newest(
-    measured: str, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+    stepped: str, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
 ) -> None:
     # What is recorded of a run is no longer new when the same gate runs again.
-    judged(capsys, measured, *words)
-    before = judged(capsys, measured, *words)
+    judged(capsys, stepped, *words)
+    before = judged(capsys, stepped, *words)
     assert before[0] == 1
-    bring(measured, 5, "2.14.0", "2027-01-01")
-    bring(measured, 9, "2.14.1", "2027-01-02")
-    assert judged(capsys, measured, *words) == before
+    bring(stepped, 5, "2.14.0", "2027-01-01")
+    bring(stepped, 9, "2.14.1", "2027-01-02")
+    assert judged(capsys, stepped, *words) == before
 
 
 def test_a_gate_records_nothing_of_imports_beside_measured_runs(
@@ -104,16 +97,16 @@ def as_imported(trials: list[Trial]) -> list[Trial]:
 
 
 def test_imports_of_a_measured_build_are_no_part_of_latest_and_previous(
-    measured: str, capsys: pytest.CaptureFixture[str]
+    stepped: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ("compare", "previous", "latest")
-    before = judged(capsys, measured, *words)
+    before = judged(capsys, stepped, *words)
     names = [f"model-{number}" for number in range(9)]
     elsewhere = make_history(workloads=names, builds=BUILDS, machines=("other-box",))
-    with open_database(measured) as database:
+    with open_database(stepped) as database:
         save_trials(database, as_imported(elsewhere))
-    assert judged(capsys, measured, *words) == before
-    named = judged(capsys, measured, "compare", *(f"torch={torch}" for torch in BUILDS))[1]
+    assert judged(capsys, stepped, *words) == before
+    named = judged(capsys, stepped, "compare", *(f"torch={torch}" for torch in BUILDS))[1]
     assert {row["workload"] for row in named["rows"]} > set(names), "a build that is named is all of it"
 
 
@@ -151,10 +144,10 @@ def test_a_gate_of_imports_alone_asks_for_imports_and_is_confirmed_by_them(
     assert "Confirmed: 2." in said(1.0, 1.4, 1.4)
 
 
-def test_an_import_that_is_named_is_compared(measured: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with open_database(measured) as database:
+def test_an_import_that_is_named_is_compared(stepped: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with open_database(stepped) as database:
         save_trials(database, as_imported(stepping_history(1.0, 1.4, builds=BUILDS)))
-    code, document = judged(capsys, measured, "compare", f"imp-{RUN_0}", f"imp-{RUN_1}")
+    code, document = judged(capsys, stepped, "compare", f"imp-{RUN_0}", f"imp-{RUN_1}")
     assert code == 1
     assert len(document["rows"]) > 0
 

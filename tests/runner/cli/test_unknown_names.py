@@ -20,12 +20,10 @@ WHICH_MACHINE = f"  Stored: {MACHINE_ID} (gpu-box-3)."
 
 
 @pytest.fixture
-def url(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def url(stepped: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Two runs of two builds in a suite, from an empty working directory."""
     monkeypatch.chdir(tmp_path)
-    with open_database(sqlite_url) as database:
-        save_trials(database, stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0")))
-    return sqlite_url
+    return stepped
 
 
 @pytest.mark.parametrize(
