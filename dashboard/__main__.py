@@ -6,8 +6,6 @@ import argparse
 import logging
 import sys
 
-from dashboard.read.database import database_url
-from dashboard.server.server import serve
 from db.errors import CompilewatchError
 from db.log_lines import OneLineRecord
 
@@ -31,6 +29,9 @@ def main() -> int:
     arguments = parser.parse_args()
     _log_to_standard_error()
     try:
+        from dashboard.read.database import database_url
+        from dashboard.server.server import serve
+
         serve(
             database_url(),
             arguments.host,

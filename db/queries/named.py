@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from db.engine.session import Database
 from db.errors import NotFoundError, one_line
 from db.metrics.eligibility import is_canary
 from db.queries.filters import Filters
+from db.queries.names import former_machine_names, machine_names
 from db.records.versions import version_key
 from db.tables.trials import BUILD, MACHINE, RUN, STRATEGY, WORKLOAD
 
@@ -53,11 +55,24 @@ def require_stored(db: Database, filters: Filters) -> None:
                     raise NotFoundError(f"No {kind.noun} {one_line(name)!r} is stored.", next_step)
 
 
+def machines_named(db: Database, names: Sequence[str]) -> tuple[str, ...]:
+    """The ids of the machines that are called so now, else were, or have that id. A name of several is none.
+
+    Raises NotFoundError for one that is not stored.
+    """
+    called = [*former_machine_names(db), *machine_names(db)] if names else []
+    machines = Counter(name for name, _ in called)
+    ids = {name: machine for name, machine in called if machines[name] == 1}
+    found = tuple(ids.get(name, name) for name in names)
+    require_stored(db, Filters(machines=found))
+    return found
+
+
 def stored_names(db: Database, noun: str) -> list[str]:
     """Every "workload", "strategy", "machine", "build", "suite" or "run" that is stored, as it is named; no
     canary, which nobody chose to measure.
     """
-    column = next(kind.column for kind in _KINDS if kind.noun == noun)
+    column = MACHINE.c.name if noun == "machine" else next(k.column for k in _KINDS if k.noun == noun)
     statement = select(column).where(column.is_not(None)).distinct().order_by(column)
     return [name for name in db.scalars(statement) if not is_canary(name)]
 

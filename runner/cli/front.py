@@ -27,8 +27,10 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the console script; exits with the code of the command."""
-    from runner.cli.app import app
-
+    try:
+        from runner.cli.app import app
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
     if sys.stdout is None:
         # Closed by who started the program, and no command asks whether there is one.
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115

@@ -45,8 +45,8 @@ MachineOption = Annotated[
     str | None,
     typer.Option(
         "--machine",
-        metavar="ID",
-        help="The machine; default: the one with most matched cases.",
+        metavar="NAME",
+        help="The machine, by name or id; default: the one with most matched cases.",
         autocompletion=completion.machines,
     ),
 ]
@@ -132,6 +132,13 @@ BuildsOption = Annotated[
     list[str] | None,
     typer.Option("--build", metavar="ID", help="A build's id. Repeatable.", autocompletion=completion.builds),
 ]
+
+
+def machine_named(database: Database, name: str | None) -> str | None:
+    """The id of the machine that is called so, None where none is named. Raises NotFoundError."""
+    from db.queries.named import machines_named
+
+    return machines_named(database, [name])[0] if name is not None else None
 
 
 def only(name: str | None) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from db.queries.service.schedules import requests
 from db.records.requests import UNFINISHED, RequestKind, RequestSpec, RequestState, RunRequest
 from db.store.service.requests import cancel_request, new_request, save_request
 from db.units import MISSING, moment
+from runner.cli import completion
 from runner.cli.options import (
     ConfigOption,
     DatabaseOption,
@@ -51,7 +52,11 @@ def create(
     strategy: StrategiesOption = None,
     build: StacksOption = None,
     machine: Annotated[
-        str | None, typer.Option(help="Host name, machine id or device name, or a pattern; unset: any.")
+        str | None,
+        typer.Option(
+            help="Host name, machine id or device name, or a pattern; unset: any.",
+            autocompletion=completion.machines,
+        ),
     ] = None,
     trials: TrialsOption = None,
     budget: Annotated[int | None, typer.Option(min=1, help="Trials at most, over all cases.")] = None,

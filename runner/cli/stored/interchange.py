@@ -27,11 +27,12 @@ from db.interchange.write.exporting import ExportFormat, format_of
 from db.interchange.write.exporting import export as export_trials
 from db.interchange.write.flat import latencies_ns
 from db.queries.filters import Filters
-from db.queries.named import require_stored
+from db.queries.named import machines_named, require_stored
 from db.queries.newest_trials import any_trial
 from db.records.trial import NEWEST_VERSION, SCHEMAS, SourceKind, Status, Task, trial_schema
 from db.units import count, duration, plural, ratio, words
 from db.verdicts.sides import builds_named
+from runner.cli import completion
 from runner.cli.front import EXIT_CANNOT
 from runner.cli.options import (
     BuildsOption,
@@ -151,7 +152,10 @@ def export(
     workload: WorkloadsOption = None,
     strategy: StrategiesOption = None,
     machine: Annotated[
-        list[str] | None, typer.Option(metavar="ID", help="A machine's id. Repeatable.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="A machine by name or id. Repeatable.", autocompletion=completion.machines
+        ),
     ] = None,
     build: BuildsOption = None,
     suite: Annotated[list[str] | None, typer.Option(metavar="S", help="A suite by name. Repeatable.")] = None,
@@ -177,7 +181,6 @@ def export(
     filters = Filters(
         workloads=tuple(workload or ()),
         strategies=tuple(strategy or ()),
-        machines=tuple(machine or ()),
         suites=tuple(suite or ()),
         runs=tuple(run or ()),
         tasks=tuple(task or ()),
@@ -188,7 +191,8 @@ def export(
     )
     chosen = format_of(output, format_)
     with database_of(settings_of(config, db), migrate=False) as database:
-        filters = replace(filters, builds=builds_named(build or (), database))
+        machines = machines_named(database, machine or ())
+        filters = replace(filters, machines=machines, builds=builds_named(build or (), database))
         require_stored(database, filters)
         _require_some(database, filters, output)
         notes: list[str] = []

@@ -11,9 +11,6 @@ from ulid import ULID
 
 from db.engine.session import Database
 from db.errors import ConfigError, printable
-from db.queries.filters import Filters
-from db.queries.named import require_stored
-from db.queries.names import machine_names
 from db.queries.people.annotations import annotation_like
 from db.records.annotations import LONGEST_TEXT
 from db.records.annotations import Annotation as Note
@@ -26,6 +23,7 @@ from runner.cli.options import (
     JsonOption,
     author,
     database_of,
+    machine_named,
     moment_of,
     settings_of,
 )
@@ -83,13 +81,6 @@ def annotate(
     return 0
 
 
-def _machine(database: Database, name: str) -> str:
-    """The id of the machine that is called so. Raises NotFoundError."""
-    machine_id = dict(machine_names(database)).get(name, name)
-    require_stored(database, Filters(machines=(machine_id,)))
-    return machine_id
-
-
 def _note(
     database: Database,
     text: str,
@@ -112,7 +103,7 @@ def _note(
             written_at=datetime.now(UTC),
             happened_at=at or (None if build_id else datetime.now(UTC)),
             build_id=build_id,
-            machine_id=None if machine is None else _machine(database, machine),
+            machine_id=machine_named(database, machine),
         )
     except ValidationError as error:
         wanted = {

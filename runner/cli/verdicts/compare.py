@@ -34,6 +34,7 @@ from runner.cli.options import (
     StrategiesOption,
     WorkloadsOption,
     database_of,
+    machine_named,
     only,
     settings_of,
 )
@@ -84,15 +85,16 @@ def compare(
             raise ConfigError(
                 "A strategy is compared with a strategy.", "Write strategy=NAME for both sides."
             )
-        filters = Filters(workloads=tuple(workload or ()), machines=only(machine))
         with database_of(settings, migrate=False) as database:
+            mine = only(machine_named(database, machine))
+            filters = Filters(workloads=tuple(workload or ()), machines=mine)
             report = _of_strategies(database, filters, strategies, policy)
         print_comparison(report, as_json=json_, as_markdown=markdown_)
         print_undecided(report.comparison.verdict, report)
         return exit_code(report.comparison.verdict)
     with database_of(settings, migrate=False) as database:
-        require_stored(database, replace(filters, machines=only(machine)))
-        sides = resolve_sides(base, head, database, machine)
+        require_stored(database, filters)
+        sides = resolve_sides(base, head, database, machine_named(database, machine))
         report = judge(
             database,
             sides.base,

@@ -16,12 +16,11 @@ from db.judge.compare.whole import counts_as_regression, overall_verdict, senten
 from db.judge.results import GeomeanChange, Row
 from db.judge.words.verdicts import worst_first
 from db.queries.cases.causes import explanations
-from db.queries.filters import Filters
-from db.queries.named import require_stored
 from db.records.triage import ACCEPTED
 from db.records.vocabulary import Verdict
 from db.verdicts.sides import resolve_sides
 from runner.catalog.work_tree import WorkTree
+from runner.cli import completion
 from runner.cli.front import EXIT_INTERRUPTED
 from runner.cli.options import (
     ConfigOption,
@@ -30,7 +29,7 @@ from runner.cli.options import (
     MachineOption,
     MarkdownOption,
     database_of,
-    only,
+    machine_named,
     settings_of,
 )
 from runner.cli.verdicts.judging import (
@@ -63,10 +62,16 @@ class Confirm(StrEnum):
 
 def gate(
     since: Annotated[
-        str | None, typer.Option("--since", metavar="RUN", help="Judge against this run.")
+        str | None,
+        typer.Option(
+            "--since", metavar="RUN", help="Judge against this run.", autocompletion=completion.sides
+        ),
     ] = None,
     against: Annotated[
-        str | None, typer.Option("--against", metavar="BUILD", help="Judge against this build.")
+        str | None,
+        typer.Option(
+            "--against", metavar="BUILD", help="Judge against this build.", autocompletion=completion.sides
+        ),
     ] = None,
     base: Annotated[
         str | None,
@@ -134,7 +139,7 @@ def _judge_newest(
     if base is None:
         again = "Import an earlier result too" if imported else "Run the suite again"
         raise NotFoundError("There is no run before the newest one.", f"{again}, or name --against.")
-    require_stored(database, Filters(machines=only(machine)))
+    machine = machine_named(database, machine)
     said = sides.said if sides else of_code.said
     return judge(database, base, of_code.head or newest, settings, machine=machine, said=said)
 

@@ -41,7 +41,15 @@ from db.verdicts import gateway
 from db.verdicts.steps import machine_steps
 from runner.cli import completion
 from runner.cli.front import EXIT_CANNOT
-from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, only, settings_of
+from runner.cli.options import (
+    ConfigOption,
+    DatabaseOption,
+    JsonOption,
+    database_of,
+    machine_named,
+    only,
+    settings_of,
+)
 from runner.cli.verdicts.judging import exit_code, newest_runs
 from runner.config.settings import Settings
 from runner.output.documents import print_document
@@ -264,7 +272,12 @@ def history(
     ] = None,
     machine: Annotated[
         str | None,
-        typer.Option("--machine", metavar="ID", help="The machine; default: the longest measured history."),
+        typer.Option(
+            "--machine",
+            metavar="NAME",
+            help="The machine, by name or id; default: the longest measured history.",
+            autocompletion=completion.machines,
+        ),
     ] = None,
     reference: Annotated[
         str | None,
@@ -292,10 +305,11 @@ def history(
     settings = settings_of(config, db)
     if workload is None or strategy is None:
         with database_of(settings, migrate=False) as database:
+            machine = machine_named(database, machine)
             return show_changes(database, settings.policy, workload, strategy, machine, as_json=json_)
     with database_of(settings, migrate=False) as database:
-        names = Filters(workloads=(workload,), machines=only(machine), builds=only(reference))
-        require_stored(database, names)
+        require_stored(database, Filters(workloads=(workload,), builds=only(reference)))
+        machine = machine_named(database, machine)
         points, trials, left_out = chosen_points(database, workload, strategy, machine)
         is_eager = (points["strategy_kind"] == StrategyKind.EAGER).all()
         followed = Metric(metric.value) if metric else Metric.LATENCY if is_eager else Metric.SPEEDUP

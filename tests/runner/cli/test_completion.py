@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from db.engine.session import open_database
+from db.store.trials import save_trial
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
+from tests.builders import make_trial
 
 _CONFIGURATION = """\
 [[workload]]
@@ -56,3 +59,20 @@ def test_without_a_database_or_with_a_broken_configuration_nothing_is_said(
     (tmp_path / "compilewatch.toml").write_text("[[[", encoding="utf-8")
     assert proposed("run --workload rank") == []
     assert {each.name for each in tmp_path.iterdir()} == {"compilewatch.toml"}
+
+
+def test_names_of_what_is_stored_are_proposed_and_taken(
+    proposed: Callable[[str], list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_database("sqlite:///compilewatch.db", migrate=True) as database:
+        save_trial(database, make_trial())
+    machine = make_trial().machine.name
+    assert proposed(f"compare latest previous --machine {machine[:3]}") == [machine]
+    assert proposed("gate --against prev") == ["previous"]
+    monkeypatch.delenv("_COMPILEWATCH_COMPLETE")
+    for words in (["history"], ["export"], ["compare", "strategy=eager", "strategy=default"]):
+        words = [*words, "--machine"]
+        exit_code_of(app, [*words, machine])
+        assert "No machine" not in capsys.readouterr().err
+        assert exit_code_of(app, [*words, "nobody"]) == 2
+        assert f"({machine})" in capsys.readouterr().err

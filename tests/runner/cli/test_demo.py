@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
 import urllib.request
 from pathlib import Path
@@ -14,6 +15,7 @@ from db.queries import facets
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
 from tests.dashboard.serving import free_port
+from tests.house.tracked import ROOT
 from tests.runner.terminal import COMMAND, environment
 
 
@@ -55,3 +57,23 @@ def test_a_shell_completes_a_command(
     with pytest.raises(SystemExit):
         exit_code_of(app, [])
     assert capsys.readouterr().out.split() == ["show"]
+
+
+@pytest.mark.parametrize(
+    ("program", "imported", "code"),
+    [("dashboard.__main__", "dashboard.server.server", 0), ("runner.cli", "runner.cli.app", 130)],
+)
+def test_ctrl_c_while_it_starts_shows_no_traceback(program: str, imported: str, code: int) -> None:
+    interrupting = f"""
+import importlib, sys
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == {imported!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Finder())
+sys.exit(importlib.import_module({program!r}).main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", interrupting], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
