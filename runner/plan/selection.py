@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from db.errors import CompilewatchError, ConfigError, NotFoundError, one_line
+from db.records.ids import workload_identity
 from db.records.strategies import BUILTIN, TORCH_BACKENDS, parse_strategy
 from db.records.trial import Strategy, Task
 from runner.catalog.builtin import WORKLOADS
@@ -120,6 +121,11 @@ class ResolvedSuite:
     trials: int
     worker_env: Mapping[str, Mapping[str, str]]
     """By workload name: those of the suite, else of the suite that the workload is at home in."""
+
+    @property
+    def workload_ids(self) -> tuple[str, ...]:
+        """Of the workloads as their files are now; an edited one has another."""
+        return tuple(sorted(workload_identity(each.record()) for each in self.workloads))
 
 
 def known_workloads(settings: Settings) -> dict[str, WorkloadDefinition]:

@@ -19,6 +19,9 @@ class SearchQuestion(BaseModel):
     folder: ClassVar[str]
     """Where states of these searches lie, below the data directory."""
 
+    workloads: tuple[str, ...] = ()
+    """The ids of those in question as they are now: an edited one is another question."""
+
     @property
     def key(self) -> str:
         """The name of its state."""

@@ -109,6 +109,7 @@ def attribute_command(
             cases=tuple(cases),
             metric=metric.value,
             device=resolve_device(settings, facts, device),
+            workloads=select(settings, workloads=list(dict(cases))).workload_ids,
         )
         state = State.load(question, settings.data_dir)
         measurer = Measurer(database, settings, state, old, new, components, index_url, trials, max_trials)

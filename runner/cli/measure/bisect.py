@@ -85,7 +85,7 @@ def bisect(
     no change is shown between both ends.
     """
     settings = settings_of(config, db)
-    select(settings, suite=None, workloads=[workload], strategies=[strategy])
+    chosen = select(settings, suite=None, workloads=[workload], strategies=[strategy])
     if max_trials < trials:
         raise ConfigError("--max-trials is less than --trials.", "Leave one of them out.")
     ends = parsed_release(good), parsed_release(bad)
@@ -99,6 +99,7 @@ def bisect(
         strategy=strategy,
         metric=metric.value if metric else None,
         device=resolve_device(settings, [check_interpreter()], device),
+        workloads=chosen.workload_ids,
     )
     with database_of(settings) as database:
         state = State.load(question, settings.data_dir)

@@ -208,6 +208,15 @@ def test_after_a_kill_the_same_command_goes_on(attribute):
     assert len(host.measured) == measured
 
 
+def test_an_edited_workload_is_another_question(attribute, tmp_path):
+    host, measured = Host(lambda _: 0.0), []
+    for text in ("text", "text", "another"):
+        (tmp_path / "mine.py").write_text(f"def build():\n    return {text!r}\n", encoding="utf-8")
+        attribute(host, "--max-trials", "4", case=("-w", "mine:build", "-s", "default"))
+        measured.append(len(host.measured))
+    assert measured == [1, 1, 2]
+
+
 def test_a_plan_measures_and_installs_nothing(attribute, builds):
     before, host = set(builds.iterdir()), Host(lambda _: 0.0)
     code, document, _ = attribute(host, "--dry-run")
