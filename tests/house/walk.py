@@ -97,8 +97,12 @@ class Walk:
     def prepare(self, text: str) -> None:
         """Lay out what a reader of the page `text` would have."""
         shutil.copy(HISTORY, self.folder / "history.jsonl")
-        code, shown = self.run("compilewatch import history.jsonl")
-        assert code == 0, shown
+        stored = self.clone / ".compilewatch" / "history.db"
+        if not stored.exists():
+            stored.parent.mkdir(exist_ok=True)
+            code, shown = self.run(f"compilewatch import history.jsonl --db sqlite:///{stored}")
+            assert code == 0, shown
+        shutil.copy(stored, self.folder / "compilewatch.db")
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
         models = [body for body in blocks(text + readme, "python") if "from torch import nn" in body]
         (self.folder / "my_models.py").write_text(models[0], encoding="utf-8")
