@@ -35,6 +35,7 @@ def of_page(content: PageContent, machine: str, build: str, steps: int) -> Itera
     cards = {
         each.title: each.text for part in content.parts if isinstance(part, Figures) for each in part.figures
     }
+    filtered = (machine, build, *content.link.workload, str(content.link.suite))
     for part in flat((*content.parts, *content.appendix())):
         door = f"page {page}, {part.key}"
         if (
@@ -45,9 +46,9 @@ def of_page(content: PageContent, machine: str, build: str, steps: int) -> Itera
             cases = ((row["workload"], row["strategy"]) for row in part.frame.to_dict("records"))
             yield of_which(cases, (machine, build), door)
         if isinstance(part, Table) and part.key == "modes-best" and content.link.goal == "latency":
-            yield from _of_fastest(content.headline, part.frame, (machine, build))
+            yield from _of_fastest(content.headline, part.frame, filtered)
         if isinstance(part, Table) and part.key == "cold-start-table" and "First result, cold cache" in cards:
-            yield from _of_starts(cards, part.frame, (machine, build))
+            yield from _of_starts(cards, part.frame, filtered)
         if isinstance(part, Table) and part.key == "break-even-table" and "Fastest overall" in cards:
             for strategy in set(part.frame["strategy"]) - {"eager"}:
                 case = (str(content.link.focus), strategy)
