@@ -8,16 +8,12 @@ exception messages): there both become U+FFFD, so that no failure report is lost
 
 from __future__ import annotations
 
-import ast
-import inspect
 import math
 import re
 from datetime import UTC, datetime
-from itertools import pairwise
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler
-from pydantic_core import CoreSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 INT64_MAX = 2**63 - 1
 
@@ -112,32 +108,4 @@ class Record(BaseModel):
     """Base of every part of a trial record: immutable, closed, and described field by field."""
 
     # Most commands need few of its parts: what validates one is built where the first is made.
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        """With the text below each field. Pydantic would read the source of every record at each start."""
-        schema = handler(core_schema)
-        properties = handler.resolve_ref_schema(schema)["properties"]
-        texts = {name: text for kind in reversed(cls.__mro__) for name, text in _texts_of(kind).items()}
-        for name, field in cls.model_fields.items():
-            if name in texts:
-                properties[field.alias or name].setdefault("description", texts[name])
-        return schema
-
-
-def _texts_of(kind: type) -> dict[str, str]:
-    """The text below each field of a record's class, by the field's name."""
-    if not issubclass(kind, Record):
-        return {}
-    (definition,) = ast.parse(inspect.getsource(kind)).body
-    assert isinstance(definition, ast.ClassDef)
-    return {
-        field.target.id: inspect.cleandoc(text.value.value)
-        for field, text in pairwise(definition.body)
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
-        if isinstance(text.value.value, str)
-    }
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, use_attribute_docstrings=True)
