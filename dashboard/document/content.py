@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from db.errors import CompilewatchError
-from db.records.fields import UtcDatetime
+from db.records.fields import Closed, UtcDatetime
 
 SCHEMA: Literal["compilewatch.report/1"] = "compilewatch.report/1"
 
@@ -16,13 +16,7 @@ class ReportError(CompilewatchError):
     """A report cannot be made or shown."""
 
 
-class Part(BaseModel):
-    """Part of a report. What is not named here is refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Lines(Part):
+class Lines(Closed):
     """Sentences, each a paragraph, or with `listed` an item of a list, or with `code` a line of code."""
 
     kind: Literal["lines"] = "lines"
@@ -32,21 +26,21 @@ class Lines(Part):
     code: bool = False
 
 
-class Figures(Part):
+class Figures(Closed):
     """A few figures in a row: name and value."""
 
     kind: Literal["figures"] = "figures"
     figures: tuple[tuple[str, str], ...]
 
 
-class FrozenColumn(Part):
+class FrozenColumn(Closed):
     """The title of a column; numbers stand on the right."""
 
     title: str
     numeric: bool = False
 
 
-class Table(Part):
+class Table(Closed):
     """Rows of texts. `tones` gives each row a verdict, whose word is in one of its cells as well."""
 
     kind: Literal["table"] = "table"
@@ -57,7 +51,7 @@ class Table(Part):
     note: str = ""
 
 
-class Chart(Part):
+class Chart(Closed):
     """A chart as SVG, drawn when the report was made, and the same as it fits on a phone. `alt` says what it
     shows.
     """
@@ -73,7 +67,7 @@ class Chart(Part):
 Section = Annotated[Lines | Figures | Table | Chart, Field(discriminator="kind")]
 
 
-class Content(Part):
+class Content(Closed):
     """Everything about a report. `data` are the frozen numbers by name, for programs."""
 
     schema_: Annotated[Literal["compilewatch.report/1"], Field(alias="schema")] = SCHEMA
@@ -90,7 +84,7 @@ class Content(Part):
     policy: Table
     data: dict[str, Any]
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
 
 def content_of(stored: dict[str, Any]) -> Content:

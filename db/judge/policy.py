@@ -17,10 +17,11 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from db.columns.column import Threshold
 from db.columns.metrics import COUNTED_METRICS, METRICS
+from db.records.fields import Closed
 from db.records.vocabulary import Metric
 
 Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
@@ -28,13 +29,7 @@ Effect = Annotated[float, Field(gt=0, le=2, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class PolicyPart(BaseModel):
-    """Closed and immutable: a misspelt key of the configuration is refused by name."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
-class Thresholds(PolicyPart):
+class Thresholds(Closed):
     """Relative sizes of change that matter for one metric; compared on the log scale, so that a change
     and its reverse are judged alike.
     """
@@ -49,7 +44,7 @@ class Thresholds(PolicyPart):
         return self
 
 
-class Override(PolicyPart):
+class Override(Closed):
     """Other thresholds where `workload` (a shell-style pattern) and `metric` fit; the last fitting wins."""
 
     workload: str = "*"
@@ -77,7 +72,7 @@ class Override(PolicyPart):
         )
 
 
-class HistoryPolicy(PolicyPart):
+class HistoryPolicy(Closed):
     """How change points of a series are found and announced."""
 
     window: int = Field(
@@ -167,7 +162,7 @@ class HistoryPolicy(PolicyPart):
         return self.model_copy(update={"p_value": p_value})
 
 
-class ConfirmPolicy(PolicyPart):
+class ConfirmPolicy(Closed):
     """When a suspicion is measured again, and how much that may cost."""
 
     suspect_p_value: Share = Field(default=0.10, description="p up to which a case is suspected (measured)")
@@ -195,7 +190,7 @@ def _default_thresholds() -> dict[Metric, Thresholds]:
     return {metric: _THRESHOLDS[threshold] for metric, threshold in named if threshold in _THRESHOLDS}
 
 
-class Policy(PolicyPart):
+class Policy(Closed):
     """The judge's constants. `Policy()` is the default policy."""
 
     false_discovery_rate: Share = Field(
@@ -395,7 +390,7 @@ class Policy(PolicyPart):
 # Every constant of a policy with its value and meaning, as the Guide and reports list them.
 
 
-class PolicyEntry(PolicyPart):
+class PolicyEntry(Closed):
     """One constant, as the Guide lists it."""
 
     name: str
@@ -426,7 +421,7 @@ def _entries(part: BaseModel, prefix: str) -> Iterator[PolicyEntry]:
             yield PolicyEntry(name=prefix + name, value=str(value), meaning=field.description or "")
 
 
-class Target(PolicyPart):
+class Target(Closed):
     """`[[target]]`: budgets of the workloads and strategies that fit the shell-style patterns."""
 
     workload: str = "*"

@@ -9,16 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from db.judge.policy import Policy
+from db.records.fields import Closed
 from db.records.vocabulary import Bound, CauseClass, Design, Metric, Verdict, WhoMoved
 
 
-class Result(BaseModel):
+class Result(Closed):
     """Base of everything the judge returns: immutable and closed, so that it can be frozen and read back."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class CaseKey(Result):
     strategy_kind: str | None = None
     task: str | None = None
     batch_size: int | None = None
-    shape: dict[str, int] = {}
+    shape: dict[str, int] = Field(default={})
     dtype: str | None = None
     cache: str | None = None
     source_kind: str | None = None
@@ -251,8 +250,8 @@ class Tally(Result):
     set_aside: int = 0
     failing: int = 0
     missing: int = 0
-    slower_by: dict[Metric, int] = {}
-    faster_by: dict[Metric, int] = {}
+    slower_by: dict[Metric, int] = Field(default={})
+    faster_by: dict[Metric, int] = Field(default={})
 
     @property
     def compared(self) -> int:

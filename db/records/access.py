@@ -11,17 +11,9 @@ from enum import StrEnum
 from typing import Annotated, Self
 from urllib.parse import urlsplit
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    SecretStr,
-    StringConstraints,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, SecretStr, StringConstraints, model_validator
 
-from db.records.fields import UtcDatetime
+from db.records.fields import Closed, UtcDatetime
 
 
 def _origin(value: str) -> str:
@@ -71,11 +63,7 @@ HeaderName = Annotated[str, StringConstraints(max_length=60, pattern=r"^[A-Za-z]
 Group = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
-class Roles(_Section):
+class Roles(Closed):
     """Which groups may do what. `everyone` is the role of whoever is in none of them."""
 
     viewers: tuple[Group, ...] = Field(default=(), description="groups that may read everything")
@@ -99,7 +87,7 @@ class Roles(_Section):
         return None if self.everyone == "nobody" else self.everyone
 
 
-class Proxy(_Section):
+class Proxy(Closed):
     """`[auth.proxy]`: a proxy that signs people in and says in headers who they are."""
 
     addresses: Annotated[tuple[Network, ...], Field(min_length=1)] = Field(
@@ -111,7 +99,7 @@ class Proxy(_Section):
     )
 
 
-class SignIn(_Section):
+class SignIn(Closed):
     """`[auth]`: OpenID Connect by `issuer`, or a proxy that signs people in. Absent: there is no login."""
 
     base_url: Origin = Field(description="where people reach the dashboard")
@@ -190,10 +178,8 @@ class Scope(StrEnum):
     ANNOTATIONS = "annotations"
 
 
-class Token(BaseModel):
+class Token(Closed):
     """A token as it is stored. `secret_hash` finds it, and gives nothing away of the secret."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     token_id: str
     name: TokenName

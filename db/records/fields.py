@@ -104,8 +104,14 @@ LogTail = Annotated[str, BeforeValidator(repaired), Field(max_length=65_536)]
 JsonObject = Annotated[dict[str, Any], AfterValidator(_plain_json)]
 
 
-class Record(BaseModel):
-    """Base of every part of a trial record: immutable, closed, and described field by field."""
+class Closed(BaseModel):
+    """Base of what is immutable and refuses a key that it does not name."""
 
-    # Most commands need few of its parts: what validates one is built where the first is made.
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, use_attribute_docstrings=True)
+    # Most commands need few of them: what validates one is built where the first is made.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class Record(Closed):
+    """Base of every part of a trial record, described field by field."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
-
 from db.errors import ConfigError
+from db.records.fields import Closed
 from db.records.requests import Positive, RequestSpec
 
 
-class Limits(BaseModel):
+class Limits(Closed):
     """`[limits]`: how much one run or request may ask for; more is refused before it is planned."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     trials: Positive = 20_000
     cases: Positive = 2_000

@@ -8,9 +8,7 @@ import secrets
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
-from db.records.fields import Name, Record, Text, UtcDatetime
+from db.records.fields import Closed, Name, Record, Text, UtcDatetime
 
 ID_BYTES = 16
 """128 random bits: enough that no id is ever found by trying."""
@@ -20,10 +18,8 @@ BY_RETENTION = "retention"
 """Who revoked a report that was kept as long as the configuration says."""
 
 
-class Report(BaseModel):
+class Report(Closed):
     """A report as it is stored. `content` is everything that its page shows; a revoked one has none."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     report_id: str
     title: str

@@ -8,9 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     SecretStr,
     StringConstraints,
@@ -19,6 +17,7 @@ from pydantic import (
 from pydantic_settings import NoDecode
 
 from db.records.access import Origin
+from db.records.fields import Closed
 from runner.worker.timing.sampling import SamplingPlan
 
 LogFormat = Literal["text", "json"]
@@ -63,12 +62,6 @@ WebAddress = Annotated[str, AfterValidator(_web_address)]
 SIZE = "a whole number of at least 1, or a list of them"
 
 
-class Section(BaseModel):
-    """Base of every table of the file: immutable, and a key it does not know is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
 # The keys of `[run]` that say how samples are taken.
 
 _NS = 1_000_000_000
@@ -79,7 +72,7 @@ def _seconds(ns: int) -> float:
     return ns / _NS
 
 
-class SamplingSettings(Section):
+class SamplingSettings(Closed):
     """How long a side warms up, and how many samples in what blocks it gives. Bounds hold per side.
 
     Warm is a side after `warmup_calls` and `warmup_s`, once the median of the last third of its calls is not
@@ -140,7 +133,7 @@ def _ns(seconds: float) -> int:
 # `[[schedule]]` and `[service]`: what `compilewatch schedule` does.
 
 
-class ScheduleSettings(Section):
+class ScheduleSettings(Closed):
     """`[[schedule]]`: when `compilewatch schedule` measures a suite."""
 
     name: ShortName
@@ -161,7 +154,7 @@ class ScheduleSettings(Section):
         return self
 
 
-class ServiceSettings(Section):
+class ServiceSettings(Closed):
     """`[service]`: what `compilewatch schedule` does besides the schedules."""
 
     watch_builds: bool = Field(default=True, description="measure when a torch or driver is new on this host")
@@ -180,7 +173,7 @@ class ServiceSettings(Section):
 Word = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^\x00]*$")]
 
 
-class LaunchSettings(Section):
+class LaunchSettings(Closed):
     """`[fleet.launch.QUEUE]`: how this host brings a worker to a machine type where trials wait."""
 
     command: Annotated[tuple[Word, ...], Field(min_length=1)] = Field(
@@ -200,7 +193,7 @@ class LaunchSettings(Section):
     )
 
 
-class FleetSettings(Section):
+class FleetSettings(Closed):
     """`[fleet]`: what `compilewatch schedule` leaves to the workers, and how workers are watched."""
 
     queues: Annotated[tuple[ShortName, ...], NoDecode, BeforeValidator(split_list)] = Field(
@@ -231,7 +224,7 @@ class FleetSettings(Section):
         return self
 
 
-class EmbedSettings(Section):
+class EmbedSettings(Closed):
     """`[embed]`: where charts of the dashboard may be framed."""
 
     origins: tuple[Origin, ...] = Field(
@@ -243,7 +236,7 @@ class EmbedSettings(Section):
 # The configuration of frozen reports.
 
 
-class ReportSettings(Section):
+class ReportSettings(Closed):
     """`[report]`: what becomes of frozen reports."""
 
     keep_days: Positive | None = Field(

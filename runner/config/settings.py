@@ -16,6 +16,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from db.judge.policy import Policy, Target
 from db.records.access import SignIn
+from db.records.fields import Closed
 from db.records.limits import Limits
 from db.records.strategies import CACHE_OF_KIND
 from db.records.trial import Strategy, StrategyKind, Task
@@ -31,7 +32,6 @@ from runner.config.sections import (
     SamplingSettings,
     ScheduleSettings,
     Scope,
-    Section,
     ServiceSettings,
     ShortName,
     Sizes,
@@ -72,7 +72,7 @@ class RunSettings(SamplingSettings):
     )
 
 
-class WorkloadSettings(Section):
+class WorkloadSettings(Closed):
     """`[[workload]]`: a model or function of your own, or another size of a built-in one.
 
     `target` is "module:function" (a file beside the configuration) or the name of a built-in workload. A
@@ -105,7 +105,7 @@ class WorkloadSettings(Section):
     )
 
 
-class SuiteSettings(Section):
+class SuiteSettings(Closed):
     """`[[suite]]`: a named list of workloads and strategies."""
 
     name: ShortName
@@ -115,7 +115,7 @@ class SuiteSettings(Section):
     worker_env: dict[str, str] = Field(default={})
 
 
-class StrategySettings(Section):
+class StrategySettings(Closed):
     """`[[strategy]]`: a combination of your own, as `torch.compile` takes it."""
 
     name: ShortName
@@ -152,14 +152,14 @@ THIS_INTERPRETER = "this-interpreter"
 """The name of the build that compilewatch itself runs with, where builds are listed."""
 
 
-class BuildSettings(Section):
+class BuildSettings(Closed):
     """`[[build]]`: another interpreter with a torch in it, measured by the same worker."""
 
     name: ShortName
     python: Path
 
 
-class NotifySettings(Section):
+class NotifySettings(Closed):
     """`[notify]`: how the messages to the `[[channel]]` entries are made and sent."""
 
     base_url: WebAddress | None = Field(
@@ -174,7 +174,7 @@ class NotifySettings(Section):
 MAIL = ("mailto://", "mailtos://")
 
 
-class ChannelSettings(Section):
+class ChannelSettings(Closed):
     """`[[channel]]`: channels of confirmed regressions. Addresses hold tokens and are never printed."""
 
     name: ShortName

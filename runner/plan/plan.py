@@ -18,7 +18,7 @@ from typing import Any
 from ulid import ULID
 
 from db.errors import ConfigError
-from db.records.fields import Identifier
+from db.records.fields import Closed, Identifier
 from db.records.strategies import ONNX_PACKAGES, not_applicable_reason
 from db.records.trial import Strategy, StrategyKind, Task
 from runner.catalog.definition import WorkloadDefinition
@@ -26,10 +26,10 @@ from runner.config.settings import THIS_INTERPRETER, BuildSettings, Settings
 from runner.plan.cancellation import check_cancelled
 from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.plan.selection import ResolvedSuite, check_packages, select
-from runner.plan.trial_spec import Part, TorchSettings, TrialSpec, WorkloadSpec
+from runner.plan.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
 
 
-class NotApplicable(Part):
+class NotApplicable(Closed):
     """A case that means nothing here, and why. It is shown and not measured."""
 
     workload: str
@@ -37,7 +37,7 @@ class NotApplicable(Part):
     reason: str
 
 
-class PlannedRun(Part):
+class PlannedRun(Closed):
     """One execution of a suite with one build. `build` and `interpreter` None stand for the planning one."""
 
     run_id: Identifier
@@ -48,7 +48,7 @@ class PlannedRun(Part):
     planned_trials: int
 
 
-class Plan(Part):
+class Plan(Closed):
     """Everything one command measures: a run per build, and the trials of all in the order to run them."""
 
     runs: tuple[PlannedRun, ...]

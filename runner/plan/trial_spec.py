@@ -5,18 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from db.records.fields import Identifier
+from db.records.fields import Closed, Identifier
 from db.records.trial import Build, Strategy, Workload
 from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.worker.timing.sampling import SamplingPlan
-
-
-class Part(BaseModel):
-    """Base of every part of a plan: immutable and closed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class WorkloadSpec(Workload):
@@ -38,13 +32,13 @@ class WorkloadSpec(Workload):
 MatmulPrecision = Literal["highest", "high", "medium"]
 
 
-class TorchSettings(Part):
+class TorchSettings(Closed):
     """Global settings of torch that change speed; stored in the trial's `build.settings`."""
 
     matmul_precision: MatmulPrecision
 
 
-class TrialSpec(Part):
+class TrialSpec(Closed):
     """One trial to run."""
 
     trial_id: Identifier
@@ -59,7 +53,7 @@ class TrialSpec(Part):
     sampling: SamplingPlan
     timeout_s: float
     seed: int
-    worker_env: dict[str, str] = {}
+    worker_env: dict[str, str] = Field(default={})
     round: int
     build: str | None = None
     stack: Build | None = None

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
-from pydantic import BaseModel, ConfigDict
 
 from db.errors import CompilewatchError
 from db.judge.results import BuildSide
 from db.metrics.groups import Ints
+from db.records.fields import Closed
 from db.records.trial import FailureKind
 
 STACK = ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os", "compiler")
@@ -49,12 +49,10 @@ class VerdictError(CompilewatchError):
     """Nothing can be judged: a side is empty, or both sides are the same trials."""
 
 
-class Selection(BaseModel):
+class Selection(Closed):
     """Which trials make one side: those of any of `build_ids`, those of any of `run_ids`, or of both kinds
     at once where both are given.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     name: str
     build_ids: tuple[str, ...] = ()
