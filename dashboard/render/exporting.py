@@ -24,7 +24,7 @@ from dashboard.parts.column_units import UNITS, UnitCell
 from dashboard.parts.parts import WRITTEN, Chart, Table, TableColumn
 from db import units
 from db.interchange.write.csv_cells import harmless
-from db.interchange.write.markdown_cells import escaped_text
+from db.markdown_cells import escaped_text
 from db.metrics.groups import row_dicts
 
 TABLE_SCHEMA = "compilewatch.table/1"

@@ -30,6 +30,7 @@ from db.tables.annotations import ANNOTATION
 from db.tables.api_tokens import API_TOKEN
 from db.tables.fleet import FLEET_LAUNCH, FLEET_WORKER
 from db.tables.hosts import HOST
+from db.tables.issue_scripts import ISSUE_SCRIPT
 from db.tables.metadata import Row, Tallied, by_value
 from db.tables.people import NOTIFICATION, REGRESSION, TRIAGE_EVENT
 from db.tables.run_cases import RUN_CASE
@@ -50,6 +51,7 @@ __all__ = [
     "FLEET_WORKER",
     "HOST",
     "HOST_HEALTH",
+    "ISSUE_SCRIPT",
     "METADATA",
     "NOTIFICATION",
     "REGRESSION",

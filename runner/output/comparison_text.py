@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from db.columns.metrics import BY_COLUMN, METRICS
-from db.interchange.write.markdown_cells import escaped_text
 from db.judge.compare.comparable import condition_name
 from db.judge.compare.regressions import events_of_rows
 from db.judge.compare.sides import CODE
@@ -18,6 +17,7 @@ from db.judge.policy import Policy, policy_entries
 from db.judge.results import Comparison, LeftOut, Row
 from db.judge.targets import AT_LEAST, TargetCheck
 from db.judge.words.verdicts import row_verdict, worst_first
+from db.markdown_cells import escaped_text
 from db.queries.people.regressions import RegressionState
 from db.records.triage import TriageState
 from db.records.versions import component_name

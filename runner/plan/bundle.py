@@ -190,24 +190,29 @@ _RUNNER = Path(__file__).parents[1]
 _OWN = "runner."
 
 
-def bundle_of(target: str, path: tuple[str, ...]) -> Bundle:
+def bundle_of(
+    target: str, path: tuple[str, ...], *, without: tuple[str, ...] = (), whole: bool = True
+) -> Bundle:
     """The function named "module:function" with all it needs; modules are looked for in `path` first.
 
-    Of a module that is not ours all is carried, for what it does when it is imported. Raises BundleError.
+    Of a module that is not ours all is carried, for what it does when it is imported; only what is needed
+    where it is not to be `whole`. Modules of `without` stay imports. Raises BundleError.
     """
-    bundle = Bundle(_carried(path))
+    bundle = Bundle(_carried(path, without))
     module, function = split_target(target)
-    if module.startswith(_OWN):
+    if module.startswith(_OWN) or not whole:
         bundle.add(module, function)
     else:
         bundle.add_whole(module)
     return bundle
 
 
-def _carried(path: tuple[str, ...]) -> Locate:
+def _carried(path: tuple[str, ...], without: tuple[str, ...]) -> Locate:
     """Which modules a script carries: ours, and those beside the configuration. Others must be installed."""
 
     def locate(module: str) -> Path | None:
+        if module in without:
+            return None
         if module.startswith(_OWN):
             file = _RUNNER.joinpath(*module.split(".")[1:]).with_suffix(".py")
             return file if file.is_file() else None

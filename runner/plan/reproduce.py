@@ -42,7 +42,7 @@ def plan_again(trial: Trial, settings: Settings, interpreter: Path | None = None
     has, when workload, strategy or environment are others here, or when `trial` was not measured by
     compilewatch.
     """
-    case = _case_here(trial, settings)
+    case = case_here(trial, settings)
     chosen = interpreter or interpreter_for(trial, settings)
     run_id = str(ULID())
     spec = TrialSpec(
@@ -52,7 +52,7 @@ def plan_again(trial: Trial, settings: Settings, interpreter: Path | None = None
         label=trial.build.label,
         workload=workload_spec(case.definition),
         strategy=case.strategy,
-        device=_device(trial),
+        device=device_of(trial),
         threads=case.threads,
         settings=TorchSettings(matmul_precision=case.matmul_precision),
         sampling=settings.run.sampling_plan(),
@@ -69,15 +69,18 @@ def plan_again(trial: Trial, settings: Settings, interpreter: Path | None = None
     return Plan(runs=(run,), trials=(spec,), not_applicable=())
 
 
-def interpreter_for(trial: Trial, settings: Settings) -> Path:
-    """This Python, a created or a configured build: the first with the release and variant of `trial`."""
+def interpreter_for(trial: Trial, settings: Settings, *, any_variant: bool = False) -> Path:
+    """This Python, a created or a configured build: the first with the release and variant of `trial`, with
+    its release alone where `any_variant` will do.
+    """
     wanted = (trial.build.torch, trial.build.torch_variant)
     builds = created_builds(settings)
     created = [build.python for build in builds if split_version(build.facts.torch)[0] == wanted[0]]
     for python in (Path(sys.executable), *created, *(entry.python for entry in settings.builds)):
         facts = check_interpreter(str(python))
         release, local = split_version(facts.torch)
-        if (release, torch_variant(local, facts.cuda, facts.hip)) == wanted:
+        variant = wanted[1] if any_variant else torch_variant(local, facts.cuda, facts.hip)
+        if (release, variant) == wanted:
             return python
     raise ConfigError(
         f"The trial measured torch {one_line(wanted[0])} ({one_line(str(wanted[1]))}), which is not here.",
@@ -102,12 +105,12 @@ def script_of(trial: Trial, settings: Settings) -> str:
     It imports torch and what the workload itself imports from installed packages, nothing of compilewatch.
     Raises ConfigError as `plan_again` does, BundleError when the workload's own modules cannot be carried.
     """
-    case = _case_here(trial, settings)
+    case = case_here(trial, settings)
     definition = case.definition
     bundle = bundle_of(definition.target, definition.path)
     bundle.add("runner.worker.compiler.reproduction", "reproduce")
     environment = pinned_settings(case.threads) | case.worker_env
-    spec = case_spec(definition, case.strategy, _device(trial), settings)
+    spec = case_spec(definition, case.strategy, device_of(trial), settings)
     spec |= {"threads": case.threads, "matmul_precision": case.matmul_precision}
     spec |= {"samples": settings.run.samples, "stored": _ranges(trial)}
     return _SCRIPT.format(
@@ -192,7 +195,7 @@ def _ranges(trial: Trial) -> dict[str, list[float]]:
 
 
 @dataclass(frozen=True)
-class _Case:
+class CaseHere:
     """What a trial measured, by this host's own words for it."""
 
     definition: WorkloadDefinition
@@ -202,7 +205,7 @@ class _Case:
     matmul_precision: MatmulPrecision
 
 
-def _case_here(trial: Trial, settings: Settings) -> _Case:
+def case_here(trial: Trial, settings: Settings) -> CaseHere:
     """Code, options and environment of this host, which are those that `trial` claims.
 
     Whoever may import may claim anything, so nothing of it is executed. Threads and precision come from the
@@ -233,7 +236,7 @@ def _case_here(trial: Trial, settings: Settings) -> _Case:
         raise ConfigError(
             f"Trial {trial.trial_id} claims {what}, which nothing is measured with.", f"Measure with {again}."
         )
-    return _Case(definition, strategy, environment, threads, precision)
+    return CaseHere(definition, strategy, environment, threads, precision)
 
 
 def _refuse_another_workload(trial: Trial, definition: WorkloadDefinition, again: str) -> None:
@@ -280,5 +283,5 @@ def _claim(value: object) -> str:
     return "unset" if shown is None else one_line(repr(shown), 80)
 
 
-def _device(trial: Trial) -> str:
+def device_of(trial: Trial) -> str:
     return "cpu" if trial.machine.device == "cpu" else "cuda:0"

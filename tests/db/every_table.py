@@ -16,12 +16,14 @@ from db.records.access import Scope, Token, secret_hash
 from db.records.annotations import Annotation
 from db.records.fleet import FleetWorker, Launch
 from db.records.ids import build_identity, machine_identity
+from db.records.issues import IssueScript, ScriptRun
 from db.records.reports import Decision, Report, SignOff
 from db.records.requests import RequestKind, RequestSpec, RequestState
 from db.records.schedules import Firing, FiringOutcome, HostDevice, HostHealth, HostState, ScheduleSpec
 from db.records.triage import TriageState
 from db.records.watches import Watch
 from db.store.people.annotations import save_annotation
+from db.store.people.issue_scripts import save_issue_script
 from db.store.people.notifications import claim_notifications
 from db.store.people.regressions import record_comparison, triage
 from db.store.people.reports import save_report
@@ -193,6 +195,10 @@ def _share(database: Database) -> None:
         ),
     )
     store_view(database, "page=trends&workload=mlp", at=START, by="ann")
+    runs = [ScriptRun(build_id=build, torch="2.13.0", eager_ns=2e6, compiled_ns=1e6)]
+    save_issue_script(
+        database, IssueScript(issue_id="issue-1", made_at=START, script="import torch\n", runs=runs)
+    )
     save_token(
         database,
         Token(

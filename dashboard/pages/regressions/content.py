@@ -30,6 +30,7 @@ from dashboard.read.data import (
 from dashboard.read.versions import cached, drawn_version
 from dashboard.verdicts import inbox
 from dashboard.verdicts.evidence import Evidence, evidence, evidence_parts, series_parts
+from dashboard.verdicts.issue import issue_of_case
 from dashboard.verdicts.tables import case_title
 from db import units
 from db.columns.metrics import METRICS
@@ -181,6 +182,7 @@ def _regression(each: RegressionState, *, listed: bool) -> tuple[Part, ...]:
     columns = parts.texts({"part": "Part", "base": "Base", "head": "Head"})
     alt = "Parts of the build that differ between the sides"
     shown = _evidence(regression.regression_id)
+    filters = Filters(runs=(*regression.base.run_ids, *regression.head.run_ids))
     return (
         Lines(about, f"{case_title(row)}: {row.reason}", key="regression-about"),
         *(parts.notes(["No part of the build changed between the sides."]) if differs.empty else ()),
@@ -197,6 +199,7 @@ def _regression(each: RegressionState, *, listed: bool) -> tuple[Part, ...]:
             _STORY,
             title="Who said what",
         ),
+        *issue_of_case(filters, (regression.base, regression.head), row.case),
         *parts.notes(["The same sides judged again, on all that is stored of them:"]),
         Lines((inbox.compare_command(regression),), code=True),
     )

@@ -13,6 +13,7 @@ from dashboard.pages.trial import charts, facts
 from dashboard.parts import parts
 from dashboard.parts.parts import Chart, Group, Lines, Pairs, Part, Table, TableColumn, notes, titled
 from dashboard.text import theme
+from dashboard.verdicts.issue import issue_parts
 from db import units
 from db.cause.memory_change import HeldChange, named, on_both_sides
 from db.cause.notes import trial_notes
@@ -98,6 +99,7 @@ def trial_parts(trial: Trial, ranks: Sequence[RankFacts] = ()) -> tuple[Part, ..
         Group(beside),
         Pairs("Where and what was measured", facts.environment_pairs(trial), halved=True),
         titled("Run it again", *_commands(trial)),
+        *issue_parts(trial.trial_id),
     )
 
 

@@ -42,6 +42,7 @@ from dashboard.read.versions import cached
 from dashboard.text.glossary import explained
 from dashboard.verdicts import inbox, tables, whole
 from dashboard.verdicts.evidence import Evidence, evidence, evidence_parts, series_parts
+from dashboard.verdicts.issue import issue_of_case
 from dashboard.verdicts.pair import with_builds
 from dashboard.verdicts.side_by_side import side_by_side
 from dashboard.verdicts.tables import Q_VALUE, SIDES, TRIALS, change_columns, sides_of
@@ -378,18 +379,15 @@ def in_focus(link: Link, comparison: Comparison, labels: Mapping[str, str]) -> t
     title = ", ".join(filter(None, (title, bound_word(rows[0].bound))))
     both_sides, sides = _evidence(link, case), (comparison.base, comparison.head)
     case_rows = tuple(row for row in comparison.rows if row.case == case)
+    builds = replace(filters_of(link), builds=(str(link.base), str(link.head)))
     return (
         *parts.notes(read_explanation(comparison.machine_id, sides, case_rows)),
         *evidence_parts(
             both_sides, metric, title, key="upgrade-case", confidence=comparison.policy.confidence
         ),
-        *side_by_side(
-            replace(filters_of(link), builds=(str(link.base), str(link.head))),
-            sides,
-            case,
-            case_rows,
-        ),
+        *side_by_side(builds, sides, case, case_rows),
         *series_parts(link.machine, case, metric, key="upgrade-series"),
+        *issue_of_case(builds, sides, case),
     )
 
 

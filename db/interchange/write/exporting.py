@@ -17,7 +17,7 @@ from db.errors import CompilewatchError
 from db.interchange.files import trial_jsonl
 from db.interchange.write import dynamo_expected, flat_csv, oss_v3_export
 from db.interchange.write.flat import figures
-from db.interchange.write.markdown_cells import escaped_text
+from db.markdown_cells import escaped_text
 from db.queries.filters import Filters
 from db.queries.records import Stack
 from db.queries.trial_export import TrialBatch, trial_batches

@@ -10,10 +10,17 @@ from typing import Annotated, Any
 
 import typer
 
+from db.engine.session import Database
 from db.errors import CompilewatchError, ConfigError, one_line
+from db.judge.compare.sides import Selection
+from db.judge.results import Comparison
 from db.queries.trials import trial_record
 from db.records.trial import Status, Trial
+from db.store.people.issue_scripts import save_issue_script
 from db.units import MISSING, count, duration, percent, ratio, size, words
+from db.verdicts import gateway
+from db.verdicts.issue import issue_sides, issue_text
+from db.verdicts.sides import builds_of_side, resolve_side
 from runner.cli.front import EXIT_INTERRUPTED
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from runner.config.settings import Settings
@@ -24,6 +31,7 @@ from runner.plan.builds import builds_named
 from runner.plan.durations import Durations
 from runner.plan.interpreter import check_interpreter
 from runner.plan.reproduce import plan_again, script_of
+from runner.process.script_run import made_and_run
 
 _FIGURES: tuple[tuple[str, Callable[[Any], str]], ...] = (
     ("latency_ns", duration),
@@ -53,6 +61,16 @@ def reproduce(
     build: Annotated[
         str | None, typer.Option(metavar="NAME", help="Run under one of `compilewatch builds list`.")
     ] = None,
+    issue: Annotated[
+        bool, typer.Option("--issue", help="Run a short script under both builds; print all as Markdown.")
+    ] = False,
+    base: Annotated[
+        str | None,
+        typer.Option(metavar="BUILD", help="Of --issue: the other build; the one before."),
+    ] = None,
+    with_code: Annotated[
+        bool, typer.Option("--with-code", help="Of --issue: show the code of a model of your own.")
+    ] = False,
     json_: JsonOption = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,
@@ -62,9 +80,13 @@ def reproduce(
     Example: compilewatch reproduce 01KA8Z7Q3V5T2M9N4R6S8W0XYZ --script issue.py
 
     The new trial is stored in its own run. Exits 1 when it fails. Where workload, strategy or environment
-    differ from the record, the differences are printed and nothing runs.
+    differ from the record, the differences are printed and nothing runs. With --issue the pages Trial,
+    Upgrade and Regressions have the same text from then on.
     """
     settings = settings_of(config, db)
+    if issue:
+        with database_of(settings, migrate=False, changes=True) as database:
+            return _issue(database, settings, trial_id, base, with_code=with_code)
     with database_of(settings, migrate=False, changes=script is None) as database:
         stored = trial_record(database, trial_id)
         if script is not None:
@@ -78,6 +100,24 @@ def reproduce(
     else:
         _print(stored, again)
     return 1 if again.status is Status.FAILED else 0
+
+
+def _issue(
+    database: Database, settings: Settings, trial_id: str, base: str | None, *, with_code: bool
+) -> int:
+    """Make the script, run it under both builds, keep what came out, and print the text of every door."""
+    chosen = builds_of_side(resolve_side(base, database), database)[-1] if base else None
+    sides = issue_sides(database, trial_id, chosen)
+    script = made_and_run(
+        sides, settings, with_code=with_code, announce=lambda text: print(text, file=sys.stderr)
+    )
+    save_issue_script(database, script)
+
+    def compare(first: Selection, second: Selection, machine_id: str) -> Comparison:
+        return gateway.compare(database, first, second, machine_id=machine_id, policy=settings.policy)
+
+    sys.stdout.write(issue_text(database, sides, compare))
+    return 0
 
 
 def _interpreter(python: Path | None, build: str | None, settings: Settings) -> Path | None:

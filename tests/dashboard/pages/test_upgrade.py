@@ -212,3 +212,15 @@ def test_the_same_build_on_both_sides_is_a_sentence(upgrade: OpenPage, upgrade_u
     build = _ids(upgrade_url)["2.13.0"]
     test = upgrade(Link(page=Page.UPGRADE, base=build, head=build))
     assert "are the same trials" in texts(test)
+
+
+def test_copy_as_issue_is_one_text_on_upgrade_and_trial(upgrade: OpenPage) -> None:
+    def issue(link: Link) -> str:
+        (text,) = (each.value for each in upgrade(link).code if each.value.startswith("### "))
+        return str(text)
+
+    text = issue(Link(page=Page.UPGRADE, focus="bert-base", focus_strategy="default"))
+    assert "torch 2.12.0 to 2.13.0" in text
+    command = re.search(r"compilewatch reproduce (\S+) --issue --base \S+", text)
+    assert command is not None
+    assert issue(Link(page=Page.TRIAL, trial=command[1])) == text

@@ -19,7 +19,7 @@ from db.interchange.files.options import ImportOptions
 from db.interchange.read.importing import import_paths
 from db.interchange.write.exporting import ExportFormat, export
 from db.interchange.write.flat import KINDS
-from db.interchange.write.markdown_cells import escaped_text
+from db.markdown_cells import escaped_text
 from db.queries.filters import Filters
 from db.queries.trials import COLUMNS, trial_records, trials_frame
 from db.records.trial import Build, SourceKind, Status, Summary, Trial

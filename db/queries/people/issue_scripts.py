@@ -1,0 +1,16 @@
+"""Scripts for issues, as they were last made."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+
+from db.engine.session import Database
+from db.queries.selection import read_records
+from db.records.issues import IssueScript
+from db.tables.trials import ISSUE_SCRIPT
+
+
+def issue_script(db: Database, issue_id: str) -> IssueScript | None:
+    """The script of a case between two builds; None where none was made."""
+    found = read_records(db, IssueScript, select(ISSUE_SCRIPT).where(ISSUE_SCRIPT.c.issue_id == issue_id))
+    return found[0] if found else None
