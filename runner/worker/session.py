@@ -167,11 +167,7 @@ class Session:
                 self._note_eager()
                 if self._followers is None:
                     self._part(has_own_model=needs_own)
-                optimizer = self._control.optimizer
-                if optimizer is not None and self._target is self._control.built:
-                    # Memory is short, and eager's gradients would lie there while the compiler works.
-                    optimizer.zero_grad(set_to_none=True)
-                    host_memory.give_back()
+                self._make_room()
 
     def _led(self, variant: Variant, *, is_compiled: bool) -> Variant:
         """`variant`, whose steps the other ranks take too where there are any."""
@@ -257,6 +253,17 @@ class Session:
                 self._target = apart(built)
         if self._target is not built:
             self._states.append(State(self._target))
+
+    def _make_room(self) -> None:
+        """Where less memory is left than this process has, it keeps nothing that lies idle while the compiler
+        works: eager's gradients, and what was freed.
+        """
+        free, held = host_memory.available_bytes(), memory.rss_bytes()
+        if free is None or held is None or free > held:
+            return
+        if self._control.optimizer is not None:
+            self._control.optimizer.zero_grad(set_to_none=True)
+        host_memory.give_back()
 
     def _first(self, variant: Variant, first: streams.FirstIteration) -> None:
         require_values(first.run(variant))
@@ -571,7 +578,8 @@ class Session:
             sides["control_saved"] = (self._control, self._control_side, None)
         found: dict[str, Any] = {}
         for name, (variant, side, partitions) in sides.items():
-            if not self._deadline.leaves(3 * side.latency_ns()):
+            has_room = memory.suffices_for(variant, self._device, 1)
+            if not (has_room and self._deadline.leaves(3 * side.latency_ns())):
                 break
             try:
                 with grad_context(variant.built), side.around():
