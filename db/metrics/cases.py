@@ -28,7 +28,6 @@ from db.metrics.eligibility import (
     passed_mask,
     positive,
     suspect_mask,
-    wild_trials,
     without_cancelled,
 )
 from db.metrics.frames import empty_frame, typed_frame
@@ -183,11 +182,13 @@ def summary_columns(trials: DataFrame, groups: Groups, times: TrialTimes) -> dic
     """
     started = trials["started_at"].astype("datetime64[us, UTC]")
     newest_rows = groups.last_row(started.to_numpy(dtype="datetime64[us]"), trials["trial_id"].to_numpy(str))
-    # Column by column: a frame of rows would hold every other column too.
-    newest = {name: trials[name].array.take(newest_rows) for name in [*CASE_KEYS, *LABELS]}
+    # Column by column: a frame of rows would hold every other column too. What is summed up to be kept has
+    # no labels of its build.
+    labels = [name for name in (*CASE_KEYS, *LABELS) if name in trials]
+    newest = {name: trials[name].array.take(newest_rows) for name in labels}
     columns: dict[str, object] = {**newest, "last_started_at": started.array.take(newest_rows)}
     passed, eager = passed_mask(trials), is_eager(trials)[newest_rows]
-    columns |= _outcome_columns(trials, groups, passed)
+    columns |= _outcome_columns(trials, groups, passed, times.wild)
     columns |= _time_columns(groups, times, eager)
     columns |= device_time_columns(trials, groups, times.device, times.timed, eager)
     columns |= memory_columns(trials, groups, passed=passed, reference=eager)
@@ -199,13 +200,13 @@ def summary_columns(trials: DataFrame, groups: Groups, times: TrialTimes) -> dic
     return columns | throughput_columns(items_per_step(trials)[newest_rows], columns)
 
 
-def _outcome_columns(trials: DataFrame, groups: Groups, passed: Bools) -> dict[str, object]:
+def _outcome_columns(trials: DataFrame, groups: Groups, passed: Bools, wild: Bools) -> dict[str, object]:
     return {
         "status": _statuses(groups, passed),
         "trials": groups.sum(np.ones(len(trials))),
         "failed_trials": groups.sum(~passed),
         "suspect_trials": groups.sum(suspect_mask(trials)),
-        "wild_trials": groups.sum(wild_trials(trials)),
+        "wild_trials": groups.sum(wild),
         "failure_kind": _most_frequent(groups, failure_kinds(trials)),
         "numerics_status": _worst_numerics(groups, trials["numerics_status"]),
     }

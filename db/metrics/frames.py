@@ -25,7 +25,12 @@ def typed_frame(values: Mapping[str, object], columns: dict[str, str]) -> DataFr
     Raises KeyError where a column was forgotten.
     """
     # Column by column: of a whole frame, pandas asks for each of its ninety several times over.
-    return DataFrame({name: _typed(values[name], pandas_dtype(dtype)) for name, dtype in columns.items()})
+    return DataFrame(typed_arrays(values, columns))
+
+
+def typed_arrays(values: Mapping[str, object], columns: dict[str, str]) -> dict[str, Any]:
+    """The columns of `typed_frame`, each by itself."""
+    return {name: _typed(values[name], pandas_dtype(dtype)) for name, dtype in columns.items()}
 
 
 @cache

@@ -6,7 +6,7 @@ of leaving a hole; otherwise suspect trials count in no time.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pandas import DataFrame
@@ -16,7 +16,7 @@ from db.columns.metrics import BANDED
 from db.columns.point import POINT_COLUMNS, STORED_POINT
 from db.metrics.cases import summary_columns
 from db.metrics.eligibility import passed_mask, positive, suspect_mask, without_cancelled
-from db.metrics.frames import empty_frame, typed_frame
+from db.metrics.frames import empty_frame, typed_arrays, typed_frame
 from db.metrics.groups import Bools, Floats, Groups
 from db.metrics.throughput import items_per_step, rates_per_second
 from db.metrics.trial_times import WORKLOAD_KEYS, TrialTimes, trial_times
@@ -28,21 +28,22 @@ def series_points(trials: DataFrame, *, by: Literal["run", "build"] = "run") -> 
     Oldest first. Columns and types are `POINT_COLUMNS`: those of a case for the point's own trials, and the
     bands around it. `trials` as for `summarize_cases`. A point does not depend on other points.
     """
-    return _points(trials, POINT_COLUMNS, by)
+    trials = without_cancelled(trials)
+    return empty_frame(POINT_COLUMNS) if trials.empty else typed_frame(_points(trials, by), POINT_COLUMNS)
 
 
-def run_points(trials: DataFrame) -> DataFrame:
-    """What the table `run_case` keeps of `series_points` by run: the columns of `STORED_POINT`.
+def run_points(trials: DataFrame) -> dict[str, Any]:
+    """What the table `run_case` keeps of `series_points` by run: the columns of `STORED_POINT`, as arrays.
 
     `trials` are all those of their workloads and runs: eager is pooled among them.
     """
-    return _points(trials, STORED_POINT, "run")
-
-
-def _points(trials: DataFrame, wanted: dict[str, str], by: Literal["run", "build"]) -> DataFrame:
     trials = without_cancelled(trials)
     if trials.empty:
-        return empty_frame(wanted)
+        return {name: column.array for name, column in empty_frame(STORED_POINT).items()}
+    return typed_arrays(_points(trials, "run"), STORED_POINT)
+
+
+def _points(trials: DataFrame, by: Literal["run", "build"]) -> dict[str, object]:
     started = trials["started_at"].astype("datetime64[us, UTC]")
     moments = started.to_numpy(dtype="datetime64[us]")
     apart = ["run_id", "conditions_id"] if by == "run" else []
@@ -57,14 +58,13 @@ def _points(trials: DataFrame, wanted: dict[str, str], by: Literal["run", "build
     first = groups.last_row(-moments.astype(np.int64))
     times = trial_times(marked_trials, groups, of=[*WORKLOAD_KEYS, *apart])
     columns = summary_columns(marked_trials, groups, times)
-    columns |= {
+    return columns | {
         **{name: trials[name].array.take(newest) for name in ("run_id", "conditions_id")},
         "first_started_at": started.array.take(first),
         "suspect_trials": groups.sum(suspect),
         "point_suspect": only_suspect,
         **_bands(marked_trials, groups, times, passed),
     }
-    return typed_frame(columns, wanted)
 
 
 def _bands(trials: DataFrame, groups: Groups, times: TrialTimes, passed: Bools) -> dict[str, Floats]:

@@ -11,7 +11,7 @@ from pandas import DataFrame, Series
 from db.columns.trial import TIMED
 from db.metrics.controls import Control, is_eager, with_same_run
 from db.metrics.device_times import trial_device_times, without_mixing
-from db.metrics.eligibility import positive, timed_mask
+from db.metrics.eligibility import passed_mask, positive, suspect_mask, wild_trials
 from db.metrics.groups import Bools, Floats, Groups, floats
 from db.metrics.percentiles import measured
 
@@ -34,6 +34,8 @@ class TrialTimes:
     """The columns of `db.metrics.device_times.trial_device_times`."""
     timed: Bools
     """Whether any time of the trial counts."""
+    wild: Bools
+    """As `db.metrics.eligibility.wild_trials`."""
 
     @property
     def speedup(self) -> Floats:
@@ -44,7 +46,8 @@ def trial_times(trials: DataFrame, groups: Groups, *, of: Sequence[str] = WORKLO
     """`trials` as for `summarize_cases`; each of `groups` holds trials of one case, and of one value of `of`,
     among whose trials eager is pooled.
     """
-    timed = without_mixing(trials, groups, timed_mask(trials))
+    wild = wild_trials(trials)
+    timed = without_mixing(trials, groups, passed_mask(trials) & ~suspect_mask(trials) & ~wild)
     latency = np.where(timed, positive(trials["latency_ns"]), np.nan)
     control, origin = with_same_run(trials, groups, positive(trials["control_latency_ns"]), latency)
     return TrialTimes(
@@ -57,6 +60,7 @@ def trial_times(trials: DataFrame, groups: Groups, *, of: Sequence[str] = WORKLO
         pooled_eager_ns=_pooled(trials, groups, np.where(is_eager(trials), latency, control), of),
         device=trial_device_times(trials, groups, timed),
         timed=timed & ~np.isnan(latency),
+        wild=wild,
     )
 
 

@@ -75,6 +75,11 @@ def frame_where(
     return _frame(connection, _TRIALS.where(*conditions), filters)
 
 
+def trials_to_sum_up(connection: Connection, conditions: Sequence[ColumnElement[bool]]) -> pd.DataFrame:
+    """Like `frame_where`, without what its build is made of and its settings."""
+    return _frame(connection, _TRIALS.where(*conditions), Filters(), whole=False)
+
+
 def trials_of_runs(connection: Connection, filters: Filters, run_ids: Sequence[str]) -> pd.DataFrame:
     return frame_where(connection, [TRIAL.c.run_id.in_(run_ids), *matching(filters)], filters)
 
@@ -130,20 +135,20 @@ def _trials(filters: Filters) -> Select[Any]:
     return _TRIALS.where(*matching(filters))
 
 
-def _frame(connection: Connection, statement: Select[Any], filters: Filters) -> pd.DataFrame:
+def _frame(
+    connection: Connection, statement: Select[Any], filters: Filters, *, whole: bool = True
+) -> pd.DataFrame:
     # Sorted here: asked for an order, SQLite walks the whole table in that order, however few rows match.
     rows = sorted(connection.execute(statement), key=attrgetter("started_at", "trial_id"))
     trials = arrays_of(rows, dtypes(statement))
-    series_ids, build_ids = ([getattr(row, name) for row in rows] for name in ("series_id", "build_id"))
-    values = {
-        **trials,
-        **of_series(connection, filters, series_ids),
-        **of_builds(connection, build_ids),
-        **of_conditions(connection, [row.conditions_id for row in rows]),
-        "machine": trials["machine_name"],
-    }
+    values = {**trials, **of_series(connection, filters, [row.series_id for row in rows])}
+    values["machine"] = trials["machine_name"]
     parts = (pd.Series(values[name]) for name in ("until_steady_ns", "calls_until_steady", "latency_ns"))
     values["trial_compile_cost_ns"] = compile_cost_ns(*parts).array
     codes = [code_name(row.code_commit, row.code_dirty, row.code_hash) for row in rows]
     values["code"] = pd.array(codes, dtype="str")
+    if not whole:
+        return pd.DataFrame(values, copy=False)
+    values |= of_builds(connection, [row.build_id for row in rows])
+    values |= of_conditions(connection, [row.conditions_id for row in rows])
     return pd.DataFrame({name: values[name] for name in COLUMNS}, copy=False)

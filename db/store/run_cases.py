@@ -51,8 +51,8 @@ def rebuild(db: Database) -> None:
         bump_data_version(connection)
 
 
-def _rows(points: pd.DataFrame) -> list[dict[str, Any]]:
-    columns = {str(name): map(_plain, column.array.tolist()) for name, column in points.items()}
+def _rows(points: dict[str, Any]) -> list[dict[str, Any]]:
+    columns = {name: map(_plain, column.tolist()) for name, column in points.items()}
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 

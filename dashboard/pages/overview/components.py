@@ -23,8 +23,8 @@ from dashboard.text import theme
 from db import units
 from db.metrics.groups import row_dicts
 
-MOST_BUILDS = 10
-"""As many columns of values as can be read; the table has all."""
+MOST_BUILDS, _MOST_ROWS = 10, 100
+"""As many columns of values as can be read; the table has more of the newest."""
 _ROW_PX, _AROUND_PX, _LONGEST_VALUE = 30, 110, 18
 # Below this width per build there is no room for values: the tooltip has them.
 _VALUE_PX, _LANE_PX = 90, 130
@@ -40,15 +40,15 @@ _COLUMNS = {
 
 
 def components(link: Link) -> tuple[Part, ...]:
-    """A chart of what each build of the machine consists of, where something moved, and a table of them;
-    nothing for a machine with one build.
+    """A chart of what each build of the machine consists of, where something moved, and a table of the
+    newest; nothing for a machine with one build.
     """
     choices = read_choices_on(link.machine)
     totals = read_build_totals(filters_of(replace(link, build=None)))
     totals = totals[totals["build_id"].isin(list(choices.builds))].sort_values(["first_seen_at", "build_id"])
     if len(totals) < 2:
         return ()
-    rows = row_dicts(totals)
+    rows = row_dicts(totals.tail(_MOST_ROWS + 1))
     builds = [choices.build_rows[row["build_id"]] for row in rows]
     steps = [{}, *(_moved(before, after) for before, after in pairwise(builds))]
     table = pd.DataFrame(
@@ -67,9 +67,11 @@ def components(link: Link) -> tuple[Part, ...]:
         ]
     )
     alt_text = "Every build of this machine with its runs, trials, results and what moved"
+    shown, title = table.tail(_MOST_ROWS), "Builds on this machine"
+    note = f"The newest {len(shown)} of {units.count(len(totals))}." if len(shown) < len(totals) else ""
     return (
         *_chart(table, builds, steps),
-        *parts.table("overview-builds", alt_text, table, _COLUMNS, title="Builds on this machine"),
+        *parts.table("overview-builds", alt_text, shown, _COLUMNS, title=title, note=note),
     )
 
 

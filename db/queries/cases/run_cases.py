@@ -21,7 +21,7 @@ from db.queries.filters import Filters
 from db.queries.frames import arrays_of
 from db.queries.run_parts import parts_within
 from db.queries.selection import any_of, matching_series
-from db.queries.trials import frame_where, trials_frame
+from db.queries.trials import trials_frame, trials_to_sum_up
 from db.tables.run_cases import RUN_CASE
 from db.tables.trials import DATA_VERSION, RUN, SERIES, TRIAL
 
@@ -137,16 +137,16 @@ def regions(pairs: Collection[WorkloadOfRun]) -> Iterator[tuple[list[str], Selec
         yield runs, select(SERIES.c.series_id).where(SERIES.c.workload_id.in_(workloads))
 
 
-def summed_up(connection: Connection, runs: Sequence[str], series: Select[Any]) -> pd.DataFrame:
+def summed_up(connection: Connection, runs: Sequence[str], series: Select[Any]) -> dict[str, Any]:
     """What `run_case` has to hold of a region, of its trials: the columns of `STORED_POINT`."""
-    trials = frame_where(connection, [TRIAL.c.run_id.in_(runs), TRIAL.c.series_id.in_(series)], Filters())
+    trials = trials_to_sum_up(connection, [TRIAL.c.run_id.in_(runs), TRIAL.c.series_id.in_(series)])
     points = trend.run_points(trials)
-    return points.assign(conditions_id=points["conditions_id"].fillna(""))
+    return points | {"conditions_id": points["conditions_id"].fillna("")}
 
 
-def kept(connection: Connection, runs: Sequence[str], series: Select[Any]) -> pd.DataFrame:
+def kept(connection: Connection, runs: Sequence[str], series: Select[Any]) -> dict[str, Any]:
     """What `run_case` holds of a region."""
     statement = select(*(RUN_CASE.c[name] for name in STORED_POINT)).where(
         RUN_CASE.c.run_id.in_(runs), RUN_CASE.c.series_id.in_(series)
     )
-    return pd.DataFrame(arrays_of(connection.execute(statement).all(), STORED_POINT), copy=False)
+    return arrays_of(connection.execute(statement).all(), STORED_POINT)

@@ -298,7 +298,7 @@ def _run_cases(connection: Connection) -> Iterator[Damage]:
     wrong: list[tuple[str, str]] = []
     for runs, series in regions(workloads_of_runs(connection)):
         made, stored = (
-            {tuple(row[key] for key in POINT_KEYS): row for row in row_dicts(points)}
+            {tuple(row[key] for key in POINT_KEYS): row for row in row_dicts(pd.DataFrame(points))}
             for points in (summed_up(connection, runs, series), kept(connection, runs, series))
         )
         wrong += [
