@@ -269,15 +269,21 @@ def _signed(shown: _Shown, choices: Choices, *, title: str | None, by: str, at: 
 
 
 def _fitting(content: Content) -> Content:
-    """`content` with shorter tables until its page is small enough; without its largest charts where even
-    tables of `_FEWEST_ROWS` leave these no room.
+    """`content` without what a phone alone shows and with shorter tables until its page is small enough;
+    without its largest charts where even tables of `_FEWEST_ROWS` leave these no room.
     """
+    if not _fits(content):
+        content = _with_sections(content, _for_wide_screens)
     while not _fits(_shortened(content, to=_FEWEST_ROWS)):
         without = _without_largest_chart(content)
         if without is None:
             return _shortened(content, to=1)
         content = without
     return _shortened(content, to=_FEWEST_ROWS)
+
+
+def _for_wide_screens(section: Section) -> Section:
+    return section.model_copy(update={"narrow": ""}) if isinstance(section, Chart) else section
 
 
 def _fits(content: Content) -> bool:

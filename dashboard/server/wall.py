@@ -19,7 +19,6 @@ from db.errors import CompilewatchError
 _LOG = logging.getLogger("compilewatch.dashboard")
 WALL = "wall"
 _REFRESH_S = 30
-_MOST_TILES = 6
 _TONES = {"good": "#2FBF95", "bad": "#F0814A", "warning": "#E6B84A"}
 _WALL_STYLE = """body{margin:0;padding:2.5vw;background:#10151C;color:#E8EDF3;font:2.2vw/1.35 sans-serif}
 h1{font-size:3.4vw;line-height:1.2;margin:0 0 2vw;border-left:1vw solid var(--tone);padding-left:1.5vw}
@@ -65,7 +64,7 @@ def wall_page(params: Mapping[str, Sequence[str]]) -> tuple[int, str]:
 def _tiles(parts: Sequence[Part]) -> str:
     """The first figures of a page, one number a tile with its caption below."""
     shown = (part.figures for part in _up_to_the_first_chart(parts) if isinstance(part, Figures))
-    figures = [*chain.from_iterable(shown)][:_MOST_TILES]
+    figures = [*chain.from_iterable(shown)]
     tiles = (
         f'<div class="{each.tone}"><dt>{escape(", ".join(filter(None, (each.title, each.beside))))}</dt>'
         f"<dd>{escape(each.text)}</dd></div>"

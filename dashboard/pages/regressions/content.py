@@ -16,6 +16,7 @@ from dashboard.parts.parts import (
     Lines,
     PageContent,
     PageHeadline,
+    Pairs,
     Part,
     Table,
     TableColumn,
@@ -35,6 +36,7 @@ from dashboard.verdicts.tables import case_title
 from db import units
 from db.columns.metrics import METRICS
 from db.judge.compare.regressions import tally_lines
+from db.metrics.groups import row_dicts
 from db.queries.filters import Filters
 from db.queries.people.regressions import RegressionState
 from db.records.triage import OPEN_STATES
@@ -59,11 +61,6 @@ _COLUMNS = {
             **parts.texts({"by": "Last said by", "note": "Note", "link": "Link"}),
         }
     ),
-}
-_STORY = {
-    **parts.texts({"at": "When", "state": "State", "by": "Who"}),
-    "note": TableColumn("What", wide=True),
-    "link": TableColumn("Link"),
 }
 
 
@@ -177,8 +174,12 @@ def _regression(each: RegressionState, *, listed: bool) -> tuple[Part, ...]:
         f"{units.moment(regression.recorded_at)} on {regression.machine}.{revised}",
     )
     differs = inbox.environment(regression)
-    story = inbox.story(each)
-    story = story.assign(at=[units.moment(at) for at in story["at"]])
+    said = {
+        f"{number}. {units.moment(row['at'])}, {row['state']}, {row['by']}": " ".join(
+            filter(None, (row["note"], row["link"]))
+        )
+        for number, row in enumerate(row_dicts(inbox.story(each)), 1)
+    }
     columns = parts.texts({"part": "Part", "base": "Base", "head": "Head"})
     alt = "Parts of the build that differ between the sides"
     shown = _evidence(regression.regression_id)
@@ -192,13 +193,7 @@ def _regression(each: RegressionState, *, listed: bool) -> tuple[Part, ...]:
         *parts.notes(read_explanation(regression.machine_id, (regression.base, regression.head), (row,))),
         *evidence_parts(shown, row.metric, title, key="regression-case", confidence=None),
         *series_parts(regression.machine_id, row.case, row.metric, key="regression-series"),
-        *parts.table(
-            "regression-story",
-            "Who said what about this regression, and when",
-            story,
-            _STORY,
-            title="Who said what",
-        ),
+        Pairs("Who said what", said),
         *issue_of_case(filters, (regression.base, regression.head), row.case),
         *parts.notes(["The same sides judged again, on all that is stored of them:"]),
         Lines((inbox.compare_command(regression),), code=True),

@@ -77,7 +77,7 @@ def test_an_upgrade_keeps_its_case_its_decisions_and_every_table(
     assert not missing_rows(test, content)
     page = render(content)
     check_page(page)
-    assert page.count("<svg") == len(test.get("vega_lite_chart")) == 3, "matrix, trials, history"
+    assert page.count("<figure") == len(test.get("vega_lite_chart")) == 3, "matrix, trials, history"
     assert "accepted by ben" in page
     assert all(f"word{number}" in page for number in range(200)), "a long note is kept whole"
     above, below = (part for part in content.sections if "ign-off" in getattr(part, "title", ""))
@@ -107,6 +107,6 @@ def test_a_chosen_regression_keeps_its_evidence_and_its_story(recorded_here: str
     assert not missing_rows(test, content)
     page = render(content)
     check_page(page)
-    assert page.count("<svg") == len(test.get("vega_lite_chart")) == 2, "the trials, and the history"
+    assert page.count("<figure") == len(test.get("vega_lite_chart")) == 2, "the trials, and the history"
     for said in ("bisecting", "https://example.org/1", "compilewatch compare", "acknowledged"):
         assert said in page
