@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -32,7 +32,7 @@ from runner.worker.step.internals import (
     listen_to_events,
 )
 from runner.worker.step.loading import WorkloadError, build_workload, import_builder
-from runner.worker.step.messages import Channel, RankFailedError, Record, Specification, from_worker
+from runner.worker.step.messages import Channel, Failure, RankFailedError, Record, Specification, from_worker
 from runner.worker.step.state import State
 from runner.worker.step.steps import Variant, grad_context, iteration, make_variant
 from runner.worker.streams import Compilations
@@ -134,14 +134,28 @@ class Steps:
         }
 
 
-class Followers:
-    """The other ranks, as rank 0 sees them. Ended with the process that started them."""
+class Ranks:
+    """The ranks of a workload as rank 0 sees them; one alone until the others are started. They end with the
+    process that started them.
+    """
 
-    def __init__(self, spec: Specification) -> None:
-        self._spec = spec
-        self._folder = tempfile.mkdtemp(prefix="ranks-")
+    def __init__(self, *, is_eager: bool) -> None:
+        self._is_eager = is_eager
+        self._steps = Steps()
         self._processes: list[subprocess.Popen[bytes]] = []
         self._pipes: list[BinaryIO] = []
+        self._folder = ""
+
+    @property
+    def are_several(self) -> bool:
+        """Whether others take each step too."""
+        return bool(self._processes)
+
+    def start(self, spec: Specification) -> None:
+        """Start the others and meet them. Raises RankFailedError where one does not come, WorkloadError where
+        there are fewer GPUs than ranks.
+        """
+        self._folder = tempfile.mkdtemp(prefix="ranks-")
         meeting = str(Path(self._folder) / "meeting")
         device_of(spec, spec.workload.ranks - 1)
         for rank in range(1, spec.workload.ranks):
@@ -157,7 +171,8 @@ class Followers:
         if all(_comes(pipe) for pipe in self._pipes):
             _join(spec, 0, meeting)
         else:
-            self.facts()
+            self._last_words()
+            raise RankFailedError(Failure("crash", _MEETING, "A rank ended before it met the others."))
 
     def _tell(self, number: int, data: bytes) -> None:
         stdin = self._processes[number].stdin
@@ -173,8 +188,20 @@ class Followers:
         """Let them put their state back, as rank 0 does now."""
         self.tell(_RESTORE)
 
-    def leading(self, variant: Variant, *, is_compiled: bool) -> Variant:
-        """`variant` whose every iteration the others take too."""
+    @contextlib.contextmanager
+    def listening(self, log: Sequence[tuple[str, str]]) -> Iterator[None]:
+        """Note what this rank compiles inside."""
+        self._steps = Steps(log)
+        hear = self._steps.compilations
+        with listen_to_events(hear.begin, hear.end) as self._steps.is_reported:
+            yield
+
+    def led(self, variant: Variant, *, is_compiled: bool) -> Variant:
+        """`variant`, whose every iteration the others take too where there are any."""
+        if not self.are_several:
+            return variant
+        if is_compiled or self._is_eager:
+            variant = self._steps.counted(variant)
         stream = variant.built.stream
         batches = 1 if stream is None else sum(1 for _ in stream.batches())
         command, number = _COMPILED if is_compiled else _EAGER, 0
@@ -188,8 +215,14 @@ class Followers:
 
         return replace(variant, one_batch=one_batch, step=iteration(variant.built, one_batch))
 
-    def facts(self) -> list[dict[str, Any]]:
-        """`RankFacts` of each, which ends with it. Raises RankFailedError where one failed by itself."""
+    def facts(self, *, on_cpu: bool) -> list[dict[str, Any]]:
+        """`RankFacts` of each of several; the others end with it. Raises RankFailedError where one failed by
+        itself.
+        """
+        own = self._steps.facts(0, on_cpu=on_cpu)
+        return [own, *self._last_words()] if self.are_several else []
+
+    def _last_words(self) -> list[dict[str, Any]]:
         ends = time.monotonic() + _ENDING_S
         for process in self._processes:
             with contextlib.suppress(OSError):
@@ -199,6 +232,7 @@ class Followers:
             _last_word(process, pipe, ends)
             for process, pipe in zip(self._processes, self._pipes, strict=True)
         ]
+        self._processes, self._pipes = [], []
         shutil.rmtree(self._folder, ignore_errors=True)
         for rank, record in enumerate(records, 1):
             if record.failure is not None and _OTHER_END not in record.failure.message:

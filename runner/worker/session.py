@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import time
-import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,8 +18,9 @@ from runner.worker.artifacts import load, save
 from runner.worker.compiler import compiler_facts, compiling, explaining, knobs, phases
 from runner.worker.cpu_time import tree_cpu_ns
 from runner.worker.device.timers import Timers
-from runner.worker.failures import WrongResultError, is_ours
-from runner.worker.ranks import Followers, Steps, threads_of
+from runner.worker.failures import WrongResultError
+from runner.worker.inspection import held_of, peak_of
+from runner.worker.ranks import Ranks, threads_of
 from runner.worker.step import host_memory, internals, loading, memory, profiling
 from runner.worker.step.messages import Channel, Record, Specification
 from runner.worker.step.state import State, functions_of
@@ -102,8 +102,7 @@ class Session:
         self._log_context = contextlib.ExitStack()
         self._graph_launches: int | None = None
         self._entered: set[str] = set()
-        self._followers: Followers | None = None
-        self._steps = Steps()
+        self._ranks = Ranks(is_eager=self._is_eager)
 
     def _enter(self, phase: str) -> None:
         """Say that `phase` begins now, and what is known before it."""
@@ -115,8 +114,7 @@ class Session:
         if phase in ("warmup", "sampling", "memory", "numerics") and not is_repeated:
             for state in self._states:
                 state.restore(optimizers=False)
-            if self._followers is not None:
-                self._followers.restore()
+            self._ranks.restore()
 
     @contextlib.contextmanager
     def _phase(self, name: str, key: str | None = None) -> Iterator[None]:
@@ -131,7 +129,7 @@ class Session:
         workload = self._spec.workload
         if workload.ranks > 1:
             with self._own_time():
-                self._followers = Followers(self._spec)
+                self._ranks.start(self._spec)
         with self._phase("import_libraries", "import_libraries_ns"):
             builder = loading.import_builder(workload.target, workload.path)
         if not self._is_eager:
@@ -146,15 +144,15 @@ class Session:
             ]
             self._already_compiled = list(dict.fromkeys(compiled))[:_MOST_NAMED] or None
             built = replace(built, model_or_fn=internals.as_written(built.model_or_fn))
-            self._control = self._led(make_variant(built), is_compiled=False)
-            needs_own = self._followers is None and compiling.needs_own_model(built, self._strategy)
+            self._control = self._ranks.led(make_variant(built), is_compiled=False)
+            needs_own = not self._ranks.are_several and compiling.needs_own_model(built, self._strategy)
             # Where memory does not suffice both sides share the model.
             copies = _COPIES_OF_TRAINING if built.task == TRAINING else 2
             needs_own = needs_own and memory.suffices_for(self._control, self._device, copies)
             self._target = own_copy(built) if needs_own else built
         with self._own_time():
             self._states = [State(built)]
-            if self._followers is not None and not self._is_eager:
+            if self._ranks.are_several and not self._is_eager:
                 # What holds a process group cannot be copied.
                 numerics.seed_all(self._spec.seed)
                 again = loading.build_workload(builder, workload, self._device)
@@ -165,26 +163,15 @@ class Session:
         if not self._is_eager:
             with self._own_time():
                 self._note_eager()
-                if self._followers is None:
+                if not self._ranks.are_several:
                     self._part(has_own_model=needs_own)
                 self._make_room()
 
-    def _led(self, variant: Variant, *, is_compiled: bool) -> Variant:
-        """`variant`, whose steps the other ranks take too where there are any."""
-        if self._followers is None:
-            return variant
-        if is_compiled or self._is_eager:
-            variant = self._steps.counted(variant)
-        return self._followers.leading(variant, is_compiled=is_compiled)
-
     def note_ranks(self) -> None:
         """What each rank did; the others end with it. Raises RankFailedError where one failed by itself."""
-        if self._followers is not None:
-            own = self._steps.facts(0, on_cpu=self._device.type == "cpu")
-            followers, self._followers = self._followers, None
-            ranks = [own, *followers.facts()]
-            if self._record.compiler is not None:
-                self._record.compiler["ranks"] = ranks
+        found = self._ranks.facts(on_cpu=self._device.type == "cpu")
+        if found and self._record.compiler is not None:
+            self._record.compiler["ranks"] = found
 
     def start_cold(self) -> None:
         """What `start_eager` does and, for a compiled strategy, the first compiled result."""
@@ -209,7 +196,7 @@ class Session:
             with self._phase("eager_first", "eager_first_ns"), grad_context(built), internals.force_eager():
                 self._first(self._control, self._control_first)
         except RuntimeError as error:
-            if self._followers or built.task == TRAINING or _NO_GRADIENT not in str(error):
+            if self._ranks.are_several or built.task == TRAINING or _NO_GRADIENT not in str(error):
                 raise
             self._states[0].restore()
             shares = self._target is built
@@ -276,12 +263,8 @@ class Session:
         self._tunings = self._log_context.enter_context(internals.collect_autotuning())
         self._partitions = held.Partitions()
         self._log_context.enter_context(internals.watch_partitions(self._partitions.note))
-        if self._followers is not None:
-            self._steps = Steps(self._log)
-            compilations = self._steps.compilations
-            self._steps.is_reported = self._log_context.enter_context(
-                internals.listen_to_events(compilations.begin, compilations.end)
-            )
+        if self._ranks.are_several:
+            self._log_context.enter_context(self._ranks.listening(self._log))
         self._compile_peak = memory.CompilePeak(self._device)
         clock = phases.PhaseClock(time.monotonic_ns)
         self._first_iteration = first = streams.FirstIteration(self._log)
@@ -303,7 +286,7 @@ class Session:
             shares = self._target is self._control.built and self._target.scheduler is None
             shared = self._control.optimizer if shares else None
             variant = make_variant(self._target, call, compile_step, shared)
-            variant = self._led(variant, is_compiled=True)
+            variant = self._ranks.led(variant, is_compiled=True)
             with affinity.unbound(), grad_context(variant.built):
                 self._first(variant, first)
             elapsed_ns = time.monotonic_ns() - started
@@ -515,7 +498,9 @@ class Session:
         self._record.stream = self._stream_facts()
         self._enter("memory")
         self._timers.release()
-        own = self._peak(self._subject, self._side, [] if self._is_eager else [self._control])
+        device, deadline = self._device, self._deadline
+        others = [] if self._is_eager else [self._control]
+        own = peak_of(self._side, self._subject, others, device, deadline)
         if self._is_eager:
             peak_rss = memory.peak_rss_bytes()
             self._record.memory = memory.memory_record(
@@ -524,21 +509,25 @@ class Session:
                 with_compile=None,
                 peak_rss=peak_rss,
                 growth=self._growth,
-                saved=self._held(),
+                saved=self._held({"saved": (self._side, self._subject, None)}),
             )
             return
-        control = self._peak(self._control, self._control_side, [self._subject])
+        control = peak_of(self._control_side, self._control, [self._subject], device, deadline)
         peaks = [peak for peak in (self._rss_before, memory.peak_rss_bytes()) if peak is not None]
         self._record.compiler = facts
+        sides = {
+            "saved": (self._side, self._subject, self._partitions),
+            "control_saved": (self._control_side, self._control, None),
+        }
         self._record.memory = memory.memory_record(
             own,
             control,
             with_compile=self._peak_with_compile,
             peak_rss=max(peaks, default=None),
             growth=self._growth,
-            saved=self._held(),
+            saved=self._held(sides),
         )
-        if self._followers is not None:
+        if self._ranks.are_several:
             # The check calls models in ways of its own, which the other ranks would not take with it.
             self._record.numerics = {"status": "not_checked", "reason": "several ranks"}
             return
@@ -554,41 +543,9 @@ class Session:
         if wrong is not None:
             raise WrongResultError(wrong)
 
-    def _peak(self, variant: Variant, side: Side, others: list[Variant]) -> dict[str, int | None]:
-        """Peak memory of a step; missing where it cannot be read, or not before the deadline."""
-        if self._deadline.leaves(3 * side.latency_ns()):
-            try:
-                with side.around():
-                    return memory.step_peak(variant, self._device, others)
-            except Exception as error:
-                if not is_ours(error):
-                    raise
-                traceback.print_exc()
-        return {"bytes": None, "reserved": None}
-
-    def _held(self) -> dict[str, Any]:
-        """What memory is held for; missing where it cannot be read, or not before the deadline. Of several
-        ranks too: a backward pass alone would wait for the others for ever.
-        """
-        if self._followers is not None:
-            return {}
-        own = None if self._is_eager else self._partitions
-        sides = {"saved": (self._subject, self._side, own)}
-        if not self._is_eager:
-            sides["control_saved"] = (self._control, self._control_side, None)
-        found: dict[str, Any] = {}
-        for name, (variant, side, partitions) in sides.items():
-            has_room = memory.suffices_for(variant, self._device, 1)
-            if not (has_room and self._deadline.leaves(3 * side.latency_ns())):
-                break
-            try:
-                with grad_context(variant.built), side.around():
-                    found[name] = held.saved_for_backward(variant, partitions)
-                    if variant is self._subject:
-                        found["peak_blocks"] = held.blocks_at_peak(variant, self._device)
-            except Exception:  # noqa: BLE001 - functions of torch.func refuse hooks, and the trial is right
-                traceback.print_exc()
-        return found
+    def _held(self, sides: Mapping[str, tuple[Side, Variant, held.Partitions | None]]) -> dict[str, Any]:
+        """Nothing of several ranks: a backward pass alone would wait for the others for ever."""
+        return {} if self._ranks.are_several else held_of(sides, self._device, self._deadline)
 
     def _stream_facts(self) -> dict[str, Any] | None:
         built = self._subject.built
