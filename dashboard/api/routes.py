@@ -17,7 +17,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
-from dashboard.api import annotations, openapi, run_requests
+from dashboard.api import openapi, run_requests
+from dashboard.api.annotations import create as create_annotation
 from dashboard.api.badge import badge, tally_badge
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
 from dashboard.api.monitoring import health, metrics
@@ -86,7 +87,7 @@ def _api(base_path: str) -> Mount:
     return _Below(PREFIX, app)
 
 
-_CREATE = {"/requests": run_requests.create, "/annotations": annotations.create}
+_CREATE = {"/requests": run_requests.create, "/annotations": create_annotation}
 
 
 def _route(endpoint: Endpoint) -> Route:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -32,7 +33,7 @@ def peak_of(
 
 
 def held_of(
-    sides: dict[str, tuple[Side, Variant, Partitions | None]], device: torch.device, deadline: Deadline
+    sides: Mapping[str, tuple[Side, Variant, Partitions | None]], device: torch.device, deadline: Deadline
 ) -> dict[str, Any]:
     """What each side's memory is held for, by its name in the record, and the blocks of the first one's peak;
     missing where it cannot be read, or not before the deadline.

@@ -100,7 +100,8 @@ def _outcome(
     peak = row.scaled("dynamo_peak_mem", BYTES_PER_GB)
     which = told["dynamo_peak_mem"].text(FIELD) if "dynamo_peak_mem" in told else None
     sizes = {which: peak} if which in _PEAKS and which else {}
-    parts["memory"] = Memory(**sizes, control_peak_bytes=control) if sizes or control is not None else None
+    known = sizes or control is not None
+    parts["memory"] = Memory.model_validate(sizes | {"control_peak_bytes": control}) if known else None
     accuracy = told.get("accuracy", Fields(fields.place, {}))
     status, kind = accuracy.text("numerics_status"), accuracy.text("failure_kind")
     parts["numerics"] = Numerics(status=NumericsStatus(status)) if status in set(NumericsStatus) else None

@@ -137,7 +137,7 @@ def _process(header: Fields, recording: _Recording, options: ImportOptions, *, c
         samples_ns=[interval for interval in steady if interval > 0],
         steps=len(steady) or None,
         steps_ns=recording.steps_ns,
-        memory=Memory(**recording.memory) if recording.memory else None,
+        memory=Memory.model_validate(recording.memory) if recording.memory else None,
         figures=figures,
         cut_off=cut_off,
     )

@@ -61,7 +61,7 @@ def explain(
     )
     if memory:
         budgets = budget or BUDGETS
-        return explain_memory(plan.trials[0], facts.path, facts.torch, budgets, as_json=json_)
+        return explain_memory(plan.trials[0], Path(facts.path), facts.torch, budgets, as_json=json_)
     began = time.monotonic_ns()
     explained = run_explained(plan.trials[0], facts.path)
     if json_:

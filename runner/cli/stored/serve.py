@@ -138,7 +138,7 @@ def _file_a_regression(database: Database) -> None:
         for state, note in _DEMO_NOTES.items():
             said = TriageEvent(state=state, author=_DEMO_OWNER, at=now, note=note)
             triage(database, each.regression.regression_id, said)
-    note = Annotation(
+    annotation = Annotation(
         annotation_id=str(ULID()),
         text="elementwise: the exact tanh, called three times",
         author=_DEMO_OWNER,
@@ -146,7 +146,7 @@ def _file_a_regression(database: Database) -> None:
         build_id=comparison.head.build_ids[-1],
         machine_id=comparison.machine_id,
     )
-    save_annotation(database, note)
+    save_annotation(database, annotation)
 
 
 def _recorded() -> list[Path]:

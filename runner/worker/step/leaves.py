@@ -185,7 +185,8 @@ def pieces(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
     """Tensors of equal shapes piece by piece, as vectors, so that comparing large ones takes little memory.
     One piece at least.
     """
-    yield from zip(*(tensor.detach().reshape(-1).split(_PIECE) for tensor in tensors), strict=True)
+    parts = (torch.split(tensor.detach().reshape(-1), _PIECE) for tensor in tensors)
+    yield from zip(*parts, strict=True)
 
 
 def size_bytes(tensor: torch.Tensor) -> int:
