@@ -39,7 +39,7 @@ def run_points(trials: DataFrame) -> dict[str, Any]:
     """
     trials = without_cancelled(trials)
     if trials.empty:
-        return {name: column.array for name, column in empty_frame(STORED_POINT).items()}
+        return {str(name): column.array for name, column in empty_frame(STORED_POINT).items()}
     return typed_arrays(_points(trials, "run"), STORED_POINT)
 
 
