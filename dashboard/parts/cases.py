@@ -14,7 +14,7 @@ from dashboard.read import shaping
 from dashboard.read.data import filters_of, read_cases, read_noise_floors
 from dashboard.text.rows import rows_of
 from db import units
-from db.judge.compare.noise_floor import NoiseFloor
+from db.judge.statistics.noise_floor import NoiseFloor
 from db.metrics.case_modes import with_strategies
 from db.metrics.groups import row_dicts
 from db.metrics.throughput import items_of

@@ -21,10 +21,10 @@ from dashboard.text import theme
 from db.columns.case import CASE_KEYS
 from db.columns.point import POINT_COLUMNS
 from db.errors import NotFoundError
-from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import Selection
 from db.judge.results import BuildSide, Comparison, Row
 from db.judge.sequence import builds_interleaved, parts_by_turns
+from db.judge.statistics.noise_floor import NoiseFloor
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import is_canary, passed_mask, without_canaries
 from db.queries import facets, measured, names, records

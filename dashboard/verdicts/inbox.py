@@ -14,9 +14,9 @@ from dashboard.read.data import read_choices
 from dashboard.verdicts.tables import row_cells
 from db import units
 from db.columns.metrics import METRICS
-from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.regressions import Regression, side_title
 from db.judge.results import BuildSide, Row
+from db.judge.statistics.noise_floor import NoiseFloor
 from db.queries.people.regressions import RegressionState
 from db.records.triage import BY_THE_JUDGE, TriageState
 from db.records.vocabulary import Metric

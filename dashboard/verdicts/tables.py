@@ -14,8 +14,8 @@ from dashboard.parts.column_units import UNITS, SidesCell, quantity, unit_of
 from dashboard.parts.parts import Part, TableColumn, Tone
 from db import units
 from db.columns.metrics import COUNTED_METRICS, METRICS
-from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.results import Comparison, LatencyChange, LeftOut, Row
+from db.judge.statistics.noise_floor import NoiseFloor
 from db.judge.words import verdicts as wording
 from db.records.marks import bound_cell, bound_word
 from db.records.vocabulary import Metric, Verdict

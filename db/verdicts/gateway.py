@@ -11,12 +11,12 @@ from db.engine.session import Database
 from db.judge.compare.asked import with_test
 from db.judge.compare.comparable import MatchedCases
 from db.judge.compare.measured import columns_of
-from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import Selection, VerdictError
 from db.judge.compare.upgrade import compare_builds
 from db.judge.compare.whole import sentences
 from db.judge.policy import Policy
 from db.judge.results import Comparison
+from db.judge.statistics.noise_floor import NoiseFloor
 from db.queries.cases.comparison import past_frame, sides_frame
 from db.queries.cases.validations import validation_trials
 from db.queries.filters import Filters

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from db.engine.session import Database
-from db.judge.compare.noise_floor import MIN_PROCESSES, NoiseFloor, noise_floors, scatters
+from db.judge.statistics.noise_floor import MIN_PROCESSES, NoiseFloor, noise_floors, scatters
 from db.metrics.eligibility import without_canaries
 from db.queries.cases.validations import measured_machines, newest_repeats, validation_trials
 

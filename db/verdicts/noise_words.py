@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 from db import units
 from db.columns.metrics import METRICS
-from db.judge.compare.noise_floor import TRIALS_A_SIDE, NoiseFloor, floor_of
-from db.judge.compare.significance import trials_needed
 from db.judge.policy import Policy
+from db.judge.statistics.noise_floor import TRIALS_A_SIDE, NoiseFloor, floor_of
+from db.judge.statistics.significance import trials_needed
 from db.records.marks import bound_word
 from db.records.vocabulary import Bound
 

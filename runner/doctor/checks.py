@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from db.judge.compare.noise_floor import SPEEDUP, Scatter, largest_variation
+from db.judge.statistics.noise_floor import SPEEDUP, Scatter, largest_variation
 from db.records.trial import TimingMethod, Trial
 from db.records.vocabulary import Bound
 from db.units import count, duration, percent, plural, ratio

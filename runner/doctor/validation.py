@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from db.engine.session import Database
-from db.judge.compare.noise_floor import MIN_PROCESSES, VALIDATION_SUITE
+from db.judge.statistics.noise_floor import MIN_PROCESSES, VALIDATION_SUITE
 from db.records.requests import RunStatus
 from db.records.trial import FailureKind, Status, Trial
 from db.store.trials import start_run

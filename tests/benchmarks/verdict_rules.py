@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from db.columns.metrics import MEASURED_METRICS
-from db.judge.compare.contrast import Observations
-from db.judge.compare.judgement import MetricDecisions, Tested, examine_cases, judge_cases
-from db.judge.compare.noise import Past
 from db.judge.policy import Policy
+from db.judge.statistics.contrast import Observations
+from db.judge.statistics.judgement import MetricDecisions, Tested, examine_cases, judge_cases
+from db.judge.statistics.noise import Past
 
 FULL = os.environ.get("COMPILEWATCH_BENCH") == "full"
 CASES = 300

@@ -18,6 +18,7 @@ FLOORS = {
         "db/engine",
         "db/judge",
         "db/judge/words",
+        "db/judge/statistics",
         "db/judge/compare",
         "db/judge/history",
         "db/queries",

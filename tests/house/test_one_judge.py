@@ -15,10 +15,10 @@ OF_A_VERDICT = (
     "db.judge.compare.judged",
     "db.judge.compare.comparable.match_cases",
     "db.judge.compare.sides.split_sides",
-    "db.judge.compare.contrast",
-    "db.judge.compare.judgement",
+    "db.judge.statistics.contrast",
+    "db.judge.statistics.judgement",
     "db.judge.compare.measured",
-    "db.judge.compare.noise",
+    "db.judge.statistics.noise",
 )
 GATEWAY = "db/verdicts/gateway.py"
 STRATEGIES = "db/judge/compare/strategies.py"
@@ -53,7 +53,7 @@ def strays(path: Path, found: list[Import]) -> list[str]:
         ("def late():\n    from db.queries.cases.comparison import past_frame", True),
         ("from db.judge.compare.sides import split_sides", True),
         ("from db.judge.compare.sides import Selection", False),
-        ("from db.judge.compare.noise_floor import noise_floors", False),
+        ("from db.judge.statistics.noise_floor import noise_floors", False),
         ("from db.verdicts import gateway", False),
     ],
 )

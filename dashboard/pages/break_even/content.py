@@ -44,7 +44,7 @@ from dashboard.read.shaping import asides, with_caches
 from dashboard.read.versions import cached
 from dashboard.text import theme
 from db import units
-from db.judge.compare.noise_floor import NoiseFloor
+from db.judge.statistics.noise_floor import NoiseFloor
 from db.metrics.break_even import NANOSECONDS_PER_HOUR
 from db.metrics.case_modes import mode_options, with_strategies
 from db.metrics.groups import row_dicts

@@ -47,7 +47,7 @@ from dashboard.read.shaping import asides, not_applicable
 from dashboard.read.versions import cached
 from dashboard.text import theme
 from db import units
-from db.judge.compare.noise_floor import NoiseFloor
+from db.judge.statistics.noise_floor import NoiseFloor
 from db.metrics.case_modes import choose_modes, fastest
 from db.metrics.groups import row_dicts
 from db.metrics.percentiles import FEWEST_FOR_P99

@@ -65,9 +65,9 @@ from dashboard.verdicts.pair import with_builds
 from db import units
 from db.cause.numerics import numerics_sentence
 from db.cause.trials import step_times, why
-from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import VerdictError
 from db.judge.results import Comparison, Row, Tally
+from db.judge.statistics.noise_floor import NoiseFloor
 from db.judge.words.verdicts import row_verdict
 from db.metrics.case_modes import fastest
 from db.metrics.groups import floats, row_dicts

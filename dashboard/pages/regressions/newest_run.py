@@ -24,9 +24,9 @@ from dashboard.read.data import (
 from dashboard.read.versions import cached
 from dashboard.verdicts import inbox, tables
 from db import units
-from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import VerdictError
 from db.judge.results import Comparison
+from db.judge.statistics.noise_floor import NoiseFloor
 from db.queries.run_parts import run_side
 from db.records.trial import SourceKind
 

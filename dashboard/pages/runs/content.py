@@ -34,7 +34,7 @@ from dashboard.read.shaping import joined, number
 from dashboard.read.versions import cached
 from dashboard.text.rows import rows_of
 from db import units
-from db.judge.compare.noise_floor import NoiseFloor
+from db.judge.statistics.noise_floor import NoiseFloor
 from db.metrics.groups import row_dicts
 from db.queries.facets import silent
 from db.queries.service import hosts, schedules

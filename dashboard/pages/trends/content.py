@@ -49,8 +49,8 @@ from dashboard.verdicts.pair import with_builds
 from db import units
 from db.columns import column as columns
 from db.columns.metrics import HISTORY_METRICS, METRICS
-from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.sides import CODE, LIBRARIES, VerdictError
+from db.judge.statistics.noise_floor import NoiseFloor
 from db.metrics.case_modes import with_strategies
 from db.metrics.groups import row_dicts
 from db.queries.filters import Filters

@@ -50,9 +50,9 @@ from dashboard.write import sign_offs
 from db import units
 from db.cause.compiler_change import SourceChange
 from db.columns.metrics import METRICS
-from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.whole import sentences
 from db.judge.results import CaseKey, Comparison, Row
+from db.judge.statistics.noise_floor import NoiseFloor
 from db.judge.words import verdicts as wording
 from db.queries.cases.causes import Case
 from db.queries.people.regressions import RegressionState

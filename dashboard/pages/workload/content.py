@@ -30,8 +30,8 @@ from dashboard.verdicts import inbox
 from dashboard.verdicts.evidence import series_parts
 from db import units
 from db.cause.trials import step_times, why
-from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.results import CaseKey
+from db.judge.statistics.noise_floor import NoiseFloor
 from db.metrics.case_modes import Fastest, fastest, mode_options
 from db.metrics.groups import row_dicts
 from db.records.strategies import EAGER, sort_key

@@ -20,13 +20,13 @@ from itertools import chain, combinations
 import numpy as np
 from pandas import DataFrame
 
-from db.judge.compare.contrast import Observations
-from db.judge.compare.judgement import examine_cases, judge_cases
 from db.judge.compare.measured import log_values
-from db.judge.compare.noise import Past
-from db.judge.compare.significance import interval
 from db.judge.policy import Policy
 from db.judge.results import Result
+from db.judge.statistics.contrast import Observations
+from db.judge.statistics.judgement import examine_cases, judge_cases
+from db.judge.statistics.noise import Past
+from db.judge.statistics.significance import interval
 from db.metrics.groups import Floats, Groups
 from db.records.vocabulary import Metric
 

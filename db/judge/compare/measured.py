@@ -10,9 +10,9 @@ from pandas import DataFrame
 
 from db.columns.metrics import FURTHER_COLUMNS, FURTHER_METRICS, METRICS
 from db.judge.compare.comparable import comparable_timing
-from db.judge.compare.contrast import Observations
-from db.judge.compare.noise import Past
 from db.judge.sequence import occasions
+from db.judge.statistics.contrast import Observations
+from db.judge.statistics.noise import Past
 from db.metrics.controls import is_eager
 from db.metrics.eligibility import passed_mask, positive, timed_mask
 from db.metrics.groups import Bools, Floats, Groups, Ints, floats, numbered

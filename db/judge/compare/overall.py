@@ -8,10 +8,10 @@ import numpy as np
 from scipy import special
 
 from db.judge.compare.judged import Judged
-from db.judge.compare.judgement import Tested
-from db.judge.compare.significance import FEWEST_DF
 from db.judge.policy import Policy
 from db.judge.results import GeomeanChange, LatencyChange
+from db.judge.statistics.judgement import Tested
+from db.judge.statistics.significance import FEWEST_DF
 from db.metrics.geomean import matched_geomeans
 from db.metrics.groups import Bools, Floats, Ints
 from db.records.trial import StrategyKind

@@ -14,12 +14,12 @@ from db.judge.compare.asked import throughput_rows, with_test
 from db.judge.compare.code import with_hashes
 from db.judge.compare.comparable import GPU_METHODS, MatchedCases
 from db.judge.compare.judged import judge_sides
-from db.judge.compare.noise_floor import NoiseFloor
 from db.judge.compare.overall import geomean_change
 from db.judge.compare.sides import Selection, as_selection, changed_components, describe_sides
 from db.judge.compare.whole import overall_verdict, sentences
 from db.judge.policy import Policy
 from db.judge.results import Comparison, Row
+from db.judge.statistics.noise_floor import NoiseFloor
 from db.metrics.eligibility import wild_trials
 from db.metrics.groups import equal_to
 from db.metrics.throughput import items_per_step

@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from db.columns.metrics import ASKED_METRICS
-from db.judge.compare.judgement import MetricDecisions, Tested
 from db.judge.results import Clock
+from db.judge.statistics.judgement import MetricDecisions, Tested
 from db.metrics.groups import Bools, Floats
 from db.records.vocabulary import Bound, CauseClass, Metric, WhoMoved
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pandas as pd
 from sqlalchemy import Connection, func, select
 
-from db.judge.compare.noise_floor import VALIDATION_SUITE
+from db.judge.statistics.noise_floor import VALIDATION_SUITE
 from db.queries.facets import BEGAN
 from db.queries.filters import Filters
 from db.queries.trials import trials_of_runs

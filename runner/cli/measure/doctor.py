@@ -17,7 +17,7 @@ from rich.text import Text
 from db.columns.metrics import METRICS
 from db.engine.session import Database
 from db.errors import CompilewatchError, ConfigError
-from db.judge.compare.noise_floor import (
+from db.judge.statistics.noise_floor import (
     CLOCKS,
     MIN_PROCESSES,
     SPEEDUP,

@@ -17,7 +17,7 @@ from dashboard.write import run_actions
 from db import units
 from db.engine.session import open_database
 from db.errors import ConfigError, NotFoundError
-from db.judge.compare.noise_floor import VALIDATION_SUITE
+from db.judge.statistics.noise_floor import VALIDATION_SUITE
 from db.queries.service.schedules import requests, schedules
 from db.records.requests import RequestKind, RequestSpec, RequestState
 from db.records.schedules import SILENT_AFTER, HostState, Schedule, ScheduleSpec

@@ -7,10 +7,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from db.judge.compare.contrast import Observations
-from db.judge.compare.judgement import examine_cases
-from db.judge.compare.noise import Past
 from db.judge.policy import Policy
+from db.judge.statistics.contrast import Observations
+from db.judge.statistics.judgement import examine_cases
+from db.judge.statistics.noise import Past
 from db.records.vocabulary import Metric
 from tests.db.verdicts.h100 import draw, judge, judge_values, processes, raised
 

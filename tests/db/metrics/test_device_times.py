@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from db.judge.compare.case_classes import case_bounds
 from db.judge.policy import Policy
+from db.judge.statistics.case_classes import case_bounds
 from db.metrics.cases import case_values, summarize_cases
 from db.metrics.trend import series_points
 from db.records.vocabulary import Bound

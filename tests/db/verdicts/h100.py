@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from db.judge.compare.contrast import Observations
-from db.judge.compare.judgement import MetricDecisions, examine_cases, judge_cases
-from db.judge.compare.noise import Past
 from db.judge.policy import Policy
+from db.judge.statistics.contrast import Observations
+from db.judge.statistics.judgement import MetricDecisions, examine_cases, judge_cases
+from db.judge.statistics.noise import Past
 from db.records.vocabulary import Metric
 
 Floats = NDArray[np.float64]

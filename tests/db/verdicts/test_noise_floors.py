@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from db.engine.session import Database
-from db.judge.compare.noise_floor import VALIDATION_SUITE, NoiseFloor
 from db.judge.compare.sides import Selection
+from db.judge.statistics.noise_floor import VALIDATION_SUITE, NoiseFloor
 from db.records.trial import Trial
 from db.records.vocabulary import Bound
 from db.store.trials import save_trials

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from db.engine.session import Database
-from db.judge.compare.noise_floor import VALIDATION_SUITE
+from db.judge.statistics.noise_floor import VALIDATION_SUITE
 from db.queries import facets
 from db.queries.filters import Filters
 from db.queries.trials import trial_records

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from db.judge.compare.noise_floor import Scatter
+from db.judge.statistics.noise_floor import Scatter
 from db.records.trial import Trial
 from db.records.vocabulary import Bound
 from runner.doctor.checks import AimVerdict, Check, aim_cv, gate_checks, probe_checks, variation_checks

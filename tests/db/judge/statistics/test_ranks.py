@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from db.judge import modes
-from db.judge.compare.ranks import RankTest, is_bimodal_in_both, rank_test, with_run_noise
 from db.judge.policy import Policy
+from db.judge.statistics.ranks import RankTest, is_bimodal_in_both, rank_test, with_run_noise
 from tests.db.verdicts.h100 import judge_values
 
 POLICY = Policy()

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from db.judge.compare.case_classes import ONE_CLASS
-from db.judge.compare.contrast import Contrasts, Observations, contrast
-from db.judge.compare.noise import (
+from db.judge.policy import Policy
+from db.judge.statistics.case_classes import ONE_CLASS
+from db.judge.statistics.contrast import Contrasts, Observations, contrast
+from db.judge.statistics.noise import (
     FEWEST_NEIGHBOURS,
     Neighbours,
     Past,
@@ -27,8 +28,8 @@ from db.judge.compare.noise import (
     together,
     with_neighbours,
 )
-from db.judge.compare.ranks import rank_tests, with_run_noise
-from db.judge.compare.significance import (
+from db.judge.statistics.ranks import rank_tests, with_run_noise
+from db.judge.statistics.significance import (
     Moderated,
     Prior,
     TTest,
@@ -40,7 +41,6 @@ from db.judge.compare.significance import (
     t_test,
     trials_needed,
 )
-from db.judge.policy import Policy
 from db.metrics.groups import Bools, Floats, Ints
 
 
@@ -109,7 +109,7 @@ def examine_cases(
     `canary` flags the cases that measure the machine, None for none; `shown` says what is known of the noise
     between runs in a class.
 
-    `classes` numbers the class of each case (`db.judge.compare.case_classes`): each has its own pairing,
+    `classes` numbers the class of each case (`db.judge.statistics.case_classes`): each has its own pairing,
     prior and
     noise of runs. None: all are of one class.
     """

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from pandas import DataFrame
 
-from db.judge.compare.noise import (
+from db.judge.policy import Policy
+from db.judge.statistics.noise import (
     Neighbours,
     Past,
     RunNoise,
@@ -17,7 +18,6 @@ from db.judge.compare.noise import (
     together,
     with_neighbours,
 )
-from db.judge.policy import Policy
 
 POLICY = Policy()
 NOTHING = (np.array([np.nan]), np.zeros(1))

@@ -13,8 +13,8 @@ from fnmatch import fnmatchcase
 import numpy as np
 from pandas import DataFrame
 
-from db.judge.compare.contrast import Contrasts
 from db.judge.policy import Policy
+from db.judge.statistics.contrast import Contrasts
 from db.metrics.device_times import loop_device_ns
 from db.metrics.eligibility import positive
 from db.metrics.groups import Bools, Floats, Groups, Ints

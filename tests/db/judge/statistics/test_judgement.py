@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from db.judge.compare import judgement
-from db.judge.compare.contrast import Contrasts, Observations
-from db.judge.compare.noise import Past, RunNoise, SeriesNoise
-from db.judge.compare.significance import Moderated, Prior, TTest, power_quantile, trials_needed
+from db.judge.statistics import judgement
 from db.judge.policy import Policy
+from db.judge.statistics.contrast import Contrasts, Observations
+from db.judge.statistics.noise import Past, RunNoise, SeriesNoise
+from db.judge.statistics.significance import Moderated, Prior, TTest, power_quantile, trials_needed
 
 POLICY = Policy()
 NAN = float("nan")

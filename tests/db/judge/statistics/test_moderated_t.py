@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from db.judge.compare.significance import Prior, fit_prior, moderate, pool, squeeze, t_test, trigamma_inverse
+from db.judge.statistics.significance import (
+    Prior,
+    fit_prior,
+    moderate,
+    pool,
+    squeeze,
+    t_test,
+    trigamma_inverse,
+)
 
 DF_LIMIT = 50.0
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from db.judge.compare.contrast import Contrasts, Observations
 from db.judge.modes import TwoModes, two_modes_of_each
 from db.judge.policy import Policy
+from db.judge.statistics.contrast import Contrasts, Observations
 from db.metrics.groups import Floats
 
 

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from db.judge.change_points import spread_within
-from db.judge.compare.contrast import Contrasts, Observations
 from db.judge.policy import HistoryPolicy, Policy
+from db.judge.statistics.contrast import Contrasts, Observations
 from db.metrics.groups import Bools, Floats, Ints, numbered
 
 

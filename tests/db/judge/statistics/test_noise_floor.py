@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from db.engine.session import open_database
-from db.judge.compare.noise_floor import (
+from db.judge.statistics.noise_floor import (
     NoiseFloor,
     Scatter,
     floor_of,
@@ -17,7 +17,7 @@ from db.judge.compare.noise_floor import (
     scatters,
     smallest_effect,
 )
-from db.judge.compare.significance import trials_needed
+from db.judge.statistics.significance import trials_needed
 from db.queries.trials import trials_frame
 from db.records.vocabulary import Bound
 from db.store.trials import save_trials

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from db.judge.compare.contrast import Observations, contrast
 from db.judge.policy import Policy
+from db.judge.statistics.contrast import Observations, contrast
 
 POLICY = Policy()
 
