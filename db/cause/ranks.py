@@ -21,8 +21,12 @@ def ranks_sentence(ranks: Sequence[RankFacts]) -> str | None:
     """Which rank the others wait for, and why; None for fewer than two ranks."""
     if len(ranks) < 2:
         return None
-    compiled = max((len(each.compiles or ()) for each in ranks), default=0)
-    return why_waiting(ranks) or f"No rank waits for another: {plural(compiled, 'compilation')} each."
+    if (why := why_waiting(ranks)) is not None:
+        return why
+    compiles = ranks[0].compiles
+    if compiles is None or any(each.compiles is None for each in ranks):
+        return "What each rank compiled is not known."
+    return f"No rank waits for another: {plural(len(compiles), 'compilation')} each."
 
 
 def why_waiting(ranks: Sequence[RankFacts]) -> str | None:
@@ -81,7 +85,7 @@ def _by(figure: str, ranks: Sequence[RankFacts]) -> str | None:
     if len(values) < 2:
         return None
     (least, fast), (longest, slow) = min(values), max(values)
-    if longest < LONGER * least:
+    if longest <= LONGER * least:
         return None
     each = "" if figure == "compile_ns" else " a step"
     return (

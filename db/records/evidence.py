@@ -317,7 +317,8 @@ class RankFacts(Record):
     steps: Count | None = None
     """How many it took; null where the source does not say."""
     latency_ns: Nanoseconds | None = None
-    """Median of its steps since its last compilation, waiting for others included, in nanoseconds."""
+    """Median of its steps since its last compilation, waiting for others included, in nanoseconds; null on
+    a GPU."""
     cpu_ns: Nanoseconds | None = None
     """Median CPU time of the process in those steps, in nanoseconds; null on a GPU."""
     compile_ns: Nanoseconds | None = None

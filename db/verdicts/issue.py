@@ -287,7 +287,8 @@ def _script(script: IssueScript | None, sides: IssueSides, rows: Sequence[Row]) 
     if script.script is None:
         yield "The model is private: the script stays on its host, and sizes and kernels stand above."
     else:
-        yield from ("```python", script.script.rstrip("\n").replace("```", "'''"), "```")
+        # Longer than any fence that the code itself may have.
+        yield from ("`````python", script.script.rstrip("\n"), "`````")
 
 
 def _run_text(run: ScriptRun) -> str:

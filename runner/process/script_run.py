@@ -61,7 +61,7 @@ def made_and_run(
         f"A script of {plural(len(text.splitlines()), 'line')} runs under {plural(there, 'build')}, "
         f"each for about as long as one trial; {most} at most."
     )
-    runs = [_run(each, text, settings) for each in here]
+    runs = [_run(each, text, settings, is_private=is_private) for each in here]
     return made.model_copy(
         update={"script": None if is_private else text, "is_private": is_private, "runs": runs}
     )
@@ -75,7 +75,7 @@ def _here(trial: Trial, settings: Settings) -> _Side:
         return _Side(trial, None, "not installed on the host that ran it")
 
 
-def _run(side: _Side, text: str, settings: Settings) -> ScriptRun:
+def _run(side: _Side, text: str, settings: Settings, *, is_private: bool) -> ScriptRun:
     """In a fresh process with caches of its own, while no trial is measured."""
     run = ScriptRun(build_id=build_identity(side.trial.build), torch=side.trial.build.torch)
     if side.python is None:
@@ -104,6 +104,9 @@ def _run(side: _Side, text: str, settings: Settings) -> ScriptRun:
     if printed is None:
         lines = outcome.log_tail.decode(errors="replace").strip().splitlines() or ["it printed nothing"]
         why = "it took too long" if outcome.stopped == "timeout" else lines[-1]
+        if is_private:
+            # A message may hold data or code of the model.
+            why = why.partition(":")[0]
         return run.model_copy(update={"problem": f"the script fails: {one_line(why, _LONGEST_PROBLEM)}"})
     torch, *times = printed.groups()
     eager, compiled = (float(each) * _MILLISECOND_NS for each in times)

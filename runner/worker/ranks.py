@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -23,7 +24,8 @@ from typing import Any, BinaryIO
 import torch
 
 from runner.worker.artifacts import load
-from runner.worker.compiler.compiling import apply, optimizer_compiler
+from runner.worker.compiler.compiling import apply, marked, optimizer_compiler, uses_cudagraphs
+from runner.worker.numerics import seed_all
 from runner.worker.step.internals import (
     as_written,
     collect_log,
@@ -109,7 +111,7 @@ class Steps:
             if len(self.compilations.compiles) != before:
                 self._ns.clear()
                 self._cpu_ns.clear()
-            if len(self._ns) < _MOST_STEPS:
+            elif len(self._ns) < _MOST_STEPS:
                 self._ns.append(time.perf_counter_ns() - began)
                 self._cpu_ns.append(time.process_time_ns() - cpu)
             return result
@@ -122,7 +124,7 @@ class Steps:
         return {
             "rank": rank,
             "steps": self.compilations.at,
-            "latency_ns": round(statistics.median(self._ns)) if self._ns else None,
+            "latency_ns": round(statistics.median(self._ns)) if on_cpu and self._ns else None,
             "cpu_ns": round(statistics.median(self._cpu_ns)) if on_cpu and self._cpu_ns else None,
             "compile_ns": sum(each["took_ns"] for each in found) if self.is_reported else None,
             "compiles": [
@@ -139,8 +141,7 @@ class Ranks:
     process that started them.
     """
 
-    def __init__(self, *, is_eager: bool) -> None:
-        self._is_eager = is_eager
+    def __init__(self) -> None:
         self._steps = Steps()
         self._processes: list[subprocess.Popen[bytes]] = []
         self._pipes: list[BinaryIO] = []
@@ -200,8 +201,8 @@ class Ranks:
         """`variant`, whose every iteration the others take too where there are any."""
         if not self.are_several:
             return variant
-        if is_compiled or self._is_eager:
-            variant = self._steps.counted(variant)
+        # Both sides are counted, so that it costs them the same.
+        variant = (self._steps if is_compiled else Steps()).counted(variant)
         stream = variant.built.stream
         batches = 1 if stream is None else sum(1 for _ in stream.batches())
         command, number = _COMPILED if is_compiled else _EAGER, 0
@@ -248,12 +249,18 @@ def _comes(pipe: BinaryIO) -> bool:
 
 def _last_word(process: subprocess.Popen[bytes], pipe: BinaryIO, ends: float) -> Record:
     """The record of a process that is told no more; an empty one of a process that does not end by then."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(max(0.0, ends - time.monotonic()))
-    process.kill()
+    ending = threading.Timer(max(0.0, ends - time.monotonic()), process.kill)
+    ending.start()
     with pipe:
-        messages = [from_worker(line) for line in pipe]
-    return next((each for each in messages if isinstance(each, Record)), Record())
+        lines = pipe.readlines()
+    ending.cancel()
+    process.wait()
+    for line in lines:
+        # The last line of a process that was killed may be half of one.
+        with contextlib.suppress(ValueError):
+            if isinstance(message := from_worker(line), Record):
+                return message
+    return Record()
 
 
 def follow(spec: Specification, channel: Channel) -> dict[str, Any]:
@@ -265,6 +272,7 @@ def follow(spec: Specification, channel: Channel) -> dict[str, Any]:
     builder = import_builder(spec.workload.target, spec.workload.path)
 
     def built() -> Built:
+        seed_all(spec.seed)
         made = build_workload(builder, spec.workload, device)
         return replace(made, model_or_fn=as_written(made.model_or_fn))
 
@@ -309,6 +317,8 @@ class _Sides:
             if artifacts.exists():
                 load(strategy, artifacts)
             call = apply(built, strategy, artifacts)
+            if uses_cudagraphs(strategy, torch.device(self._spec.device).type):
+                call = marked(call)
             variant = make_variant(built, call, optimizer_compiler(strategy))
             self._variants[command] = self._steps.counted(variant)
         variant = self._variants[command]

@@ -102,7 +102,7 @@ class Session:
         self._log_context = contextlib.ExitStack()
         self._graph_launches: int | None = None
         self._entered: set[str] = set()
-        self._ranks = Ranks(is_eager=self._is_eager)
+        self._ranks = Ranks()
 
     def _enter(self, phase: str) -> None:
         """Say that `phase` begins now, and what is known before it."""

@@ -61,8 +61,8 @@ def unknown_words(arguments: list[str]) -> list[str]:
 def helps(command: Any) -> Iterator[str]:
     """What a command and those below it say of themselves."""
     yield command.help or ""
-    for each in getattr(command, "commands", {}).values():
-        yield from helps(each)
+    for name in getattr(command, "commands", {}):
+        yield from helps(command.get_command(None, name))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)

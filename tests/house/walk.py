@@ -40,7 +40,7 @@ EXCUSED = {
     r"compilewatch worker --gpu 0|COMPILEWATCH_FLEET__QUEUES=.*": "needs a GPU; tests/runner has a fleet",
     r"compilewatch doctor --validate": "eight minutes and a quiet machine",
     r"compilewatch dashboard --host 0\.0\.0\.0|export COMPILEWATCH_AUTH__.*": "needs an OpenID provider",
-    r"PGPASSWORD=.*|curl .*example/.*": "needs an account or a server of the reader's own",
+    r"PGPASSWORD=.*|curl .*(example|https://HOST)/.*": "needs an account or a server of the reader's own",
     r"(RUN_OPTIONS=.* )?\./gate\.sh|git checkout --quiet .*": "tests/house/ci_jobs.py types the recipes",
     r"make (test(-builds)?|gpu-evidence)( .*)?": "runs this among everything, or needs a GPU or other builds",
     r"(COMPILEWATCH_BENCH\S*=\S+ )?\.venv/bin/python .*": "a measurement of hours on a quiet machine",

@@ -176,7 +176,7 @@ def _regression(each: RegressionState, *, listed: bool) -> tuple[Part, ...]:
     differs = inbox.environment(regression)
     said = {
         f"{number}. {units.moment(row['at'])}, {row['state']}, {row['by']}": " ".join(
-            filter(None, (row["note"], row["link"]))
+            said for said in (row["note"], row["link"]) if isinstance(said, str) and said
         )
         for number, row in enumerate(row_dicts(inbox.story(each)), 1)
     }

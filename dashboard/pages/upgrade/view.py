@@ -122,7 +122,8 @@ def _builds(view: View, link: Link, builds: list[str]) -> None:
     controls.remember(replace(controls.current(), base=link.base, head=link.head))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=340):
-            controls.one_of("base", "Base", words, help_=explained("base and head"))
+            bases = words if link.base else {"": "No older build", **words}
+            controls.one_of("base", "Base", bases, help_=explained("base and head"))
         with st.container(width=340):
             controls.one_of("head", "Head", words, help_=explained("base and head"))
         st.button(

@@ -85,6 +85,10 @@ def reproduce(
     """
     settings = settings_of(config, db)
     if issue:
+        if json_ or script or python or build:
+            raise ConfigError(
+                "--issue prints Markdown of both builds.", "Leave --json, --script, --python, --build."
+            )
         with database_of(settings, migrate=False, changes=True) as database:
             return _issue(database, settings, trial_id, base, with_code=with_code)
     with database_of(settings, migrate=False, changes=script is None) as database:

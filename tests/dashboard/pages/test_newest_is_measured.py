@@ -86,7 +86,6 @@ def imported_beside(store_once: Store) -> Callable[[int], str]:
         (3, {}, ("2.12.0", "2.13.0")),
         (3, {"task": ("inference",)}, ("2.12.0", "2.13.0")),
         (3, {"head": "2.12.0"}, ("2.11.0", "2.12.0")),
-        (3, {"head": "2.11.0"}, ("2.13.0", "2.11.0")),
         (3, {"base": "2.13.0"}, ("2.13.0", "2.12.0")),
         (3, {"head": "2.99.0"}, ("2.13.0", "2.99.0")),
         (3, {"base": "2.99.0"}, ("2.99.0", "2.13.0")),
@@ -111,6 +110,17 @@ def test_an_upgrade_is_between_measured_builds_unless_imported_ones_are_chosen(
     offered = [f"torch {torch}" for torch in sorted(stored, reverse=True)]
     assert [side.options for side in sides] == [offered, offered]
     assert [side.format_func(side.value) for side in sides] == [f"torch {torch}" for torch in shown]
+
+
+def test_the_oldest_measured_build_has_no_base_of_its_own(
+    imported_beside: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = imported_beside(3)
+    monkeypatch.setenv(DATABASE, url)
+    with open_database(url, read_only=True) as database:
+        (oldest,) = (row["build_id"] for row in row_dicts(builds(database)) if row["torch"] == "2.11.0")
+    base = selector(opened(Link(page=Page.UPGRADE, head=oldest)), "base")
+    assert base.format_func(base.value) == "No older build"
 
 
 def test_without_records_the_newest_measured_run_is_judged(store: Store) -> None:

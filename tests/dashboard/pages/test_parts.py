@@ -81,6 +81,7 @@ def of_screen(test: AppTest) -> str:
     for chart in test.get("vega_lite_chart"):
         said.append(chart.proto.alt)
     said += [bar.proto.text for bar in test.get("progress")]
+    said += [each.label for each in test.expander]
     for pairs in test.table:
         said += [str(text) for text in (*pairs.value.index, *pairs.value.to_numpy().ravel())]
     for table in test.dataframe:

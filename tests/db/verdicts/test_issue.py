@@ -108,7 +108,7 @@ def test_what_the_script_showed(
     save_issue_script(sqlite_database, script)
     text = text_of(sqlite_database, sides)
     assert found in text
-    assert "```python\nimport torch\n# '''\n```" in text
+    assert "`````python\nimport torch\n# ```\n`````" in text
     save_issue_script(sqlite_database, script.model_copy(update={"script": None, "is_private": True}))
     private = text_of(sqlite_database, sides)
     assert found in private.replace("The script ran", "The script below ran")

@@ -89,4 +89,6 @@ def test_sentences_by_what_differs_first():
     equal = facts(1, compile_ns=4_100_000_000, cpu_ns=1_000_000)
     assert ranks_sentence([once, equal]) == "No rank waits for another: 1 compilation each."
     assert ranks_sentence([once]) is None
-    assert ranks_sentence([once, facts(1, compiles=None)]) == "No rank waits for another: 1 compilation each."
+    assert ranks_sentence([once, facts(1, compiles=None)]) == "What each rank compiled is not known."
+    nothing = [facts(rank, compiles=[], compile_ns=0) for rank in range(2)]
+    assert ranks_sentence(nothing) == "No rank waits for another: 0 compilations each."

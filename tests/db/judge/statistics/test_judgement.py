@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from db.judge.statistics import judgement
 from db.judge.policy import Policy
+from db.judge.statistics import judgement
 from db.judge.statistics.contrast import Contrasts, Observations
 from db.judge.statistics.noise import Past, RunNoise, SeriesNoise
 from db.judge.statistics.significance import Moderated, Prior, TTest, power_quantile, trials_needed
