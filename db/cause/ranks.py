@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,12 +55,12 @@ def _first_difference(more: Sequence[RankCompile], fewer: Sequence[RankCompile])
     """The first compilation of one that the other has not; None where they have equally many."""
     if len(more) == len(fewer):
         return None
-    others = [(each.step, each.part) for each in fewer]
+    others = Counter((each.step, each.part) for each in fewer)
     for each in more:
-        if (each.step, each.part) not in others:
+        others[each.step, each.part] -= 1
+        if others[each.step, each.part] < 0:
             return each
-        others.remove((each.step, each.part))
-    return more[len(fewer)]
+    return None
 
 
 def _times(rank: RankFacts) -> str:

@@ -124,7 +124,7 @@ def _imports(bundle: Bundle) -> tuple[list[str], list[str]]:
             package = str(module).partition(".")[0]
             if package != "torch" and package not in sys.stdlib_module_names:
                 raise NotShortError(f"The model's code imports {package}.", _WHOLE_SCRIPT)
-            carried += [line] if line not in _SCRIPT else []
+            carried += [line] if line not in _SCRIPT.splitlines() else []
             continue
         for name in names:
             if name not in _WORDS and name != "Built":
