@@ -21,7 +21,13 @@ from db.queries.people.issue_scripts import issue_script
 from db.queries.people.regressions import standing_regressions
 from db.queries.run_parts import measured_builds
 from db.queries.trials import trial_record, trials_frame
-from db.records.ids import build_identity, machine_identity, strategy_identity, workload_identity
+from db.records.ids import (
+    build_identity,
+    machine_identity,
+    series_identity,
+    strategy_identity,
+    workload_identity,
+)
 from db.records.issues import IssueScript, ScriptRun, issue_id_of
 from db.records.trial import Build, Trial
 from db.records.vocabulary import Metric, Verdict
@@ -76,7 +82,7 @@ def issue_sides(database: Database, trial_id: str, base: str | None = None) -> I
     if chosen is None:
         return IssueSides(None, head)
     trials = trials_frame(database, replace(of_case, builds=(chosen,)))
-    mine = trials[trials["workload_id"] == case[0]]
+    mine = trials[trials["series_id"] == series_identity(head)]
     if mine.empty and base is None:
         return IssueSides(None, head)
     if mine.empty:

@@ -145,6 +145,9 @@ def _bisected(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Trial
         return trial
     if trial.strategy.kind is not StrategyKind.COMPILE or trial.strategy.backend not in (None, "inductor"):
         return trial
+    if attempt.spec.workload.ranks > 1:
+        # An attempt that fails on one rank leaves the others in a collective.
+        return trial
     attempt.on_phase(f"bisection, at most {duration(int(budget_s * 1e9))}")
     spec = attempt.spec.model_copy(update={"timeout_s": budget_s})
     # What is compiled for one attempt must not be found by the next.

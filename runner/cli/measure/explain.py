@@ -19,7 +19,7 @@ from runner.output.documents import print_document
 from runner.output.explanation_text import break_lines, frame_table, headline, operation_lines
 from runner.output.tables import console, print_lines
 from runner.plan.interpreter import check_interpreter
-from runner.plan.plan import plan_run
+from runner.plan.plan import plan_run, require_one_rank
 from runner.plan.selection import resolve_device, select
 from runner.process.supervise import run_explained
 
@@ -52,6 +52,8 @@ def explain(
     """
     settings = settings_of(config, None)
     definition = _one_of(settings, workload)
+    if memory:
+        require_one_rank(definition, "--memory")
     builds = [] if python is None else [BuildSettings(name=python.name, python=python)]
     facts = check_interpreter(str(python or sys.executable))
     resolved = resolve_device(settings, [facts], device)

@@ -16,7 +16,7 @@ from runner.cli.options import ConfigOption, DeviceOption, JsonOption, WorkloadA
 from runner.output.documents import print_document
 from runner.output.tables import console, plain_table, print_lines
 from runner.plan.interpreter import check_interpreter
-from runner.plan.plan import plan_run
+from runner.plan.plan import plan_run, require_one_rank
 from runner.plan.selection import resolve_device, select
 from runner.plan.trial_spec import TrialSpec
 from runner.process.explanation import Fit
@@ -51,6 +51,7 @@ def largest_batch(
         raise ConfigError(
             f"{workload} is no single workload with a batch size.", "Give its [[workload]] a `batch_size`."
         )
+    require_one_rank(chosen.workloads[0], "The search")
     names = (EAGER.name, strategy)
     plan = plan_run(settings, workloads=(workload,), strategies=names, device=resolved)
     specs = {spec.strategy.name: spec for spec in plan.trials}
