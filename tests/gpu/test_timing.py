@@ -234,10 +234,13 @@ def test_device_time_agrees_with_do_bench_on_steps_that_keep_the_device_busy(dev
             for _ in range(20):
                 timer.once(step)
             if which == "ours":
-                both[which] = statistics.median(timer.block(step, 10).times["device_ns"]) / 1e6
+                both[which] = timer.block(step, 10).times["device_ns"]
             else:
                 both[which] = testing.do_bench(step, warmup=1, rep=5, return_mode="median")
-        ratios.append(both["ours"] / both["theirs"])
+        # A block that follows an expensive sample saves up for its own.
+        if both["ours"]:
+            ratios.append(statistics.median(both["ours"]) / 1e6 / both["theirs"])
+    assert len(ratios) > 4 * ROUNDS
     low, *_, high = statistics.quantiles(ratios, n=20)
     print(f"{make.__name__}: {statistics.median(ratios):.4f} of do_bench, 90 % in {low:.4f} to {high:.4f}")
     assert abs(statistics.median(ratios) - 1) <= AGREEMENT
@@ -253,9 +256,10 @@ def test_a_flush_takes_the_input_out_of_the_l2_cache(device):
     for _ in range(ROUNDS):
         for flush, found in medians.items():
             timer = DeviceTimer(gpu := CudaDevice(device, flush_l2=flush), GateChoice(gpu))
-            timer.once(x.amax)
+            for _ in range(20):
+                timer.once(x.amax)
             timer.prepare(x.amax, SAMPLES, 0)
-            found.append(statistics.median(timer.block(x.amax, SAMPLES).times["device_ns"]))
+            found.extend(timer.block(x.amax, SAMPLES).times["device_ns"])
     warm, cold = statistics.median(medians[False]), statistics.median(medians[True])
     print(f"half of L2, {cached >> 20} MiB: {warm / 1e3:.2f} us from the cache, {cold / 1e3:.2f} us flushed")
     assert cold > 1.05 * warm

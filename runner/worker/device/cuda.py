@@ -72,7 +72,8 @@ class CudaDevice:
     def trace(self, step: Step) -> Session | None:
         """By CUPTI, through torch.profiler, so that no other step's work counts for this one."""
         self.synchronize()
-        with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+        # With acc_events=False torch 2.11 warns of cycles, of which there is one here.
+        with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:
             step()
             self.synchronize()
         events = list(profiler.events() or ())

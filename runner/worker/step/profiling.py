@@ -138,7 +138,7 @@ def _python_ns(marks: list[Any], inside: list[Any], outermost: list[Any]) -> int
 def _device_facts(step: Step, device: torch.device) -> dict[str, Any]:
     """Launches, kernels, and the share of the time in which the device did anything."""
     _wait(device)
-    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:
         started = time.perf_counter_ns()
         for _ in range(STEPS):
             step()
