@@ -58,7 +58,9 @@ def latency_change(tested: Tested, chosen: Bools, workload: Ints, confidence: fl
 
     `workload` numbers the workload of each case. The interval is Student's t over the cases' log ratios, with
     the variance of cluster sampling (Cameron & Miller 2015, J. Human Resources 50(2), 317-372, section
-    II): the strategies of one workload move together and do not count as that many witnesses. Where the sides
+    II): the strategies of one workload move together and do not count as that many witnesses. It is at least
+    the mean's own variance, 1 / the sum of the weights (Roever, Knapp & Friede 2015, BMC Medical Research
+    Methodology 15:99): few cases agree by chance, and one sure case agrees with itself. Where the sides
     come from different runs, what a run shifts in all cases at once does not average out and is added
     (degrees of freedom by Satterthwaite 1946). No interval below `FEWEST_DF`
     degrees of freedom.
@@ -67,13 +69,13 @@ def latency_change(tested: Tested, chosen: Bools, workload: Ints, confidence: fl
     x = tested.test.difference[used]
     if not len(x):
         return None
-    share = _shares(x, np.square(tested.test.standard_error[used]))
+    share, own = _shares(x, np.square(tested.test.standard_error[used]))
     clusters = np.unique(workload[used], return_inverse=True)[1].reshape(-1)
     mean = float(np.sum(share * x))
     sums = np.bincount(clusters, share * (x - mean))
     half = math.nan
     if len(sums) >= 2:
-        between = len(sums) / (len(sums) - 1) * float(np.sum(np.square(sums)))
+        between = max(own, len(sums) / (len(sums) - 1) * float(np.sum(np.square(sums))))
         runs = (np.broadcast_to(each, used.shape)[used] for each in (tested.runs.variance, tested.runs.df))
         variance, run_df = runs
         shared = float(np.sum(share * tested.contrasts.run_scale[used] * variance))
@@ -88,11 +90,11 @@ def latency_change(tested: Tested, chosen: Bools, workload: Ints, confidence: fl
     )
 
 
-def _shares(x: Floats, variance: Floats) -> Floats:
-    """The weight of each case, together 1."""
+def _shares(x: Floats, variance: Floats) -> tuple[Floats, float]:
+    """The weight of each case, together 1, and the variance of their mean; 0 where no case's is known."""
     known = np.isfinite(variance)
     if not known.any():
-        return np.full(len(x), 1.0 / len(x))
+        return np.full(len(x), 1.0 / len(x)), 0.0
     variance = np.where(known, variance, np.max(variance[known]))
     alone = 1.0 / variance
     mean = np.sum(alone * x) / np.sum(alone)
@@ -100,8 +102,9 @@ def _shares(x: Floats, variance: Floats) -> Floats:
     spread = float(np.sum(alone) - np.sum(np.square(alone)) / np.sum(alone))
     among = max(0.0, excess / spread) if spread > 0 else 0.0
     weight = 1.0 / (variance + among)
-    shares: Floats = weight / np.sum(weight)
-    return shares
+    total = float(np.sum(weight))
+    shares: Floats = weight / total
+    return shares, 1.0 / total
 
 
 def _satterthwaite(first: float, first_df: float, second: float, second_df: float) -> float:

@@ -142,7 +142,7 @@ def _is_open_between_runs(row: Row, policy: Policy) -> bool:
 
 
 def _latency(comparison: Comparison, confirmed: Collection[tuple[str, str]] | None) -> Iterator[str]:
-    """Who got slower and who faster, then by how much all of them together."""
+    """Who got slower and who faster."""
     timed = [row for row in comparison.rows if row.metric is Metric.LATENCY]
     if not timed:
         return
@@ -158,18 +158,17 @@ def _latency(comparison: Comparison, confirmed: Collection[tuple[str, str]] | No
     )
     if device and issue:
         yield words.clocks_moved(_moved(device), _moved(issue))
-    mean = comparison.geomean
-    for kind, change in (("compiled", mean.compiled_latency), ("eager", mean.eager_latency)):
-        if change is not None:
-            yield words.latency_mean(
-                change.change, change.interval, change.cases, comparison.policy.confidence, kind
-            )
 
 
 def _weighted(comparison: Comparison) -> Iterator[str]:
     """The means that the unsure cases do not drown; one case is its own mean."""
     mean = comparison.geomean
-    for name, change in (("Speedup", mean.speedup), ("Device time", mean.device_time)):
+    for name, change in (
+        ("Latency", mean.compiled_latency),
+        ("Eager latency", mean.eager_latency),
+        ("Speedup", mean.speedup),
+        ("Device time", mean.device_time),
+    ):
         if change is not None and change.cases > 1:
             yield words.weighted_mean(
                 name, change.change, change.interval, change.cases, comparison.policy.confidence

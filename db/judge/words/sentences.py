@@ -299,14 +299,6 @@ def timed_by(methods: tuple[str, ...]) -> str:
     return f"Device time was taken by several methods: {', '.join(methods)}."
 
 
-def latency_mean(
-    change: float, interval: tuple[float, float] | None, cases: int, confidence: float, kind: str
-) -> str:
-    """`kind`: "compiled" or "eager"."""
-    shown = _with_interval(change, interval, confidence)
-    return f"Geomean latency of {units.plural(cases, f'matched {kind} case')}, head against base: {shown}."
-
-
 def not_testable(metric: Metric) -> str:
     """A side has a value to show, but no trial that can be tested."""
     if metric in (*SPEEDUPS, Metric.BREAK_EVEN):

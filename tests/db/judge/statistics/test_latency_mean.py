@@ -69,3 +69,19 @@ def test_two_workloads_have_a_mean_and_no_interval():
     two = {case: change for case, change in CHANGES.items() if case[0] in ("bert", "gpt")}
     mean = compared(("R1", "R1"), two).geomean.latency
     assert (mean.workloads, mean.interval) == (2, None)
+
+
+def test_one_calm_case_among_wild_ones_is_no_witness_of_a_change():
+    """Nothing moved: an interval of 95 % leaves 0 out in one of twenty, not in every second one."""
+    random = np.random.default_rng(5)
+    noise = {"calm": 0.002, "wild": 0.05, "wilder": 0.1}
+    outside = 0
+    for _ in range(30):
+        rows = [
+            trial(workload, "default", build, run_id="R", latency_ns=10 * MS * math.exp(random.normal(0, sd)))
+            for workload, sd in noise.items()
+            for build in ("old", "new") * 3
+        ]
+        low, high = compare_builds(trials_frame(rows), "old", "new").geomean.compiled_latency.interval
+        outside += not low <= 0 <= high
+    assert outside <= 3
