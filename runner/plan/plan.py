@@ -108,14 +108,14 @@ def plan_run(
     return Plan(runs=runs, trials=specs, not_applicable=not_applicable, canaries=settings.run.canaries)
 
 
-_BY_RELEASE = re.compile(r"torch-\d+\.\d+\.\d+\S*")
+_NOBODYS_NAME = re.compile(r"torch-\d+\.\d+\.\d+\S*|python\d+")
 
 
 def _called(build: BuildSettings | None) -> str | None:
     """The label of a build that somebody named, so that its name works wherever a build is asked for; None
-    where its name is that of its release.
+    where its name is that of its release, or its number among those of `--python`.
     """
-    if build is None or build.name == THIS_INTERPRETER or _BY_RELEASE.fullmatch(build.name):
+    if build is None or build.name == THIS_INTERPRETER or _NOBODYS_NAME.fullmatch(build.name):
         return None
     return build.name
 

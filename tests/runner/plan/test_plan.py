@@ -278,3 +278,16 @@ def test_built_in_suites_name_known_things() -> None:
     for suite in SUITES.values():
         assert set(suite.workloads) <= set(WORKLOADS)
         assert [parse_strategy(name).name for name in suite.strategies] == list(suite.strategies)
+
+
+def test_a_build_carries_the_name_that_somebody_gave_it_and_no_other() -> None:
+    names = ("ours", "torch-2.12.1", "python1")
+    builds = [
+        build.model_copy(update={"name": name}) for name, build in zip(names, TWO_BUILDS * 2, strict=False)
+    ]
+    plan = plan_run(Settings(), workloads=["encoder"], device="cpu", builds=builds)
+    assert {spec.build: spec.label for spec in plan.trials} == {
+        "ours": "ours",
+        "torch-2.12.1": None,
+        "python1": None,
+    }
