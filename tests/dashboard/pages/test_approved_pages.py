@@ -60,4 +60,4 @@ def test_pages_say_what_was_approved(history: tuple[str, str], monkeypatch: pyte
             said += ["", *lines_of(part)]
         said.append("")
     # The only words that depend on the day on which this is read.
-    approve(f"pages-{name}", re.sub(r"\d+ days? ago", "N days ago", "\n".join(said)))
+    approve(f"pages-{name}", re.sub(r"[\d.]+ (s|min|h|days?) ago", "N days ago", "\n".join(said)))
