@@ -153,7 +153,11 @@ def _latency(comparison: Comparison, confirmed: Collection[tuple[str, str]] | No
     known = None if confirmed is None else sum(case.ids in confirmed for case in slower)
     yield words.latency_moved(_moved(kinds[False]), _moved(kinds[True]), known)
     device, issue = (
-        [row for row in comparison.rows if row.metric is metric]
+        [
+            row
+            for row in comparison.rows
+            if row.metric is metric and row.verdict not in (Verdict.NOT_COMPARABLE, Verdict.MISSING)
+        ]
         for metric in (Metric.DEVICE_TIME, Metric.ISSUE_TIME)
     )
     if device and issue:
@@ -183,4 +187,11 @@ def _blamed(comparison: Comparison) -> float | None:
 
 def _moved(rows: Sequence[Row]) -> words.MovedCases:
     ways = Counter(row.moved for row in rows)
-    return words.MovedCases(len(rows), slower=ways["slower"], faster=ways["faster"])
+    verdicts = Counter(row.verdict for row in rows)
+    return words.MovedCases(
+        len(rows),
+        slower=ways["slower"],
+        faster=ways["faster"],
+        unchanged=verdicts[Verdict.UNCHANGED],
+        undecided=verdicts[Verdict.INCONCLUSIVE],
+    )

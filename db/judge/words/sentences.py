@@ -217,11 +217,16 @@ def from_one_run(visible: float, others: int | None = None) -> str:
 
 @dataclass(frozen=True)
 class MovedCases:
-    """Of `cases` cases, how many got `slower` and how many `faster`."""
+    """Of `cases` cases, how many got `slower` or `faster`, are shown to be `unchanged`, or are `undecided`.
+
+    What is left is put down to the machine.
+    """
 
     cases: int
     slower: int
     faster: int
+    unchanged: int
+    undecided: int
 
     @property
     def any(self) -> bool:
@@ -274,22 +279,21 @@ def _with_interval(change: float, interval: tuple[float, float] | None, confiden
 
 
 def clocks_moved(device: MovedCases, issue: MovedCases) -> str:
-    """Of a GPU's cases, how many moved on the device and how many on the host."""
-    parts = [f"{name} {_how_many(moved)}" for name, moved in (("the device", device), ("the host", issue))]
-    sentence = (
-        f"{parts[0]}, {parts[1]}" if device.any or issue.any else "neither the device nor the host moved"
-    )
-    return f"{sentence[0].upper()}{sentence[1:]}."
+    """Of a GPU's cases, what is known of the device and what of the host."""
+    cases = units.plural(device.cases, "case")
+    return f"Device time of {cases}: {_how_many(device)}. Host issue time: {_how_many(issue)}."
 
 
 def _how_many(moved: MovedCases) -> str:
-    if not moved.any:
-        return f"did not move in any of {units.plural(moved.cases, 'case')}"
-    some = ((moved.slower, "slower"), (moved.faster, "faster"))
-    text = " and ".join(f"{units.count(number)} {word}" for number, word in some if number)
-    return (
-        f"moved in {units.count(moved.slower + moved.faster)} of {units.plural(moved.cases, 'case')} ({text})"
+    known = moved.slower + moved.faster + moved.unchanged + moved.undecided
+    counted = (
+        (moved.slower, "slower"),
+        (moved.faster, "faster"),
+        (moved.unchanged, "unchanged"),
+        (moved.undecided, "undecided"),
+        (moved.cases - known, "put down to the machine"),
     )
+    return ", ".join(f"{units.count(number)} {word}" for number, word in counted if number)
 
 
 def timed_by(methods: tuple[str, ...]) -> str:
