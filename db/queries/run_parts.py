@@ -186,17 +186,20 @@ def _torch_of(connection: Connection, build_ids: Iterable[str]) -> dict[str, str
 
 def newest_build(db: Database, filters: Filters = Filters()) -> str | None:  # noqa: B008
     """The build of the newest trial among the newest runs of the series that `filters` let through; where
-    they let through older runs alone, the build of the newest trial of these. What was imported counts
-    where nothing was measured.
+    they let through older runs alone, the build of the newest trial of these. Of what was measured together,
+    as `newest_two` has it, the newest release. What was imported counts where nothing was measured.
     """
     of_series = select(LATEST.c.run_id, LATEST.c.series_id, LATEST.c.started_at).join(
         SERIES, SERIES.c.series_id == LATEST.c.series_id
     )
     newest = of_series.where(*matching_series(filters)).subquery()
     of_builds = (
-        select(TRIAL.c.build_id, TRIAL.c.source_kind, func.max(TRIAL.c.started_at).label("last"))
+        select(
+            *(TRIAL.c.build_id, TRIAL.c.run_id, TRIAL.c.source_kind),
+            func.max(TRIAL.c.started_at).label("last"),
+        )
         .where(*matching(filters))
-        .group_by(TRIAL.c.build_id, TRIAL.c.source_kind)
+        .group_by(TRIAL.c.build_id, TRIAL.c.run_id, TRIAL.c.source_kind)
     )
     of_series_too = TRIAL.c.series_id == newest.c.series_id
     # A series names one newest run, also of several that began at one moment. Asked for apart: each of the
@@ -209,7 +212,11 @@ def newest_build(db: Database, filters: Filters = Filters()) -> str | None:  # n
         rows = [row for statement in statements for row in connection.execute(statement)]
         measured = [row for row in rows if row.source_kind is SourceKind.MEASURED] or rows
         last = max((row.last for row in measured), default=None)
-        builds: set[str] = {row.build_id for row in measured if row.last == last}
+        runs = {row.run_id for row in measured if row.last == last}
+        kinds = {row.source_kind for row in measured}
+        began = select(func.min(RUN.c.first_seen_at)).where(RUN.c.run_id.in_(runs)).scalar_subquery()
+        together = [TRIAL.c.started_at >= began, TRIAL.c.source_kind.in_(kinds), *matching(filters)]
+        builds: set[str] = set(connection.scalars(select(TRIAL.c.build_id).where(*together).distinct()))
         torch = _torch_of(connection, builds) if len(builds) > 1 else {}
     if builds:
         return max(sorted(builds), key=lambda build_id: version_key(torch.get(build_id)))

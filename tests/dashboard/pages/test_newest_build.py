@@ -31,14 +31,13 @@ LATENCY = {OLD: 9 * MS, MIDDLE: 8 * MS, NEW: 7 * MS}
 
 @pytest.fixture(scope="module")
 def turns_url(store_once: Store) -> str:
-    """A run per build, all at once, trial by trial: the newest run of most series is of an older build, that
-    of the newest trial of the newest. Later the old build measures one case alone on an old machine.
+    """A run per build, all at once, trial by trial: the newest trial of every case is of the oldest build.
+    Earlier the old build measured one case alone, and another on an old machine.
     """
     trials = []
     for turn in range(3):
         for place, (workload, strategy) in enumerate([*CASES, ("canary-copy", "eager")]):
-            order = BUILDS if turn == 2 and workload == "canary-copy" else BUILDS[::-1]
-            for nth, build in enumerate(order):
+            for nth, build in enumerate(BUILDS[::-1]):
                 number = turn * 100 + place * 10 + nth
                 trials.append(
                     _trial(number, build, workload, strategy, latency_ns=LATENCY[build] + number * 1_000)
