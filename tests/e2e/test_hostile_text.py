@@ -107,11 +107,17 @@ def _wrong_once_laid_out(page: Tab) -> Any:
     return found
 
 
-def test_nothing_runs_loads_or_leaves_its_place(browser: Browser, server: Served, hostile_url: str) -> None:
+EVERY = pytest.param(1, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("nth", [3, EVERY])
+def test_nothing_runs_loads_or_leaves_its_place(
+    browser: Browser, server: Served, hostile_url: str, nth: int
+) -> None:
     wrong: dict[str, Any] = {}
     with new_page(browser, server.origin) as (page, trouble):
         open_at(page, f"{server.origin}/guide", PAGES[Page.GUIDE].title)
-        for link in _views(hostile_url):
+        for link in list(_views(hostile_url))[::nth]:
             page.set_viewport_size({"width": 1440, "height": 900})
             visit(page, f"{server.origin}/{href(link)}", PAGES[Page(link.page)].title)
             expect(page.get_by_text("This page failed")).to_have_count(0)

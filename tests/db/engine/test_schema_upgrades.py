@@ -74,6 +74,14 @@ REWRITTEN = {
 }
 
 
+FIRST_MIDDLE_LAST = (FILES[0], FILES[len(FILES) // 2], FILES[-1])
+
+
+@pytest.mark.parametrize(
+    "old",
+    [pytest.param(file, marks=() if file in FIRST_MIDDLE_LAST else pytest.mark.slow) for file in FILES],
+    ids=lambda file: file.stem,
+)
 def test_an_old_file_goes_over_to_postgresql(old: Path, empty_postgres_url: str) -> None:
     restore(old, empty_postgres_url)
     with open_database(empty_postgres_url, read_only=True) as database:

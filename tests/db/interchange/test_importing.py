@@ -79,23 +79,23 @@ def test_a_conflicting_trial_names_itself_and_adds_nothing(database: Database, t
     assert stored(database) == [first]
 
 
-def test_a_rehearsal_counts_and_stores_nothing(database: Database, tmp_path: Path) -> None:
+def test_a_rehearsal_counts_and_stores_nothing(sqlite_database: Database, tmp_path: Path) -> None:
     known = make_trial()
-    import_paths(database, [write_jsonl(tmp_path / "known.jsonl", [known])])
-    version = data_version(database)
+    import_paths(sqlite_database, [write_jsonl(tmp_path / "known.jsonl", [known])])
+    version = data_version(sqlite_database)
     path = write_jsonl(tmp_path / "more.jsonl", [known, *(make_trial() for _ in range(7))])
-    report = import_paths(database, [path], dry_run=True)
+    report = import_paths(sqlite_database, [path], dry_run=True)
     assert (report.new, report.known, len(report.files[0].first)) == (7, 1, 5)
     assert report.files[0].first[0] == known
-    assert (stored(database), data_version(database)) == ([known], version)
-    assert import_paths(database, [path]).new == 7
+    assert (stored(sqlite_database), data_version(sqlite_database)) == ([known], version)
+    assert import_paths(sqlite_database, [path]).new == 7
 
 
-def test_either_file_of_a_pair_brings_both_once(database: Database, tmp_path: Path) -> None:
+def test_either_file_of_a_pair_brings_both_once(sqlite_database: Database, tmp_path: Path) -> None:
     performance, accuracy = write_pair(tmp_path)
-    report = import_paths(database, [performance, accuracy], options=OPTIONS)
+    report = import_paths(sqlite_database, [performance, accuracy], options=OPTIONS)
     assert [(file.new, file.known, file.failed_trials) for file in report.files] == [(3, 0, 1), (0, 3, 1)]
-    frame = trials_frame(database).set_index("workload")
+    frame = trials_frame(sqlite_database).set_index("workload")
     assert frame.loc["a", "latency_ns"] == 1_500_000
     assert frame.loc["a", "control_latency_ns"] == 3_000_000
     assert frame.loc["a", "numerics_status"] == "pass"
@@ -105,37 +105,37 @@ def test_either_file_of_a_pair_brings_both_once(database: Database, tmp_path: Pa
 
 
 def test_half_a_pair_first_and_the_pair_later_is_a_conflict_not_a_second_count(
-    database: Database, tmp_path: Path
+    sqlite_database: Database, tmp_path: Path
 ) -> None:
     performance, accuracy = write_pair(tmp_path)
     text = accuracy.read_text()
     accuracy.unlink()
-    assert import_paths(database, [performance], options=OPTIONS).new == 2
+    assert import_paths(sqlite_database, [performance], options=OPTIONS).new == 2
     accuracy.write_text(text)
-    report = import_paths(database, [performance], options=OPTIONS)
+    report = import_paths(sqlite_database, [performance], options=OPTIONS)
     assert isinstance(report.errors[0], ConflictError)
     said = report.errors[0].message
     assert said.startswith(f"{performance}: a with inductor was imported before, with different content in ")
     assert "numerics" in said
     assert "half of the pair" in report.errors[0].next_step
     assert "Import the files into a new database" in report.errors[0].next_step
-    assert len(stored(database)) == 2
+    assert len(stored(sqlite_database)) == 2
 
 
-def test_an_archive_is_all_or_nothing(database: Database, tmp_path: Path) -> None:
+def test_an_archive_is_all_or_nothing(sqlite_database: Database, tmp_path: Path) -> None:
     performance, accuracy = write_pair(tmp_path)
     path = tmp_path / "results.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.write(performance, performance.name)
         archive.write(accuracy, accuracy.name)
-    report = import_paths(database, [path], options=OPTIONS)
+    report = import_paths(sqlite_database, [path], options=OPTIONS)
     assert (report.new, report.files[0].formats) == (3, (Format.DYNAMO_CSV,))
-    assert len(stored(database)) == 3
+    assert len(stored(sqlite_database)) == 3
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("zzz_performance.csv", "name,speedup,abs_latency\nm,2,oops\n")
-    report = import_paths(database, [path], options=ImportOptions(**(TOLD | {"torch": "2.12.0"})))
+    report = import_paths(sqlite_database, [path], options=ImportOptions(**(TOLD | {"torch": "2.12.0"})))
     assert "zzz_performance.csv, line 2: abs_latency" in report.errors[0].message
-    assert len(stored(database)) == 3
+    assert len(stored(sqlite_database)) == 3
 
 
 def test_what_is_no_result_in_an_archive_is_passed_over(sqlite_database: Database, tmp_path: Path) -> None:
@@ -162,10 +162,12 @@ def test_a_name_that_is_twice_in_an_archive_is_refused(sqlite_database: Database
     assert "a.jsonl: is there 2 times" in report.errors[0].message
 
 
-def test_other_facts_told_make_other_trials(database: Database, tmp_path: Path) -> None:
+def test_other_facts_told_make_other_trials(sqlite_database: Database, tmp_path: Path) -> None:
     performance, _ = write_pair(tmp_path)
-    import_paths(database, [performance], options=OPTIONS)
-    report = import_paths(database, [performance], options=ImportOptions(**(TOLD | {"torch": "2.12.0"})))
+    import_paths(sqlite_database, [performance], options=OPTIONS)
+    report = import_paths(
+        sqlite_database, [performance], options=ImportOptions(**(TOLD | {"torch": "2.12.0"}))
+    )
     assert (report.new, report.known) == (3, 0)
 
 
@@ -178,7 +180,7 @@ def test_other_facts_told_make_other_trials(database: Database, tmp_path: Path) 
     ],
 )
 def test_a_renamed_machine_is_no_new_result(
-    database: Database,
+    sqlite_database: Database,
     tmp_path: Path,
     first: dict[str, str],
     second: dict[str, str],
@@ -186,37 +188,37 @@ def test_a_renamed_machine_is_no_new_result(
     option: str,
 ) -> None:
     performance, _ = write_pair(tmp_path)
-    import_paths(database, [performance], options=ImportOptions(**TOLD, **first))
-    report = import_paths(database, [performance], options=ImportOptions(**TOLD, **second))
+    import_paths(sqlite_database, [performance], options=ImportOptions(**TOLD, **first))
+    report = import_paths(sqlite_database, [performance], options=ImportOptions(**TOLD, **second))
     (error,) = report.errors
     assert isinstance(error, ConflictError)
     assert error.message == f"{performance}: a with inductor was imported before, {said}"
     assert f"Give {option} as before, or leave it." in error.next_step
-    assert len(stored(database)) == 3
+    assert len(stored(sqlite_database)) == 3
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "[]", "{}", "hello", '{"a": 1}'])
-def test_files_of_no_format_are_refused(database: Database, tmp_path: Path, content: str) -> None:
+def test_files_of_no_format_are_refused(sqlite_database: Database, tmp_path: Path, content: str) -> None:
     (tmp_path / "x").write_text(content)
-    report = import_paths(database, [tmp_path / "x"], options=OPTIONS)
+    report = import_paths(sqlite_database, [tmp_path / "x"], options=OPTIONS)
     assert isinstance(report.errors[0], RecordError)
-    assert stored(database) == []
+    assert stored(sqlite_database) == []
 
 
-def test_a_file_without_results_is_refused(database: Database, tmp_path: Path) -> None:
+def test_a_file_without_results_is_refused(sqlite_database: Database, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("dev,name,batch_size,speedup,abs_latency\n")
-    report = import_paths(database, [tmp_path / "x.csv"], options=OPTIONS)
+    report = import_paths(sqlite_database, [tmp_path / "x.csv"], options=OPTIONS)
     assert "holds no result" in report.errors[0].message
 
 
-def test_an_unknown_format_names_the_known_ones(database: Database, tmp_path: Path) -> None:
-    report = import_paths(database, [tmp_path / "x"], format="excel")
+def test_an_unknown_format_names_the_known_ones(sqlite_database: Database, tmp_path: Path) -> None:
+    report = import_paths(sqlite_database, [tmp_path / "x"], format="excel")
     assert "auto, trial, dynamo-csv" in report.errors[0].next_step
 
 
-def test_the_report_is_one_json_document(database: Database, tmp_path: Path) -> None:
+def test_the_report_is_one_json_document(sqlite_database: Database, tmp_path: Path) -> None:
     report = import_paths(
-        database, [*write_pair(tmp_path), tmp_path / "missing"], options=OPTIONS, dry_run=True
+        sqlite_database, [*write_pair(tmp_path), tmp_path / "missing"], options=OPTIONS, dry_run=True
     )
     document = json.loads(json.dumps(report.as_json()))
     assert document["schema"] == "compilewatch.import/1"
@@ -262,15 +264,15 @@ TELLING = {
 }
 
 
-def test_a_file_wins_over_each_option_and_that_is_said(database: Database, tmp_path: Path) -> None:
+def test_a_file_wins_over_each_option_and_that_is_said(sqlite_database: Database, tmp_path: Path) -> None:
     path = tmp_path / "known.csv"
     cells = [str(of_file) for of_file, _ in TELLING.values()]
     path.write_text(f"{','.join(TELLING)},latency_ms\n{','.join(cells)},1.5\n")
     (before,) = read(path)
     told = {name: other for name, (_, other) in TELLING.items() if name != "package.timm"}
     options = ImportOptions(**told, packages={"timm": "1.0.20"}, pair_key="k", job="j")
-    report = import_paths(database, [path], options=options)
-    assert stored(database) == [before]
+    report = import_paths(sqlite_database, [path], options=options)
+    assert stored(sqlite_database) == [before]
     notes = report.files[0].notes
     for option in (*(f"--{name.replace('_', '-')} " for name in told), "--package timm="):
         (said,) = [note for note in notes if f"; {option}" in note]
@@ -281,20 +283,20 @@ def test_a_file_wins_over_each_option_and_that_is_said(database: Database, tmp_p
 
 
 def test_a_record_of_our_own_needs_no_option_and_says_which_were_told(
-    database: Database, tmp_path: Path
+    sqlite_database: Database, tmp_path: Path
 ) -> None:
     path = write_jsonl(tmp_path / "t.jsonl", [make_trial()])
-    report = import_paths(database, [path], options=ImportOptions(torch="2.8.0", label="x"))
+    report = import_paths(sqlite_database, [path], options=ImportOptions(torch="2.8.0", label="x"))
     assert report.files[0].notes == (f"{path}: says everything itself; not used for it: --torch, --label.",)
 
 
-def test_results_of_two_labels_are_two_runs(database: Database, tmp_path: Path) -> None:
+def test_results_of_two_labels_are_two_runs(sqlite_database: Database, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     for label, latency in (("before", 1.5), ("after", 2.5), ("after", 2.5)):
         path.write_text(f"workload,latency_ms\nsame,1\nm,{latency}\n")
-        import_paths(database, [path], options=ImportOptions(**TOLD, label=label))
-    trials = stored(database)
+        import_paths(sqlite_database, [path], options=ImportOptions(**TOLD, label=label))
+    trials = stored(sqlite_database)
     assert len({trial.run_id for trial in trials}) == 2
     assert Counter(trial.label for trial in trials) == {"before": 2, "after": 2}
-    before, after = (resolve_side(label, database) for label in ("before", "after"))
+    before, after = (resolve_side(label, sqlite_database) for label in ("before", "after"))
     assert len({*before.run_ids, *after.run_ids}) == 2

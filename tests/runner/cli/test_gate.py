@@ -174,12 +174,14 @@ def together(url: str, *order: tuple[str, float], one_run: bool = False) -> None
     runs = list(dict.fromkeys(trial.run_id for trial in history))
     numbered = [(number, runs.index(trial.run_id), trial) for number, trial in enumerate(history)]
     size = len(history) // len(runs)
+    trials = []
+    for number, place, trial in numbered:
+        at = history[0].started_at + timedelta(days=1, minutes=2 * (number % size) + place)
+        turn = {"started_at": at, "ended_at": at + timedelta(seconds=50)}
+        run = {"run_id": "turns", "trial_id": f"turn-{number}"} if one_run else {}
+        trials.append(trial.model_copy(update=turn | run))
     with open_database(url) as database:
-        for number, place, trial in numbered:
-            at = history[0].started_at + timedelta(days=1, minutes=2 * (number % size) + place)
-            turn = {"started_at": at, "ended_at": at + timedelta(seconds=50)}
-            run = {"run_id": "turns", "trial_id": f"turn-{number}"} if one_run else {}
-            save_trials(database, [trial.model_copy(update=turn | run)])
+        save_trials(database, trials)
 
 
 @pytest.mark.parametrize("one_run", [False, True])

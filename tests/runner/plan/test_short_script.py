@@ -101,8 +101,8 @@ def build(batch_size=4):
 @pytest.mark.parametrize(
     ("inputs", "task"),
     [
-        ("(torch.ones(batch_size, 8),)", "inference"),
-        ('{"x": torch.ones(batch_size, 8), "scale": 2.0}', "inference"),
+        pytest.param("(torch.ones(batch_size, 8),)", "inference", marks=pytest.mark.slow),
+        pytest.param('{"x": torch.ones(batch_size, 8), "scale": 2.0}', "inference", marks=pytest.mark.slow),
         ("torch.ones(batch_size, 8), lambda out: out.square().mean()", "training"),
     ],
 )
