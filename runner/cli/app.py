@@ -80,6 +80,7 @@ _PLACES = {
     "doctor": "runner.cli.measure.doctor:doctor",
     "report": "runner.cli.stored.report:app",
     "builds": "runner.cli.measure.builds:app",
+    "watch": "runner.cli.measure.watch:watch",
     "schedule": "runner.cli.measure.schedule:app",
     "request": "runner.cli.measure.request:app",
     "worker": "runner.cli.measure.worker:worker",

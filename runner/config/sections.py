@@ -224,6 +224,36 @@ class FleetSettings(Closed):
         return self
 
 
+Watched = Literal["torch", "triton", "transformers", "diffusers", "timm", "torchao"]
+
+
+class ReleaseWatchSettings(Closed):
+    """`[watch]`: releases that the service tries in an environment of its own before anybody installs them.
+
+    Names and index are this host's alone; a database, link or request changes none of it.
+    """
+
+    packages: tuple[Watched, ...] = Field(
+        default=(), description='such as ["torch", "transformers"]; empty: nothing is tried'
+    )
+    pre: bool = Field(default=False, description="release candidates and nightlies too")
+    index_url: WebAddress | None = Field(default=None, description="a package index; unset: pip's own")
+    requirements: tuple[str, ...] = Field(
+        default=(), description="what your models import besides, as pip names it"
+    )
+    suite: ShortName | None = Field(default=None, description="unset: that of [run]")
+    trials: Annotated[int, Field(ge=3)] = Field(default=5, description="fresh processes per case and build")
+    build: ShortName | None = Field(
+        default=None, description="the [[build]] in use; unset: the Python that compilewatch runs with"
+    )
+    max_hours: Annotated[float, Field(gt=0, le=168)] = Field(
+        default=3.0, description="installing and measuring one release takes no longer"
+    )
+    max_disk_gb: Annotated[float, Field(gt=0)] = Field(
+        default=20.0, description="its environment takes no more, what pip unpacks included"
+    )
+
+
 class EmbedSettings(Closed):
     """`[embed]`: where charts of the dashboard may be framed."""
 

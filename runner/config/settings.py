@@ -28,6 +28,7 @@ from runner.config.sections import (
     EmbedSettings,
     FleetSettings,
     Positive,
+    ReleaseWatchSettings,
     ReportSettings,
     SamplingSettings,
     ScheduleSettings,
@@ -152,6 +153,10 @@ THIS_INTERPRETER = "this-interpreter"
 """The name of the build that compilewatch itself runs with, where builds are listed."""
 
 
+RELEASE_IN_TRIAL = "release-in-trial"
+"""How the names of the builds begin that `[watch]` makes of new releases, and removes."""
+
+
 class BuildSettings(Closed):
     """`[[build]]`: another interpreter with a torch in it, measured by the same worker."""
 
@@ -223,6 +228,7 @@ class Settings(BaseSettings):
     channel: tuple[ChannelSettings, ...] = ()
     schedule: tuple[ScheduleSettings, ...] = ()
     service: ServiceSettings = ServiceSettings()
+    watch: ReleaseWatchSettings = ReleaseWatchSettings()
     auth: SignIn | None = Field(default=None, description="how people sign in; absent: no login")
     fleet: FleetSettings = FleetSettings()
     report: ReportSettings = ReportSettings()

@@ -11,9 +11,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TextIO
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -23,11 +24,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from db.errors import CompilewatchError, NotFoundError, one_line
 from runner.config.scrub import scrub
 from runner.config.settings import BuildSettings, Settings
+from runner.plan.cancellation import run_child
 from runner.plan.interpreter import MIN_TORCH, InterpreterFacts, check_interpreter
 
 # venv and pip as child processes: their progress is shown, their failure becomes one sentence.
 
 _TIMEOUT_S = 3600.0
+TRITON = "triton"
+_ALONE = ("--no-deps",)
 # pip would otherwise install somewhere else than into the environment it runs in, or refuse to.
 _UNWANTED = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER", "PIP_PYTHON", "PIP_REQUIRE_VIRTUALENV")
 _VERSIONS = re.compile(r"\(from versions: ([^)]*)\)")
@@ -78,18 +82,44 @@ def offered_versions(python: Path, name: str, *, index_url: str | None, early: b
     return [text.strip() for text in available.group(1).split(",")] if available else []
 
 
-def install(python: Path, requirements: Sequence[str], *, index_url: str | None) -> None:
-    """Have the pip of `python` install `requirements`; its progress goes to standard error on a terminal."""
+def distinct_releases(offered: Iterable[str]) -> list[Version]:
+    """Each release once, oldest first; "2.13.0+cpu" is a build of 2.13.0."""
+    versions = set()
+    for text in offered:
+        try:
+            versions.add(Version(Version(text).public))
+        except InvalidVersion:
+            continue
+    return sorted(versions)
+
+
+def install(
+    python: Path, requirements: Sequence[str], *, index_url: str | None, scratch: Path | None = None
+) -> None:
+    """Have the pip of `python` install `requirements`; its progress goes to standard error on a terminal.
+
+    With `scratch`, a directory, pip writes nowhere else but there and into the environment.
+    """
     quiet = [] if sys.stderr.isatty() else ["--quiet"]
     index = [] if index_url is None else ["--index-url", index_url]
     command = [str(python), "-I", "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
-    finished = _run([*command, *quiet, *index, *requirements], stdout=sys.stderr)
-    if finished.returncode:
-        raise _explained(finished.stderr, requirements)
+    kept = [] if scratch is None else ["--no-cache-dir"]
+    places = {} if scratch is None else {"TMPDIR": str(scratch)}
+    # torch pins one Triton, and pip would refuse every other.
+    tied = [each for each in requirements if Requirement(each).name == TRITON]
+    for dependencies, wanted in (([], [each for each in requirements if each not in tied]), (_ALONE, tied)):
+        if wanted:
+            whole = [*command, *quiet, *index, *kept, *dependencies, *wanted]
+            finished = _run(whole, stdout=sys.stderr, more=places)
+            if finished.returncode:
+                raise _explained(finished.stderr, wanted)
 
 
 def _run(
-    command: Sequence[str], *, stdout: int | TextIO = subprocess.DEVNULL
+    command: Sequence[str],
+    *,
+    stdout: int | TextIO = subprocess.DEVNULL,
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> subprocess.CompletedProcess[str]:
     environment = {
         name: value
@@ -97,17 +127,7 @@ def _run(
         if not name.startswith("PYTHON") and name not in (*_UNWANTED, "VIRTUAL_ENV")
     }
     try:
-        return subprocess.run(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
+        return run_child(command, env={**environment, **more}, timeout_s=_TIMEOUT_S, stdout=stdout)
     except OSError as error:
         raise BuildError(
             f"The interpreter {command[0]} cannot be started: {error.strerror}.", "Name another Python."
@@ -155,6 +175,7 @@ def _last_line(stderr: str) -> str:
 # torch warns at import where numpy is missing, and models convert through it.
 _ALWAYS = ("numpy",)
 _FACTS = "build.json"
+_SCRATCH = "scratch"
 
 
 class BuildFacts(BaseModel):
@@ -165,6 +186,8 @@ class BuildFacts(BaseModel):
     requirements: tuple[str, ...]
     torch: str
     python: str
+    temporary: bool = False
+    """Whether it was made for one comparison, and goes with it."""
 
 
 @dataclass(frozen=True)
@@ -189,15 +212,17 @@ def create_build(
     base: Path | None = None,
     index_url: str | None = None,
     look_up: bool = True,
+    temporary: bool = False,
     before_install: Callable[[], None] = lambda: None,
 ) -> CreatedBuild:
     """Install `requirements`, the first of them "torch==RELEASE", and numpy into an environment of their own.
 
     `base` is the Python to make it from, by default this one; pip's own configuration applies. A build that
     is there already with the same requirements is returned as it is. `before_install` is called once pip has
-    found every version, before it downloads one; without `look_up` pip is not asked for them. Raises
-    BuildError for anything else, InterpreterError when the torch that came cannot be measured; nothing is
-    left behind then.
+    found every version, before it downloads one; without `look_up` pip is not asked for them. A `temporary`
+    one is marked so, and pip writes nothing outside its directory. Raises BuildError for
+    anything else, InterpreterError when the torch that came cannot be measured, PreparationCancelledError
+    where nobody wants it any more; nothing is left behind then.
     """
     release, wanted = _parsed(requirements)
     chosen = _checked_name(name or f"torch-{release}", settings)
@@ -216,10 +241,17 @@ def create_build(
             if look_up:
                 check_offered(_python_of(directory), wanted, index_url=index_url)
             before_install()
-            install(_python_of(directory), wanted, index_url=index_url)
+            scratch = directory / _SCRATCH if temporary else None
+            if scratch:
+                scratch.mkdir()
+            install(_python_of(directory), wanted, index_url=index_url, scratch=scratch)
             facts = check_interpreter(str(_python_of(directory)))
-            written = BuildFacts(requirements=wanted, torch=facts.torch, python=facts.python)
+            written = BuildFacts(
+                requirements=wanted, torch=facts.torch, python=facts.python, temporary=temporary
+            )
             (directory / _FACTS).write_text(written.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            if scratch:
+                _remove_tree(scratch)
         except BaseException:
             _remove_tree(directory)
             raise
@@ -239,6 +271,15 @@ def remove_build(name: str, settings: Settings) -> None:
     directory = builds_directory(settings) / name
     with _only_one(directory):
         _remove_tree(directory)
+
+
+def remove_temporary(settings: Settings) -> None:
+    """Delete the environments that a killed command made for one comparison, whole or not."""
+    for directory in builds_directory(settings).glob("*"):
+        known = _read(directory)
+        if (known and known.facts.temporary) or (directory / _SCRATCH).is_dir():
+            with _only_one(directory):
+                _remove_tree(directory)
 
 
 def known_builds(settings: Settings) -> dict[str, BuildSettings]:

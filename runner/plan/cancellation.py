@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from time import monotonic
+from typing import TextIO
 
 _POLL_S = 0.2
 
@@ -37,9 +38,13 @@ def check_cancelled() -> None:
 
 
 def run_child(
-    command: Sequence[str], *, env: Mapping[str, str], timeout_s: float
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    timeout_s: float,
+    stdout: int | TextIO = subprocess.PIPE,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program without input to its end: its output and exit code.
+    """Run a program without input to its end: its output, unless it goes to `stdout`, and exit code.
 
     It and its children are killed after `timeout_s`, which raises subprocess.TimeoutExpired, and once they
     are not wanted, which raises PreparationCancelledError. Raises OSError where it cannot be started.
@@ -47,9 +52,10 @@ def run_child(
     child = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
+        stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
+        errors="replace",
         env=dict(env),
         start_new_session=True,
     )

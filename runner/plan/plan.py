@@ -22,7 +22,7 @@ from db.records.fields import Closed, Identifier
 from db.records.strategies import ONNX_PACKAGES, not_applicable_reason
 from db.records.trial import Strategy, StrategyKind, Task
 from runner.catalog.definition import WorkloadDefinition
-from runner.config.settings import THIS_INTERPRETER, BuildSettings, Settings
+from runner.config.settings import RELEASE_IN_TRIAL, THIS_INTERPRETER, BuildSettings, Settings
 from runner.plan.cancellation import check_cancelled
 from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.plan.selection import ResolvedSuite, check_packages, select
@@ -108,7 +108,7 @@ def plan_run(
     return Plan(runs=runs, trials=specs, not_applicable=not_applicable, canaries=settings.run.canaries)
 
 
-_NOBODYS_NAME = re.compile(r"torch-\d+\.\d+\.\d+\S*|python\d+")
+_NOBODYS_NAME = re.compile(rf"torch-\d+\.\d+\.\d+\S*|python\d+|{RELEASE_IN_TRIAL}-\S*")
 
 
 def _called(build: BuildSettings | None) -> str | None:

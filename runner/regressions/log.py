@@ -51,16 +51,18 @@ def log_builds(
     *,
     request_confirmations: bool = False,
     fresh: bool = False,
+    told: bool = True,
 ) -> Logged:
     """The same for the runs of several builds that took turns: each release against the one before it.
 
     `fresh`: the runs were measured because something was suspected, so what they show is confirmed by them.
-    A single run is judged by nothing here, and still is a second look at what waits for its build.
+    A single run is judged by nothing here, and still is a second look at what waits for its build. Not `told`
+    is what another message says; whoever watches one of the cases hears of it all the same.
     """
     fresh = fresh or are_confirmation(database, run_ids)
     comparisons = list(compare_runs(database, run_ids, settings))
     requests = request_confirmations and not fresh
-    return _log(database, run_ids, comparisons, settings, requests=requests, fresh=fresh)
+    return _log(database, run_ids, comparisons, settings, requests=requests, fresh=fresh, told=told)
 
 
 def compare_runs(database: Database, run_ids: Sequence[str], settings: Settings) -> Iterator[Comparison]:
@@ -86,9 +88,10 @@ def _log(
     *,
     requests: bool,
     fresh: bool,
+    told: bool = True,
 ) -> Logged:
     recorded = Recorded()
-    channels = [channel.name for channel in settings.channel if not channel.only_watched]
+    channels = [channel.name for channel in settings.channel if told and not channel.only_watched]
     for again, regressions in fresh_comparisons(database, run_ids, settings.policy):
         recorded += record_confirmation(database, again, regressions, at=datetime.now(UTC), channels=channels)
     for comparison in comparisons:

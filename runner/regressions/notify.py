@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 from db.columns.metrics import METRICS
 from db.engine.session import Database
 from db.judge.compare.regressions import Regression, between, side_title
+from db.judge.results import Row
 from db.queries.cases.causes import recorded_explanations
 from db.queries.people.watches import watches
 from db.records.ids import identity
@@ -131,15 +132,15 @@ def message_of(
     return Message(
         message_id=identity({"regressions": sorted(each.regression_id for each in event)}),
         title=f"{subject} regressed: {between(base, head, first.machine, newest.tally_text)}",
-        lines=(*(_line(each) for each in event), *why),
+        lines=(*(row_line(each.row) for each in event), *why),
         cause=", ".join(cause.value for cause in classes) or None,
         link=_link(first, base_url),
         regressions=tuple(_document(each) for each in event),
     )
 
 
-def _line(regression: Regression) -> str:
-    row = regression.row
+def row_line(row: Row) -> str:
+    """What moved in one row, with its interval and reason."""
     change = f"{percent(row.change, signed=True)}" if row.change is not None else f"{row.base} to {row.head}"
     bounds = ""
     if row.interval is not None:

@@ -132,6 +132,7 @@ class Service:
         judge: Callable[[Plan], None] = lambda _plan: None,
         notify_silence: Notify = lambda _watch, _schedule: None,
         notify_due: Callable[[], None] = lambda: None,
+        try_releases: Callable[[Callable[[], bool]], object] = lambda _should_stop: None,
         host: Host | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -154,7 +155,7 @@ class Service:
             clock,
             elsewhere=self._accepts if measures.elsewhere else None,
         )
-        self._upkeep = Upkeep(settings, database, self._host, self._spool)
+        self._upkeep = Upkeep(settings, database, self._host, self._spool, try_releases)
         self._under_way: dict[Future[None], RunRequest] = {}
 
     def run(self, stop: Event) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from db.engine.session import Database
+from db.errors import CompilewatchError, DatabaseError
 from db.store.retention import compact_samples
 from db.units import plural
 from runner.config.settings import Settings
@@ -26,11 +27,19 @@ PERIOD_S = 3600.0
 class Upkeep:
     """Call `when_idle` between requests: never beside a measurement, which it would disturb."""
 
-    def __init__(self, settings: Settings, database: Database, host: Host, spool: Spool) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        host: Host,
+        spool: Spool,
+        try_releases: Callable[[Callable[[], bool]], object] = lambda _should_stop: None,
+    ) -> None:
         self._settings = settings
         self._database = database
         self._host = host
         self._spool = spool
+        self._try_releases = try_releases
         self._next = float("-inf")
 
     def when_idle(self, clock: Callable[[], datetime], should_stop: Callable[[], bool]) -> None:
@@ -42,6 +51,7 @@ class Upkeep:
         self._forget_samples(clock(), should_stop)
         self._expire_reports(clock())
         forget_traces(self._settings.data_dir, self._settings.service.keep_traces_days, clock())
+        self._try_new_releases(should_stop)
         self._next = time.monotonic() + PERIOD_S
 
     def store_waiting(self) -> None:
@@ -65,6 +75,18 @@ class Upkeep:
         if request is not None:
             # What is remembered of the interpreters is from before the upgrade.
             check_interpreter.cache_clear()
+
+    def _try_new_releases(self, should_stop: Callable[[], bool]) -> None:
+        """Last of all: it may take hours, in which requests wait."""
+        # In a fleet the GPUs are elsewhere.
+        if not self._settings.watch.packages or self._settings.fleet.queues:
+            return
+        try:
+            self._try_releases(should_stop)
+        except DatabaseError:
+            raise
+        except CompilewatchError as error:
+            _LOG.warning("New releases were not tried: %s", error)
 
     def _forget_samples(self, now: datetime, should_stop: Callable[[], bool]) -> None:
         days = self._settings.service.keep_samples_days

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import socket
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Thread
@@ -33,10 +34,12 @@ from runner.fleet.requirements import require_fleet
 from runner.output.documents import print_document
 from runner.output.progress import stop_signal
 from runner.output.tables import console, plain_table
+from runner.plan.cancellation import PreparationCancelledError
 from runner.plan.plan import Plan
 from runner.service.logs import log_to_standard_error
 
 if TYPE_CHECKING:
+    from runner.process.execution import RunOutcome
     from runner.service.measures import Measures
 
 app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
@@ -69,6 +72,7 @@ def schedule(context: typer.Context, db: DatabaseOption = None, config: ConfigOp
             judge=lambda plan: _judge(plan, database, settings),
             notify_silence=lambda watch, schedule: _notify_silence(watch, schedule, settings),
             notify_due=lambda: _notify_due(database, settings),
+            try_releases=_Releases(database, settings).try_new,
         )
         _LOG.info("Serving %s with %s.", database.url, plural(len(settings.schedule), "schedule"))
         with _launching(database, settings, stop):
@@ -176,6 +180,54 @@ def _notify_due(database: Database, settings: Settings) -> None:
 
     arguments = (database, settings.channel, settings.notify)
     Thread(target=notify, args=arguments, name="telling", daemon=True).start()
+
+
+class _Releases:
+    """Tries what is new of `[watch]`; what could not be tried waits for the next start of the service."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+        self._tried: set[tuple[str, str]] = set()
+
+    def try_new(self, should_stop: Callable[[], bool]) -> None:
+        """Measures each at once. Raises CompilewatchError where pip cannot say what there is."""
+        # Searching brings pandas and the judge, and most services watch nothing.
+        from runner.cli.measure.watch import freeze, signer
+        from runner.search.environments import MeasuringInterruptedError
+        from runner.search.new_releases import build_in_use
+        from runner.search.watch import Means, new_releases, try_releases
+
+        database, settings = self._database, self._settings
+        offered = new_releases(database, settings, build_in_use(settings), by=signer())
+        releases = [each for each in offered if each not in self._tried]
+        means = Means(
+            lambda plan, seconds: self._measured(plan, seconds, should_stop),
+            lambda *page: freeze(settings, *page),
+            _LOG.info,
+            should_stop,
+        )
+        with suppress(MeasuringInterruptedError, PreparationCancelledError):
+            for tried in try_releases(database, settings, releases, means):
+                self._tried.add(tried.release)
+                _LOG.info("%s", tried.text)
+
+    def _measured(self, plan: Plan, seconds: float, should_stop: Callable[[], bool]) -> RunOutcome:
+        from runner.plan.durations import Durations, stored_durations_s
+        from runner.plan.time_budget import TimeBudget
+        from runner.process.execution import execute
+        from runner.storage.spool import Spool
+
+        durations = Durations(stored_durations_s(self._database, plan))
+        budget = TimeBudget(seconds, durations, canaries=plan.canaries)
+        return execute(
+            plan,
+            self._database,
+            Spool(self._settings.data_dir / "spool"),
+            progress=LogProgress(),
+            is_cancelled=should_stop,
+            admits=budget.admits,
+        )
 
 
 def _here(database: Database, settings: Settings) -> Measures:
