@@ -36,11 +36,14 @@ def fit(spec: Specification) -> dict[str, Any]:
 def hold(spec: Specification) -> dict[str, Any]:
     """{"latency_ns": as `fit`, "memory": `Memory` of the record, of a step alone and what it is held for}."""
     device, partitions = torch.device(spec.device), held.Partitions()
+    is_eager = spec.strategy.kind == "eager"
+    if not is_eager:
+        # What is not imported cannot be watched.
+        internals.import_compile_stack()
     with internals.watch_partitions(partitions.note):
         variant = _variant(spec, device)
         latency_ns = _latency_ns(variant, device)
     with grad_context(variant.built):
-        is_eager = spec.strategy.kind == "eager"
         found = {
             "peak_bytes": memory.step_peak(variant, device, [])["bytes"],
             "saved": held.saved_for_backward(variant, None if is_eager else partitions),

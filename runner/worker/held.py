@@ -62,7 +62,8 @@ class Partitions:
         taken = {node.name for node in backward.graph.nodes if node.op == "placeholder"}
         for node in forward.graph.find_nodes(op="output")[0].all_input_nodes:
             value = node.meta.get("val")
-            if node.name in taken and isinstance(value, torch.Tensor):
+            # What goes in was made elsewhere, and mostly is held anyway.
+            if node.op != "placeholder" and node.name in taken and isinstance(value, torch.Tensor):
                 frames = _FRAME.findall(node.meta.get("stack_trace") or "")
                 place = _place((file, int(line)) for file, line in reversed(frames))
                 self._places[_text(value)].append(place)

@@ -10,7 +10,7 @@ from pathlib import Path
 from db.cause.memory_change import held_texts, memory_sentences, saved_text
 from db.errors import ConfigError
 from db.records.strategies import EAGER
-from db.units import MISSING, duration, plural, significant, size
+from db.units import MISSING, duration, plural, size
 from runner.output.documents import print_document
 from runner.output.tables import console, plain_table, print_lines
 from runner.plan.trial_spec import TrialSpec
@@ -31,7 +31,7 @@ def explain_memory(
     """
     if wrong := [each for each in budgets if not 0 <= each <= 1]:
         raise ConfigError(f"A budget is from 0 to 1, not {wrong[0]:g}.", "Give shares, such as --budget 0.5.")
-    shares = ", ".join(map(significant, budgets))
+    shares = ", ".join(f"{each:g}" for each in budgets)
     print(
         f"Eager and {plural(len(budgets), 'budget')} ({shares}), a process each; every budget compiles anew.",
         file=sys.stderr,
@@ -74,7 +74,7 @@ def _measured(spec: TrialSpec, interpreter: Path, budgets: Sequence[float]) -> I
         began = time.monotonic_ns()
         strategy = spec.strategy.model_copy(update={"options": {**spec.strategy.options, _OPTION: budget}})
         held = run_held(spec.model_copy(update={"strategy": strategy}), interpreter)
-        yield f"budget {significant(budget)}", held
+        yield f"budget {budget:g}", held
         if left := len(budgets) - number:
             took = (time.monotonic_ns() - began) * left
-            print(f"Budget {significant(budget)} is done; about {duration(took)} more.", file=sys.stderr)
+            print(f"Budget {budget:g} is done; about {duration(took)} more.", file=sys.stderr)
