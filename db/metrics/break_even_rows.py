@@ -10,7 +10,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from db.metrics.break_even import price
-from db.metrics.case_modes import modes_of, rows_by_workload
+from db.metrics.case_modes import Modes, modes_of, rows_by_workload
 from db.metrics.mode_choice import choose, lower_envelope
 from db.metrics.quantities import Quantity, nanoseconds
 from db.metrics.throughput import items_of
@@ -48,9 +48,23 @@ def _rows(
     group: list[dict[str, Any]], steps: int, restarts: int, hourly: Decimal | None
 ) -> Iterator[dict[str, Any]]:
     modes = modes_of(group)
+    methods = (row["timing_method"] for row in group if isinstance(row["timing_method"], str))
+    common = {name: group[0][name] for name in _LABELS}
+    common |= {"timing_method": next(methods, None)} | _sizes(group[0])
+    rates = {row["strategy"]: _rates(row) for row in group}
+    if modes.options:
+        for row in _options(modes, steps, restarts, hourly):
+            yield common | rates.get(row["strategy"], _NO_RATES) | row
+    told = {option.strategy for option in modes.options}
+    for case in modes.left_out:
+        if case.strategy not in told:
+            rate = rates.get(case.strategy, _NO_RATES)
+            yield {**common, "strategy": case.strategy, **rate, **_UNKNOWN, "reason": case.reason}
+
+
+def _options(modes: Modes, steps: int, restarts: int, hourly: Decimal | None) -> Iterator[dict[str, Any]]:
+    """What the strategies that can be chosen cost, and which is; eager first."""
     options = modes.options
-    if not options:
-        return
 
     def sure(total: Quantity, count: int) -> bool:
         return not any(
@@ -67,24 +81,15 @@ def _rows(
         for segment in (() if looks and all(looks) else lower_envelope(options, restarts))
         if sure(segment.total_at_first, segment.first_steps)
     }
-    methods = (row["timing_method"] for row in group if isinstance(row["timing_method"], str))
-    common = {name: group[0][name] for name in _LABELS}
-    common |= {"timing_method": next(methods, None)} | _sizes(group[0])
-    rates = {row["strategy"]: _rates(row) for row in group}
     repaid = [_NOT_REPAID, *(_repayment(case, hourly) for case in modes.compiled)]
     for option, repayment in zip(options, repaid, strict=True):
         yield {
-            **common,
             "strategy": option.strategy,
-            **rates.get(option.strategy, _NO_RATES),
             **repayment,
             "total_ns": float(option.total(steps, restarts).value),
             "chosen": known and option is best,
             "fastest_from_steps": firsts.get(option.strategy),
         }
-    for case in modes.left_out:
-        rate = rates.get(case.strategy, _NO_RATES)
-        yield {**common, "strategy": case.strategy, **rate, **_UNKNOWN, "reason": case.reason}
 
 
 def _rates(case: dict[str, Any]) -> dict[str, Any]:

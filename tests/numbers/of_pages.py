@@ -133,7 +133,8 @@ def of_comparison(content: PageContent, selection: Case) -> Iterator[Figure]:
                 yield from _of_workload(row, selection, door)
         if isinstance(part, Chart) and part.key == "upgrade-forest":
             metric = content.link.metric
-            for row in part.chart.frames["main"].to_dict("records"):
+            drawn = part.chart.frames.get("main")
+            for row in [] if drawn is None else drawn.to_dict("records"):
                 case = (row["workload"], row["strategy"])
                 yield Figure(f"change of {metric}", case, selection, door, number(row["change"]))
                 yield Figure(f"verdict on {metric}", case, selection, door, row["verdict"])

@@ -179,11 +179,14 @@ def test_each_machine_workload_and_build_stands_alone() -> None:
         ("box", "bert", "2.12.0", "default"),
         ("box", "bert", "2.13.0", "eager"),
         ("box", "bert", "2.13.0", "default"),
+        ("box", "lone", "2.13.0", "default"),
         ("box", "resnet", "2.13.0", "eager"),
         ("box", "resnet", "2.13.0", "default"),
         ("other", "bert", "2.13.0", "eager"),
         ("other", "bert", "2.13.0", "default"),
     ]
+    # What only failed is told as that, not left out.
+    assert [row["reason"] for row in found if row["workload"] == "lone"] == ["failed: crash"]
 
 
 def test_workloads_stand_in_the_order_of_the_cases() -> None:
