@@ -36,7 +36,7 @@ EXCUSED = {
     r"TORCH_TRACE=\S+ python train\.py|vllm bench .*": "stands for a job of the reader's own",
     r"compilewatch builds create .*|compilewatch run .*--build .*": "downloads another release of torch",
     r"compilewatch run (--suite standard|--workload (hf|timm):.*)": "needs a GPU or the extras of models",
-    r"compilewatch (attribute|bisect) .*": "downloads other releases of torch",
+    r"compilewatch ((attribute|bisect) .*|watch)": "downloads other releases of torch, or asks for them",
     r"compilewatch worker --gpu 0|COMPILEWATCH_FLEET__QUEUES=.*": "needs a GPU; tests/runner has a fleet",
     r"compilewatch doctor --validate": "eight minutes and a quiet machine",
     r"compilewatch dashboard --host 0\.0\.0\.0|export COMPILEWATCH_AUTH__.*": "needs an OpenID provider",
