@@ -316,19 +316,22 @@ def script_finding(script: IssueScript, rows: Sequence[Row]) -> str:
         return f"{where}; not under {missing}. Whether it shows the change is not known."
     shares = [each.compiled_ns / each.eager_ns for each in timed if each.compiled_ns and each.eager_ns]
     now = shares[1] / shares[0]
-    recorded = _recorded_ratio(rows)
+    judged = _judged(rows)
     text = f"compiled code over eager is {ratio(now)} that of the base"
-    if recorded is None:
+    if judged is None:
         return f"ran under both: {text}."
+    row, recorded = judged
+    if row.verdict not in (Verdict.REGRESSED, Verdict.IMPROVED) and not row.suspected:
+        return f"ran under both: {text} (recorded: {ratio(recorded)}, {row.verdict.value})."
     both = math.log(now), math.log(recorded)
     shows = both[0] * both[1] > 0 and abs(both[0]) >= _SHOWN * abs(both[1])
     return f"{'shows it' if shows else 'does not show it'}: {text} (recorded: {ratio(recorded)})."
 
 
-def _recorded_ratio(rows: Sequence[Row]) -> float | None:
-    """Of compiled over eager, head over base, by the row that is judged."""
+def _judged(rows: Sequence[Row]) -> tuple[Row, float] | None:
+    """The row that says how compiled over eager moved, and head over base by it."""
     for metric, sign in ((Metric.SPEEDUP, -1), (Metric.LATENCY, 1)):
         for row in rows:
             if row.metric is metric and row.change is not None:
-                return math.exp(sign * math.log1p(row.change))
+                return row, math.exp(sign * math.log1p(row.change))
     return None

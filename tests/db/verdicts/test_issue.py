@@ -116,6 +116,20 @@ def test_what_the_script_showed(
     assert "import torch" not in private
 
 
+def test_a_script_shows_no_change_where_none_is_recorded(sqlite_database: Database) -> None:
+    sides = issue_sides(sqlite_database, stored(sqlite_database, 1.0, 1.0).trial_id)
+    assert sides.base is not None
+    runs = [
+        ScriptRun(build_id="b", torch=trial.build.torch, eager_ns=2e6, compiled_ns=taken)
+        for trial, taken in ((sides.base, 1e6), (sides.head, 0.9e6))
+    ]
+    save_issue_script(
+        sqlite_database, IssueScript(issue_id=sides.issue_id, made_at=START, script="print()", runs=runs)
+    )
+    text = text_of(sqlite_database, sides)
+    assert "The script below ran under both: compiled code over eager is 0.900x that of the base" in text
+
+
 def test_a_failure_names_what_bisection_found_without_another_build(sqlite_database: Database) -> None:
     found = Bisection(
         outcome="named",
