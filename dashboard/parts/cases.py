@@ -22,7 +22,7 @@ from db.records.marks import bound_cell
 from db.records.strategies import EAGER, sort_key
 from db.verdicts.noise_words import smallest_change
 
-CASE = {"workload": TableColumn("Workload", pinned=True), "strategy": TableColumn("Strategy")}
+CASE = {"workload": parts.WORKLOAD, "strategy": TableColumn("Strategy")}
 """The columns that name a case."""
 
 NO_DIFFERENCE = "no difference shown"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
 from dashboard.charts.style import ChartContent
-from dashboard.links.links import Link
+from dashboard.links.links import Link, Page
 from dashboard.text.glossary import WORDS
 from db import units
 
@@ -94,6 +94,13 @@ class Figures:
     key: str = ""
 
 
+class Leads(NamedTuple):
+    """Where a click on a name leads: to `page`, with keys whose values columns of the row have."""
+
+    page: Page
+    keys: Mapping[str, str]
+
+
 @dataclass(frozen=True)
 class TableColumn:
     """A column of a table: its title, and of what kind its cells are.
@@ -104,7 +111,7 @@ class TableColumn:
 
     With a `unit` of `dashboard.parts.column_units` cells are raw numbers, of an "interval" pairs of them or a
     word in their place, of "sides" those of base and head. Cells of a "quantity" have units of their own. A
-    screen shows what is `hidden` to whoever chooses it.
+    screen shows what is `hidden` to whoever chooses it, and texts that lead somewhere as links.
     """
 
     title: str
@@ -118,7 +125,14 @@ class TableColumn:
     reach: float = 0.0
     unit: str = ""
     hidden: bool = False
+    leads: Leads | None = None
 
+
+WORKLOAD = TableColumn("Workload", pinned=True, leads=Leads(Page.WORKLOAD, {"focus": "workload"}))
+MACHINE = TableColumn("Machine", leads=Leads(Page.OVERVIEW, {"machine": "machine_id"}))
+BUILD = TableColumn("Build", leads=Leads(Page.OVERVIEW, {"build": "build_id"}))
+TRIAL = TableColumn("Trial", leads=Leads(Page.TRIAL, {"trial": "trial"}))
+"""Names that lead to what they name; a build to what the machine in the sidebar measured with it."""
 
 WRITTEN = frozenset({"interval", "sides", "quantity"})
 """Kinds of columns whose cells are more than a number."""

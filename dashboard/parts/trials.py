@@ -37,7 +37,9 @@ _COLUMNS = {
         {
             **parts.quantities("ns", {"eager": "Eager latency", "first": "Time to first result"}),
             **parts.quantities("bytes", {"peak": "Peak memory"}),
-            **parts.texts({"bound": "Timing", "build": "Build", "trial": "Trial"}),
+            **parts.texts({"bound": "Timing"}),
+            "build": parts.BUILD,
+            "trial": parts.TRIAL,
         }
     ),
 }
@@ -83,6 +85,7 @@ def trial_rows(frame: pd.DataFrame, builds: Mapping[str, str]) -> pd.DataFrame:
             "first": newest["time_to_first_result_ns"],
             "peak": newest["peak_bytes"],
             "build": newest["build_id"].map(dict(builds)),
+            "build_id": newest["build_id"],
             "started": newest["started_at"],
             "trial": newest["trial_id"],
         }

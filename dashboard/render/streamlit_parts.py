@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
+from urllib.parse import quote
 
 import pandas as pd
 import streamlit as st
@@ -13,6 +14,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.charts import sparklines
 from dashboard.document.sections import cell_text
+from dashboard.links import links
+from dashboard.links.links import Page
 from dashboard.parts.column_units import UNITS, Unit, numbers_of, scale_of
 from dashboard.parts.parts import (
     LEFT_OUT,
@@ -23,6 +26,7 @@ from dashboard.parts.parts import (
     Figure,
     Figures,
     Group,
+    Leads,
     Lines,
     PageHeadline,
     Pairs,
@@ -30,8 +34,9 @@ from dashboard.parts.parts import (
     Table,
     TableColumn,
 )
+from dashboard.render import controls as selectors
 from dashboard.render import elements
-from dashboard.text.foreign_text import escaped, readable_frame, readable_spec
+from dashboard.text.foreign_text import escaped, readable, readable_frame, readable_spec
 from db import units
 
 _DELTAS: dict[str, Literal["green", "red"]] = {"good": "green", "bad": "red"}
@@ -239,6 +244,7 @@ def _table(part: Table, pick: Pick | None, above: Callable[[], None] | None) -> 
             st.markdown(f"### {elements.unbroken(part.title)}")
         if above:
             above()
+        pick = pick or _row_link(part)
         elements.notes([text for text in (part.note, pick.hint if pick else "") if text])
         elements.remember(part, list(part.frame[pick.values]) if pick and pick.values else ())
         columns = part.titled
@@ -259,12 +265,47 @@ def _on_screen(frame: pd.DataFrame, columns: Mapping[str, TableColumn]) -> pd.Da
     """Numbers in the unit that the screen has them in; in words intervals and what has units of its own."""
     shown = frame[list(columns)].copy()
     for name, column in columns.items():
-        if column.kind in WRITTEN:
+        if column.leads:
+            shown[name] = _addresses(frame, name, column.leads)
+        elif column.kind in WRITTEN:
             shown[name] = [cell_text(value, column) for value in frame[name]]
         elif column.unit:
             unit, numbers = UNITS[column.unit], numbers_of(frame[name])
             shown[name] = numbers.mask(numbers.abs() < unit.least, 0.0) / scale_of(unit, numbers)[1]
     return shown
+
+
+def _row_link(part: Table) -> Pick | None:
+    """What a row leads to where the page says nothing else: where its name does."""
+    for column in part.titled.values():
+        if column.leads and column.pinned and set(column.leads.keys.values()) <= set(part.frame):
+            ((key, of),) = column.leads.keys.items()
+            return Pick(partial(_go, column.leads.page, key), values=of)
+    return None
+
+
+def _go(page: Page, key: str, value: Any) -> None:
+    selectors.go(page, **_changes({key: value}))
+
+
+def _changes(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a link to these values: the builds of one machine are not those of another."""
+    return {"build": None, **values} if "machine" in values else dict(values)
+
+
+def _addresses(frame: pd.DataFrame, name: str, leads: Leads) -> list[str | None]:
+    """What a column of links holds: an address and behind it the name, which is what is shown. What has no
+    page, as a machine that measured nothing, leads nowhere.
+    """
+    current, addresses = selectors.current(), []
+    values = [frame[of] if of in frame else [None] * len(frame) for of in leads.keys.values()]
+    for text, *each in zip(frame[name], *values, strict=True):
+        there = ""
+        if not any(map(pd.isna, each)):
+            changes = _changes(dict(zip(leads.keys, each, strict=True)))
+            there = f"./{links.href(links.move(current, leads.page, **changes))}"
+        addresses.append(None if pd.isna(text) else f"{there}#{quote(readable(str(text)))}")
+    return addresses
 
 
 def _selection(key: str, pick: Pick) -> dict[str, Any]:
@@ -308,5 +349,8 @@ def _configured(column: TableColumn, values: pd.Series) -> Any:
         case "number":
             return st.column_config.NumberColumn(column.title, format=column.form or None, **shared)
         case _:
-            alignment: Any = "right" if column.numeric else None
-            return st.column_config.TextColumn(column.title, alignment=alignment, **shared)
+            alignment: Any = "right" if column.numeric else "left" if column.leads else None
+            if column.leads:
+                shared["display_text"] = "#(.*)$"
+            made = st.column_config.LinkColumn if column.leads else st.column_config.TextColumn
+            return made(column.title, alignment=alignment, **shared)

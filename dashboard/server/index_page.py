@@ -28,12 +28,18 @@ _STYLE = """<style>
 
 
 # Streamlit chooses a row of a table by its box or by Shift+Space alone: here Enter and a click anywhere in
-# the row do as well. The first 40 px are the box, the uppermost 35 the titles, which sort.
+# the row do as well. The first 40 px are the box, the uppermost 35 the titles, which sort. Links in tables
+# open in a new tab, which loads everything anew: here only with Ctrl or a Mac's command key.
 _ROWS = """(()=>{
 const grid=at=>at.closest("[data-testid=stDataFrame]")?.querySelector("[data-testid=data-grid-canvas]");
 const choose=at=>at.dispatchEvent(new KeyboardEvent("keydown",
 {key:" ",code:"Space",keyCode:32,shiftKey:true,bubbles:true,cancelable:true}));
-let down=null;
+let down=null,left=0;
+const open=window.open;
+window.open=(to,...how)=>{
+const there=new URL(to,location.href);left=Date.now();
+if(there.origin!==location.origin||down?.ctrlKey||down?.metaKey)return open.call(window,to,...how);
+there.hash="";history.pushState({},"",there);dispatchEvent(new PopStateEvent("popstate"))};
 addEventListener("keydown",e=>{
 if(e.key!=="Enter"||!e.target.matches?.("[data-testid=data-grid-canvas]"))return;
 e.preventDefault();e.stopPropagation();choose(e.target)},true);
@@ -42,7 +48,7 @@ addEventListener("pointerup",e=>{
 if(!down||!e.target.closest?.(".dvn-scroller"))return;
 const at=grid(e.target),box=at.getBoundingClientRect();
 const moved=Math.hypot(e.clientX-down.clientX,e.clientY-down.clientY);
-if(moved<4&&e.clientX-box.left>40&&e.clientY-box.top>35)setTimeout(()=>choose(at),80)},true)})()"""
+if(moved<4&&e.clientX-box.left>40&&e.clientY-box.top>35)setTimeout(()=>Date.now()-left<500||choose(at),80)},true)})()"""
 
 
 def index_pages(streamlit_html: str) -> dict[Page, str]:

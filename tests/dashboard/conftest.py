@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
+import pandas as pd
 import pytest
 from streamlit.components.v2 import manifest_scanner
 from streamlit.config import set_option
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Dataframe
 from streamlit.util import calc_hash
 
 import dashboard.server.app
@@ -222,6 +226,18 @@ def _copied(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.fixture(scope="session")
 def empty_url(_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     return stored(_sqlite_template, tmp_path_factory, [])
+
+
+_ADDRESS = re.compile(r"^(\./[^#]*)?#")
+_sent = Dataframe.value.fget
+
+
+def _seen(table: Dataframe) -> pd.DataFrame:
+    """What a reader sees of a table: of links the names, which stand behind their addresses."""
+    return _sent(table).map(lambda cell: unquote(_ADDRESS.sub("", cell)) if isinstance(cell, str) else cell)
+
+
+Dataframe.value = property(_seen)  # type: ignore[method-assign]
 
 
 def opened(link: Link) -> AppTest:

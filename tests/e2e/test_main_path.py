@@ -88,15 +88,27 @@ def test_a_click_on_a_point_opens_the_trials_behind_it(tab: Tab, recorded_server
     expect(tab.get_by_text("3 trials, 0 failed")).to_be_visible()
 
 
-def test_a_click_anywhere_in_a_row_opens_what_it_is_about(tab: Tab, recorded_server: Served) -> None:
-    open_at(tab, recorded_server.origin, "Overview")
-    rows = tab.get_by_test_id("data-grid-canvas").first
-    rows.scroll_into_view_if_needed()
-    box = rows.bounding_box()
-    assert box is not None
-    tab.mouse.click(box["x"] + 300, box["y"] + 55)
-    settle(tab, "Workload")
-    expect(tab).to_have_url(re.compile("workload.*focus="))
+def test_a_row_and_the_names_in_it_open_what_they_are_about(tab: Tab, recorded_server: Served) -> None:
+    def click(table: int, right: int) -> None:
+        rows = tab.get_by_test_id("data-grid-canvas").nth(table)
+        rows.scroll_into_view_if_needed()
+        box = rows.bounding_box()
+        assert box is not None
+        tab.mouse.move(box["x"] + right, box["y"] + 54)
+        tab.mouse.click(box["x"] + right, box["y"] + 55)
+
+    for right in (300, 60):
+        open_at(tab, recorded_server.origin, "Overview")
+        click(0, right)
+        settle(tab, "Workload")
+        expect(tab).to_have_url(re.compile("workload.*focus="))
+    tab.go_back()
+    settle(tab, "Overview")
+    open_at(tab, f"{recorded_server.origin}/runs", "Runs")
+    click(tab.get_by_test_id("data-grid-canvas").count() - 2, 60)
+    settle(tab, "Overview")
+    expect(tab).to_have_url(re.compile(r"/\?machine="))
+    assert len(tab.context.pages) == 1
 
 
 def test_a_click_on_a_verdict_shows_its_evidence_and_back_returns(tab: Tab, recorded_server: Served) -> None:

@@ -259,7 +259,7 @@ def _every_workload(cases: pd.DataFrame) -> tuple[Part, ...]:
         "break-even-all",
         "Break-even steps of every workload with every strategy",
         pd.DataFrame([rows[name] for name in sorted(rows)]),
-        {"workload": TableColumn("Workload", pinned=True), **_by_strategy(compiled["strategy"])},
+        {"workload": parts.WORKLOAD, **_by_strategy(compiled["strategy"])},
         title="Break-even of every workload",
     )
 
@@ -290,10 +290,10 @@ def _history(link: Link, focus: str) -> tuple[Part, ...]:
     newest = measured[-MOST_BUILDS:]
     points = points[points["build_id"].isin(newest)]
     strategies = theme.ordered(points["strategy"])
-    cells: dict[str, dict[str, str]] = {name: {"build": name} for name in map(names.__getitem__, newest)}
+    cells: dict[str, dict[str, str]] = {names[key]: {"build": names[key], "build_id": key} for key in newest}
     for point in row_dicts(points[["build_id", "strategy", "break_even", "break_even_steps", "first_look"]]):
         cells[names[point["build_id"]]][point["strategy"]] = steps_words(point)
-    table = pd.DataFrame(list(cells.values())[::-1], columns=["build", *strategies])
+    table = pd.DataFrame(list(cells.values())[::-1], columns=["build", "build_id", *strategies])
     ordered = trend_rows.in_order(points, "torch", list(names))
     rows = trend_rows.frame(ordered, _METRIC, names)
     drawn = rows["build"].nunique() > 1
@@ -302,7 +302,7 @@ def _history(link: Link, focus: str) -> tuple[Part, ...]:
     notes = [older, trend_rows.older_points(ordered, rows, "torch")]
     notes += [gaps.sentence(ordered, _METRIC, names)] if drawn else []
     chart = ChartContent(
-        _history_finding(table, focus),
+        _history_finding(table[["build", *strategies]], focus),
         _spec(rows, tuple(cells), link) if drawn else None,
         {"main": rows, "events": rows.iloc[:0]},
         list(filter(None, notes)),
@@ -318,7 +318,7 @@ def _history(link: Link, focus: str) -> tuple[Part, ...]:
             "break-even-history-table",
             f"Break-even of {focus} with every build, never and unknown included",
             table,
-            {"build": TableColumn("Build", pinned=True), **_by_strategy(strategies)},
+            {"build": replace(parts.BUILD, pinned=True), **_by_strategy(strategies)},
             title=f"Break-even of {focus} with every build",
         ),
     )

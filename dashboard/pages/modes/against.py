@@ -59,7 +59,7 @@ def _matrix(pairs: Iterable[Difference], shown: list[str], labels: dict[str, str
         "Tested difference in latency of every strategy against every other, with intervals",
         pd.DataFrame(rows, columns=["workload", "strategy", *columns]),
         {
-            "workload": TableColumn("Workload", pinned=True),
+            "workload": parts.WORKLOAD,
             "strategy": TableColumn("Strategy"),
             **parts.texts(columns),
         },

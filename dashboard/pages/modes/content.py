@@ -180,7 +180,7 @@ def _best(cases: pd.DataFrame, link: Link, floors: Sequence[NoiseFloor]) -> Tabl
         f"Best strategy of every workload for {goal}, eager among them",
         frame,
         {
-            "workload": TableColumn("Workload", pinned=True),
+            "workload": parts.WORKLOAD,
             "strategy": TableColumn("Best strategy", explained="Whose interval clears all others."),
             **numbers,
             **parts.hidden(CASE_FACTS),

@@ -29,7 +29,7 @@ _ROW_PX, _AROUND_PX, _LONGEST_VALUE = 30, 110, 18
 # Below this width per build there is no room for values: the tooltip has them.
 _VALUE_PX, _LANE_PX = 90, 130
 _COLUMNS = {
-    "build": TableColumn("Build", pinned=True),
+    "build": replace(parts.BUILD, pinned=True),
     "shown": TableColumn("Shown here"),
     "since": TableColumn("First result"),
     "last": TableColumn("Last result"),

@@ -101,7 +101,7 @@ _TIMES = {
     **parts.quantities("ns", {"latency": "Compiled", "eager": "Eager beside it"}),
 }
 _WORKLOADS = {
-    "workload": TableColumn("Workload", pinned=True),
+    "workload": parts.WORKLOAD,
     "speedup": _TIMES["speedup"],
     "change": TableColumn(
         "Since base", numeric=True, unit="change", explained="Of latency, of its case that changed most."

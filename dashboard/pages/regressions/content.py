@@ -44,7 +44,7 @@ from db.records.triage import OPEN_STATES
 _NOTHING = Empty("No recorded regression fits these filters.", "Widen them here or in the sidebar.")
 _HIDDEN = "It was chosen by its link; the filters of this report leave it out of its table."
 _COLUMNS = {
-    "workload": TableColumn("Workload", pinned=True),
+    "workload": parts.WORKLOAD,
     "change": finding_columns(None)["change"],
     "state": TableColumn("State"),
     **finding_columns(None),

@@ -40,7 +40,7 @@ def finding_columns(confidence: float | None) -> dict[str, TableColumn]:
     changes = tables.change_columns(confidence)
     changes["interval"] = replace(changes["interval"], explained="" if confidence else _EXPLAINED)
     return {
-        "workload": TableColumn("Workload", pinned=True),
+        "workload": parts.WORKLOAD,
         **changes,
         "strategy": TableColumn("Strategy"),
         "metric": TableColumn("Metric"),

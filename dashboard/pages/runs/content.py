@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dashboard.links.links import Link
+from dashboard.links.links import Link, Page
 from dashboard.pages.runs.fleet import fleet, liveness
 from dashboard.parts import parts
 from dashboard.parts.parts import (
     Empty,
+    Leads,
     Lines,
     PageContent,
     PageHeadline,
@@ -73,7 +75,7 @@ _FAILED_AND_CANCELLED = {
     ),
 }
 _MACHINES = {
-    "machine": TableColumn("Machine", pinned=True),
+    "machine": replace(parts.MACHINE, pinned=True),
     **parts.texts({"device": "Device", "service": "Service"}),
     "noise": TableColumn(
         "Smallest detectable change", explained="Its noise floor: what five trials a side show."
@@ -94,12 +96,15 @@ _MACHINES = {
 _RUNS = {
     "started_at": TableColumn("Started (UTC)", kind="moment"),
     "state": TableColumn("State", explained=_STATES_MEAN),
-    **parts.texts({"suite": "Suite", "machine": "Machine", "build": "Build"}),
+    "suite": TableColumn("Suite"),
+    "machine": parts.MACHINE,
+    "build": TableColumn("Build", leads=Leads(Page.OVERVIEW, {"machine": "machine_id", "build": "build_id"})),
     "progress": TableColumn("Stored of planned", kind="share", form="%.0f %%"),
     "trials": TableColumn("Trials", kind="number"),
     "planned": TableColumn("Planned", kind="number"),
     **_FAILED_AND_CANCELLED,
-    **parts.texts({"label": "Label", "run_id": "Run"}),
+    "label": TableColumn("Label"),
+    "run_id": TableColumn("Run", leads=Leads(Page.TRIAL, {"run": "run_id", "machine": "machine_id"})),
 }
 
 _STATES = {
@@ -224,6 +229,8 @@ def run_rows(
         names = [builds.get(part["machine_id"], {}).get(part["build_id"], part["build_id"]) for part in mine]
         where = {
             "opens": (run["run_id"], mine[0]["machine_id"] if mine else None),
+            "machine_id": mine[0]["machine_id"] if mine else None,
+            "build_id": mine[0]["build_id"] if len(mine) == 1 else None,
             "builds": tuple(dict.fromkeys(part["build_id"] for part in mine)),
             "machine": _names(machines, [part["machine_id"] for part in mine]),
             "build": joined(dict.fromkeys(names)) if names else None,
