@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from packaging.version import InvalidVersion, Version
 
+from dashboard.charts import trend_rows
 from dashboard.read import shaping
 from db.judge.compare.sides import CODE, LIBRARIES
 from db.metrics.groups import row_dicts
@@ -16,7 +17,7 @@ from db.metrics.groups import row_dicts
 MOST_EVENTS = 30
 """More rules than that hide what they stand beside."""
 # What the label of a build change takes of the width of the time axis.
-_LABEL_SHARE = 0.13
+_LABEL_SHARE = 0.17
 _COLUMNS = ["at", "label", "detail", "cause"]
 
 
@@ -50,7 +51,7 @@ def events(points: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     ]
     if len(changes) > MOST_EVENTS:
         changes = [each for each in changes if not each[1].is_next_nightly][-MOST_EVENTS:]
-    return _spaced(pd.DataFrame([(at, *step[:3]) for at, step in changes], columns=_COLUMNS), points)
+    return _spaced(pd.DataFrame([(at, *step[:3]) for at, step in changes], columns=_COLUMNS), rows)
 
 
 def _code_changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
@@ -85,16 +86,17 @@ def _is_next_nightly(changes: Sequence[shaping.Change]) -> bool:
     return before.is_devrelease and after.is_devrelease and before.release == after.release
 
 
-def _spaced(changes: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
+def _spaced(changes: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     """`changes` without the labels that would be written over each other; their rules and tooltips stay."""
     if changes.empty:
         return changes
-    needed = (points["last_started_at"].max() - points["last_started_at"].min()) * _LABEL_SHARE
-    shown: list[str] = []
+    shown = trend_rows.window(rows)
+    needed = (shown.last - shown.first) * _LABEL_SHARE
+    labels: list[str] = []
     free_from = changes["at"].min()
     for change in row_dicts(changes):
         fits = change["at"] >= free_from
-        shown.append(change["label"] if fits else "")
+        labels.append(change["label"] if fits else "")
         if fits:
             free_from = change["at"] + needed
-    return changes.assign(label=shown)
+    return changes.assign(label=labels)

@@ -233,8 +233,9 @@ def rings(axis: str) -> alt.Chart:
 
 
 def labels(axis: str) -> list[alt.Chart]:
-    """What each change was, beside its ring; a phone has no room for it."""
-    wide_only = alt.ExprRef(expr=f"width < {style.PHONE_PX} ? 0 : 1")
+    """How large each change was, beside its ring, and where there is room in a word."""
+    sizes = "replace(datum.label, / (better|worse)$/, '')"
+    text = alt.ExprRef(expr=f"width < {style.PHONE_PX} ? {sizes} : datum.label")
     sides: tuple[tuple[str, Literal["left", "right"], int], ...] = (
         ("right", "left", 8),
         ("left", "right", -8),
@@ -246,10 +247,8 @@ def labels(axis: str) -> list[alt.Chart]:
     return [
         style.inked("changes")
         .transform_filter(f"datum.place == '{height} {side}'")
-        .mark_text(
-            align=align, baseline=baseline, dx=dx, dy=dy, fontSize=12, fontWeight=600, opacity=wide_only
-        )
-        .encode(**_at(axis), text="label:N", fill=style.ink_fill())
+        .mark_text(align=align, baseline=baseline, dx=dx, dy=dy, fontSize=12, fontWeight=600, text=text)
+        .encode(**_at(axis), fill=style.ink_fill())
         for side, align, dx in sides
         for height, baseline, dy in heights
     ]

@@ -18,7 +18,8 @@ from db.columns.metrics import METRICS
 _WITH_HOURS = timedelta(days=4)
 _MARK_PX2, _DENSE_MARK_PX2, _PICKED_PX2 = 85, 18, 220
 # More labels than this do not fit side by side.
-_UPRIGHT_BUILDS = 4
+# What the name of a build takes side by side, and how many have room on a phone where they are slanted.
+_BUILD_PX, _MOST_BUILD_NAMES = 100, 12
 # What a logarithmic axis has below the least value and above the largest, as a factor.
 _LOG_AIR = 1.15
 
@@ -97,7 +98,20 @@ def _x(axis: str, builds: tuple[str, ...], shown: Window) -> alt.X:
         sort=list(builds),
         scale=alt.Scale(domain=list(builds)),
         title="Build, in order of versions",
-        axis=alt.Axis(labelAngle=-30 if len(builds) > _UPRIGHT_BUILDS else 0, labelLimit=140, grid=False),
+        axis=_names_below(len(builds)),
+    )
+
+
+def _names_below(builds: int) -> alt.Axis:
+    """Names of builds, slanted where they have no room side by side; of many some are left out."""
+    slanted = f"width < {_BUILD_PX * builds}"
+    return alt.Axis(
+        labelAngle=alt.ExprRef(expr=f"{slanted} ? -40 : 0"),
+        labelAlign=alt.ExprRef(expr=f"{slanted} ? 'right' : 'center'"),
+        labelBaseline=alt.ExprRef(expr=f"{slanted} ? 'middle' : 'top'"),
+        labelOverlap=builds > _MOST_BUILD_NAMES,
+        labelLimit=140,
+        grid=False,
     )
 
 

@@ -45,13 +45,17 @@ _COLUMNS = {
 }
 
 
-def trials_table(frame: pd.DataFrame, builds: Mapping[str, str]) -> Table:
-    """The trials of `frame`, which has the oldest first. `builds`: build id -> name."""
+def trials_table(frame: pd.DataFrame, builds: Mapping[str, str], *, of_one: bool = False) -> Table:
+    """The trials of `frame`, which has the oldest first. `builds`: build id -> name. Trials `of_one` workload
+    need not name it, and where none failed there is nothing to say of failures.
+    """
+    rows = trial_rows(frame, builds)
+    needless = {*(("workload",) if of_one else ()), *(("why",) if rows["why"].isna().all() else ())}
     return Table(
         LIST,
         "Trials, newest first, with status, latency, speedup and memory",
-        trial_rows(frame, builds),
-        _COLUMNS,
+        rows,
+        {name: column for name, column in _COLUMNS.items() if name not in needless},
         title="Trials, newest first",
     )
 

@@ -31,8 +31,8 @@ def first_machine() -> FirstMachine | None:
     }
     waiting = Counter(machine for machine, _ in cases if machine in machines)
     if waiting:
-        return FirstMachine(max(machines, key=lambda each: waiting[each]), "Open regressions")
+        return FirstMachine(max(machines, key=lambda each: waiting[each]), "has open regressions")
     for place, machine in enumerate(machines):
         if len(read_measured_builds(Filters(machines=(machine,)))) > 1:
-            return FirstMachine(machine, "Newest" if place == 0 else "Newest with two builds")
-    return FirstMachine(machines[0], "Newest") if machines else None
+            return FirstMachine(machine, "newest" if place == 0 else "newest with two builds")
+    return FirstMachine(machines[0], "newest") if machines else None

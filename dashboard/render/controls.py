@@ -7,7 +7,7 @@ query string, which the browser records, so that back and forward undo and redo 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -94,9 +94,16 @@ def segments(key: str, label: str, words: dict[str, str], *, value: str | None =
 
 
 def first_or_more(
-    key: str, label: str, words: Mapping[str, str], *, first_: Collection[str], value: str
+    key: str,
+    label: str,
+    words: Mapping[str, str],
+    *,
+    first_: Collection[str],
+    value: str,
+    beside: Callable[[], None] | None = None,
 ) -> None:
-    """A segmented control for those of many fixed values that come `first_`, and a drop-down for the rest.
+    """A segmented control for those of many fixed values that come `first_`, and a drop-down for the rest,
+    with the widgets that stand `beside` it.
 
     What is chosen from the drop-down stands in the control too.
     """
@@ -104,15 +111,18 @@ def first_or_more(
     rest = {"": "More …", **{key: word for key, word in words.items() if key not in first}}
     # Each on a line of its own: beside another widget the control would be cut on a phone.
     segments(key, label, first, value=value)
-    if len(rest) > 1:
-        with st.container(width=200):
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if len(rest) > 1:
             st.selectbox(
                 f"More of {label}",
                 list(rest),
                 format_func=rest.__getitem__,
                 label_visibility="collapsed",
+                width=130,
                 **_widget(key, "", rest),
             )
+        if beside:
+            beside()
 
 
 def several(key: str, label: str, options: Sequence[str], *, everything: str) -> None:

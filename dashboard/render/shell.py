@@ -56,12 +56,12 @@ def navigation(pages: Mapping[Page, st.Page], link: Link) -> None:
 
 
 def filters(view: View) -> None:
-    """The global filters of the sidebar."""
-    if view.empty or not PAGES[view.link.page].filtered:
+    """The global filters of the sidebar. One trial is of its own machine and build, whatever they say."""
+    if view.empty or not PAGES[view.link.page].filtered or view.link.trial:
         return
     choices = view.choices
     first = first_machine()
-    opens_on = f"{first.why}: {choices.machine_names.get(first.machine_id)}" if first else "none"
+    opens_on = choices.machine_names.get(first.machine_id, "") if first else "none"
     newest_build = choices.builds.get(view.newest_build or "", "none")
     no_build = "All builds" if PAGES[view.link.page].all_builds else f"Newest: {newest_build}"
     offered = [*choices.offered_builds, *filter(None, [view.requested.build])]
@@ -71,8 +71,9 @@ def filters(view: View) -> None:
     controls.one_of("machine", "Machine", {"": no_machine, **choices.machines})
     whole_name = choices.machines.get(view.link.machine or "")
     if whole_name:
-        # The box has no room for a long one.
-        st.caption(escaped(whole_name))
+        # The box has no room for a long one, nor for why it is this one.
+        why = f": {first.why}" if first and not view.requested.machine else ""
+        st.caption(escaped(f"{whole_name}{why}"))
     if "build" in keys:
         controls.one_of("build", "Build", {"": no_build, **newest_first})
     if "suite" in keys:

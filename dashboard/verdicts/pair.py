@@ -1,19 +1,29 @@
-"""Which two builds the page Upgrade sets against each other where its link names none or one."""
+"""Which two builds the page Upgrade sets against each other where its link names none or one, and what
+changed most between them, on which other pages open.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from dashboard.links.links import Link
+from dashboard.links import links
+from dashboard.links.links import Link, Page, verdict_metric
+from dashboard.parts.cases import focus_of
 from dashboard.read.data import (
     filters_of,
     read_builds,
     read_choices,
+    read_choices_on,
+    read_comparison,
     read_measured_builds,
     read_series_by_build,
+    read_workloads,
 )
+from db.judge.compare.sides import VerdictError
 from db.queries.filters import Filters
+from db.records.vocabulary import Verdict
 
 _NEWEST_VERSIONS = 12
 _RUNS_OF_BUILD = 3
@@ -57,6 +67,41 @@ def with_builds(link: Link) -> Link:
 
     base, head = max(pairs, key=preference, default=(newest_first[1], newest_first[0]))
     return replace(link, base=base, head=head)
+
+
+def largest_change(link: Link) -> tuple[str, str] | None:
+    """The workload that changed most by the judgement of Upgrade, and the build that it is told against; None
+    where nothing changed, or nothing can be compared.
+    """
+    pair = with_builds(replace(links.move(link, Page.UPGRADE), head=link.build))
+    if not (pair.base and pair.head):
+        return None
+    filters = filters_of(pair)
+    try:
+        comparison = read_comparison(filters, pair.base, pair.head)
+    except VerdictError:
+        return None
+    moved = [
+        row
+        for row in comparison.rows
+        if row.metric is verdict_metric(link)
+        and row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
+        and row.change is not None
+    ]
+    if not moved:
+        return None
+    largest = max(moved, key=lambda row: abs(math.log1p(max(row.change or 0.0, -0.999))))
+    known = read_workloads(filters)
+    names = dict(zip(known["workload_id"], known["workload_label"], strict=True))
+    builds = read_choices_on(link.machine).builds
+    return names.get(largest.case.workload_id, largest.workload), builds[pair.base]
+
+
+def focus_on(link: Link, workloads: Iterable[str]) -> str:
+    """The workload that a page is about: the one asked for, else what changed most, else the first."""
+    labels = set(workloads)
+    largest = None if link.focus in labels else largest_change(link)
+    return focus_of(replace(link, focus=largest[0]) if largest else link, labels)
 
 
 def _matches(filters: Filters, builds: tuple[str, ...]) -> Callable[[str, str], int]:

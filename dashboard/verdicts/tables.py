@@ -90,13 +90,15 @@ def case_table(rows: Sequence[Row]) -> pd.DataFrame:
 def left_out_parts(
     title: str, left_out: Sequence[LeftOut], case_columns: Mapping[str, TableColumn]
 ) -> tuple[Part, ...]:
-    """Cases that were not compared: the first of each reason by name, and folded all of them."""
+    """Cases that were not compared, folded: the first of each reason by name, and all of them."""
     columns = {**case_columns, "verdict": TableColumn("Verdict"), "reason": TableColumn("Why", wide=True)}
     alt = "Every case that was left out of the comparison, with the reason"
-    every = f"{units.plural(len(left_out), 'case')} left out"
-    return (
-        *parts.listed(title, verdict_words.left_out_lines(left_out)),
-        *parts.table("left-out", alt, left_out_table(left_out), columns, title=every, folded=True),
+    title, note = (
+        f"{title} ({units.count(len(left_out))})",
+        "  \n".join(verdict_words.left_out_lines(left_out)),
+    )
+    return parts.table(
+        "left-out", alt, left_out_table(left_out), columns, title=title, note=note, folded=True
     )
 
 

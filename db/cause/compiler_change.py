@@ -146,10 +146,15 @@ def autotuned_texts(facts: CompilerFacts) -> list[str]:
     lines = []
     for each in facts.autotuned or ():
         of = f" of {each.inputs}" if each.inputs else ""
-        what = each.candidate if each.candidate != each.operation else each.configuration or "default"
+        what = each.candidate if each.candidate != each.operation else _set(each.configuration) or "default"
         lines.append(f"{each.operation}{of}: {_timed(what, each)}, of {plural(each.candidates, 'candidate')}")
     more = len(lines) - _LISTED
     return lines if more <= 0 else [*lines[:_LISTED], plural(more, "more operation")]
+
+
+def _set(configuration: str | None) -> str:
+    """What a configuration sets: Triton writes None for the rest."""
+    return ", ".join(each for each in (configuration or "").split(", ") if not each.endswith(": None"))
 
 
 def _timed(what: str, operation: AutotunedOperation) -> str:

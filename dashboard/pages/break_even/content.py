@@ -22,7 +22,6 @@ from dashboard.parts.cases import (
     case_facts,
     cases_of,
     floors_of,
-    focus_of,
     of_cases,
     rates,
     repayment,
@@ -43,6 +42,7 @@ from dashboard.read.data import filters_of, of_workload, read_cases, read_choice
 from dashboard.read.shaping import asides, with_caches
 from dashboard.read.versions import cached
 from dashboard.text import theme
+from dashboard.verdicts.pair import focus_on
 from db import units
 from db.judge.statistics.noise_floor import NoiseFloor
 from db.metrics.break_even import NANOSECONDS_PER_HOUR
@@ -203,11 +203,11 @@ def workloads(link: Link) -> tuple[list[str], frozenset[str]]:
 
 @cached
 def page(link: Link) -> PageContent:
-    """One workload: that in focus, else the first."""
+    """One workload: that in focus, else what changed most."""
     cases, floors = cases_of(link), floors_of(link.machine)
     if cases.empty:
         return of_cases((NO_CASE,), cases, link, floors)
-    focus = focus_of(link, cases["workload_label"])
+    focus = focus_on(link, cases["workload_label"])
     mine = cases[cases["workload_label"] == focus]
     options, left_out = mode_options(mine)
     chosen = choose(options, link.steps, link.restarts) if len(options) > 1 else None

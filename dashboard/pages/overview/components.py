@@ -30,12 +30,16 @@ _ROW_PX, _AROUND_PX, _LONGEST_VALUE = 30, 110, 18
 _VALUE_PX, _LANE_PX = 90, 130
 _COLUMNS = {
     "build": replace(parts.BUILD, pinned=True),
-    "shown": TableColumn("Shown here"),
-    "since": TableColumn("First result"),
     "last": TableColumn("Last result"),
-    "runs": TableColumn("Runs", kind="number"),
     "trials": TableColumn("Trials", kind="number"),
     "moved": TableColumn("What moved", wide=True, explained="Against the build above it."),
+    **parts.hidden(
+        {
+            "shown": TableColumn("Shown here"),
+            "since": TableColumn("First result"),
+            "runs": TableColumn("Runs", kind="number"),
+        }
+    ),
 }
 
 
@@ -61,7 +65,7 @@ def components(link: Link) -> tuple[Part, ...]:
                 "last": units.moment(row["last_seen_at"]),
                 "runs": row["runs"],
                 "trials": row["trials"],
-                "moved": ", ".join(f"{name} {text}" for name, text in step.items()) or units.MISSING,
+                "moved": _listed(step) or units.MISSING,
             }
             for row, step in zip(rows, steps, strict=True)
         ]
@@ -72,6 +76,13 @@ def components(link: Link) -> tuple[Part, ...]:
     return (
         *_chart(table, builds, steps),
         *parts.table("overview-builds", alt_text, shown, _COLUMNS, title=title, note=note),
+    )
+
+
+def _listed(step: Mapping[str, str]) -> str:
+    """What moved in one line; another release of torch is another commit of it anyway."""
+    return ", ".join(
+        f"{name} {text}" for name, text in step.items() if name != "torch git" or "torch" not in step
     )
 
 
@@ -94,7 +105,7 @@ def _chart(
     if not lanes:
         return ()
     known = {units.words(name): name for name in BUILD_COMPONENTS}
-    columns = [f"{row['build']} · {row['since'][:10]}" for row in table.to_dict("records")][first:]
+    columns = table["build"].tolist()[first:]
     cells = pd.DataFrame(
         [
             {
@@ -139,7 +150,7 @@ def _spec(builds: tuple[str, ...], lanes: tuple[str, ...]) -> style.Spec:
     above = alt.Axis(
         orient="top",
         # Slanted names would take from a phone the width that the cells need.
-        labelAngle=alt.ExprRef(expr=f"{phone} ? -90 : -25"),
+        labelAngle=alt.ExprRef(expr=f"{phone} ? -90 : -20"),
         labelAlign="left",
         labelBaseline=alt.ExprRef(expr=f"{phone} ? 'middle' : 'alphabetic'"),
         labelLimit=alt.ExprRef(expr=f"{phone} ? 90 : 260"),

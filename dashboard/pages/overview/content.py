@@ -37,6 +37,7 @@ from dashboard.parts.parts import (
     Chart,
     Figure,
     Figures,
+    Group,
     Lines,
     PageContent,
     Part,
@@ -83,6 +84,7 @@ HISTORY = 60
 """How many runs the history of a row shows."""
 _SLOWEST = 5
 _MOST_ERRORS = 8
+_MOST_LINES_OPEN = 4
 _NO_BOUND = "Host- or device-bound is unknown: these trials have no gated times."
 _LEAST_CHANGE = 5e-4
 """A smaller change is said to be none."""
@@ -143,8 +145,8 @@ class _Overview:
 def page(link: Link, now: datetime | None = None) -> PageContent:
     """What the page shows of one build on one machine at the moment `now`."""
     content = _page(link)
-    age = _basis(link, now or datetime.now(UTC)) if content.builds else None
-    return replace(content, parts=(*content.parts, *parts.how_sure(*([age] if age else []))))
+    sure = _basis(link, now or datetime.now(UTC)) if content.builds else ()
+    return replace(content, parts=(*content.parts, *parts.how_sure(*sure)))
 
 
 @cached
@@ -163,7 +165,6 @@ def _page(link: Link) -> PageContent:
         build=overview.build,
         since=overview.since,
     )
-    steps = read_steps(str(link.machine), Filters(workloads=link.workload))
     counted = whole.tally_sentence(tally, failing=failing, regressions=len(overview.regressions))
     means = headline.headlines(overview.now, overview.before)
     floors = floors_of(link.machine)
@@ -174,7 +175,7 @@ def _page(link: Link) -> PageContent:
     return of_cases(
         (
             sentence,
-            Lines(tuple(filter(None, (counted, steps))), key="tally"),
+            Lines((counted,), key="tally"),
             Table(
                 "overview-table",
                 "Every workload with its fastest strategy, its speedup, its change and its history",
@@ -187,19 +188,12 @@ def _page(link: Link) -> PageContent:
                 inbox.first_names(overview.regressions, inbox.line),
                 key="overview-regressions",
             ),
-            *parts.listed(LEFT_OUT, without_number),
+            *_left_out(without_number),
             _speedups(charts.frame(overview.now)),
             *_slowest(link, overview.now),
             *_changes(link, overview),
             *components.components(link),
             *headline.strategy_means(overview.now),
-            *parts.listed(
-                "Not applicable on this device",
-                [
-                    f"{name} is not applicable on this device: {reason}"
-                    for name, reason in not_applicable(overview.now, set()).items()
-                ],
-            ),
         ),
         overview.now,
         link,
@@ -245,10 +239,18 @@ def _comparison(pair: Link) -> Comparison | None:
         return None
 
 
-def _basis(link: Link, now: datetime) -> Lines | None:
+def _left_out(lines: Sequence[str]) -> tuple[Part, ...]:
+    """Cases without a number: a few as a list, many folded."""
+    if len(lines) <= _MOST_LINES_OPEN:
+        return parts.listed(LEFT_OUT, lines)
+    title = f"{LEFT_OUT} ({units.count(len(lines))})"
+    return (Group(((Lines(tuple(lines)),),), title, folded=True, key="left-out"),)
+
+
+def _basis(link: Link, now: datetime) -> tuple[Lines, ...]:
     overview = _overview(link)
     if overview is None:
-        return None
+        return ()
     left_out = overview.comparison.left_out if overview.comparison else ()
     floor = floor_sentence(floors_of(link.machine))
     newest = overview.now["last_started_at"].max()
@@ -256,7 +258,12 @@ def _basis(link: Link, now: datetime) -> Lines | None:
     sentences = whole.basis(newest, now, noise_floor=floor, left_out=names, since=overview.since)
     gpu = overview.now["device"].iloc[0] != "cpu"
     unbound = (_NO_BOUND,) if gpu and overview.now["bound"].isna().all() else ()
-    return Lines((*sentences, *unbound), key="basis")
+    steps = read_steps(str(link.machine), Filters(workloads=link.workload))
+    idle = [
+        f"{name} is not applicable on this device: {reason}."
+        for name, reason in not_applicable(overview.now, set()).items()
+    ]
+    return parts.notes((*sentences, *unbound, steps, *idle), key="basis")
 
 
 # The figures under the verdict.
@@ -349,7 +356,7 @@ def _errors(link: Link, cases: pd.DataFrame) -> dict[tuple[str, str], str]:
 
 
 def _slowest(link: Link, cases: pd.DataFrame) -> tuple[Part, ...]:
-    """Compiled cases that are slower than eager, the slowest first, each with the reason that is known."""
+    """Compiled cases with a speedup below 1, the slowest first, each with the reason that is known."""
     compiled = [case for case in row_dicts(cases[_OF_CASES]) if _is_compiled(case) and case["speedup"] < 1]
     shown = sorted(compiled, key=lambda case: float(case["speedup"]))[:_SLOWEST]
     keys = tuple((case["workload_id"], case["strategy_id"]) for case in shown)
@@ -374,8 +381,8 @@ def _slowest(link: Link, cases: pd.DataFrame) -> tuple[Part, ...]:
     notes = [f"The {_SLOWEST} slowest of {len(compiled)}."] if len(compiled) > _SLOWEST else []
     if len(reasons) < len(shown):
         notes.append("compilewatch run --profile tells why.")
-    title = f"{units.plural(len(compiled), 'case')} slower than eager"
-    alt = "Compiled cases that are slower than eager, with latencies and speedup"
+    title = f"{units.plural(len(compiled), 'case')} with a speedup below 1"
+    alt = "Compiled cases with a speedup below 1, with latencies and speedup"
     return (
         *parts.table("overview-slowest", alt, rows, _SLOW, title=title, note=" ".join(notes)),
         *parts.listed("Why they are slower", reasons),

@@ -6,7 +6,6 @@ import streamlit as st
 
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import content
-from dashboard.parts.parts import named
 from dashboard.render import controls, silent_schedules, streamlit_parts
 from dashboard.render.shell import View
 from dashboard.render.streamlit_parts import Pick
@@ -16,15 +15,12 @@ def draw(view: View) -> Link:
     """The page of one build on one machine."""
     silent_schedules.draw()
     page = content.page(view.link)
-    if named(page.parts, "overview-regressions"):
-        st.button("Open the inbox", icon=":material/inbox:", on_click=controls.go, args=(Page.REGRESSIONS,))
     streamlit_parts.draw(
         page.parts,
         picks={
             "overview-table": Pick(
                 lambda workload: controls.go(Page.WORKLOAD, focus=workload),
-                "Choose a row for all of its workload.",
-                "workload",
+                values="workload",
             ),
             "overview-slowest": Pick(
                 lambda trial: controls.go(Page.TRIAL, trial=trial), "Choose a row for its profile.", "trial"
@@ -33,5 +29,10 @@ def draw(view: View) -> Link:
                 lambda build: controls.change(build=build), "Choose a row to see that build.", "build_id"
             ),
         },
+        below={"overview-regressions": _inbox},
     )
     return page.link
+
+
+def _inbox() -> None:
+    st.button("Open the inbox", icon=":material/inbox:", on_click=controls.go, args=(Page.REGRESSIONS,))

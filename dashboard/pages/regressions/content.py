@@ -71,7 +71,7 @@ def page(link: Link) -> PageContent:
     """
     recorded = read_regressions()
     if not recorded:
-        return PageContent((*newest_run(link), *_steps(link)), link)
+        return PageContent((*newest_run(link), *parts.how_sure(*_steps(link))), link)
     shown = inbox.chosen(recorded, link)
     chosen = [each for each in recorded if each.regression.regression_id in link.regression]
     chosen.sort(key=lambda each: link.regression.index(each.regression.regression_id))
@@ -79,7 +79,7 @@ def page(link: Link) -> PageContent:
     machines = {each.regression.machine_id for each in shown} - {None}
     floors = {str(machine): floors_of(machine) for machine in machines}
     return PageContent(
-        (*_inbox(shown, inbox_key(), floors), *_steps(link), *first),
+        (*_inbox(shown, inbox_key(), floors), *first, *parts.how_sure(*_steps(link))),
         link,
         builds=_builds(shown, chosen),
         data=lambda: {"regressions": [each.regression.model_dump(mode="json") for each in shown]},

@@ -76,22 +76,26 @@ _FAILED_AND_CANCELLED = {
 }
 _MACHINES = {
     "machine": replace(parts.MACHINE, pinned=True),
-    **parts.texts({"device": "Device", "service": "Service"}),
-    "noise": TableColumn(
-        "Smallest detectable change", explained="Its noise floor: what five trials a side show."
-    ),
     "last_seen_at": TableColumn("Last result (UTC)", kind="moment"),
+    **parts.texts({"device": "Device", "service": "Service"}),
     "service_seen_at": TableColumn("Last heartbeat of the service (UTC)", kind="moment"),
     "disk": TableColumn("Disk"),
     "devices": TableColumn("GPUs while idle", wide=True),
-    "trials": TableColumn("Trials", kind="number"),
-    **_FAILED_AND_CANCELLED,
-    **parts.quantities("bytes", {"device_memory": "Device memory"}),
-    "cpu": TableColumn("CPU"),
-    "threads": TableColumn("Threads", kind="number"),
-    **parts.quantities("bytes", {"memory": "Memory"}),
-    "first_seen_at": TableColumn("First result (UTC)", kind="moment"),
-    "machine_id": TableColumn("Id"),
+    "noise": TableColumn(
+        "Smallest detectable change", wide=True, explained="Its noise floor: what five trials a side show."
+    ),
+    **parts.hidden(
+        {
+            "trials": TableColumn("Trials", kind="number"),
+            **_FAILED_AND_CANCELLED,
+            **parts.quantities("bytes", {"device_memory": "Device memory"}),
+            "cpu": TableColumn("CPU"),
+            "threads": TableColumn("Threads", kind="number"),
+            **parts.quantities("bytes", {"memory": "Memory"}),
+            "first_seen_at": TableColumn("First result (UTC)", kind="moment"),
+            "machine_id": TableColumn("Id"),
+        }
+    ),
 }
 _RUNS = {
     "started_at": TableColumn("Started (UTC)", kind="moment"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -20,8 +19,7 @@ from dashboard.charts import (
     trends,
 )
 from dashboard.charts.style import ChartContent
-from dashboard.links import links
-from dashboard.links.links import Link, Page, asked_metric, verdict_metric
+from dashboard.links.links import Link, asked_metric
 from dashboard.parts import parts
 from dashboard.parts.cases import CASE, NO_FACTS, case_facts, floors_of, focus_of, interval_cell
 from dashboard.parts.column_units import unit_of
@@ -32,7 +30,6 @@ from dashboard.read.data import (
     of_workload,
     read_annotations,
     read_choices_on,
-    read_comparison,
     read_interleaved,
     read_points,
     read_turns,
@@ -45,17 +42,16 @@ from dashboard.read.versions import cached
 from dashboard.text import theme
 from dashboard.text.rows import rows_of
 from dashboard.verdicts.evidence import each_to_the_next
-from dashboard.verdicts.pair import with_builds
+from dashboard.verdicts.pair import largest_change
 from db import units
 from db.columns import column as columns
 from db.columns.metrics import HISTORY_METRICS, METRICS
-from db.judge.compare.sides import CODE, LIBRARIES, VerdictError
+from db.judge.compare.sides import CODE, LIBRARIES
 from db.judge.statistics.noise_floor import NoiseFloor
 from db.metrics.case_modes import with_strategies
 from db.metrics.groups import row_dicts
 from db.queries.filters import Filters
 from db.records.strategies import EAGER, sort_key
-from db.records.vocabulary import Verdict
 from db.verdicts.noise_words import floor_sentence
 
 _AXIS_WORDS = {"time": "over time", "torch": "over builds"}
@@ -98,7 +94,7 @@ def page(link: Link) -> PageContent:
     labels = workloads(link)
     if not labels:
         return PageContent((Empty("No trial fits these filters.", "Widen them in the sidebar."),), link)
-    largest = None if link.focus in labels else _largest_change(link)
+    largest = None if link.focus in labels else largest_change(link)
     focus = largest[0] if largest and largest[0] in labels else focus_of(link, labels)
     builds = read_choices_on(link.machine).builds
     by: Literal["run", "build"] = "build" if link.axis == "torch" else "run"
@@ -148,34 +144,6 @@ def page(link: Link) -> PageContent:
         data=lambda: {"cases": rows_of(_every_column(link, focus, by))},
         appendix=lambda: _points(chart, mine, link, focus),
     )
-
-
-def _largest_change(link: Link) -> tuple[str, str] | None:
-    """The workload that changed most by the judgement of Upgrade, and the build that it is told against; None
-    where nothing changed, or nothing can be compared.
-    """
-    pair = with_builds(replace(links.move(link, Page.UPGRADE), head=link.build))
-    if not (pair.base and pair.head):
-        return None
-    filters = filters_of(pair)
-    try:
-        comparison = read_comparison(filters, pair.base, pair.head)
-    except VerdictError:
-        return None
-    moved = [
-        row
-        for row in comparison.rows
-        if row.metric is verdict_metric(link)
-        and row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
-        and row.change is not None
-    ]
-    if not moved:
-        return None
-    largest = max(moved, key=lambda row: abs(math.log1p(max(row.change or 0.0, -0.999))))
-    known = read_workloads(filters)
-    names = dict(zip(known["workload_id"], known["workload_label"], strict=True))
-    builds = read_choices_on(link.machine).builds
-    return names.get(largest.case.workload_id, largest.workload), builds[pair.base]
 
 
 def _every_column(link: Link, focus: str, by: Literal["run", "build"]) -> pd.DataFrame:

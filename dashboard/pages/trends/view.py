@@ -43,18 +43,21 @@ def draw(view: View) -> Link:
 def _filters(view: View, focus: str | None) -> None:
     offered = content.metrics(view.link)
     words = {name: METRICS[name].name for name in offered}
-    controls.first_or_more("metric", "Metric", words, first_=FIRST_METRICS, value=view.link.metric)
-    workloads = content.workloads(view.link)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        with st.container(width=260):
-            names = {name: name for name in workloads}
-            controls.one_of("focus", "Workload in the chart", names, shown=focus)
-        today = datetime.now(UTC).date()
-        oldest = view.choices.oldest_run_at.date() if view.choices.oldest_run_at else today
-        for key, label in (("since", "Since (UTC)"), ("until", "Until (UTC)")):
-            with st.container(width=150):
-                controls.day(key, label, first=oldest, last=today)
+    controls.first_or_more(
+        "metric",
+        "Metric",
+        words,
+        first_=FIRST_METRICS,
+        value=view.link.metric,
+        beside=lambda: _workload(view, focus),
+    )
     strategies(view)
+
+
+def _workload(view: View, focus: str | None) -> None:
+    with st.container(width=210):
+        names = {name: name for name in content.workloads(view.link)}
+        controls.one_of("focus", "Workload in the chart", names, shown=focus)
 
 
 def _drawn(view: View) -> None:
@@ -62,6 +65,11 @@ def _drawn(view: View) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         controls.segments("axis", "Axis", _AXIS_WORDS, value=view.link.axis)
         controls.segments("scale", "Scale", _SCALE_WORDS)
+        with st.popover("Dates", icon=":material/calendar_month:"):
+            today = datetime.now(UTC).date()
+            oldest = view.choices.oldest_run_at.date() if view.choices.oldest_run_at else today
+            for key, label in (("since", "Since (UTC)"), ("until", "Until (UTC)")):
+                controls.day(key, label, first=oldest, last=today)
 
 
 def _open_trials(mark: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from dashboard.links.links import Link
+from dashboard.links.links import PAGES, Link, Page
 from dashboard.pages.trial import content
 from dashboard.parts.trials import LIST
 from dashboard.read.data import read_trial
@@ -56,7 +56,8 @@ def _filters(view: View) -> None:
 def _neighbours(view: View) -> None:
     """The way to all trials, and to those of the same case before and after this one."""
     trial = read_trial(str(view.link.trial))
-    ids = [str(key) for key in content.same_case(trial)["trial_id"]]
+    case = content.same_case(trial)
+    ids = [str(key) for key in case["trial_id"]]
     place = ids.index(trial.trial_id)
     before, after = ids[:place][-1:], ids[place + 1 :][:1]
     st.button("All trials", icon=":material/arrow_back:", on_click=controls.change, kwargs={"trial": None})
@@ -71,3 +72,11 @@ def _neighbours(view: View) -> None:
             on_click=controls.change,
             kwargs={"trial": there[0] if there else None},
         )
+    mine = case.iloc[place]
+    for title, page, of_it in (
+        ("Its workload", Page.WORKLOAD, {"build": None, "focus": mine["workload_label"]}),
+        ("Its build", Page.OVERVIEW, {"build": mine["build_id"]}),
+        ("Its run", Page.TRIAL, {"build": None, "run": trial.run_id}),
+    ):
+        wanted = {"machine": mine["machine_id"], **of_it}
+        st.button(title, icon=PAGES[page].icon, on_click=controls.go, args=(page,), kwargs=wanted)

@@ -19,7 +19,7 @@ from db.records.vocabulary import Metric, Verdict
 
 MOST_ROWS = 60
 """More cases cannot be read on paper; the table has all."""
-_ROW_PX, _AROUND_PX = 30, 120
+_ROW_PX, _AROUND_PX = 36, 140
 # An interval that no chart could hold ends at the border.
 _BEYOND = 1.5
 _FEWEST_MARGINS = 2.5

@@ -145,11 +145,14 @@ def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, be
         (
             *_verdict(comparison, beside.recorded),
             *_changes(comparison.with_asked(), metric, labels, link, beside.floors),
-            _figures(comparison),
-            *parts.how_sure(*_more(comparison, beside.recorded)),
-            *_decisions(beside.signed),
-            *parts.listed("Why cases changed", beside.why, key="why"),
             *beside.in_focus,
+            *parts.listed("Why cases changed", beside.why, key="why"),
+            *parts.how_sure(
+                _figures(comparison),
+                *_summary(comparison, metric, labels),
+                *_more(comparison, beside.recorded),
+            ),
+            *_decisions(beside.signed),
             *_shift(comparison, labels, beside.floors, metric),
             *_counts(comparison, labels),
             *_differs(beside.differs),
@@ -282,19 +285,23 @@ def _changes(
     return (
         _forest(rows, name, link),
         *_table(
-            "upgrade-summary",
-            f"{name} summed up by verdict",
-            tables.summary_table(rows),
-            _SUMMARY,
-            note="Mean change: geometric mean of the changes in the table below.",
-        ),
-        *_table(
             "upgrade-cases",
             f"Every compared case with its verdict on {name.lower()}, the change and who moved",
             cases,
             _case_columns(comparison.policy.confidence, metric),
             title=f"{name} case by case",
         ),
+    )
+
+
+def _summary(comparison: Comparison, metric: Metric, labels: Mapping[str, str]) -> tuple[Table, ...]:
+    name = METRICS[metric].name
+    return _table(
+        "upgrade-summary",
+        f"{name} summed up by verdict",
+        tables.summary_table(charts.frame(comparison, metric, labels)),
+        _SUMMARY,
+        note="Mean change: geometric mean of the changes in the table above.",
     )
 
 
@@ -337,9 +344,9 @@ def _case_columns(confidence: float, metric: Metric) -> dict[str, TableColumn]:
         "change": change["change"],
         "strategy": CASE["strategy"],
         "verdict": TableColumn("Verdict", explained=explained("verdict", "suspected")),
-        **sides_of(metric),
         **parts.hidden(
             {
+                **sides_of(metric),
                 "interval": change["interval"],
                 **({} if metric is Metric.SPEEDUP else parts.quantities("ratio", speedups)),
                 **{

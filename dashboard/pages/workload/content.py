@@ -12,7 +12,7 @@ from dashboard.links.links import Link, Page
 from dashboard.parts import parts
 from dashboard.parts.break_even import curves_chart
 from dashboard.parts.cases import COLUMNS as FIGURES
-from dashboard.parts.cases import NO_CASE, case_row, cases_of, floors_of, focus_of, of_cases
+from dashboard.parts.cases import NO_CASE, case_row, cases_of, floors_of, of_cases
 from dashboard.parts.cold_start import starts_chart
 from dashboard.parts.parts import Lines, PageContent, PageHeadline, Part, TableColumn
 from dashboard.parts.trials import trials_table
@@ -28,6 +28,7 @@ from dashboard.read.data import (
 from dashboard.read.versions import cached
 from dashboard.verdicts import inbox
 from dashboard.verdicts.evidence import series_parts
+from dashboard.verdicts.pair import focus_on
 from db import units
 from db.cause.trials import step_times, why
 from db.judge.results import CaseKey
@@ -58,11 +59,11 @@ def workloads(link: Link) -> list[str]:
 
 @cached
 def page(link: Link) -> PageContent:
-    """The workload in focus, else the first."""
+    """The workload in focus, else what changed most."""
     every, floors = cases_of(link), floors_of(link.machine)
     if every.empty:
         return of_cases((NO_CASE,), every, link, floors)
-    focus = focus_of(link, every["workload_label"])
+    focus = focus_on(link, every["workload_label"])
     cases = every[every["workload_label"] == focus]
     rows = sorted(row_dicts(cases), key=lambda row: sort_key(row["strategy"]))
     found = fastest(rows)
@@ -153,7 +154,7 @@ def _trials(link: Link, focus: str) -> tuple[Part, ...]:
     filters = of_workload(filters_of(link), focus)
     trials, _ = read_newest_trials(filters, MOST_TRIALS)
     mine = trials[trials["workload_label"] == focus]
-    return () if mine.empty else (trials_table(mine, read_choices_on(link.machine).builds),)
+    return () if mine.empty else (trials_table(mine, read_choices_on(link.machine).builds, of_one=True),)
 
 
 def _noise(floors: Sequence[NoiseFloor]) -> tuple[Lines, ...]:

@@ -117,7 +117,7 @@ def demo(
 _DEMO_STEP = ("torch=2.6.0", "torch=2.8.0")
 _DEMO_OWNER = "Ada (demo)"
 _DEMO_NOTES = {
-    TriageState.CONFIRMED: "`compilewatch bisect` on another CPU: +198 % [+184, +212] between torch 2.6.0 "
+    TriageState.CONFIRMED: "compilewatch bisect on another CPU: +198 % [+184, +212] between torch 2.6.0 "
     "and 2.7.0; 3 builds of 4 releases measured.",
     TriageState.ACKNOWLEDGED: "Inductor's code calls the exact tanh three times, where 2.6.0 writes it "
     "through exp. 2.15.0 calls it once.",
