@@ -98,7 +98,7 @@ def _png(request: Request) -> Response:
 def _framed(request: Request) -> Response:
     """The chart alone, under what it found, with where that was measured."""
     chart, place = _chart(request)
-    (section,) = sections([chart])
+    (section,) = sections([chart], narrow=True)
     body = f'<main>{section_html(section, 0)}<p class="soft">{escape(place)}</p></main>'
     return HTMLResponse(document(chart.chart.finding, chart.alt, body), headers=_HEADERS)
 

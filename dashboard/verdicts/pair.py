@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import NamedTuple
 
 from dashboard.links import links
 from dashboard.links.links import Link, Page, verdict_metric
@@ -69,10 +70,16 @@ def with_builds(link: Link) -> Link:
     return replace(link, base=base, head=head)
 
 
-def largest_change(link: Link) -> tuple[str, str] | None:
-    """The workload that changed most by the judgement of Upgrade, and the build that it is told against; None
-    where nothing changed, or nothing can be compared.
-    """
+class Largest(NamedTuple):
+    """The workload that changed most, the build that it is told against, and whether that is shown."""
+
+    workload: str
+    since: str
+    shown: bool
+
+
+def largest_change(link: Link) -> Largest | None:
+    """By the judgement of Upgrade, undecided ones where it shows none; None where nothing can be compared."""
     pair = with_builds(replace(links.move(link, Page.UPGRADE), head=link.build))
     if not (pair.base and pair.head):
         return None
@@ -81,27 +88,22 @@ def largest_change(link: Link) -> tuple[str, str] | None:
         comparison = read_comparison(filters, pair.base, pair.head)
     except VerdictError:
         return None
-    moved = [
-        row
-        for row in comparison.rows
-        if row.metric is verdict_metric(link)
-        and row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)
-        and row.change is not None
-    ]
-    if not moved:
+    known = [row for row in comparison.rows if row.metric is verdict_metric(link) and row.change is not None]
+    moved = [row for row in known if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)]
+    if not known:
         return None
-    largest = max(moved, key=lambda row: abs(math.log1p(max(row.change or 0.0, -0.999))))
-    known = read_workloads(filters)
-    names = dict(zip(known["workload_id"], known["workload_label"], strict=True))
-    builds = read_choices_on(link.machine).builds
-    return names.get(largest.case.workload_id, largest.workload), builds[pair.base]
+    largest = max(moved or known, key=lambda row: abs(math.log1p(max(row.change or 0.0, -0.999))))
+    labels = read_workloads(filters)
+    names = dict(zip(labels["workload_id"], labels["workload_label"], strict=True))
+    since = read_choices_on(link.machine).builds[pair.base]
+    return Largest(names.get(largest.case.workload_id, largest.workload), since, bool(moved))
 
 
 def focus_on(link: Link, workloads: Iterable[str]) -> str:
     """The workload that a page is about: the one asked for, else what changed most, else the first."""
     labels = set(workloads)
     largest = None if link.focus in labels else largest_change(link)
-    return focus_of(replace(link, focus=largest[0]) if largest else link, labels)
+    return focus_of(replace(link, focus=largest.workload) if largest else link, labels)
 
 
 def _matches(filters: Filters, builds: tuple[str, ...]) -> Callable[[str, str], int]:

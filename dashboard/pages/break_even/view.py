@@ -14,8 +14,8 @@ _SCALE_WORDS = {"linear": "Linear", "log": "Log"}
 
 def draw(view: View) -> Link:
     """The page of one workload; the link it returns has that in focus."""
-    _filters(view)
     page = content.page(view.link)
+    _filters(view, page.link.focus)
     say_focus(view.link, page.link)
     streamlit_parts.draw(
         page.parts,
@@ -27,11 +27,11 @@ def draw(view: View) -> Link:
     return page.link
 
 
-def _filters(view: View) -> None:
+def _filters(view: View, focus: str | None) -> None:
     workloads, cache_states = content.workloads(view.link)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=260):
-            controls.one_of("focus", "Workload", {name: name for name in workloads})
+            controls.one_of("focus", "Workload", {name: name for name in workloads}, shown=focus)
         with st.container(width=200):
             controls.whole_number(
                 "steps", "Steps per process", STEPS, help_="How often one process runs the compiled code."

@@ -23,9 +23,7 @@ def draw(view: View) -> Link:
         picks={
             "modes-map": Pick(_open_trend, "Click a cell for its trend."),
             "modes-best": Pick(
-                lambda workload: controls.go(Page.WORKLOAD, focus=workload),
-                "Choose a row for all of its workload.",
-                "workload",
+                lambda workload: controls.go(Page.WORKLOAD, focus=workload), values="workload"
             ),
         },
         controls={"modes-best": lambda: _goal(view.link)},

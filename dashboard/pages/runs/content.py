@@ -81,13 +81,13 @@ _MACHINES = {
     "service_seen_at": TableColumn("Last heartbeat of the service (UTC)", kind="moment"),
     "disk": TableColumn("Disk"),
     "devices": TableColumn("GPUs while idle", wide=True),
-    "noise": TableColumn(
-        "Smallest detectable change", wide=True, explained="Its noise floor: what five trials a side show."
-    ),
+    "trials": TableColumn("Trials", kind="number"),
+    **_FAILED_AND_CANCELLED,
     **parts.hidden(
         {
-            "trials": TableColumn("Trials", kind="number"),
-            **_FAILED_AND_CANCELLED,
+            "noise": TableColumn(
+                "Smallest detectable change", explained="Its noise floor: what five trials a side show."
+            ),
             **parts.quantities("bytes", {"device_memory": "Device memory"}),
             "cpu": TableColumn("CPU"),
             "threads": TableColumn("Threads", kind="number"),

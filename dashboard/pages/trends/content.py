@@ -95,7 +95,7 @@ def page(link: Link) -> PageContent:
     if not labels:
         return PageContent((Empty("No trial fits these filters.", "Widen them in the sidebar."),), link)
     largest = None if link.focus in labels else largest_change(link)
-    focus = largest[0] if largest and largest[0] in labels else focus_of(link, labels)
+    focus = largest.workload if largest and largest.workload in labels else focus_of(link, labels)
     builds = read_choices_on(link.machine).builds
     by: Literal["run", "build"] = "build" if link.axis == "torch" else "run"
     filters = filters_of(link)
@@ -115,9 +115,10 @@ def page(link: Link) -> PageContent:
     floors = floors_of(link.machine)
     floor = floor_sentence(floors, (link.metric,))
     opened_on = ""
-    if largest and focus == largest[0]:
+    if largest and focus == largest.workload:
         more = units.plural(len(labels) - 1, "more workload") + " below" if len(labels) > 1 else ""
-        opened_on = f"Opened on the largest judged change since {largest[1]}{f'; {more}' if more else ''}."
+        word = "judged" if largest.shown else "undecided"
+        opened_on = f"Opened on the largest {word} change since {largest.since}{f'; {more}' if more else ''}."
     chart = replace(chart, notes=[*filter(None, (opened_on,)), *chart.notes, *filter(None, (floor,))])
     shown = (
         Chart(

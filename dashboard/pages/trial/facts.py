@@ -66,7 +66,8 @@ def figures(trial: Trial) -> tuple[Figure, ...]:
             "While running, without compilation.",
         ),
     )
-    return tuple(Figure(*text) for text in texts if text[1] != units.MISSING)
+    # A phone would cut a rate and its items, which wrap as a name does.
+    return tuple(Figure(*text, name=text in rates) for text in texts if text[1] != units.MISSING)
 
 
 def latencies(trial: Trial) -> tuple[float | None, float | None]:

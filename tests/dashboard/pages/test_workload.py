@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dashboard.links.links import Link, Page
-from tests.builders import make_failure, make_history, make_trial
-from tests.dashboard.conftest import OpenPage, Store, opened, texts
+from tests.builders import MS, make_failure, make_history, make_trial
+from tests.dashboard.conftest import OpenPage, Store, opened, selector, texts
 
 
 def test_it_answers_in_its_headline_and_shows_every_strategy(store: Store) -> None:
@@ -33,3 +35,16 @@ def test_its_last_failure_is_named_with_all_there_were(store: Store) -> None:
 def test_a_workload_that_is_not_there_says_which_is_shown(filled: OpenPage) -> None:
     said = texts(filled(Link(page=Page.WORKLOAD, focus="nobody")))
     assert "nobody has nothing under these filters; showing" in said
+
+
+@pytest.mark.parametrize("page", [Page.WORKLOAD, Page.BREAK_EVEN, Page.TRENDS])
+def test_what_changed_most_is_shown_first_and_chosen(page: Page, store: Store) -> None:
+    """Not the first of the alphabet; and the box that chooses says what is shown."""
+
+    def latency_ns(workload: str, strategy: str, run: int) -> float:
+        return 10 * MS * (2 if (workload, strategy, run) == ("mlp", "default", 1) else 1)
+
+    store(make_history(workloads=("bert", "mlp"), builds=("2.12.0", "2.13.0"), latency_ns=latency_ns))
+    test = opened(Link(page=page))
+    assert selector(test, "focus").value == "mlp"
+    assert "mlp" in next(each.value for each in test.markdown if each.value.startswith("## :"))

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import re
+import socketserver
+from email import message_from_bytes, policy
 from pathlib import Path
+from threading import Thread
+from typing import ClassVar
 
 import pytest
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
-from dashboard.links.links import Link, Page
+from dashboard.links.links import Link, Page, read_url
 from dashboard.login.access import AccessError, Person, Role, identify_people_by
 from dashboard.write import watching
 from db.engine.session import open_database
 from db.errors import ConfigError
 from db.queries.people.watches import watches
 from db.records.watches import Watch
-from tests.dashboard.conftest import opened
+from db.store.people.regressions import record_comparison
+from db.store.people.watches import save_watch
+from db.store.trials import save_trials
+from runner.config.settings import ChannelSettings, NotifySettings
+from runner.regressions.notify import Notified, notify
+from tests.builders import START
+from tests.dashboard.conftest import DATABASE, opened, texts
 from tests.dashboard.serving import served
+from tests.regression_cases import RUN_0, RUN_1, RUN_2, judged, stepping_history
 
 CHANNELS = '{"team": false, "mail": true}'
 
@@ -75,3 +87,66 @@ def test_what_cannot_be_kept_changes_nothing(
     finally:
         identify_people_by(None)
     assert _stored(copied_url) == []
+
+
+class _Mails(socketserver.StreamRequestHandler):
+    """As much of a mail server as one mail needs; keeps what it is given."""
+
+    taken: ClassVar[list[str]] = []
+
+    def handle(self) -> None:
+        self.wfile.write(b"220 here\r\n")
+        for line in iter(self.rfile.readline, b""):
+            word = line[:4].upper()
+            if word == b"DATA":
+                self.wfile.write(b"354 go on\r\n")
+                body = b"".join(iter(self.rfile.readline, b".\r\n"))
+                message = message_from_bytes(body, policy=policy.default)
+                part = message.get_body(("plain", "html"))
+                self.taken.append(
+                    f"{message['To']}\n{message['Subject']}\n{part.get_content() if part else ''}"
+                )
+            self.wfile.write(b"221 bye\r\n" if word == b"QUIT" else b"250 fine\r\n")
+
+
+# apprise imports modules that Python is about to lose
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_mail_says_what_its_page_says_and_its_link_ends_it(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("apprise", reason="apprise is not installed: pip install compilewatch[notify]")
+    to, key = "ann@example.com", "k" * 16
+    watch = Watch(
+        watch_id="w", key=key, author="Ann", channel="mail", address=to, made_at=START, told_at=START
+    )
+    with (
+        open_database(sqlite_url) as database,
+        served(sqlite_url, tmp_path / "log") as server,
+        socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Mails) as mails,
+    ):
+        Thread(target=mails.serve_forever, kwargs={"poll_interval": 0.02}).start()
+        save_watch(database, watch)
+        save_trials(database, stepping_history(1.0, 1.4, 1.4, builds=("2.12.0", "2.13.0", "2.13.0")))
+        for run in (RUN_1, RUN_2):
+            record_comparison(database, judged(database, RUN_0, run), at=START, channels=())
+        address = SecretStr(
+            f"mailto://127.0.0.1:{mails.server_address[1]}?from=cw@example.com&to=x@example.com"
+        )
+        channel = ChannelSettings(name="mail", apprise=address, only_watched=True)
+        settings = NotifySettings(base_url=server.origin)
+        assert notify(database, [channel], settings) == Notified(1, ())
+        mails.shutdown()
+        (mail,) = _Mails.taken
+        assert mail.startswith("ann@example.com\n2 cases regressed: ")
+        monkeypatch.setenv(DATABASE, sqlite_url)
+        page, way_out = (
+            re.search(rf"{server.origin}/({way}\S*)", mail) for way in ("upgrade", "unsubscribe")
+        )
+        assert page
+        assert way_out
+        said = texts(opened(read_url(page[1])[0]))
+        counted = re.search(r"\d+ slower \(", mail)
+        assert counted
+        assert counted[0] in said
+        assert server.ask("POST", f"/{way_out[1]}", {"Sec-Fetch-Site": "same-origin"}).status == 200
+    assert _stored(sqlite_url) == []
