@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import special
 
 # Variances of many cases shrunk towards what the cases have in common, and the t-test built on them.
 #
@@ -173,9 +173,11 @@ case in ten has changed."""
 def false_discovery_q(p_value: Floats) -> Floats:
     """Benjamini-Hochberg adjusted p-values over the tested cases; NaN stays NaN and counts for nothing."""
     q_value = np.full_like(p_value, np.nan)
-    tested = np.isfinite(p_value)
-    if tested.any():
-        q_value[tested] = stats.false_discovery_control(p_value[tested])
+    # By hand, largest first: to import `scipy.stats` takes longer than to judge a thousand cases.
+    tested = np.flatnonzero(np.isfinite(p_value))
+    tested = tested[np.argsort(p_value[tested])[::-1]]
+    of_rank = p_value[tested] * (len(tested) / np.arange(len(tested), 0, -1))
+    q_value[tested] = np.minimum.accumulate(of_rank).clip(0.0, 1.0)
     return q_value
 
 
