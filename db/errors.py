@@ -32,6 +32,8 @@ def one_line(text: str, limit: int = 200) -> str:
 
 def visible(text: str) -> str:
     """`text` on one line: control characters, and what only turns the reading direction, as escapes."""
+    if text.isprintable():
+        return text
     return "".join(
         char if char.isprintable() or char == " " else char.encode("unicode_escape").decode() for char in text
     )
