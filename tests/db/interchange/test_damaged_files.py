@@ -40,15 +40,15 @@ def write(folder: Path, contents: dict[str, bytes]) -> Path:
     return folder / next(iter(contents))
 
 
-@pytest.mark.parametrize("format", list(Format))
-def test_the_files_that_are_damaged_are_whole_at_first(
-    sqlite_database: Database, tmp_path: Path, format: Format
-) -> None:
-    path = write(tmp_path / "in", {name: text.encode() for name, text in TINY[format].items()})
-    report = import_paths(sqlite_database, [path], options=OPTIONS)
+def test_the_files_that_are_damaged_are_whole_at_first(sqlite_database: Database, tmp_path: Path) -> None:
+    paths = [
+        write(tmp_path / format, {name: text.encode() for name, text in TINY[format].items()})
+        for format in Format
+    ]
+    report = import_paths(sqlite_database, paths, options=OPTIONS)
     assert report.errors == ()
-    assert report.files[0].formats == (format,)
-    assert report.new >= 1
+    assert [file.formats for file in report.files] == [(format,) for format in Format]
+    assert all(file.new for file in report.files)
 
 
 @dataclass

@@ -20,7 +20,7 @@ from db.store.trials import save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
 from tests.builders import make_imported, make_trial, make_workload
-from tests.runner.terminal import in_this_process
+from tests.runner.terminal import ROOT, in_this_process
 
 EARLIER = "an earlier export\n"
 
@@ -155,20 +155,31 @@ def test_one_trial_is_one_trial(url: str, tmp_path: Path) -> None:
     assert in_this_process(*words, cwd=tmp_path).stderr == "Wrote 1 trial to o.jsonl.\n"
 
 
+TO_A_TERMINAL = """
+import sys
+from runner.cli.app import app
+from runner.cli.front import exit_code_of
+for format in ("jsonl", "csv", "markdown", "oss-v3"):
+    assert exit_code_of(app, ["export", "--format", format, "--db", sys.argv[1]]) == 0
+    print("end of one", flush=True)
+"""
+
+
 def test_an_export_cannot_drive_a_terminal(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/results.db"
     hostile = "a\u001b[31mb\u202ec\u009bd"
     with open_database(url, migrate=True) as database:
         save_trials(database, [make_trial(workload=make_workload(hostile))])
-    for format_ in ("jsonl", "csv", "markdown", "oss-v3"):
-        shown, other = pty.openpty()
-        command = [sys.executable, "-m", "runner", "export", "--format", format_, "--db", url]
-        with subprocess.Popen(command, stdout=other, stderr=subprocess.DEVNULL) as process:
-            os.close(other)
-            text = b""
-            with contextlib.suppress(OSError):  # how a terminal says that nobody writes any more
-                while part := os.read(shown, 65_536):
-                    text += part
-        os.close(shown)
-        assert process.returncode == 0
-        assert not CONTROLS.search(text.decode().replace("\r", ""))
+    shown, other = pty.openpty()
+    command = [sys.executable, "-c", TO_A_TERMINAL, url]
+    with subprocess.Popen(command, cwd=ROOT, stdout=other, stderr=subprocess.DEVNULL) as process:
+        os.close(other)
+        text = b""
+        with contextlib.suppress(OSError):  # how a terminal says that nobody writes any more
+            while part := os.read(shown, 65_536):
+                text += part
+    os.close(shown)
+    assert process.returncode == 0
+    exports = text.decode().replace("\r", "").split("end of one\n")
+    assert [bool(each) for each in exports] == [True] * 4 + [False]
+    assert not CONTROLS.search("".join(exports))

@@ -120,11 +120,11 @@ def test_a_worker_whose_node_is_taken_back_puts_its_trial_back(
     assert not any(process.is_running() for process in everything)
 
 
-def test_a_killed_worker_leaves_no_process_and_its_trial_is_begun_again(
+def test_a_killed_worker_leaves_no_process_and_the_next_one_begins_its_trial_again(
     tmp_path: Path, database: Database, postgres_database_url: str
 ) -> None:
     url = postgres_database_url
-    host = worker(tmp_path / "box", url, seconds=3)
+    host, other = (worker(tmp_path / name, url, seconds=3) for name in ("box", "other"))
     queued(host, database, url, 1)
     host.start()
     try:
@@ -134,10 +134,11 @@ def test_a_killed_worker_leaves_no_process_and_its_trial_is_begun_again(
         host.stop(signal.SIGKILL)
         wait_until(lambda: not any(each.is_running() for each in everything), 20, "a process is left")
         assert stored(database) == []
-        host.start()
-        wait_until(lambda: len(stored(database)) == 1, 60, host.said())
+        other.start()
+        wait_until(lambda: len(stored(database)) == 1, 60, other.said())
     finally:
-        assert host.stop() == 0
+        host.stop(signal.SIGKILL)
+        assert other.stop() == 0
     with psycopg.connect(url) as connection:
         # The queue counts what died and what was measured.
         assert connection.execute("SELECT attempts FROM procrastinate_jobs").fetchall() == [(2,)]

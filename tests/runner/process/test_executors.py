@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -205,29 +204,6 @@ def test_working_off_ends_when_cancelled(rig: Rig) -> None:
     threading.Timer(3, stop.set).start()
     measured, failed = work_off(jobs, rig.executor, Heard(), stop.is_set)
     assert (measured, failed) in {(1, 1), (0, 0)}
-
-
-def test_what_a_killed_worker_held_is_measured_by_the_next_one(
-    tmp_path: Path, postgres_database_url: str
-) -> None:
-    hosts = [worker(tmp_path / name, postgres_database_url, seconds=1.5) for name in ("one", "two")]
-    settings = load_settings(hosts[0].config)
-    jobs = list(jobs_of(plan_run(settings, device="cpu", trials=2, builds=settings.builds)))
-    hosts[0].start()
-    with open_database(postgres_database_url) as database:
-        executor = ProcrastinateExecutor(database, postgres_database_url, queue="cpu")
-        rig = Rig(executor, database, settings, settings)
-        executor.submit(jobs)
-        wait_until(lambda: rig.state(jobs[0]) is JobState.RUNNING, 30, "it did not begin")
-        hosts[1].start()
-        hosts[0].stop(signal.SIGKILL)
-        try:
-            wait_until(lambda: rig.ended(*jobs), 40, hosts[1].said())
-        finally:
-            executor.close()
-            hosts[1].stop()
-        assert len(list(trial_records(database, Filters()))) == 2
-        assert {rig.state(job) for job in jobs} == {JobState.DONE}
 
 
 @pytest.mark.slow
