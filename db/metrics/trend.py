@@ -16,7 +16,7 @@ from db.columns.metrics import BANDED
 from db.columns.point import POINT_COLUMNS, STORED_POINT
 from db.metrics.cases import summary_columns
 from db.metrics.eligibility import passed_mask, positive, suspect_mask, without_cancelled
-from db.metrics.frames import empty_frame, typed_arrays, typed_frame
+from db.metrics.frames import empty_frame, plain_rows, typed_frame
 from db.metrics.groups import Bools, Floats, Groups
 from db.metrics.throughput import items_per_step, rates_per_second
 from db.metrics.trial_times import WORKLOAD_KEYS, TrialTimes, trial_times
@@ -32,15 +32,14 @@ def series_points(trials: DataFrame, *, by: Literal["run", "build"] = "run") -> 
     return empty_frame(POINT_COLUMNS) if trials.empty else typed_frame(_points(trials, by), POINT_COLUMNS)
 
 
-def run_points(trials: DataFrame) -> dict[str, Any]:
-    """What the table `run_case` keeps of `series_points` by run: the columns of `STORED_POINT`, as arrays.
+def run_points(trials: DataFrame) -> list[dict[str, Any]]:
+    """What the table `run_case` keeps of `series_points` by run: the columns of `STORED_POINT`, None without
+    a value.
 
     `trials` are all those of their workloads and runs: eager is pooled among them.
     """
     trials = without_cancelled(trials)
-    if trials.empty:
-        return {str(name): column.array for name, column in empty_frame(STORED_POINT).items()}
-    return typed_arrays(_points(trials, "run"), STORED_POINT)
+    return [] if trials.empty else plain_rows(_points(trials, "run"), STORED_POINT)
 
 
 def _points(trials: DataFrame, by: Literal["run", "build"]) -> dict[str, object]:

@@ -31,6 +31,7 @@ _SERIES = select(
     *_held(Holder.STRATEGY, STRATEGY),
 ).select_from(CASES)
 _BUILDS = select(*selected(BUILD, "build_id"), *_held(Holder.BUILD, BUILD))
+_SERIES_DTYPES, _BUILDS_DTYPES = dtypes(_SERIES), dtypes(_BUILDS)
 _CONDITIONS = select(*selected(CONDITIONS, "conditions_id"), *_held(Holder.CONDITIONS, CONDITIONS))
 
 
@@ -40,14 +41,14 @@ def of_series(connection: Connection, filters: Filters, series_ids: Sequence[str
     """
     wanted = list(dict.fromkeys(series_ids))
     these = [SERIES.c.series_id.in_(wanted)] if len(wanted) <= _MOST_NAMED else matching_series(filters)
-    found = arrays_of(connection.execute(_SERIES.where(*these)).all(), dtypes(_SERIES))
+    found = arrays_of(connection.execute(_SERIES.where(*these)).all(), _SERIES_DTYPES)
     return matched(found, "series_id", series_ids)
 
 
 def of_builds(connection: Connection, build_ids: Sequence[str]) -> dict[str, Any]:
     """The columns of a build, a row for each of `build_ids`."""
     these = _named(BUILD.c.build_id, build_ids)
-    found = arrays_of(connection.execute(_BUILDS.where(*these)).all(), dtypes(_BUILDS))
+    found = arrays_of(connection.execute(_BUILDS.where(*these)).all(), _BUILDS_DTYPES)
     return matched(found, "build_id", build_ids)
 
 

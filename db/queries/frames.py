@@ -11,6 +11,7 @@ import pandas as pd
 from db.metrics.frames import pandas_dtype
 
 MOMENT = "datetime64[us, UTC]"
+_FLOAT, _INTEGER = pd.Float64Dtype(), pd.Int64Dtype()
 
 
 def frame_of(rows: Sequence[Sequence[Any]], columns: Mapping[str, str]) -> pd.DataFrame:
@@ -34,6 +35,14 @@ def _array(values: list[Any], dtype: Any) -> Any:
     if isinstance(dtype, np.dtype):
         # Objects may themselves be lists, and an array of such would have two dimensions.
         return pd.Series(values, dtype=dtype).array
+    # Of few rows, most of what reading costs is that `pandas.array` asks each column what it might be.
+    if dtype == _FLOAT:
+        floats = np.array(values, dtype=np.float64)
+        return pd.arrays.FloatingArray(floats, np.isnan(floats))
+    if dtype == _INTEGER:
+        missing = np.array([value is None for value in values], dtype=np.bool_)
+        known = [1 if value is None else value for value in values]
+        return pd.arrays.IntegerArray(np.array(known, dtype=np.int64), missing)
     return pd.array(values, dtype=dtype)
 
 

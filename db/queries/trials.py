@@ -39,6 +39,7 @@ __all__ = [
 
 _UNREAD = ("content_hash", "device_uuid")
 _TRIALS = select(*selected(TRIAL, *(each.name for each in TRIAL.c if each.name not in _UNREAD)))
+_DTYPES = dtypes(_TRIALS)
 
 COLUMNS = tuple(each.column for each in columns.TRIAL if each.in_frames)
 """The columns of every trials frame, in order."""
@@ -140,7 +141,7 @@ def _frame(
 ) -> pd.DataFrame:
     # Sorted here: asked for an order, SQLite walks the whole table in that order, however few rows match.
     rows = sorted(connection.execute(statement), key=attrgetter("started_at", "trial_id"))
-    trials = arrays_of(rows, dtypes(statement))
+    trials = arrays_of(rows, _DTYPES)
     values = {**trials, **of_series(connection, filters, [row.series_id for row in rows])}
     values["machine"] = trials["machine_name"]
     parts = (pd.Series(values[name]) for name in ("until_steady_ns", "calls_until_steady", "latency_ns"))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
-from typing import Any
 
-import pandas as pd
 from sqlalchemy import Connection, delete, insert, update
 
 from db.columns.point import EDITION
@@ -30,7 +27,7 @@ def sum_up(connection: Connection, touched: Collection[WorkloadOfRun]) -> None:
         connection.execute(
             delete(RUN_CASE).where(RUN_CASE.c.run_id.in_(runs), RUN_CASE.c.series_id.in_(series))
         )
-        if rows := _rows(summed_up(connection, runs, series)):
+        if rows := summed_up(connection, runs, series):
             connection.execute(insert(RUN_CASE), rows)
 
 
@@ -49,15 +46,3 @@ def rebuild(db: Database) -> None:
         connection.execute(update(DATA_VERSION).values(run_case_edition=0))
         sum_up(connection, [])
         bump_data_version(connection)
-
-
-def _rows(points: dict[str, Any]) -> list[dict[str, Any]]:
-    columns = {name: map(_plain, column.tolist()) for name, column in points.items()}
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, pd.Timestamp):
-        return value.to_pydatetime()
-    # What is missing is NA among numbers and NaN among texts.
-    return None if value is pd.NA or (isinstance(value, float) and math.isnan(value)) else value

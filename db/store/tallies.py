@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
@@ -91,6 +92,7 @@ class Tallies:
             connection.execute(_run_parts_upsert(connection), parts)
 
 
+@cache
 def _tally_update(name: str) -> Update:
     table = DIMENSIONS[name]
     moment = TRIAL.c.started_at.type

@@ -137,16 +137,15 @@ def regions(pairs: Collection[WorkloadOfRun]) -> Iterator[tuple[list[str], Selec
         yield runs, select(SERIES.c.series_id).where(SERIES.c.workload_id.in_(workloads))
 
 
-def summed_up(connection: Connection, runs: Sequence[str], series: Select[Any]) -> dict[str, Any]:
-    """What `run_case` has to hold of a region, of its trials: the columns of `STORED_POINT`."""
+def summed_up(connection: Connection, runs: Sequence[str], series: Select[Any]) -> list[dict[str, Any]]:
+    """The rows that `run_case` has to hold of a region, of its trials: the columns of `STORED_POINT`."""
     trials = trials_to_sum_up(connection, [TRIAL.c.run_id.in_(runs), TRIAL.c.series_id.in_(series)])
-    points = trend.run_points(trials)
-    return points | {"conditions_id": points["conditions_id"].fillna("")}
+    return [row | {"conditions_id": row["conditions_id"] or ""} for row in trend.run_points(trials)]
 
 
-def kept(connection: Connection, runs: Sequence[str], series: Select[Any]) -> dict[str, Any]:
-    """What `run_case` holds of a region."""
+def kept(connection: Connection, runs: Sequence[str], series: Select[Any]) -> list[dict[str, Any]]:
+    """The rows that `run_case` holds of a region."""
     statement = select(*(RUN_CASE.c[name] for name in STORED_POINT)).where(
         RUN_CASE.c.run_id.in_(runs), RUN_CASE.c.series_id.in_(series)
     )
-    return arrays_of(connection.execute(statement).all(), STORED_POINT)
+    return [dict(row._mapping) for row in connection.execute(statement)]

@@ -10,7 +10,6 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-import pandas as pd
 from sqlalchemy import (
     JSON,
     Column,
@@ -33,7 +32,6 @@ from db.columns.point import POINT_KEYS
 from db.engine.moments import EARLIEST, latest_moment
 from db.engine.session import Database
 from db.errors import DatabaseError
-from db.metrics.groups import row_dicts
 from db.queries.cases.run_cases import is_current, kept, regions, summed_up, workloads_of_runs
 from db.records.samples import Blob, decode_samples, percentile_ns
 from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, FailureKind, Headline
@@ -298,8 +296,8 @@ def _run_cases(connection: Connection) -> Iterator[Damage]:
     wrong: list[tuple[str, str]] = []
     for runs, series in regions(workloads_of_runs(connection)):
         made, stored = (
-            {tuple(row[key] for key in POINT_KEYS): row for row in row_dicts(pd.DataFrame(points))}
-            for points in (summed_up(connection, runs, series), kept(connection, runs, series))
+            {tuple(row[key] for key in POINT_KEYS): row for row in rows}
+            for rows in (summed_up(connection, runs, series), kept(connection, runs, series))
         )
         wrong += [
             (key[0], key[2])
@@ -315,9 +313,9 @@ def _alike(made: dict[str, Any], stored: dict[str, Any]) -> bool:
 
 
 def _equal(made: Any, stored: Any) -> bool:
-    if pd.isna(made) or pd.isna(stored):
-        return bool(pd.isna(made) and pd.isna(stored))
-    return math.isclose(made, stored, rel_tol=_TOLERANCE) if isinstance(made, float) else bool(made == stored)
+    if made is None or stored is None or not isinstance(made, float):
+        return bool(made == stored)
+    return math.isclose(made, stored, rel_tol=_TOLERANCE)
 
 
 def _damage(what: str, rows: Sequence[Sequence[Any]], next_step: str = _BACKUP) -> Iterator[Damage]:
