@@ -272,14 +272,15 @@ def _fitting(content: Content) -> Content:
     """`content` without what a phone alone shows and with shorter tables until its page is small enough;
     without its largest charts where even tables of `_FEWEST_ROWS` leave these no room.
     """
-    if not _fits(content):
-        content = _with_sections(content, _for_wide_screens)
-    while not _fits(_shortened(content, to=_FEWEST_ROWS)):
+    if _fits(content):
+        return content
+    content = _with_sections(content, _for_wide_screens)
+    while not _fits(shortened := _shortened(content, to=_FEWEST_ROWS)):
         without = _without_largest_chart(content)
         if without is None:
             return _shortened(content, to=1)
         content = without
-    return _shortened(content, to=_FEWEST_ROWS)
+    return shortened
 
 
 def _for_wide_screens(section: Section) -> Section:
