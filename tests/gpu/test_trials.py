@@ -114,6 +114,16 @@ def test_memory_counts_weights_with_and_without_compilation(device):
     assert memory.peak_bytes < weights + (8 << 20)
 
 
+def test_the_largest_blocks_at_the_peak_come_with_the_line_that_made_them(device):
+    trial = measure_on_gpu("mlp_loss", task=Task.TRAINING)
+    assert trial.status is Status.OK, trial.failure
+    weights = 1024 * 1024 * 4
+    # The gradient of each weight is the largest that a step makes.
+    assert trial.memory.peak_blocks[0].size_bytes >= weights
+    assert any(each.place and ".py:" in each.place for each in trial.memory.peak_blocks)
+    assert trial.memory.saved.count > 0
+
+
 def test_more_than_the_device_has_is_out_of_memory(device):
     trial = measure_on_gpu("takes_all_memory")
     assert trial.failure.kind is FailureKind.OUT_OF_MEMORY
