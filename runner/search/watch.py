@@ -132,8 +132,9 @@ def _try(
     if comparison is None:
         raise ReleaseError("nothing of it could be measured; `compilewatch list runs` has the trials.", "")
     text = sentence(release, comparison)
-    report_id = means.freeze(_page(comparison), text)
     moved = [rows[0] for rows in events_of_rows(comparison.rows).values() if rows[0].verdict in _MOVED]
+    moved.sort(key=lambda row: row.verdict is not Verdict.REGRESSED)
+    report_id = means.freeze(_page(comparison, moved), text)
     return Tried(release, text, report_id), tuple(moved)
 
 
@@ -185,10 +186,11 @@ def _comparison(database: Database, settings: Settings, run_ids: Sequence[str]) 
         return None
 
 
-def _page(comparison: Comparison) -> str:
-    """The address of the comparison on the dashboard, below where it is served."""
+def _page(comparison: Comparison, moved: Sequence[Row]) -> str:
+    """The address of the comparison on the dashboard, by the metric of the first that `moved`."""
     sides = {"base": comparison.base.build_ids[0], "head": comparison.head.build_ids[0]}
-    return f"/upgrade?{urlencode({**sides, 'machine': comparison.machine_id})}"
+    shown = {"metric": moved[0].metric.value} if moved else {}
+    return f"/upgrade?{urlencode({**sides, 'machine': comparison.machine_id, **shown})}"
 
 
 def _tell(tried: Tried, moved: Sequence[Row], settings: Settings, means: Means) -> None:

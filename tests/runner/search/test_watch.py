@@ -19,7 +19,7 @@ import pytest
 
 from db.engine.session import open_database
 from db.queries.people.regressions import standing_regressions
-from db.queries.people.reports import reports_frame
+from db.queries.people.reports import find_report, reports_frame
 from db.records.triage import TriageState
 from db.store.trials import save_trials
 from runner.cli.measure import watch as command
@@ -246,8 +246,11 @@ def test_a_slower_release_is_measured_filed_frozen_told_once_and_removed(
     with open_database("sqlite:///compilewatch.db") as database:
         states = {(each.regression.row.workload, each.state) for each in standing_regressions(database)}
         (report,) = reports_frame(database).to_dict("records")
+        frozen = find_report(database, row["report_id"])
     assert states == {("elementwise", TriageState.CONFIRMED)}
     assert (report["report_id"], report["title"]) == (row["report_id"], said)
+    # The report is about what got slower.
+    assert "Latency of head against base" in json.dumps(frozen.content)
     # It is known now.
     again = in_this_process("watch", "--once", cwd=Path.cwd())
     assert (again.returncode, again.stdout) == (0, "Nothing new of torch.\n")
