@@ -76,7 +76,8 @@ def build_in_use(settings: Settings) -> InUse:
 def newest_releases(settings: Settings, in_use: InUse) -> list[Release]:
     """Of each package of `[watch]` the newest release that its index offers, where that in use is older.
 
-    A withdrawn one is not offered. Raises BuildError where pip cannot say.
+    A withdrawn one is not offered. Raises ReleaseError where there is none at all, BuildError where pip
+    cannot say.
     """
     watch, found = settings.watch, []
     for package in watch.packages:
@@ -84,9 +85,14 @@ def newest_releases(settings: Settings, in_use: InUse) -> list[Release]:
         if installed is None:
             continue
         offered = offered_versions(Path(sys.executable), package, index_url=watch.index_url, early=watch.pre)
-        newest = max(distinct_releases(offered), default=None)
-        if newest is not None and newest > Version(installed):
-            found.append(Release(package, str(newest)))
+        releases = distinct_releases(offered)
+        if not releases:
+            # What is in use came from somewhere: pip says of an index that does not answer just this.
+            raise ReleaseError(
+                f"pip finds no release of {package} at all.", "Check index_url of [watch] and the network."
+            )
+        if releases[-1] > Version(installed):
+            found.append(Release(package, str(releases[-1])))
     return found
 
 

@@ -70,7 +70,7 @@ class Means:
 
 
 def new_releases(database: Database, settings: Settings, in_use: InUse, *, by: str) -> list[Release]:
-    """Those that nobody has tried yet who signs reports as `by`. Raises BuildError where pip cannot say."""
+    """Those that nobody has tried yet who signs reports as `by`. Raises as `newest_releases`."""
     reports = reports_frame(database)
     titles = [str(title) for title in reports["title"][reports["created_by"] == by]]
     found = newest_releases(settings, in_use)

@@ -96,6 +96,13 @@ def test_the_newest_release_of_each_package_that_is_not_withdrawn(
     assert [str(each) for each in newest_releases(settings, IN_USE)] == found
 
 
+def test_an_index_that_offers_nothing_is_not_called_up_to_date(
+    index: tuple[Path, str], tmp_path: Path
+) -> None:
+    with pytest.raises(ReleaseError, match="no release of torch"):
+        newest_releases(watching(tmp_path, index_url=index[1]), IN_USE)
+
+
 def test_only_the_release_differs_from_the_build_in_use() -> None:
     stack = make_build("2.13.0", packages={"transformers": "5.23.0", "torchvision": "0.28.0"})
     in_use = InUse(IN_USE.build, stack)
