@@ -36,7 +36,6 @@ from runner.search.new_releases import (
     InUse,
     Release,
     ReleaseError,
-    build_in_use,
     installed,
     newest_releases,
     only_one,
@@ -93,7 +92,7 @@ def before(database: Database, settings: Settings, release: Release, in_use: InU
 
 
 def try_releases(
-    database: Database, settings: Settings, releases: Sequence[Release], means: Means
+    database: Database, settings: Settings, releases: Sequence[Release], in_use: InUse, means: Means
 ) -> Iterator[Tried]:
     """Install, measure, judge, freeze and tell each release, one after the other.
 
@@ -101,7 +100,6 @@ def try_releases(
     does this here, MeasuringInterruptedError or PreparationCancelledError once it is to stop.
     """
     with only_one(settings):
-        in_use = build_in_use(settings)
         for release in releases:
             try:
                 tried, moved = _try(database, settings, release, in_use, means)

@@ -199,7 +199,8 @@ class _Releases:
         from runner.search.watch import Means, new_releases, try_releases
 
         database, settings = self._database, self._settings
-        offered = new_releases(database, settings, build_in_use(settings), by=signer())
+        in_use = build_in_use(settings)
+        offered = new_releases(database, settings, in_use, by=signer())
         releases = [each for each in offered if each not in self._tried]
         means = Means(
             lambda plan, seconds: self._measured(plan, seconds, should_stop),
@@ -208,39 +209,37 @@ class _Releases:
             should_stop,
         )
         with suppress(MeasuringInterruptedError, PreparationCancelledError):
-            for tried in try_releases(database, settings, releases, means):
+            for tried in try_releases(database, settings, releases, in_use, means):
                 self._tried.add(tried.release)
                 _LOG.info("%s", tried.text)
 
     def _measured(self, plan: Plan, seconds: float, should_stop: Callable[[], bool]) -> RunOutcome:
         from runner.plan.durations import Durations, stored_durations_s
         from runner.plan.time_budget import TimeBudget
-        from runner.process.execution import execute
-        from runner.storage.spool import Spool
 
         durations = Durations(stored_durations_s(self._database, plan))
         budget = TimeBudget(seconds, durations, canaries=plan.canaries)
-        return execute(
-            plan,
-            self._database,
-            Spool(self._settings.data_dir / "spool"),
-            progress=LogProgress(),
-            is_cancelled=should_stop,
-            admits=budget.admits,
-        )
+        return _execute(plan, self._database, self._settings, should_stop, admits=budget.admits)
 
 
-def _here(database: Database, settings: Settings) -> Measures:
+def _execute(
+    plan: Plan,
+    database: Database,
+    settings: Settings,
+    is_cancelled: Callable[[], bool],
+    **options: Any,
+) -> RunOutcome:
     from runner.process.execution import execute
-    from runner.service.measures import Here
     from runner.storage.spool import Spool
 
     spool = Spool(settings.data_dir / "spool")
-    return Here(
-        lambda plan, is_cancelled: execute(
-            plan, database, spool, progress=LogProgress(), is_cancelled=is_cancelled
-        )
-    )
+    return execute(plan, database, spool, progress=LogProgress(), is_cancelled=is_cancelled, **options)
+
+
+def _here(database: Database, settings: Settings) -> Measures:
+    from runner.service.measures import Here
+
+    return Here(lambda plan, is_cancelled: _execute(plan, database, settings, is_cancelled))
 
 
 def _on_workers(database: Database, settings: Settings, stop: Event) -> Measures:

@@ -70,7 +70,7 @@ def watch(
 
         means = Means(measured, lambda *page: freeze(settings, *page), announce, stop.is_set)
         try:
-            tried = list(try_releases(database, settings, releases, means)) if once else []
+            tried = list(try_releases(database, settings, releases, in_use, means)) if once else []
         except (MeasuringInterruptedError, PreparationCancelledError):
             return EXIT_INTERRUPTED
     if json_:
