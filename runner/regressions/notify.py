@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 from db.columns.metrics import METRICS
 from db.engine.session import Database
 from db.judge.compare.regressions import Regression, between, side_title
-from db.judge.results import Row
+from db.judge.results import Comparison, Row
 from db.queries.cases.causes import recorded_explanations
 from db.queries.people.watches import watches
 from db.records.ids import identity
@@ -33,6 +33,9 @@ from runner.regressions.channels import DeliveryError, Message, UnknownOutcomeEr
 
 FIRST_PAUSE_S = 1.0
 """Before the second try; every further pause is twice as long."""
+
+_NAMED_RUNS = 12
+"""Of more runs a side is all of its build, and naming them makes an address too long for a chat."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -161,15 +164,19 @@ def _document(regression: Regression) -> dict[str, object]:
 
 
 def _link(regression: Regression, base_url: str | None) -> str | None:
-    """The upgrade page on these two builds; the history where both sides are of one build."""
-    if base_url is None:
-        return None
-    base, head = regression.base.build_ids[-1], regression.head.build_ids[-1]
-    machine = {"machine": regression.machine_id} if regression.machine_id else {}
-    if base == head:
-        case = {"workload": regression.row.workload, "strategy": regression.row.strategy}
-        return f"{base_url.rstrip('/')}/trends?{urlencode({**machine, **case})}"
-    return f"{base_url.rstrip('/')}/upgrade?{urlencode({'base': base, 'head': head, **machine})}"
+    return base_url and f"{base_url.rstrip('/')}{upgrade_address(regression)}"
+
+
+def upgrade_address(judged: Regression | Comparison, **more: str) -> str:
+    """The page Upgrade on the builds and runs that were judged, so that it counts what a message counts."""
+    sides = {"base": judged.base, "head": judged.head}
+    asked = {
+        **{key: side.build_ids[-1] for key, side in sides.items()},
+        **{f"{key}_run": side.run_ids for key, side in sides.items() if len(side.run_ids) <= _NAMED_RUNS},
+        **({"machine": judged.machine_id} if judged.machine_id else {}),
+        **more,
+    }
+    return f"/upgrade?{urlencode(asked, doseq=True)}"
 
 
 def send(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from urllib.parse import urlencode
 
 from db.engine.session import Database
 from db.errors import CompilewatchError, DatabaseError
@@ -30,7 +29,7 @@ from runner.process.execution import RunOutcome
 from runner.regressions.channels import Message
 from runner.regressions.confirmation import confirmation_plan
 from runner.regressions.log import compare_runs, log_builds
-from runner.regressions.notify import row_line, send
+from runner.regressions.notify import row_line, send, upgrade_address
 from runner.search.environments import MeasuringInterruptedError, disk_words
 from runner.search.new_releases import (
     InUse,
@@ -186,9 +185,7 @@ def _comparison(database: Database, settings: Settings, run_ids: Sequence[str]) 
 
 def _page(comparison: Comparison, moved: Sequence[Row]) -> str:
     """The address of the comparison on the dashboard, by the metric of the first that `moved`."""
-    sides = {"base": comparison.base.build_ids[0], "head": comparison.head.build_ids[0]}
-    shown = {"metric": moved[0].metric.value} if moved else {}
-    return f"/upgrade?{urlencode({**sides, 'machine': comparison.machine_id, **shown})}"
+    return upgrade_address(comparison, **({"metric": moved[0].metric.value} if moved else {}))
 
 
 def _tell(tried: Tried, moved: Sequence[Row], settings: Settings, means: Means) -> None:

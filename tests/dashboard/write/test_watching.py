@@ -18,6 +18,8 @@ from dashboard.write import watching
 from db.engine.session import open_database
 from db.errors import ConfigError
 from db.queries.people.watches import watches
+from db.records.identity import Code
+from db.records.trial import Trial
 from db.records.watches import Watch
 from db.store.people.regressions import record_comparison
 from db.store.people.watches import save_watch
@@ -109,10 +111,19 @@ class _Mails(socketserver.StreamRequestHandler):
             self.wfile.write(b"221 bye\r\n" if word == b"QUIT" else b"250 fine\r\n")
 
 
+def _of_two_commits(history: list[Trial]) -> list[Trial]:
+    """The first run of one commit, the others of the next."""
+    base, head = (
+        {"code": Code(commit=digit * 40, dirty=False, source_hash=digit * 16)} for digit in ("a", "b")
+    )
+    return [trial.model_copy(update=base if trial.run_id == RUN_0 else head) for trial in history]
+
+
 # apprise imports modules that Python is about to lose
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("head", ["2.13.0", "2.12.0"], ids=["new_build", "new_code"])
 def test_a_mail_says_what_its_page_says_and_its_link_ends_it(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, head: str
 ) -> None:
     pytest.importorskip("apprise", reason="apprise is not installed: pip install compilewatch[notify]")
     to, key = "ann@example.com", "k" * 16
@@ -124,9 +135,10 @@ def test_a_mail_says_what_its_page_says_and_its_link_ends_it(
         served(sqlite_url, tmp_path / "log") as server,
         socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Mails) as mails,
     ):
-        Thread(target=mails.serve_forever, kwargs={"poll_interval": 0.02}).start()
+        Thread(target=mails.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         save_watch(database, watch)
-        save_trials(database, stepping_history(1.0, 1.4, 1.4, builds=("2.12.0", "2.13.0", "2.13.0")))
+        history = stepping_history(1.0, 1.4, 1.4, builds=("2.12.0", head, head))
+        save_trials(database, _of_two_commits(history))
         for run in (RUN_1, RUN_2):
             record_comparison(database, judged(database, RUN_0, run), at=START, channels=())
         address = SecretStr(
@@ -136,7 +148,7 @@ def test_a_mail_says_what_its_page_says_and_its_link_ends_it(
         settings = NotifySettings(base_url=server.origin)
         assert notify(database, [channel], settings) == Notified(1, ())
         mails.shutdown()
-        (mail,) = _Mails.taken
+        mail = _Mails.taken.pop()
         assert mail.startswith("ann@example.com\n2 cases regressed: ")
         monkeypatch.setenv(DATABASE, sqlite_url)
         page, way_out = (
@@ -145,7 +157,7 @@ def test_a_mail_says_what_its_page_says_and_its_link_ends_it(
         assert page
         assert way_out
         said = texts(opened(read_url(page[1])[0]))
-        counted = re.search(r"\d+ slower \(", mail)
+        counted = re.search(r"\d+ slower \(.*undecided", mail)
         assert counted
         assert counted[0] in said
         assert server.ask("POST", f"/{way_out[1]}", {"Sec-Fetch-Site": "same-origin"}).status == 200

@@ -179,7 +179,8 @@ def test_one_message_per_event_with_numbers_cause_and_link(confirmed: Database, 
     builds = standing_regressions(confirmed)[0].regression
     assert message["link"] == (
         "https://watch.example.com/perf/upgrade?"
-        f"base={builds.base.build_ids[0]}&head={builds.head.build_ids[0]}&machine={builds.machine_id}"
+        f"base={builds.base.build_ids[0]}&head={builds.head.build_ids[0]}"
+        f"&base_run={RUN_0}&head_run={RUN_1}&machine={builds.machine_id}"
     )
     for word in (message["title"], "mlp / default: latency +39.", "Cause class: compiler.", message["link"]):
         assert word in message["text"]
