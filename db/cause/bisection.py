@@ -21,17 +21,19 @@ _BACKENDS = {
     "inductor": "Inductor, outside of its passes and lowerings,",
 }
 
+_NOT_NAMED = {
+    "passed": "It did not fail again ({tried}).",
+    "out_of_time": "No part of the compiler was named in time ({tried}): raise `bisect_s` in [run].",
+    "unstable": "It fails by chance: the same compilation was right once and wrong once ({tried}).",
+    "host": "Inductor compiles nothing on this host, not even `x + 1` ({tried}).",
+}
+
 
 def bisection_sentence(found: Bisection) -> str:
     """What was found, in one sentence."""
     tried = f"{plural(found.attempts, 'compilation')}, {duration(found.spent_ns)}"
-    match found.outcome:
-        case "passed":
-            return f"It did not fail again ({tried})."
-        case "out_of_time":
-            return f"No part of the compiler was named in time ({tried}): raise `bisect_s` in [run]."
-        case "unstable":
-            return f"It fails by chance: the same compilation was right once and wrong once ({tried})."
+    if found.outcome != "named":
+        return _NOT_NAMED[found.outcome].format(tried=tried)
     backend, subsystem = found.backend or "", found.subsystem
     if subsystem is None:
         return f"{_BACKENDS.get(backend, backend)} makes it fail ({tried})."

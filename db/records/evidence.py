@@ -67,8 +67,9 @@ class Bisection(Record):
     parts out (torch/_inductor/compiler_bisector.py).
     """
 
-    outcome: Literal["named", "passed", "out_of_time", "unstable"]
-    """`passed`: it did not fail again. `unstable`: it fails by chance."""
+    outcome: Literal["named", "passed", "out_of_time", "unstable", "host"]
+    """`passed`: it did not fail again. `unstable`: it fails by chance. `host`: Inductor compiles nothing on
+    the machine."""
     backend: Name | None = None
     """The first of `eager`, `aot_eager`, `aot_eager_decomp_partition` and `inductor` that fails; null where
     nothing was named."""

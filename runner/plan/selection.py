@@ -194,20 +194,26 @@ def select_by_data(settings: Settings, suite: str | None, workload: str, strateg
 
 
 def refuse_code(settings: Settings, workloads: Iterable[str], strategies: Iterable[str]) -> None:
-    """Names in data stand for what the configuration has. Raises ConfigError for one that is code itself:
-    "module:function", a model of a library, or a backend that is looked for among all installed packages.
+    """Names in data stand for what the configuration has. Raises ConfigError for one that is code itself and
+    in none of its entries and suites: "module:function", a model of a library, or a backend that is looked
+    for among all installed packages.
     """
-    known = known_workloads(settings)
+    known = {*known_workloads(settings), *(name for suite in settings.suite for name in suite.workloads)}
     for name in workloads:
         if name not in known and (is_target(name) or is_library_name(name)):
             raise ConfigError(
                 f"Data cannot name the code at {one_line(name)!r}.",
-                "Give it a [[workload]] entry in the configuration and use its name.",
+                "Name it in a [[workload]] or a [[suite]] of the configuration.",
             )
     named = known_strategies(settings)
+    configured = {
+        *named,
+        *settings.run.strategies,
+        *(name for suite in settings.suite for name in suite.strategies),
+    }
     for name in strategies:
         backend = parse_strategy(name, named).backend
-        if not {name, name.partition("+")[0]} & set(named) and backend not in TORCH_BACKENDS:
+        if not {name, name.partition("+")[0]} & configured and backend not in TORCH_BACKENDS:
             raise ConfigError(
                 f"Data cannot name the backend {one_line(str(backend))!r}.",
                 "Give it a [[strategy]] entry in the configuration and use its name.",

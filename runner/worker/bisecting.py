@@ -12,6 +12,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from runner.worker import numerics
 from runner.worker.compiler import compiling
 from runner.worker.failures import describe
@@ -67,6 +69,19 @@ class Attempts:
         draws_as_eager = bool(strategy.options.get("fallback_random"))
         return numerics.check(self._control, compiled, None, seed, draws_as_eager=draws_as_eager)[1]
 
+    def host_compiles(self) -> bool:
+        """Whether Inductor compiles anything here: where the C++ compiler or Triton is broken, the first
+        operator with code of its own would be named.
+        """
+        self.count += 1
+        internals.reset_compiler()
+        try:
+            torch.compile(lambda x: x + 1.0)(torch.ones(16, device=self._spec.device))
+        except Exception:  # noqa: BLE001 - that it fails is what is asked
+            traceback.print_exc()
+            return False
+        return True
+
 
 def bisect(attempts: Attempts) -> dict[str, Any]:
     """`Bisection` of the record. Raises UnsupportedCaseError where this release of torch has no bisection."""
@@ -77,7 +92,9 @@ def bisect(attempts: Attempts) -> dict[str, Any]:
     found: dict[str, Any] = {"outcome": "passed"}
     try:
         result = bisector.do_bisect(attempts.is_right)
-        if result is not None:
+        if result is not None and result.backend == "inductor" and not attempts.host_compiles():
+            found = {"outcome": "host"}
+        elif result is not None:
             found = {
                 "outcome": "named",
                 "backend": result.backend,

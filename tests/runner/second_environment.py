@@ -8,8 +8,6 @@ import sysconfig
 import venv
 from pathlib import Path
 
-import pip
-
 
 def make_environment(directory: Path, *, timm: str, **modules: str) -> Path:
     """Its interpreter. It has a package timm of that release, which makes it another build, and `modules`
@@ -35,4 +33,5 @@ def make_empty_environment(base: Path, directory: Path) -> None:
     """As `runner.plan.builds.make_environment` does for this Python, without seconds of unpacking pip."""
     venv.create(directory, with_pip=False, symlinks=True)
     (packages,) = (directory / "lib").glob("python*/site-packages")
-    (packages / "pip").symlink_to(Path(pip.__file__).parent)
+    # Importing pip would keep setuptools from being imported later, and Inductor needs it.
+    (packages / "pip").symlink_to(Path(sysconfig.get_path("purelib")) / "pip")

@@ -484,13 +484,15 @@ def _row(
         }
     found = fastest(cases)
     best = found.case or max(compiled, key=lambda case: float(case["speedup"]))
+    # Of the case whose change the row tells: the fastest may be measured for the first time.
+    of_change = history.get(changed.case.ids) if changed else None
     return row | {
         "state": f"{failing} failing" if failing else "ok",
         "fastest": NO_DIFFERENCE if found.rivals else found.strategy,
         "strategy": best["strategy"],
         **_time_cells(best, floors),
         **repayment(best),
-        "history": history.get((best["workload_id"], best["strategy_id"]), [])[-HISTORY:],
+        "history": (of_change or history.get((best["workload_id"], best["strategy_id"]), []))[-HISTORY:],
     }
 
 

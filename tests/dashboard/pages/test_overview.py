@@ -72,6 +72,16 @@ def test_eager_is_a_strategy(store: Store) -> None:
     assert figures(page)["Training speedup"] == "1.00x"
 
 
+def test_the_history_of_a_row_is_of_what_it_tells(store: Store) -> None:
+    """The fastest strategy, measured with the newest build alone, has no history."""
+    newest = [
+        each for each in history() if each.strategy.name != "max-autotune" or each.build.torch == "2.13.0"
+    ]
+    rows = table(page_of(store, newest), "overview-table").set_index("workload")
+    assert list(rows["strategy"]) == ["max-autotune", "max-autotune"]
+    assert rows["history"].map(len).tolist() == [2, 2]
+
+
 @pytest.mark.parametrize(
     ("tally", "more", "tone", "text"),
     [

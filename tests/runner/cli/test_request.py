@@ -14,12 +14,18 @@ _SWEEP = """
 name = "ranker"
 target = "my_models:build"
 batch_size = [1, 64]
+
+[[suite]]
+name = "nightly"
+workloads = ["my_models:of_suite"]
+strategies = ["eager", "backend:tvm"]
 """
 
 
 @pytest.fixture(autouse=True)
 def _files(tmp_path: Path) -> None:
-    (tmp_path / "my_models.py").write_text("def build(batch_size=8):\n    return None\n", encoding="utf-8")
+    source = "def build(batch_size=8):\n    return None\n\n\nof_suite = build\n"
+    (tmp_path / "my_models.py").write_text(source, encoding="utf-8")
     (tmp_path / "compilewatch.toml").write_text(_SWEEP, encoding="utf-8")
 
 
@@ -30,7 +36,7 @@ def test_code_is_refused_before_it_is_queued(tmp_path: Path, machine: tuple[str,
     assert asked.returncode == 2
     assert asked.stderr.splitlines() == [
         f"compilewatch: Data cannot name the code at '{name}'.",
-        "  Give it a [[workload]] entry in the configuration and use its name.",
+        "  Name it in a [[workload]] or a [[suite]] of the configuration.",
     ]
     assert list(tmp_path.glob("*.db")) == []
 
@@ -39,6 +45,14 @@ def test_a_sweep_is_asked_for_by_its_name(tmp_path: Path) -> None:
     asked = in_this_process("request", "create", "-w", "ranker", "--json", cwd=tmp_path)
     assert asked.returncode == 0, asked.stderr
     assert json.loads(asked.stdout)["rows"][0]["spec"]["workloads"] == ["ranker"]
+
+
+def test_what_a_suite_of_this_host_names_is_asked_for_as_its_second_looks_do(tmp_path: Path) -> None:
+    asked = in_this_process(
+        *("request", "create", "-w", "my_models:of_suite", "-s", "backend:tvm", "--json"), cwd=tmp_path
+    )
+    assert asked.returncode == 0, asked.stderr
+    assert json.loads(asked.stdout)["rows"][0]["spec"]["workloads"] == ["my_models:of_suite"]
 
 
 def test_what_nobody_serves_says_so_at_once_and_in_the_list(tmp_path: Path) -> None:

@@ -198,7 +198,7 @@ def test_a_record_loads_no_model_of_a_library(name: str, monkeypatch: pytest.Mon
     trial = _trial().model_copy(update={"workload": workload})
     for refused in (_refused(trial), _refused_script(trial)):
         assert refused.message == f"Data cannot name the code at {name!r}."
-        assert refused.next_step == "Give it a [[workload]] entry in the configuration and use its name."
+        assert refused.next_step == "Name it in a [[workload]] or a [[suite]] of the configuration."
 
 
 def test_threads_of_a_record_are_bounded():

@@ -16,7 +16,7 @@ from runner.process.supervise import run_trial
 from runner.worker.bisecting import Attempts, bisect
 from runner.worker.step.steps import make_variant
 from runner.worker.timing.sampling import Deadline
-from tests.runner.measuring import compiled, make_spec, measure
+from tests.runner.measuring import FAST_COMPILE, compiled, make_spec, measure
 from tests.runner.right_models import RIGHT
 
 BUDGET_S = 600.0
@@ -95,6 +95,23 @@ def test_nothing_is_named_where_the_compiler_is_right(name: str, seed: int, tmp_
     found = bisect(Attempts(spec, make_variant(RIGHT[name]()), Deadline()))
     print(f"\n{name}: {found['outcome']}, {found['attempts']} compilations, {found['spent_ns'] / 1e9:.3g} s")
     assert (found["outcome"], found.get("operator")) == ("passed", None)
+
+
+def test_no_operator_is_blamed_for_a_host_whose_cpp_compiler_fails(tmp_path: Path) -> None:
+    broken = tmp_path / "g++"
+    broken.write_text('#!/bin/sh\ncase "$*" in *--version*|*-dumpversion*) exec g++ "$@";; esac\nexit 1\n')
+    broken.chmod(0o755)
+    trial = measure(
+        "build_right",
+        compiled("inductor"),
+        target="planted_defects:build_right",
+        diagnostics=Diagnostics(bisect_s=BUDGET_S),
+        worker_env=FAST_COMPILE | {"CXX": str(broken)},
+    )
+    found = trial.failure.bisection
+    assert found is not None
+    assert (found.outcome, found.operator) == ("host", None)
+    assert "makes it fail" not in trial.failure.message
 
 
 @pytest.mark.slow

@@ -317,6 +317,7 @@ SLOWER = "torch.sin(torch.asin(torch.sin(torch.asin(torch.tanh(input)))))"
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_two_wheels_of_an_index_are_compared_for_real(index: tuple[Path, str], hook: Webhook) -> None:
     """The second is this torch with an activation that takes several times as long."""
     directory, address = index
