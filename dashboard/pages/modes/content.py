@@ -143,9 +143,9 @@ def _headline(cases: pd.DataFrame) -> PageHeadline:
         return PageHeadline("No compiled case has a speedup")
     shown = Counter(each.strategy for each in winners if not each.rivals)
     wins = sorted(shown.items(), key=lambda item: (-item[1], sort_key(item[0])))
-    said = [f"{name} on {count}" for name, count in wins[:_MOST_NAMED]]
+    said = [f"{name} {count}" for name, count in wins[:_MOST_NAMED]]
     open_ = len(winners) - sum(shown.values())
-    said += [f"{NO_DIFFERENCE} on {open_}"] if open_ else []
+    said += [f"{NO_DIFFERENCE} {open_}"] if open_ else []
     tone: Tone = "warning" if not shown else "good" if wins[0][0] != EAGER.name else "bad"
     return PageHeadline(f"Fastest of {units.plural(len(winners), 'workload')}: {', '.join(said)}", tone)
 

@@ -64,7 +64,7 @@ def test_slower_code_is_never_the_best_strategy(slower: None, goal: str) -> None
 
 def test_the_headline_counts_eager(slower: None) -> None:
     said = _page("latency").headline
-    assert said == "Fastest of 2 workloads: eager on 1, max-autotune on 1"
+    assert said == "Fastest of 2 workloads: eager 1, max-autotune 1"
 
 
 @pytest.mark.parametrize("trials", [1, 3])
@@ -83,7 +83,7 @@ def test_what_is_not_told_apart_is_not_called_best(store: Store, trials: int) ->
         )
     )
     page = _page("latency")
-    assert page.headline == "Fastest of 1 workload: no difference shown on 1"
+    assert page.headline == "Fastest of 1 workload: no difference shown 1"
     (best,) = (part for part in page.parts if isinstance(part, Table) and part.key == "modes-best")
     assert best.frame["strategy"].tolist() == ["no difference shown"]
     assert {"default", "max-autotune"} - {"eager"} <= {*best.frame["rivals"].iloc[0].split(", "), "eager"}
