@@ -13,8 +13,8 @@ from dashboard.api.queries import with_ids
 from dashboard.api.written import written
 from dashboard.read.database import reader
 from dashboard.write.annotating import save
-from db.records.access import Scope
-from db.records.annotations import LONGEST_TEXT, Annotation
+from db.records.people.annotations import LONGEST_TEXT, Annotation
+from db.records.service.access import Scope
 
 
 class AnnotationSpec(BaseModel):

@@ -13,8 +13,8 @@ from dashboard.api.representation import object_schema
 from dashboard.links.values import Text
 from db import __version__
 from db.engine.session import Database
-from db.records.annotations import Annotation
-from db.records.requests import RequestSpec
+from db.records.people.annotations import Annotation
+from db.records.service.requests import RequestSpec
 
 _ERROR = object_schema(
     {"error": object_schema({"message": {"type": "string"}, "next_step": {"type": "string"}})}

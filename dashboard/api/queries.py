@@ -19,8 +19,8 @@ from db.errors import ConfigError, NotFoundError
 from db.judge.compare.sides import Selection
 from db.queries.filters import Filters
 from db.queries.names import former_machine_names, machine_names
-from db.records.requests import RequestState
-from db.records.triage import TriageState
+from db.records.people.triage import TriageState
+from db.records.service.requests import RequestState
 from db.records.trial import SourceKind, Status, Task
 from db.verdicts.sides import LATEST, PREVIOUS, builds_of_side, resolve_one, resolve_side
 

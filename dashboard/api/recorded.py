@@ -26,7 +26,7 @@ from db.queries.cases.causes import recorded_explanations
 from db.queries.people.annotations import annotations_frame
 from db.queries.people.regressions import regression_state, regressions_frame
 from db.queries.people.reports import find_report, reports_frame
-from db.records.triage import TriageState
+from db.records.people.triage import TriageState
 
 REGRESSION_SCHEMA: Literal["compilewatch.api.regression/1"] = "compilewatch.api.regression/1"
 _KEY_DIGITS = 16

@@ -16,7 +16,7 @@ from dashboard.http.errors import SEE_DOCUMENT, ParameterError, error_response
 from dashboard.login.gate import CHALLENGE, api_token_of
 from dashboard.read.database import reader
 from db.queries.service.access import token_of
-from db.records.access import Scope
+from db.records.service.access import Scope
 
 MOST_BYTES = 64 * 1024
 Body = TypeVar("Body", bound=BaseModel)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from dashboard.charts import style
 from db.metrics.groups import row_dicts
-from db.records.annotations import Annotation
+from db.records.people.annotations import Annotation
 
 _COLUMNS = ["at", "build", "text", "who", "url"]
 _MARK_PX2 = 110

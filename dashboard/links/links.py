@@ -31,7 +31,7 @@ from dashboard.links.values import (
     texts_of,
 )
 from db.columns.metrics import ASKED_METRICS, HISTORY_METRICS, MEASURED_METRICS
-from db.records.triage import TriageState
+from db.records.people.triage import TriageState
 from db.records.trial import CacheState, SourceKind, Status, Task
 from db.records.vocabulary import Metric
 

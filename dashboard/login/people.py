@@ -8,7 +8,7 @@ from typing import Any
 
 from dashboard.login.access import AccessError, Person, Role
 from db.errors import one_line
-from db.records.access import Proxy, SignIn
+from db.records.service.access import Proxy, SignIn
 
 LONGEST_NAME = 80
 _CONTACT = "Ask whoever runs this dashboard."

@@ -19,7 +19,7 @@ from dashboard.login.gate import People
 from dashboard.login.oidc import CALLBACK, Provider
 from dashboard.login.people import person_of_claims
 from dashboard.login.sessions import Sessions
-from db.records.access import SignIn
+from db.records.service.access import SignIn
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 _PRIVATE = {"Cache-Control": "no-store"}

@@ -42,8 +42,8 @@ from db.queries.offered import offered
 from db.queries.people.annotations import stored_annotations
 from db.queries.people.regressions import RegressionState, standing_regressions
 from db.queries.trials import newest_profiled, trials_frame
-from db.records.annotations import Annotation
 from db.records.evidence import RankFacts
+from db.records.people.annotations import Annotation
 from db.records.trial import SourceKind, Status, Task, Trial
 from db.records.vocabulary import Metric
 from db.verdicts import noise_floors

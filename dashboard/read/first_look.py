@@ -8,7 +8,7 @@ from typing import NamedTuple
 from dashboard.read.data import read_choices, read_measured_builds, read_regressions
 from dashboard.read.versions import cached
 from db.queries.filters import Filters
-from db.records.triage import OPEN_STATES
+from db.records.people.triage import OPEN_STATES
 
 
 class FirstMachine(NamedTuple):

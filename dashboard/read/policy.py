@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from db.errors import ConfigError
 from db.judge.policy import Policy, Target
-from db.records.limits import Limits
+from db.records.service.limits import Limits
 
 VARIABLE = "COMPILEWATCH_POLICY"
 TARGETS_VARIABLE = "COMPILEWATCH_TARGETS"

@@ -15,7 +15,7 @@ from dashboard.text.foreign_text import escaped
 from dashboard.write import watching
 from db.errors import CompilewatchError
 from db.queries.people.watches import watches
-from db.records.watches import Watch
+from db.records.people.watches import Watch
 
 PAGE = "watch"
 _WHEN = {False: "At once", True: "Once a day"}

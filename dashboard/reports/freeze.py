@@ -52,7 +52,7 @@ from db.queries.cases.causes import traced_changes
 from db.queries.filters import Filters
 from db.queries.people.sign_offs import sign_offs
 from db.records.marks import UNGATED_MEANS
-from db.records.reports import Report, new_report_id
+from db.records.people.reports import Report, new_report_id
 from db.records.vocabulary import Metric
 from db.store.people.reports import save_report
 from db.verdicts.gateway import compare

@@ -42,7 +42,7 @@ from dashboard.write.stored_views import stored_address
 from dashboard.write.uploading import LARGEST_MB
 from db.engine.session import open_database
 from db.errors import CompilewatchError
-from db.records.access import SignIn
+from db.records.service.access import SignIn
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 

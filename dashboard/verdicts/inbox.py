@@ -18,7 +18,7 @@ from db.judge.compare.regressions import Regression, side_title
 from db.judge.results import BuildSide, Row
 from db.judge.statistics.noise_floor import NoiseFloor
 from db.queries.people.regressions import RegressionState
-from db.records.triage import BY_THE_JUDGE, TriageState
+from db.records.people.triage import BY_THE_JUDGE, TriageState
 from db.records.vocabulary import Metric
 
 Floors = Mapping[str, Sequence[NoiseFloor]]

@@ -11,7 +11,7 @@ from dashboard.read.database import database_url
 from dashboard.read.versions import REFRESH_THROTTLE
 from db.engine.session import open_database
 from db.errors import ConfigError
-from db.records.annotations import Annotation
+from db.records.people.annotations import Annotation
 from db.store.people.annotations import remove_annotation, save_annotation
 
 

@@ -13,8 +13,8 @@ from dashboard.read.database import database_url
 from dashboard.read.policy import limits_in_force
 from db.engine.session import Database, open_database
 from db.queries.service.hosts import unserved
-from db.records.requests import RequestKind, RequestSpec, RequestState, RunRequest
-from db.records.schedules import Schedule
+from db.records.service.requests import RequestKind, RequestSpec, RequestState, RunRequest
+from db.records.service.schedules import Schedule
 from db.store.service.requests import cancel_request, new_request, save_request
 from db.store.service.schedules import pause_schedule, resume_schedule
 

@@ -13,7 +13,7 @@ from dashboard.read.versions import REFRESH_THROTTLE
 from db.engine.session import open_database
 from db.errors import CompilewatchError
 from db.judge.compare.regressions import TriageEvent
-from db.records.triage import TriageState
+from db.records.people.triage import TriageState
 from db.store.people.regressions import triage
 from db.units import plural
 

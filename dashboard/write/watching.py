@@ -12,7 +12,7 @@ from dashboard.read.database import database_url
 from dashboard.read.policy import channels_in_force
 from db.engine.session import open_database
 from db.errors import ConfigError
-from db.records.watches import Watch
+from db.records.people.watches import Watch
 from db.store.people.watches import remove_watch, save_watch
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import func, select
 
 from db.engine.session import Database
-from db.records.requests import UNFINISHED
+from db.records.service.requests import UNFINISHED
 from db.tables.trials import DATA_VERSION, HOST, RUN_REQUEST, SCHEDULE, SIGN_OFF
 
 

@@ -12,7 +12,7 @@ from db.tables.metadata import METADATA, Row
 
 
 class IssueScriptRow(Row, table=True):
-    """The newest script of one case between two builds; `runs` as `db.records.issues.ScriptRun`."""
+    """The newest script of one case between two builds; `runs` as `db.records.people.issues.ScriptRun`."""
 
     issue_id: str = Field(primary_key=True)
     made_at: datetime

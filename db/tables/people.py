@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import JSON, BigInteger, Index, Table
 from sqlmodel import Field
 
-from db.records.triage import NotificationState, TriageState
+from db.records.people.triage import NotificationState, TriageState
 from db.records.vocabulary import Metric, Verdict
 from db.tables.metadata import METADATA, Row, by_value
 

@@ -8,13 +8,13 @@ from typing import Any
 from sqlalchemy import JSON, BigInteger, Index, Table
 from sqlmodel import Field
 
-from db.records.requests import RequestKind, RequestState
-from db.records.schedules import FiringOutcome
+from db.records.service.requests import RequestKind, RequestState
+from db.records.service.schedules import FiringOutcome
 from db.tables.metadata import METADATA, Row, by_value
 
 
 class ScheduleRow(Row, table=True):
-    """What is measured when; `spec` is that of `db.records.schedules`, `upcoming` are its next firings."""
+    """What is measured when; `spec` as in `db.records.service.schedules`, `upcoming` its next firings."""
 
     name: str = Field(primary_key=True)
     spec: dict[str, Any] = Field(sa_type=JSON)
@@ -28,7 +28,7 @@ class ScheduleRow(Row, table=True):
 
 
 class RunRequestRow(Row, table=True):
-    """The queue of what to measure, and its past; `spec` and `history` are those of `db.records.requests`."""
+    """The queue of what to measure, and its past; `spec`, `history` as in `db.records.service.requests`."""
 
     __table_args__ = (Index(None, "state", "priority", "asked_at"),)
 

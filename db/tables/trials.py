@@ -18,7 +18,7 @@ from sqlmodel import Field
 
 from db.columns.column import Column, Kind
 from db.columns.trial import STORED
-from db.records.requests import RunStatus
+from db.records.service.requests import RunStatus
 from db.records.trial import (
     CONTROL_TIMES,
     DEVICE_TIMES,

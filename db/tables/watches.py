@@ -11,7 +11,7 @@ from db.tables.metadata import METADATA, Row
 
 
 class WatchRow(Row, table=True):
-    """See `db.records.watches.Watch`."""
+    """See `db.records.people.watches.Watch`."""
 
     watch_id: str = Field(primary_key=True)
     key: str = Field(unique=True)

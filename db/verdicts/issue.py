@@ -28,7 +28,7 @@ from db.records.ids import (
     strategy_identity,
     workload_identity,
 )
-from db.records.issues import IssueScript, ScriptRun, issue_id_of
+from db.records.people.issues import IssueScript, ScriptRun, issue_id_of
 from db.records.trial import Build, Trial
 from db.records.vocabulary import Metric, Verdict
 from db.units import MISSING, duration, level, percent, plural, ratio, words

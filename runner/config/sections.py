@@ -16,8 +16,8 @@ from pydantic import (
 )
 from pydantic_settings import NoDecode
 
-from db.records.access import Origin
 from db.records.fields import Closed
+from db.records.service.access import Origin
 from runner.worker.timing.sampling import SamplingPlan
 
 LogFormat = Literal["text", "json"]

@@ -15,9 +15,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, Secret
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from db.judge.policy import Policy, Target
-from db.records.access import SignIn
 from db.records.fields import Closed
-from db.records.limits import Limits
+from db.records.service.access import SignIn
+from db.records.service.limits import Limits
 from db.records.strategies import CACHE_OF_KIND
 from db.records.trial import Strategy, StrategyKind, Task
 from runner.config.sections import (

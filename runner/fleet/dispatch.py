@@ -18,7 +18,7 @@ from db.errors import ConfigError
 from db.queries.service.fleet import announced_runs
 from db.queries.service.hosts import measuring_hosts
 from db.queries.service.schedules import run_request
-from db.records.requests import RunRequest
+from db.records.service.requests import RunRequest
 from db.records.trial import Build
 from runner.config.settings import BuildSettings, Settings
 from runner.fleet.names import LONGEST_WAIT_S, is_direct, queue_of_device, queue_of_host

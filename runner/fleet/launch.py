@@ -23,7 +23,7 @@ from ulid import ULID
 from db.engine.session import Database
 from db.errors import DatabaseError
 from db.queries.service.fleet import demand
-from db.records.fleet import ON_THEIR_WAY, OUTPUT_CHARACTERS, Launch, LaunchState
+from db.records.service.fleet import ON_THEIR_WAY, OUTPUT_CHARACTERS, Launch, LaunchState
 from db.store.service.fleet import ListedJobs, claim_launch, end_launch
 from runner.config.scrub import scrub
 from runner.config.sections import LaunchSettings

@@ -19,7 +19,7 @@ from db.judge.targets import AT_LEAST, TargetCheck
 from db.judge.words.verdicts import row_verdict, worst_first
 from db.markdown_cells import escaped_text
 from db.queries.people.regressions import RegressionState
-from db.records.triage import TriageState
+from db.records.people.triage import TriageState
 from db.records.versions import component_name
 from db.records.vocabulary import Metric, Verdict
 from db.units import MISSING, NEVER, TWO_TRIALS, count, level, percent, plural, ratio, words

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from db.errors import ConfigError
-from db.records.requests import RequestSpec
+from db.records.service.requests import RequestSpec
 from runner.config.settings import BuildSettings, Settings
 from runner.plan.builds import builds_named, interpreter_facts
 from runner.plan.diagnostics import Diagnostics

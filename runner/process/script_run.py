@@ -12,7 +12,7 @@ from pathlib import Path
 
 from db.errors import CompilewatchError, one_line
 from db.records.ids import build_identity
-from db.records.issues import IssueScript, ScriptRun
+from db.records.people.issues import IssueScript, ScriptRun
 from db.records.trial import Trial
 from db.units import duration, plural
 from db.verdicts.issue import IssueSides

@@ -22,8 +22,8 @@ from db.queries.people.regressions import standing_regressions
 from db.queries.run_parts import run_parts
 from db.queries.service.schedules import requests, running_requests
 from db.records.ids import identity
-from db.records.requests import RequestKind, RequestSpec, RequestState, RunRequest
-from db.records.triage import BY_THE_JUDGE, TriageState
+from db.records.people.triage import BY_THE_JUDGE, TriageState
+from db.records.service.requests import RequestKind, RequestSpec, RequestState, RunRequest
 from db.store.service.requests import new_request, save_request
 from db.verdicts import gateway
 

@@ -22,9 +22,9 @@ from db.judge.results import Comparison, Row
 from db.queries.cases.causes import recorded_explanations
 from db.queries.people.watches import watches
 from db.records.ids import identity
-from db.records.schedules import Schedule, ScheduleWatch
-from db.records.triage import NotificationState
-from db.records.watches import A_DAY, Watch
+from db.records.people.triage import NotificationState
+from db.records.people.watches import A_DAY, Watch
+from db.records.service.schedules import Schedule, ScheduleWatch
 from db.store.people.notifications import claim_notifications, end_notifications
 from db.store.people.watches import note_told
 from db.units import MISSING, moment, percent, plural

@@ -11,7 +11,7 @@ from datetime import datetime
 from db.engine.session import Database
 from db.queries.service.schedules import measured_stacks
 from db.records.ids import identity
-from db.records.requests import RequestKind, RequestSpec, RunRequest
+from db.records.service.requests import RequestKind, RequestSpec, RunRequest
 from db.store.service.requests import new_request, save_request
 from runner.config.settings import BuildSettings, Settings
 from runner.device.state import device_facts

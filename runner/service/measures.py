@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Protocol
 
 from db.errors import CompilewatchError
-from db.records.requests import RunRequest
+from db.records.service.requests import RunRequest
 from runner.config.settings import Settings
 from runner.device.host import require_space
 from runner.plan.builds import interpreter_facts

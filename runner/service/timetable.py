@@ -21,8 +21,8 @@ from ulid import ULID
 from db.engine.session import Database
 from db.errors import DatabaseError
 from db.queries.service.schedules import last_firings, names_of_machine, schedules
-from db.records.requests import RequestKind, RequestSpec
-from db.records.schedules import Firing, FiringOutcome, Schedule, ScheduleSpec
+from db.records.service.requests import RequestKind, RequestSpec
+from db.records.service.schedules import Firing, FiringOutcome, Schedule, ScheduleSpec
 from db.store.service.requests import new_request
 from db.store.service.schedules import claim_firing, note_next_runs, save_schedule
 from runner.config.cron import Trigger, firings_before, next_firings, parse_cron

@@ -29,8 +29,8 @@ from db.judge.compare.upgrade import compare_builds
 from db.queries.filters import Filters
 from db.queries.people.regressions import standing_regressions
 from db.queries.trials import trials_frame
-from db.records.reports import Report
-from db.records.triage import TriageState
+from db.records.people.reports import Report
+from db.records.people.triage import TriageState
 from db.records.trial import Trial
 from db.store.people.regressions import record_comparison, triage
 from db.store.people.reports import revoke_report, save_report

@@ -12,16 +12,23 @@ from db.judge.compare.regressions import TriageEvent
 from db.queries.people.regressions import standing_regressions
 from db.queries.service.schedules import run_request
 from db.queries.trials import trial_records
-from db.records.access import Scope, Token, secret_hash
-from db.records.annotations import Annotation
-from db.records.fleet import FleetWorker, Launch
 from db.records.ids import build_identity, machine_identity
-from db.records.issues import IssueScript, ScriptRun
-from db.records.reports import Decision, Report, SignOff
-from db.records.requests import RequestKind, RequestSpec, RequestState
-from db.records.schedules import Firing, FiringOutcome, HostDevice, HostHealth, HostState, ScheduleSpec
-from db.records.triage import TriageState
-from db.records.watches import Watch
+from db.records.people.annotations import Annotation
+from db.records.people.issues import IssueScript, ScriptRun
+from db.records.people.reports import Decision, Report, SignOff
+from db.records.people.triage import TriageState
+from db.records.people.watches import Watch
+from db.records.service.access import Scope, Token, secret_hash
+from db.records.service.fleet import FleetWorker, Launch
+from db.records.service.requests import RequestKind, RequestSpec, RequestState
+from db.records.service.schedules import (
+    Firing,
+    FiringOutcome,
+    HostDevice,
+    HostHealth,
+    HostState,
+    ScheduleSpec,
+)
 from db.store.people.annotations import save_annotation
 from db.store.people.issue_scripts import save_issue_script
 from db.store.people.notifications import claim_notifications

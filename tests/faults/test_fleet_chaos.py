@@ -24,7 +24,7 @@ from db.queries.filters import Filters
 from db.queries.records import trial_records
 from db.queries.service.fleet import has_queue, queue_lengths
 from db.queries.service.schedules import requests
-from db.records.requests import UNFINISHED, RequestKind, RequestSpec, RequestState
+from db.records.service.requests import UNFINISHED, RequestKind, RequestSpec, RequestState
 from db.records.trial import Trial
 from db.store.service.requests import new_request, save_request
 from tests.runner.fleet_processes import Host, service, wait_until, worker

@@ -14,7 +14,7 @@ from db.engine.session import open_database
 from db.queries.filters import Filters
 from db.queries.records import trial_records
 from db.queries.service.schedules import requests
-from db.records.requests import RequestKind, RequestSpec, RequestState
+from db.records.service.requests import RequestKind, RequestSpec, RequestState
 from db.store.service.requests import new_request, save_request
 from tests.faults.small_disk import small_disk
 from tests.postgres import OwnServer, Unavailable, own_server

@@ -11,8 +11,8 @@ from datetime import timedelta
 import pytest
 
 from db.queries.service.schedules import firings, requests, unended_runs
-from db.records.requests import ATTEMPTS, UNFINISHED, RequestState
-from db.records.schedules import FiringOutcome
+from db.records.service.requests import ATTEMPTS, UNFINISHED, RequestState
+from db.records.service.schedules import FiringOutcome
 from db.records.trial import Status, Trial
 from tests.faults.conftest import ROUNDS, Tally
 from tests.faults.invariants import expect_all_is_well

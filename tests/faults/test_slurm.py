@@ -25,8 +25,8 @@ from db.queries.filters import Filters
 from db.queries.records import trial_records
 from db.queries.service.fleet import fleet_workers, has_queue, launches, queue_lengths
 from db.queries.service.schedules import requests
-from db.records.fleet import LaunchState
-from db.records.requests import UNFINISHED, RequestKind, RequestSpec, RequestState
+from db.records.service.fleet import LaunchState
+from db.records.service.requests import UNFINISHED, RequestKind, RequestSpec, RequestState
 from db.store.service.requests import new_request, save_request
 from tests.faults.slurm_cluster import KILL_WAIT_S, Cluster, Unavailable, slurm_cluster
 from tests.runner.fleet_processes import Host, service, wait_until

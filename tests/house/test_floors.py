@@ -11,6 +11,7 @@ FLOORS = {
     "db": (
         "db",
         "db/records",
+        "db/records/people db/records/service",
         "db/columns",
         "db/tables db/metrics",
         "db/engine/migrations/versions db/cause",

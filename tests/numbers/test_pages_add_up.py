@@ -42,7 +42,7 @@ from db.judge.compare.regressions import TriageEvent
 from db.judge.compare.sides import Selection
 from db.metrics.geomean import geomean
 from db.queries.people.regressions import standing_regressions
-from db.records.triage import TriageState
+from db.records.people.triage import TriageState
 from db.store.people.regressions import record_comparison, triage
 from db.store.trials import save_trials, start_run
 from db.verdicts.gateway import compare

@@ -14,8 +14,8 @@ from apscheduler.triggers.cron import CronTrigger
 
 from db.engine.session import open_database
 from db.queries.service.schedules import firings
-from db.records.requests import RequestState
-from db.records.schedules import ScheduleSpec
+from db.records.service.requests import RequestState
+from db.records.service.schedules import ScheduleSpec
 from db.store.service.requests import end_request, take_request
 from runner.service import timetable
 from runner.service.timetable import Host, Timetable

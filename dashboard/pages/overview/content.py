@@ -74,8 +74,8 @@ from db.metrics.case_modes import fastest
 from db.metrics.groups import floats, row_dicts
 from db.queries.filters import Filters
 from db.queries.people.regressions import RegressionState
+from db.records.people.triage import OPEN_STATES, TriageState
 from db.records.strategies import EAGER
-from db.records.triage import OPEN_STATES, TriageState
 from db.records.trial import NumericsStatus
 from db.records.vocabulary import Metric, Verdict
 from db.verdicts.noise_words import floor_sentence

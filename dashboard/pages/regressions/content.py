@@ -39,7 +39,7 @@ from db.judge.compare.regressions import tally_lines
 from db.metrics.groups import row_dicts
 from db.queries.filters import Filters
 from db.queries.people.regressions import RegressionState
-from db.records.triage import OPEN_STATES
+from db.records.people.triage import OPEN_STATES
 
 _NOTHING = Empty("No recorded regression fits these filters.", "Widen them here or in the sidebar.")
 _HIDDEN = "It was chosen by its link; the filters of this report leave it out of its table."

@@ -15,7 +15,7 @@ from dashboard.verdicts import inbox
 from dashboard.verdicts.inbox import MEANINGS, state_text
 from dashboard.write import triage
 from db.queries.people.regressions import RegressionState
-from db.records.triage import TriageState
+from db.records.people.triage import TriageState
 from db.units import plural
 
 PAGE = "triage"

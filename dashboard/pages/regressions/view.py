@@ -18,7 +18,7 @@ from dashboard.text.foreign_text import escaped
 from dashboard.verdicts import inbox
 from db import units
 from db.queries.people.regressions import RegressionState
-from db.records.triage import TriageState
+from db.records.people.triage import TriageState
 
 
 def draw(view: View) -> Link:

@@ -16,7 +16,7 @@ from dashboard.read.database import reader
 from db import units
 from db.metrics.groups import row_dicts
 from db.queries.people.reports import find_report, report_subjects, reports_frame
-from db.records.reports import KEEP_DAYS_VARIABLE, Report
+from db.records.people.reports import KEEP_DAYS_VARIABLE, Report
 
 LIST, CHOSEN = "reports-table", "report"
 _COLUMNS = {

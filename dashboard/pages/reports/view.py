@@ -22,7 +22,7 @@ from dashboard.render.streamlit_parts import Pick
 from dashboard.text.foreign_text import escaped
 from db.engine.session import open_database
 from db.queries.people.reports import find_report
-from db.records.reports import Report
+from db.records.people.reports import Report
 from db.store.people.reports import revoke_report
 
 

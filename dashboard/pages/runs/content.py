@@ -41,8 +41,15 @@ from db.metrics.groups import row_dicts
 from db.queries.facets import silent
 from db.queries.service import hosts, schedules
 from db.queries.service.fleet import fleet_workers, launches
-from db.records.requests import INTERRUPTED, UNFINISHED, RequestSpec, RequestState, RunRequest, RunStatus
-from db.records.schedules import Firing, HostDevice, HostState, Schedule
+from db.records.service.requests import (
+    INTERRUPTED,
+    UNFINISHED,
+    RequestSpec,
+    RequestState,
+    RunRequest,
+    RunStatus,
+)
+from db.records.service.schedules import Firing, HostDevice, HostState, Schedule
 from db.records.trial import SourceKind
 from db.verdicts.noise_words import floor_text
 

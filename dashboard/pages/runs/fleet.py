@@ -10,8 +10,8 @@ import pandas as pd
 from dashboard.parts import parts
 from dashboard.parts.parts import Lines, Part, TableColumn, informative
 from db import units
-from db.records.fleet import FleetWorker, Launch, LaunchState
-from db.records.schedules import SILENT_AFTER
+from db.records.service.fleet import FleetWorker, Launch, LaunchState
+from db.records.service.schedules import SILENT_AFTER
 
 WORKERS, LAUNCHES = "runs-workers", "runs-launches"
 STOPPED_WITHIN = timedelta(days=1)

@@ -11,8 +11,8 @@ from dashboard.render import forms as signing
 from dashboard.render.shell import View
 from dashboard.text.foreign_text import escaped
 from dashboard.write import run_actions
-from db.records.requests import UNFINISHED, RequestSpec, RunRequest
-from db.records.schedules import HostState, Schedule
+from db.records.service.requests import UNFINISHED, RequestSpec, RunRequest
+from db.records.service.schedules import HostState, Schedule
 
 PAGE = "runs"
 

@@ -14,7 +14,7 @@ from dashboard.render import forms
 from dashboard.render.shell import View
 from dashboard.write import annotating
 from db.errors import CompilewatchError
-from db.records.annotations import LONGEST_TEXT
+from db.records.people.annotations import LONGEST_TEXT
 
 PAGE = "annotate"
 _EVERY_DAY = "A day"

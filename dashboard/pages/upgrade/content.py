@@ -57,7 +57,7 @@ from db.judge.words import verdicts as wording
 from db.queries.cases.causes import Case
 from db.queries.people.regressions import RegressionState
 from db.records.marks import bound_word
-from db.records.reports import SignOff
+from db.records.people.reports import SignOff
 from db.records.vocabulary import Metric, Verdict
 
 LONGEST_LINE = 300

@@ -18,7 +18,7 @@ from db.judge.results import BuildSide, Comparison, Result, Row, Tally
 from db.judge.words.sentences import not_reproduced, tallied
 from db.records.fields import Name, Text, UtcDatetime
 from db.records.ids import identity
-from db.records.triage import TriageState
+from db.records.people.triage import TriageState
 from db.records.versions import component_name
 from db.records.vocabulary import CauseClass, Metric, Verdict
 from db.units import plural

@@ -9,7 +9,7 @@ from db.engine.session import Database
 from db.errors import NotFoundError, one_line
 from db.queries.frames import MOMENT, frame_of
 from db.queries.selection import read_records
-from db.records.annotations import Annotation
+from db.records.people.annotations import Annotation
 from db.tables.trials import ANNOTATION
 
 _COLUMNS = {

@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from db.engine.session import Database
 from db.queries.selection import read_records
-from db.records.issues import IssueScript
+from db.records.people.issues import IssueScript
 from db.tables.trials import ISSUE_SCRIPT
 
 

@@ -15,7 +15,7 @@ from db.errors import NotFoundError
 from db.judge.compare.regressions import Regression, TriageEvent, side_title
 from db.queries.cases.causes import recorded_explanations
 from db.queries.frames import MOMENT, frame_of
-from db.records.triage import TriageState
+from db.records.people.triage import TriageState
 from db.records.vocabulary import Verdict
 from db.tables.trials import REGRESSION, TRIAGE_EVENT
 

@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 
 from db.engine.session import Database
 from db.queries.selection import read_frame, read_records
-from db.records.reports import Report
+from db.records.people.reports import Report
 from db.tables.trials import REPORT
 
 

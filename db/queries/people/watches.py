@@ -6,7 +6,7 @@ from sqlalchemy import Connection, select
 
 from db.engine.session import Database
 from db.queries.selection import read_records
-from db.records.watches import Watch
+from db.records.people.watches import Watch
 from db.tables.trials import WATCH
 
 _ORDERED = select(WATCH).order_by(WATCH.c.made_at, WATCH.c.watch_id)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Select, bindparam, select, text
 
 from db.engine.session import Database
 from db.queries.selection import read_records
-from db.records.fleet import FleetWorker, Launch
+from db.records.service.fleet import FleetWorker, Launch
 from db.tables.fleet import FLEET_LAUNCH, FLEET_WORKER
 from db.tables.trials import RUN, TRIAL
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import delete, insert
 
 from db.engine.session import Database
-from db.records.annotations import Annotation
+from db.records.people.annotations import Annotation
 from db.store.writing import bump_data_version, lock_data_version
 from db.tables.trials import ANNOTATION
 

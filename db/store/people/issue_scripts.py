@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from db.engine.session import Database
-from db.records.issues import IssueScript
+from db.records.people.issues import IssueScript
 from db.store.writing import bump_data_version, lock_data_version, upsert
 from db.tables.trials import ISSUE_SCRIPT
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, and_, or_, select, update
 from db.engine.session import Database
 from db.judge.compare.regressions import Regression
 from db.queries.people.regressions import newest_revisions, states_of
-from db.records.triage import NotificationState, TriageState
+from db.records.people.triage import NotificationState, TriageState
 from db.records.vocabulary import Verdict
 from db.store.writing import bump_data_version, lock_data_version
 from db.tables.trials import NOTIFICATION, REGRESSION

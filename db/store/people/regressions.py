@@ -27,7 +27,7 @@ from db.judge.compare.whole import counts_as_regression
 from db.judge.results import Comparison, Row
 from db.queries.people.regressions import find_regression, newest_revisions, states_of
 from db.queries.people.watches import watches_in
-from db.records.triage import BY_THE_JUDGE, NotificationState, TriageState
+from db.records.people.triage import BY_THE_JUDGE, NotificationState, TriageState
 from db.records.vocabulary import Verdict
 from db.store.writing import bump_data_version, lock_data_version, upsert
 from db.tables.metadata import JsonText

@@ -9,7 +9,7 @@ from sqlalchemy import insert, update
 from db.engine.session import Database
 from db.errors import NotFoundError
 from db.queries.people.reports import find_report
-from db.records.reports import BY_RETENTION, Report
+from db.records.people.reports import BY_RETENTION, Report
 from db.tables.trials import REPORT
 
 

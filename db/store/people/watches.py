@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import delete, insert, update
 
 from db.engine.session import Database
-from db.records.watches import Watch
+from db.records.people.watches import Watch
 from db.tables.trials import NOTIFICATION, WATCH
 
 

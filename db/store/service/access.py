@@ -9,7 +9,7 @@ from sqlalchemy import insert, update
 from db.engine.session import Database
 from db.errors import NotFoundError
 from db.queries.service.access import find_token
-from db.records.access import Token
+from db.records.service.access import Token
 from db.tables.api_tokens import API_TOKEN
 
 

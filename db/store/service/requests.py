@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping, select, update
 from db.engine.session import Database
 from db.errors import ConflictError, NotFoundError
 from db.queries.service.schedules import queue, run_request
-from db.records.requests import (
+from db.records.service.requests import (
     ATTEMPTS,
     PRIORITY,
     REQUEST_TRANSITIONS,

@@ -11,8 +11,8 @@ from sqlalchemy import func, select, update
 from db.engine.session import Database
 from db.errors import NotFoundError
 from db.queries.service.schedules import unfinished_request_of
-from db.records.requests import RunRequest
-from db.records.schedules import Firing, FiringOutcome, ScheduleSpec
+from db.records.service.requests import RunRequest
+from db.records.service.schedules import Firing, FiringOutcome, ScheduleSpec
 from db.store.service.requests import insert_request
 from db.store.writing import upsert
 from db.tables.trials import FIRING, SCHEDULE

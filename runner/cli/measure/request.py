@@ -12,7 +12,7 @@ from ulid import ULID
 
 from db.queries.service.hosts import unserved
 from db.queries.service.schedules import requests
-from db.records.requests import UNFINISHED, RequestKind, RequestSpec, RequestState, RunRequest
+from db.records.service.requests import UNFINISHED, RequestKind, RequestSpec, RequestState, RunRequest
 from db.store.service.requests import cancel_request, new_request, save_request
 from db.units import MISSING, moment
 from runner.cli import completion

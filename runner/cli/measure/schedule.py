@@ -16,7 +16,7 @@ from rich.table import Table
 
 from db.engine.session import Database
 from db.queries.service.schedules import last_firings, schedules
-from db.records.schedules import Firing, Schedule, ScheduleWatch
+from db.records.service.schedules import Firing, Schedule, ScheduleWatch
 from db.records.trial import Status, Trial
 from db.store.service.schedules import pause_schedule, resume_schedule, save_schedule
 from db.units import MISSING, moment, plural, words

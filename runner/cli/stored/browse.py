@@ -47,8 +47,8 @@ from db.queries.people.regressions import regressions_frame, standing_regression
 from db.queries.records import ranks_of
 from db.queries.service.fleet import fleet_workers, launches
 from db.queries.trials import trial_record, trials_frame
-from db.records.fleet import Launch
 from db.records.marks import timing_text
+from db.records.service.fleet import Launch
 from db.records.trial import Memory, SourceKind, Trial
 from db.units import MISSING, count, duration, moment, percent, plural, size, words
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of

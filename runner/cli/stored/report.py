@@ -13,7 +13,7 @@ import typer
 from db.engine.session import Database
 from db.errors import ConfigError, NotFoundError
 from db.queries.people.reports import find_report, reports_frame
-from db.records.reports import Report
+from db.records.people.reports import Report
 from db.store.people.reports import expire_reports, revoke_report
 from db.units import moment, plural
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, author, database_of, settings_of

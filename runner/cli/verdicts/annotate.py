@@ -12,8 +12,8 @@ from ulid import ULID
 from db.engine.session import Database
 from db.errors import ConfigError, printable
 from db.queries.people.annotations import annotation_like
-from db.records.annotations import LONGEST_TEXT
-from db.records.annotations import Annotation as Note
+from db.records.people.annotations import LONGEST_TEXT
+from db.records.people.annotations import Annotation as Note
 from db.store.people.annotations import remove_annotation, save_annotation
 from db.verdicts.sides import builds_named
 from runner.cli import completion

@@ -16,7 +16,7 @@ from db.judge.compare.whole import counts_as_regression, overall_verdict, senten
 from db.judge.results import GeomeanChange, Row
 from db.judge.words.verdicts import worst_first
 from db.queries.cases.causes import explanations
-from db.records.triage import ACCEPTED
+from db.records.people.triage import ACCEPTED
 from db.records.vocabulary import Verdict
 from db.verdicts.sides import resolve_sides
 from runner.catalog.work_tree import WorkTree

@@ -13,7 +13,7 @@ from db.columns.metrics import METRICS
 from db.errors import ConfigError, printable
 from db.judge.compare.regressions import TriageEvent
 from db.queries.people.regressions import RegressionState, regression_state
-from db.records.triage import TriageState
+from db.records.people.triage import TriageState
 from db.store.people.regressions import triage as store_triage
 from db.units import moment
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, author, database_of, settings_of

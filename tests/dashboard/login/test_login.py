@@ -23,7 +23,7 @@ from websockets.typing import Origin
 
 from dashboard.login.gate import OPEN
 from db.engine.session import open_database
-from db.records.access import Roles, Scope, SignIn, Token, new_secret, secret_hash
+from db.records.service.access import Roles, Scope, SignIn, Token, new_secret, secret_hash
 from db.store.service.access import revoke_token, save_token
 from db.tables.trials import METADATA
 from tests.dashboard.asking import ask, whole_application

@@ -13,7 +13,7 @@ from dashboard.links.links import Link, Page, href
 from dashboard.pages.runs.fleet import WORKERS, fleet
 from dashboard.reports.freeze import freeze_link
 from db.engine.session import Database, open_database
-from db.records.fleet import FleetWorker, Launch
+from db.records.service.fleet import FleetWorker, Launch
 from db.store.service.fleet import claim_launch, end_launch
 from db.tables.fleet import FLEET_WORKER
 from tests.builders import make_trial

@@ -21,7 +21,7 @@ from dashboard.write import triage
 from db.engine.session import open_database
 from db.judge.compare.regressions import TriageEvent
 from db.queries.people.regressions import RegressionState, standing_regressions
-from db.records.triage import TriageState
+from db.records.people.triage import TriageState
 from db.store.people.regressions import record_comparison
 from db.store.people.regressions import triage as store_triage
 from tests.builders import START

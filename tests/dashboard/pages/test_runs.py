@@ -12,8 +12,8 @@ from dashboard.links.links import Link, Page
 from dashboard.pages.runs.content import progress_words
 from db.engine.session import Database, open_database
 from db.queries.facets import machines, runs
-from db.records.requests import RequestKind, RequestSpec, RunStatus
-from db.records.schedules import ScheduleSpec
+from db.records.service.requests import RequestKind, RequestSpec, RunStatus
+from db.records.service.schedules import ScheduleSpec
 from db.store.service.requests import cancel_request, new_request, save_request
 from db.store.service.schedules import pause_schedule, save_schedule
 from db.store.trials import end_run, save_trials, start_run

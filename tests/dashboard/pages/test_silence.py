@@ -8,7 +8,7 @@ import pytest
 
 from dashboard.links.links import Link, Page
 from db.engine.session import open_database
-from db.records.schedules import ScheduleSpec
+from db.records.service.schedules import ScheduleSpec
 from db.store.service.schedule_watch import save_due
 from db.store.service.schedules import save_schedule
 from tests.builders import START

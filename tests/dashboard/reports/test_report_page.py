@@ -17,7 +17,7 @@ from db.engine.session import open_database
 from db.queries.filters import Filters
 from db.queries.people.reports import find_report, reports_frame
 from db.queries.trials import latest_trials_frame
-from db.records.reports import KEEP_DAYS_VARIABLE
+from db.records.people.reports import KEEP_DAYS_VARIABLE
 from tests.dashboard.conftest import opened, texts
 from tests.dashboard.reports.test_reports import check_page
 

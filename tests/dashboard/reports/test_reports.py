@@ -28,7 +28,7 @@ from dashboard.reports.freeze import LARGEST_BYTES, freeze_comparison, freeze_li
 from dashboard.reports.routes import reports
 from db.engine.session import open_database
 from db.queries.people.reports import find_report, reports_frame
-from db.records.reports import Report, new_report_id
+from db.records.people.reports import Report, new_report_id
 from db.store.people.reports import save_report
 from runner.cli.app import app as command_line
 from runner.cli.front import exit_code_of

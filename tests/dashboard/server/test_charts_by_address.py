@@ -17,7 +17,7 @@ from dashboard.parts.parts import Figures
 from dashboard.read.versions import drawn_version
 from dashboard.server.charts import content_of
 from dashboard.server.server import EMBED_VARIABLE
-from db.records.access import Proxy, Roles, SignIn
+from db.records.service.access import Proxy, Roles, SignIn
 from tests.builders import START, make_history, make_machine, make_trial
 from tests.dashboard.asking import ask, whole_application
 from tests.dashboard.conftest import DATABASE, Store

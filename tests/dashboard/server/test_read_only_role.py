@@ -17,7 +17,7 @@ from dashboard.read.database import close_databases
 from db.engine.session import open_database
 from db.errors import DatabaseError
 from db.queries.records import trial_records
-from db.records.requests import RequestKind, RequestSpec
+from db.records.service.requests import RequestKind, RequestSpec
 from db.store.service.requests import new_request, save_request
 from db.store.trials import save_trials
 from tests.builders import make_trial

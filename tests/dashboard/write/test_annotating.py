@@ -13,7 +13,7 @@ from dashboard.write import annotating
 from db.engine.session import open_database
 from db.queries import facets
 from db.queries.people.annotations import stored_annotations
-from db.records.annotations import Annotation
+from db.records.people.annotations import Annotation
 from db.store.people.annotations import save_annotation
 from tests.dashboard.conftest import opened, texts
 

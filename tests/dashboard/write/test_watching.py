@@ -19,8 +19,8 @@ from db.engine.session import open_database
 from db.errors import ConfigError
 from db.queries.people.watches import watches
 from db.records.identity import Code
+from db.records.people.watches import Watch
 from db.records.trial import Trial
-from db.records.watches import Watch
 from db.store.people.regressions import record_comparison
 from db.store.people.watches import save_watch
 from db.store.trials import save_trials

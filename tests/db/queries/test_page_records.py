@@ -14,9 +14,9 @@ from db.queries.people.reports import find_report, report_subjects
 from db.queries.people.sign_offs import sign_offs
 from db.queries.people.stored_views import stored_link
 from db.queries.service.hosts import hosts
-from db.records.reports import LONGEST_LINK, Decision, Report, SignOff
-from db.records.requests import RequestKind, RequestSpec
-from db.records.schedules import HostDevice, HostState
+from db.records.people.reports import LONGEST_LINK, Decision, Report, SignOff
+from db.records.service.requests import RequestKind, RequestSpec
+from db.records.service.schedules import HostDevice, HostState
 from db.store.people.reports import expire_reports, save_report
 from db.store.people.sign_offs import save_sign_off, withdraw_sign_off
 from db.store.people.stored_views import store_view

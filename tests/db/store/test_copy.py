@@ -14,9 +14,9 @@ from db.judge.compare.regressions import TriageEvent
 from db.queries.data_version import data_version
 from db.queries.people.regressions import standing_regressions
 from db.queries.trials import trial_records
-from db.records.requests import RequestKind, RequestSpec
-from db.records.schedules import ScheduleSpec
-from db.records.triage import TriageState
+from db.records.people.triage import TriageState
+from db.records.service.requests import RequestKind, RequestSpec
+from db.records.service.schedules import ScheduleSpec
 from db.records.trial import Build
 from db.store.copy import copy_database
 from db.store.people.regressions import record_comparison, triage

@@ -13,7 +13,7 @@ from db.errors import ConflictError, NotFoundError
 from db.judge.compare.regressions import EventKind, Regression, TriageEvent, event_subject, moved
 from db.queries.data_version import data_version
 from db.queries.people.regressions import regression_state, regressions_frame, standing_regressions
-from db.records.triage import BY_THE_JUDGE, TriageState
+from db.records.people.triage import BY_THE_JUDGE, TriageState
 from db.records.vocabulary import CauseClass, Metric, Verdict
 from db.store.people.regressions import record_comparison, record_confirmation, triage
 from db.store.trials import save_trials

@@ -10,7 +10,7 @@ from db.engine.session import Database
 from db.errors import NotFoundError
 from db.queries.data_version import data_version
 from db.queries.people.reports import find_report, reports_frame
-from db.records.reports import Report, new_report_id
+from db.records.people.reports import Report, new_report_id
 from db.store.people.reports import revoke_report, save_report
 from tests.builders import START
 

@@ -20,8 +20,8 @@ from db.queries.service.schedules import (
     run_request,
     schedules,
 )
-from db.records.requests import ATTEMPTS, RequestKind, RequestSpec, RequestState, RunRequest
-from db.records.schedules import Firing, FiringOutcome, ScheduleSpec
+from db.records.service.requests import ATTEMPTS, RequestKind, RequestSpec, RequestState, RunRequest
+from db.records.service.schedules import Firing, FiringOutcome, ScheduleSpec
 from db.store.service.requests import (
     beat_request,
     cancel_request,

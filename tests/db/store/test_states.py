@@ -23,7 +23,7 @@ from sqlalchemy import func, select
 
 from db.engine.session import Database
 from db.queries.service.schedules import run_request, running_requests
-from db.records.requests import (
+from db.records.service.requests import (
     REQUEST_TRANSITIONS,
     RUN_TRANSITIONS,
     RequestKind,

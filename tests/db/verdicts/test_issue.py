@@ -12,7 +12,7 @@ from db.queries.filters import Filters
 from db.queries.trials import trial_records
 from db.records.evidence import Bisection, Failure, FailureKind
 from db.records.ids import build_identity
-from db.records.issues import IssueScript, ScriptRun
+from db.records.people.issues import IssueScript, ScriptRun
 from db.records.sampling import Profile
 from db.records.trial import SCHEMAS, Status, Trial
 from db.store.people.issue_scripts import save_issue_script

@@ -13,7 +13,7 @@ from db.engine.session import Database, open_database
 from db.judge.results import Comparison
 from db.queries.people.regressions import regressions_frame, standing_regressions
 from db.queries.service.schedules import queue
-from db.records.triage import TriageState
+from db.records.people.triage import TriageState
 from db.records.trial import Trial
 from db.records.vocabulary import Metric, Verdict
 from db.store.trials import save_trials

@@ -15,7 +15,7 @@ from db.queries.filters import Filters
 from db.queries.people.regressions import regressions_frame, standing_regressions
 from db.queries.service.schedules import queue
 from db.queries.trials import trials_frame
-from db.records.triage import TriageState
+from db.records.people.triage import TriageState
 from tests.runner.second_environment import make_environment
 from tests.runner.terminal import compilewatch
 

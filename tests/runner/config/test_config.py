@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from db.errors import ConfigError
 from db.judge.policy import Policy, Target
-from db.records.access import SignIn
+from db.records.service.access import SignIn
 from db.records.trial import CacheState, StrategyKind
 from db.records.vocabulary import Metric
 from runner.config.settings import ChannelSettings, Settings

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from db.errors import ConfigError
-from db.records.limits import Limits
-from db.records.requests import RequestSpec
+from db.records.service.limits import Limits
+from db.records.service.requests import RequestSpec
 from runner.config.settings import BuildSettings, Settings
 from runner.config.sources import load_settings
 from runner.plan import builds

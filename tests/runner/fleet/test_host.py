@@ -24,7 +24,7 @@ from db.queries.records import trial_records
 from db.queries.service.hosts import hosts
 from db.queries.service.schedule_watch import host_healths
 from db.queries.service.schedules import requests, run_request
-from db.records.requests import RequestKind, RequestSpec, RequestState
+from db.records.service.requests import RequestKind, RequestSpec, RequestState
 from db.records.trial import Build, Status
 from db.store.service.host_statements import SAVE_HOST
 from db.store.service.requests import new_request, save_request

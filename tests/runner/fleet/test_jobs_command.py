@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from db.engine.session import Database, open_database
 from db.errors import ConfigError
 from db.queries.service.fleet import launches
-from db.records.fleet import Launch, LaunchState
+from db.records.service.fleet import Launch, LaunchState
 from db.store.service.fleet import ListedJobs, matched
 from runner.config.sections import LaunchSettings
 from runner.config.sources import load_settings

@@ -24,8 +24,8 @@ from db.queries.filters import Filters
 from db.queries.records import trial_records
 from db.queries.service.fleet import fleet_workers, launches, queue_lengths
 from db.queries.service.schedules import run_request
-from db.records.fleet import OUTPUT_CHARACTERS, STORED_LAUNCHES, Launch, LaunchState
-from db.records.requests import RequestState
+from db.records.service.fleet import OUTPUT_CHARACTERS, STORED_LAUNCHES, Launch, LaunchState
+from db.records.service.requests import RequestState
 from db.store.service.fleet import claim_launch, end_launch
 from db.store.service.requests import save_request
 from runner.config.sections import LaunchSettings

@@ -9,7 +9,7 @@ import pytest
 
 from db.engine.session import open_database
 from db.errors import ConfigError
-from db.records.requests import RequestKind, RequestSpec
+from db.records.service.requests import RequestKind, RequestSpec
 from db.records.strategies import parse_strategy
 from db.store.service.requests import new_request
 from runner.cli.measure.schedule import LogProgress

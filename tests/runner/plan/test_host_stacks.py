@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from db.records.requests import RequestSpec
+from db.records.service.requests import RequestSpec
 from db.records.trial import Build
 from runner.config.settings import BuildSettings, Settings
 from runner.plan.host_stacks import HostStacks, MissingBuildError, compiler_version

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from db.engine.session import Database
-from db.records.limits import Limits
-from db.records.requests import RequestState
+from db.records.service.limits import Limits
+from db.records.service.requests import RequestState
 from db.store.service.requests import cancel_request
 from runner.config.settings import BuildSettings, Settings
 from runner.plan import builds

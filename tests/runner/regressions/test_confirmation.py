@@ -13,8 +13,8 @@ from db.judge.policy import Policy
 from db.judge.results import Comparison
 from db.queries.people.regressions import regressions_frame, standing_regressions
 from db.queries.service.schedules import queue
-from db.records.requests import RequestKind
-from db.records.triage import TriageState
+from db.records.people.triage import TriageState
+from db.records.service.requests import RequestKind
 from db.records.trial import Trial
 from db.records.vocabulary import Metric
 from db.store.people.regressions import record_comparison, triage

@@ -25,8 +25,8 @@ from sqlalchemy import select
 from db.engine.session import Database, open_database
 from db.judge.compare.regressions import TriageEvent
 from db.queries.people.regressions import regressions_frame, standing_regressions
-from db.records.triage import NotificationState, TriageState
-from db.records.watches import Watch
+from db.records.people.triage import NotificationState, TriageState
+from db.records.people.watches import Watch
 from db.store.people.notifications import MOST_DELIVERIES, claim_notifications
 from db.store.people.regressions import record_comparison, triage
 from db.store.people.watches import note_told, remove_watch, save_watch

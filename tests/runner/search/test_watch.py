@@ -20,7 +20,7 @@ import pytest
 from db.engine.session import open_database
 from db.queries.people.regressions import standing_regressions
 from db.queries.people.reports import find_report, reports_frame
-from db.records.triage import TriageState
+from db.records.people.triage import TriageState
 from db.store.trials import save_trials
 from runner.cli.measure import watch as command
 from runner.cli.measure.schedule import _Releases

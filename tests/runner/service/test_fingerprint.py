@@ -11,7 +11,7 @@ import pytest
 
 from db.engine.session import Database
 from db.queries.service.schedules import queue, requests
-from db.records.requests import RequestState
+from db.records.service.requests import RequestState
 from db.store.service.requests import end_request, take_request
 from db.store.trials import save_trial
 from runner.config.settings import Settings

@@ -22,8 +22,8 @@ from db.engine.session import open_database
 from db.queries.filters import Filters
 from db.queries.service.schedules import firings, measured_stacks, requests
 from db.queries.trials import trial_records
-from db.records.requests import RequestState
-from db.records.schedules import ScheduleSpec
+from db.records.service.requests import RequestState
+from db.records.service.schedules import ScheduleSpec
 from db.store.service.schedules import save_schedule
 from runner.config.settings import Settings
 from runner.service.fingerprint import fingerprints

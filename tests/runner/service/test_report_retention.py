@@ -9,7 +9,7 @@ import pytest
 
 from db.engine.session import Database, open_database
 from db.queries.people.reports import find_report
-from db.records.reports import Report
+from db.records.people.reports import Report
 from db.store.people.reports import save_report
 from runner.config.sections import ReportSettings
 from runner.config.settings import Settings

@@ -15,7 +15,7 @@ import pytest
 from db.engine.session import Database
 from db.errors import CompilewatchError, ConfigError, DatabaseError
 from db.queries.service.schedules import run_request
-from db.records.requests import RequestKind, RequestSpec, RequestState, RunRequest
+from db.records.service.requests import RequestKind, RequestSpec, RequestState, RunRequest
 from db.store.service.requests import cancel_request, new_request, save_request
 from runner.config.settings import BuildSettings, Settings
 from runner.plan import builds

@@ -8,8 +8,8 @@ import pytest
 
 from db.engine.session import Database
 from db.queries.service.schedule_watch import last_result_of, schedule_watches, silent_schedules
-from db.records.requests import RequestKind, RequestSpec, RequestState
-from db.records.schedules import Firing, FiringOutcome, Schedule, ScheduleSpec, ScheduleWatch
+from db.records.service.requests import RequestKind, RequestSpec, RequestState
+from db.records.service.schedules import Firing, FiringOutcome, Schedule, ScheduleSpec, ScheduleWatch
 from db.records.trial import FailureKind
 from db.store.service.requests import end_request, new_request, note_runs, take_request
 from db.store.service.schedules import claim_firing, pause_schedule, resume_schedule, save_schedule

@@ -13,8 +13,8 @@ import pytest
 from db.engine.session import Database
 from db.errors import DatabaseError
 from db.queries.service.schedules import firings, queue, schedules
-from db.records.requests import RequestState
-from db.records.schedules import ScheduleSpec
+from db.records.service.requests import RequestState
+from db.records.service.schedules import ScheduleSpec
 from db.store.service.requests import end_request, take_request
 from db.store.service.schedules import MISSED_ROWS, pause_schedule, resume_schedule
 from runner.service.timetable import UPCOMING_FIRINGS, Host, Timetable

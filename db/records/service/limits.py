@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from db.errors import ConfigError
 from db.records.fields import Closed
-from db.records.requests import Positive, RequestSpec
+from db.records.service.requests import Positive, RequestSpec
 
 
 class Limits(Closed):

@@ -1,0 +1,1 @@
+"""Records of what people say and ask to be told."""

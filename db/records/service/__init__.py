@@ -1,0 +1,1 @@
+"""Records of what services are asked to measure, and who may ask."""
