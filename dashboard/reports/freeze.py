@@ -20,6 +20,7 @@ from dashboard.login.access import Role, require
 from dashboard.pages.guide.content import policy_part
 from dashboard.pages.registry import CONTENTS
 from dashboard.pages.upgrade import content as upgrade
+from dashboard.pages.upgrade.focus import in_focus
 from dashboard.parts import verdict_words
 from dashboard.parts.cases import floors_of
 from dashboard.parts.parts import PageContent
@@ -162,7 +163,7 @@ def _compared(
             beside,
             recorded=inbox.chosen(read_regressions(), upgrade.inbox_link(link)),
             signed=sign_offs(reader(), str(link.machine), str(link.base), str(link.head)),
-            in_focus=upgrade.in_focus(link, comparison, labels),
+            in_focus=in_focus(link, comparison, labels),
         )
     shown = upgrade.content_of(
         comparison, labels, link or Link(page=Page.UPGRADE, metric=metric.value), beside

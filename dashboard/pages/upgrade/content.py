@@ -12,6 +12,7 @@ from dashboard.charts.style import ChartContent
 from dashboard.links import links
 from dashboard.links.links import Link, Page, asked_metric, verdict_metric
 from dashboard.pages.upgrade import charts
+from dashboard.pages.upgrade.focus import in_focus
 from dashboard.parts import parts, verdict_words
 from dashboard.parts.cases import CASE, floors_of
 from dashboard.parts.parts import (
@@ -31,32 +32,26 @@ from dashboard.parts.parts import (
 from dashboard.read.data import (
     filters_of,
     read_choices,
-    read_explanation,
     read_explanations,
     read_pair,
     read_regressions,
-    read_trials,
     read_workloads,
 )
 from dashboard.read.versions import cached
 from dashboard.text.glossary import explained
 from dashboard.verdicts import inbox, tables, whole
-from dashboard.verdicts.evidence import Evidence, evidence, evidence_parts, series_parts
-from dashboard.verdicts.issue import issue_of_case
 from dashboard.verdicts.pair import with_builds
-from dashboard.verdicts.side_by_side import side_by_side
 from dashboard.verdicts.tables import Q_VALUE, SIDES, TRIALS, change_columns, sides_of
 from dashboard.write import sign_offs
 from db import units
 from db.cause.compiler_change import SourceChange
 from db.columns.metrics import METRICS
 from db.judge.compare.whole import sentences
-from db.judge.results import CaseKey, Comparison, Row
+from db.judge.results import Comparison, Row
 from db.judge.statistics.noise_floor import NoiseFloor
 from db.judge.words import verdicts as wording
 from db.queries.cases.causes import Case
 from db.queries.people.regressions import RegressionState
-from db.records.marks import bound_word
 from db.records.people.reports import SignOff
 from db.records.vocabulary import Metric, Verdict
 
@@ -359,55 +354,6 @@ def _case_columns(confidence: float, metric: Metric) -> dict[str, TableColumn]:
         ),
         "reason": TableColumn("Why", wide=True),
     }
-
-
-# One case: the trials of both sides, every number, its history.
-
-
-def in_focus(link: Link, comparison: Comparison, labels: Mapping[str, str]) -> tuple[Part, ...]:
-    """Both sides of the case that `link` is about; nothing where it is about none."""
-    if link.focus is None:
-        return ()
-    title = f"{link.focus} with {link.focus_strategy or 'any strategy'}"
-    wanted = (link.focus, link.focus_strategy)
-    rows = [
-        row
-        for row in comparison.rows
-        if (verdict_words.workload_label(row.case, labels), row.strategy) == wanted
-    ]
-    if not rows:
-        reasons = [
-            f"{title}: left out of the comparison, {case.verdict}: {case.reason}"
-            for case in comparison.left_out
-            if (verdict_words.left_out_label(case), case.strategy) == wanted
-        ]
-        return (Empty([*reasons, f"{title} is no case of this comparison."][0], key="focus"),)
-    metric, case = verdict_metric(link), rows[0].case
-    title = ", ".join(filter(None, (title, bound_word(rows[0].bound))))
-    both_sides, sides = _evidence(link, case), (comparison.base, comparison.head)
-    case_rows = tuple(row for row in comparison.rows if row.case == case)
-    builds = replace(filters_of(link), builds=(str(link.base), str(link.head)))
-    return (
-        *parts.notes(read_explanation(comparison.machine_id, sides, case_rows)),
-        *evidence_parts(
-            both_sides, metric, title, key="upgrade-case", confidence=comparison.policy.confidence
-        ),
-        *side_by_side(builds, sides, case, case_rows),
-        *series_parts(link.machine, case, metric, key="upgrade-series"),
-        *issue_of_case(builds, sides, case),
-    )
-
-
-@cached
-def _evidence(link: Link, case: CaseKey) -> Evidence:
-    filters = filters_of(link)
-    comparison = read_pair(link, asked=asked_metric(link))
-    rows = [row for row in comparison.with_asked().rows if row.case == case]
-    trials = read_trials(replace(filters, builds=(str(link.base), str(link.head))))
-    return evidence(trials, (comparison.base, comparison.head), case, rows, verdict_metric(link))
-
-
-# What else two builds differ in.
 
 
 def _shift(
