@@ -13,7 +13,7 @@ import pytest
 from dashboard.pages.trial.facts import figures
 from db.records.trial import FailureKind, Status, parse_trial
 from db.units import duration
-from runner.cli.stored.browse import facts_of
+from runner.cli.stored.show import facts_of
 from runner.process.supervise import run_trial
 from tests.faults.memory_group import memory_group
 from tests.runner.measuring import compiled, make_spec, measure

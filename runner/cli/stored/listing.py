@@ -1,0 +1,193 @@
+"""`compilewatch list`: what can be measured and what is stored, as tables or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from pandas import DataFrame
+from rich.table import Table
+
+from db.engine.session import Database
+from db.judge.compare.regressions import tally_lines
+from db.queries import facets
+from db.queries.people.annotations import annotations_frame
+from db.queries.people.regressions import regressions_frame, standing_regressions
+from db.queries.service.fleet import fleet_workers, launches
+from db.records.marks import timing_text
+from db.records.service.fleet import Launch
+from db.records.trial import SourceKind
+from db.units import MISSING, moment, percent, words
+from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+from runner.config.settings import Settings
+from runner.output.documents import frame_rows, print_document
+from runner.output.tables import console, plain_table, print_lines
+from runner.plan.selection import known_strategies, known_suites, known_workloads
+
+Rows = list[dict[str, Any]]
+
+
+def _workloads(settings: Settings) -> Rows:
+    return [
+        {
+            "workload": definition.name,
+            "task": definition.task.value,
+            "batch_size": definition.batch_size,
+            "shape": ", ".join(f"{key} {value}" for key, value in definition.shape.items()) or None,
+            "dtype": definition.dtype,
+            "needs": ", ".join(definition.packages) or None,
+            "summary": definition.summary or definition.target,
+        }
+        for definition in known_workloads(settings).values()
+    ]
+
+
+def _strategies(settings: Settings) -> Rows:
+    return [
+        {
+            "strategy": strategy.name,
+            "kind": strategy.kind.value,
+            "backend": strategy.backend,
+            "mode": strategy.mode,
+            "cache": strategy.cache.value if strategy.cache else None,
+        }
+        for strategy in known_strategies(settings).values()
+    ]
+
+
+def _suites(settings: Settings) -> Rows:
+    return [
+        {
+            "suite": suite.name,
+            "trials": suite.trials,
+            "workloads": ", ".join(suite.workloads),
+            "strategies": ", ".join(suite.strategies),
+            "summary": suite.summary,
+        }
+        for suite in known_suites(settings).values()
+    ]
+
+
+CATALOG: dict[str, Callable[[Settings], Rows]] = {
+    "workloads": _workloads,
+    "strategies": _strategies,
+    "suites": _suites,
+}
+
+
+class Subject(StrEnum):
+    """What can be listed."""
+
+    WORKLOADS = "workloads"
+    STRATEGIES = "strategies"
+    SUITES = "suites"
+    RUNS = "runs"
+    BUILDS = "builds"
+    MACHINES = "machines"
+    REGRESSIONS = "regressions"
+    ANNOTATIONS = "annotations"
+    WORKERS = "workers"
+    LAUNCHES = "launches"
+
+
+_STORED: dict[Subject, Callable[[Database], DataFrame]] = {
+    Subject.RUNS: facets.runs_with_contents,
+    Subject.BUILDS: facets.builds,
+    Subject.MACHINES: facets.machines,
+    Subject.REGRESSIONS: regressions_frame,
+    Subject.ANNOTATIONS: annotations_frame,
+    Subject.WORKERS: lambda database: DataFrame(each.model_dump() for each in fleet_workers(database)),
+    Subject.LAUNCHES: lambda database: DataFrame(map(_launch, launches(database))),
+}
+
+
+def _launch(launch: Launch) -> dict[str, Any]:
+    return launch.model_dump() | {"state": launch.state(datetime.now(UTC)).value}
+
+
+# What a person looks for; `--json` has every column.
+_SHOWN = {
+    Subject.RUNS: (
+        *("run_id", "suite", "workloads", "label", "source", "started_at", "status"),
+        *("trials", "canaries", "failed_trials"),
+    ),
+    Subject.BUILDS: (
+        *("build_id", "build_label", "torch", "torch_variant", "cuda", "driver", "triton", "trials"),
+    ),
+    Subject.MACHINES: (
+        *("machine_id", "machine", "device", "device_name", "device_count", "trials", "last_seen_at"),
+    ),
+    Subject.REGRESSIONS: (
+        *("regression_id", "recorded_at", "workload", "strategy", "timing", "metric", "change"),
+        *("base", "head", "state", "author"),
+    ),
+    Subject.WORKERS: ("owner", "queue", "served", "started_at", "seen_at", "stopped_at", "measured"),
+    Subject.LAUNCHES: ("launched_at", "queue", "host", "state", "exit_code", "worker", "output"),
+}
+_WHERE_FROM = {
+    Subject.REGRESSIONS: "`compilewatch gate` records them.",
+    Subject.WORKERS: "Start one with `compilewatch worker`.",
+    Subject.LAUNCHES: "Write a [fleet.launch] table into the configuration of the service.",
+}
+
+
+def list_(
+    subject: Annotated[Subject, typer.Argument(help="The subject to list.")],
+    json_: JsonOption = False,
+    db: DatabaseOption = None,
+    config: ConfigOption = None,
+) -> int:
+    """Workloads, strategies and suites to measure; runs, builds, machines, regressions and annotations
+    that are stored.
+
+    Of a fleet: its workers, and the launches that bring them. Example: compilewatch list runs
+    """
+    settings = settings_of(config, db)
+    if subject in _STORED:
+        with database_of(settings, migrate=False) as database:
+            rows = frame_rows(_STORED[subject](database))
+            standing = standing_regressions(database) if subject is Subject.REGRESSIONS else ()
+            tallies = tally_lines(each.regression for each in standing)
+    else:
+        rows, tallies = CATALOG[subject.value](settings), []
+    if json_:
+        print_document({"schema": "compilewatch.list/1", "subject": subject.value, "rows": rows})
+        return 0
+    if not rows:
+        where_from = _WHERE_FROM.get(subject, "Measure with `compilewatch run`.")
+        typer.echo(f"No {subject.value} yet. {where_from}")
+        return 0
+    columns = _SHOWN.get(subject)
+    if subject is Subject.REGRESSIONS:
+        rows = [row | {"timing": timing_text(row["timing_method"], row["bound"])} for row in rows]
+        if not any(row["timing"] for row in rows):
+            columns = tuple(name for name in _SHOWN[subject] if name != "timing")
+    console().print(_table(rows, columns))
+    if subject is Subject.REGRESSIONS:
+        print_lines(tallies)
+        explained_rows = (row for row in rows if row["explanation"])
+        why = (f"{row['workload']} / {row['strategy']}: {row['explanation']}" for row in explained_rows)
+        print_lines(dict.fromkeys(why))
+    return 0
+
+
+def _table(rows: Sequence[dict[str, Any]], columns: Sequence[str] | None) -> Table:
+    shown = {words(name.removesuffix("_at")): name for name in columns or rows[0]}
+    unbroken = [heading for heading, name in shown.items() if name.endswith("_id")]
+    cells = ([_text(name, row[name]) for name in shown.values()] for row in rows)
+    return plain_table(shown, cells, folds=True, unbroken=unbroken)
+
+
+def _text(column: str, value: Any) -> str:
+    if value is None:
+        return MISSING
+    if column.endswith("_at"):
+        return moment(datetime.fromisoformat(value))
+    if column == "change":
+        return percent(value, signed=True)
+    if column == "source" and value != SourceKind.MEASURED:
+        return f"imported, {value}"
+    return str(value)
