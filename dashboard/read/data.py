@@ -322,7 +322,7 @@ def read_points(
     return shaping.with_labels(_known(points))
 
 
-MOST_TRIALS_JUDGED = 5_000
+MOST_TRIALS_JUDGED = 2_000
 """Of so many trials a page tells every step in their history; longer ones are for `compilewatch history`."""
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
+from uuid import uuid4
 
 import pandas as pd
 import streamlit as st
@@ -297,13 +298,15 @@ def _addresses(frame: pd.DataFrame, name: str, leads: Leads) -> list[str | None]
     """What a column of links holds: an address and behind it the name, which is what is shown. What has no
     page, as a machine that measured nothing, leads nowhere.
     """
-    current, addresses = selectors.current(), []
+    # One link with marks in place of the values: a table of hundreds of rows is drawn on every run.
+    marks = {key: uuid4().hex for key in leads.keys}
+    to = f"./{links.href(links.move(selectors.current(), leads.page, **_changes(marks)))}"
     values = [frame[of] if of in frame else [None] * len(frame) for of in leads.keys.values()]
+    addresses: list[str | None] = []
     for text, *each in zip(frame[name], *values, strict=True):
-        there = ""
-        if not any(map(pd.isna, each)):
-            changes = _changes(dict(zip(leads.keys, each, strict=True)))
-            there = f"./{links.href(links.move(current, leads.page, **changes))}"
+        there = "" if any(map(pd.isna, each)) else to
+        for mark, value in zip(marks.values(), each, strict=True):
+            there = there.replace(mark, quote_plus(str(value), errors="replace"))
         addresses.append(None if pd.isna(text) else f"{there}#{quote(readable(str(text)))}")
     return addresses
 

@@ -60,19 +60,15 @@ def machine_steps(
 
     Raises NotFoundError where nothing fits.
     """
-    require_stored(database, replace(filters, machines=() if machine is None else (machine,)))
-    trials = _of_one_machine(trials_frame(database, filters), machine)
+    here = filters if machine is None else replace(filters, machines=(machine,))
+    require_stored(database, here)
+    trials = trials_frame(database, here)
+    if trials.empty:
+        where = "" if machine is None else f" on machine {machine}"
+        raise NotFoundError(f"No stored trial{where} fits these filters.", "See `compilewatch list runs`.")
+    if machine is None:
+        runs = trials.groupby("machine_id")["run_id"].nunique().sort_values(kind="stable")
+        trials = trials[trials["machine_id"] == runs.index[-1]]
     machine_id = str(trials["machine_id"].iloc[-1])
     compare = partial(gateway.compare, database, filters=filters, machine_id=machine_id, policy=policy)
     return MachineSteps(machine_history(trials, compare, policy), trials, compare, policy)
-
-
-def _of_one_machine(trials: DataFrame, machine: str | None) -> DataFrame:
-    runs = trials.groupby("machine_id")["run_id"].nunique().sort_values(kind="stable")
-    if runs.empty:
-        raise NotFoundError("No stored trial fits these filters.", "See `compilewatch list runs`.")
-    chosen = str(runs.index[-1]) if machine is None else machine
-    if chosen not in runs:
-        known = ", ".join(str(each) for each in runs.index)
-        raise NotFoundError(f"Nothing was measured on machine {chosen}.", f"Measured on {known}.")
-    return trials[trials["machine_id"] == chosen]

@@ -21,7 +21,7 @@ from db.judge.compare.counts import (
     outcome_of,
 )
 from db.judge.compare.sides import COMPONENTS, LIBRARIES, NOT_THE_BUILDS_FAULT
-from db.judge.history.events import changed_between, labels
+from db.judge.history.events import LABELS, changed_between, labels
 from db.judge.policy import Policy
 from db.judge.results import ChangeEvent
 from db.judge.sequence import in_reading_order
@@ -37,11 +37,16 @@ _MOVED = (Verdict.REGRESSED, Verdict.IMPROVED)
 
 @dataclass(frozen=True)
 class _Run:
-    """One run of one series: what its trials counted, and what to call it."""
+    """One run of one series: where in `rows` stands what it is called, and what its trials counted."""
 
-    row: dict[str, Any]
+    rows: DataFrame
+    place: int
     counts: dict[Metric, np.ndarray[Any, np.dtype[np.float64]]]
     outcome: CaseOutcome
+
+    @property
+    def row(self) -> dict[str, Any]:
+        return _row(self.rows, self.place)
 
 
 def exact_events(trials: DataFrame, policy: Policy | None = None) -> tuple[ChangeEvent, ...]:
@@ -66,12 +71,12 @@ def _of_series(series: DataFrame) -> Iterator[ChangeEvent]:
         for (_, old), (i, new) in itertools.pairwise(counted):
             step = compare_counts(0, metric, old.counts[metric], new.counts[metric])
             if step.verdict in _MOVED:
-                yield _event(step, old, new, i)
+                yield _event(step, old.row, new.row, i)
     decided = [(i, run) for i, run in enumerate(runs) if run.outcome.failed in (0, run.outcome.trials)]
     for (_, old), (i, new) in itertools.pairwise(decided):
         step = compare_outcomes(0, old.outcome, new.outcome)
         if step.verdict in _MOVED:
-            yield _event(step, old, new, i)
+            yield _event(step, old.row, new.row, i)
 
 
 def _runs(series: DataFrame) -> list[_Run]:
@@ -80,33 +85,41 @@ def _runs(series: DataFrame) -> list[_Run]:
     passed, checked = passed_mask(ordered), checked_mask(ordered)
     kinds, run = failure_kinds(ordered).to_numpy(dtype=object), ordered["run_id"].to_numpy()
     counts = {m: np.where(passed, floats(ordered[column]), np.nan) for m, column in COUNTS.items()}
+    rows = _told(in_reading_order(last.reset_index(drop=True), ordered))
     runs = []
-    for row in in_reading_order(last.reset_index(drop=True), ordered).to_dict("records"):
-        mine = run == row["run_id"]
-        runs.append(
-            _Run(
-                {str(name): value for name, value in row.items()},
-                {metric: known(values, mine) for metric, values in counts.items()},
-                outcome_of(passed[mine], checked[mine], kinds[mine & ~passed]),
-            )
-        )
+    for place, run_id in enumerate(rows["run_id"].to_list()):
+        mine = run == run_id
+        counted = {metric: known(values, mine) for metric, values in counts.items()}
+        outcome = outcome_of(passed[mine], checked[mine], kinds[mine & ~passed])
+        runs.append(_Run(rows, place, counted, outcome))
     return runs
 
 
-def _event(step: Counted, old: _Run, new: _Run, index: int) -> ChangeEvent:
+def _told(rows: DataFrame) -> DataFrame:
+    """What an event says of them, of a hundred columns."""
+    wanted = {*LABELS, *COMPONENTS, LIBRARIES, "started_at", "last_started_at"}
+    return rows[[name for name in rows if name in wanted]]
+
+
+def _row(rows: DataFrame, place: int) -> dict[str, Any]:
+    (row,) = rows.iloc[[place]].to_dict("records")
+    return {str(name): value for name, value in row.items()}
+
+
+def _event(step: Counted, old: dict[str, Any], new: dict[str, Any], index: int) -> ChangeEvent:
     before, after = step.base, step.head
-    changed = changed_between(old.row, new.row)
+    changed = changed_between(old, new)
     relative = isinstance(before, float) and isinstance(after, float) and before > 0
     unique = {
-        "series": str(new.row["series_id"]),
+        "series": str(new["series_id"]),
         "metric": step.metric.value,
-        "at": str(new.row["run_id"]),
+        "at": str(new["run_id"]),
         "verdict": step.verdict.value,
     }
     return ChangeEvent(
         event_id=identity(unique),
         metric=step.metric,
-        **labels(new.row),
+        **labels(new),
         index=index,
         announced_at=index,
         before=before,
@@ -130,33 +143,34 @@ def _missing(trials: DataFrame, ran: DataFrame, policy: Policy) -> Iterator[Chan
     cut_short = set(trials.loc[trials["failure_kind"] == FailureKind.CANCELLED.value, "run_id"])
     cases = without_canaries(ran[ran["suite"].notna()], policy.canary_workloads)
     named = cases.sort_values(["started_at", "trial_id"])
-    for _, suite in named.groupby(["machine_id", "suite"], sort=True):
-        last_rows = {
-            str(run): {(str(row["workload"]), str(row["strategy"])): row for row in mine.to_dict("records")}
-            for run, mine in suite.groupby("run_id", sort=False)
-        }
-        yield from _missing_in_suite(last_rows, cut_short, policy)
+    for _, of_suite in named.groupby(["machine_id", "suite"], sort=True):
+        suite = _told(of_suite)
+        runs: dict[str, dict[_Case, int]] = {}
+        case_of_each = zip(
+            *(suite[name].astype(str) for name in ("run_id", "workload", "strategy")), strict=True
+        )
+        for place, (run, workload, strategy) in enumerate(case_of_each):
+            runs.setdefault(run, {})[workload, strategy] = place
+        yield from _missing_in_suite(suite, runs, cut_short, policy)
 
 
 def _missing_in_suite(
-    runs: dict[str, dict[_Case, dict[Any, Any]]], cut_short: set[str], policy: Policy
+    suite: DataFrame, runs: dict[str, dict[_Case, int]], cut_short: set[str], policy: Policy
 ) -> Iterator[ChangeEvent]:
-    """`runs`: in order of time, by run id the newest trial of each case in it."""
-    expected: dict[_Case, dict[Any, Any]] = {}
+    """`runs`: in order of time, by run id where in `suite` the newest trial of each of its cases stands."""
+    expected: dict[_Case, int] = {}
     for index, (run, cases) in enumerate(runs.items()):
         again = sum(case in cases for case in expected)
         if run not in cut_short and again >= policy.history.whole_run_share * len(expected):
-            newest = max(cases.values(), key=lambda row: row["started_at"])
+            newest = max(cases.values())
             for case in [each for each in expected if each not in cases]:
-                yield _missing_event(expected.pop(case), newest, index)
+                yield _missing_event(_row(suite, expected.pop(case)), _row(suite, newest), index)
         expected |= cases
 
 
-def _missing_event(row: dict[Any, Any], newest: dict[Any, Any], index: int) -> ChangeEvent:
+def _missing_event(row: dict[str, Any], newest: dict[str, Any], index: int) -> ChangeEvent:
     """`row` is the case's last trial, `newest` the last trial of the run that has none of it."""
-    nothing = CaseOutcome(trials=0, checked=0, failed=0, kind="")
     here = {name: newest[name] for name in (*COMPONENTS, LIBRARIES, "build_id", "run_id") if name in newest}
-    old = {str(name): value for name, value in row.items()}
     missing = Counted(
         case=0,
         metric=Metric.NUMERICS,
@@ -167,5 +181,4 @@ def _missing_event(row: dict[Any, Any], newest: dict[Any, Any], index: int) -> C
         suspected=False,
         reason=f"{row['workload']} / {row['strategy']} ran in the run before and has no trial in this one.",
     )
-    new = _Run(old | here | {"last_started_at": newest["started_at"]}, {}, nothing)
-    return _event(missing, _Run(old, {}, nothing), new, index)
+    return _event(missing, row, row | here | {"last_started_at": newest["started_at"]}, index)

@@ -100,13 +100,14 @@ def _interval(boundary: Boundary) -> tuple[float, float]:
     return math.expm1(boundary.difference - half), math.expm1(boundary.difference + half)
 
 
-_LABELS = ("series_id", "machine_id", "workload", "strategy", "strategy_kind", "build_id", "run_id")
+LABELS = ("series_id", "machine_id", "workload", "strategy", "strategy_kind", "build_id", "run_id")
+"""What an event says of a row of its series, beside the parts of its build."""
 _Row = Mapping[str, Any] | Series
 
 
 def labels(row: _Row) -> dict[str, Any]:
     """What the series is called and where the point stands, as far as its row says."""
-    texts = {name: None if pd.isna(row.get(name)) else as_text(row[name]) for name in _LABELS}
+    texts = {name: None if pd.isna(row.get(name)) else as_text(row[name]) for name in LABELS}
     return {**texts, "at": row.get("last_started_at")}
 
 
