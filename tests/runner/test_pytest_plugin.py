@@ -83,6 +83,7 @@ def run(folder: Path, *flags: str, checks: Iterable[str] = ()) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_checks_of_three_libraries(tmp_path: Path) -> None:
     printed = run(tmp_path, "--compilewatch", checks=CHECKS)
     for passed in ("whole_graph", "no_recompile", "fused"):

@@ -97,6 +97,7 @@ def test_nothing_is_named_where_the_compiler_is_right(name: str, seed: int, tmp_
     assert (found["outcome"], found.get("operator")) == ("passed", None)
 
 
+@pytest.mark.slow
 def test_no_operator_is_blamed_for_a_host_whose_cpp_compiler_fails(tmp_path: Path) -> None:
     broken = tmp_path / "g++"
     broken.write_text('#!/bin/sh\ncase "$*" in *--version*|*-dumpversion*) exec g++ "$@";; esac\nexit 1\n')

@@ -61,6 +61,7 @@ def test_eager_of_several_ranks_is_measured_too():
     assert trial.compiler is None
 
 
+@pytest.mark.slow
 def test_the_rank_that_failed_is_named():
     trial = measured("fails_on_rank_1", compiled("eager"), Task.TRAINING)
     assert trial.failure.kind is FailureKind.WORKLOAD_ERROR
