@@ -73,6 +73,15 @@ def build_in_use(settings: Settings) -> InUse:
     )
 
 
+def not_installed(settings: Settings, in_use: InUse) -> list[str]:
+    """A sentence for each package of `[watch]` that the build in use does not have."""
+    return [
+        f"{package} is not installed in the build in use: no release of it is tried."
+        for package in settings.watch.packages
+        if in_use.version_of(package) is None
+    ]
+
+
 def newest_releases(settings: Settings, in_use: InUse) -> list[Release]:
     """Of each package of `[watch]` the newest release that its index offers, where that in use is older.
 

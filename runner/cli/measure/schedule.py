@@ -189,17 +189,21 @@ class _Releases:
         self._database = database
         self._settings = settings
         self._tried: set[tuple[str, str]] = set()
+        self._said: set[str] = set()
 
     def try_new(self, should_stop: Callable[[], bool]) -> None:
         """Measures each at once. Raises CompilewatchError where pip cannot say what there is."""
         # Searching brings pandas and the judge, and most services watch nothing.
         from runner.cli.measure.watch import freeze, signer
         from runner.search.environments import MeasuringInterruptedError
-        from runner.search.new_releases import build_in_use
+        from runner.search.new_releases import build_in_use, not_installed
         from runner.search.watch import Means, new_releases, try_releases
 
         database, settings = self._database, self._settings
         in_use = build_in_use(settings)
+        for line in {*not_installed(settings, in_use)} - self._said:
+            self._said.add(line)
+            _LOG.warning("%s", line)
         offered = new_releases(database, settings, in_use, by=signer())
         releases = [each for each in offered if each not in self._tried]
         means = Means(

@@ -31,7 +31,7 @@ from runner.plan.durations import Durations, stored_durations_s
 from runner.plan.plan import Plan
 from runner.process.execution import RunOutcome
 from runner.search.environments import MeasuringInterruptedError, announce
-from runner.search.new_releases import Release, build_in_use
+from runner.search.new_releases import Release, build_in_use, not_installed
 from runner.search.watch import Means, Tried, before, new_releases, try_releases
 
 SCHEMA = "compilewatch.watch/1"
@@ -59,6 +59,8 @@ def watch(
     in_use = build_in_use(settings)
     opened = database_of if once else database_to_read
     with opened(settings) as database, stop_signal() as stop:
+        for line in not_installed(settings, in_use):
+            announce(line)
         releases = new_releases(database, settings, in_use, by=signer())
         for each in releases:
             for line in before(database, settings, each, in_use):

@@ -40,6 +40,7 @@ from runner.search.new_releases import (
     ReleaseError,
     installed,
     newest_releases,
+    not_installed,
     requirements_of,
 )
 from tests.builders import MS, make_build, make_machine, make_trial
@@ -94,6 +95,7 @@ def test_the_newest_release_of_each_package_that_is_not_withdrawn(
     packages = ("torch", "triton", "timm")
     settings = watching(tmp_path, packages=packages, index_url=address, pre=early)
     assert [str(each) for each in newest_releases(settings, IN_USE)] == found
+    assert [line.partition(" ")[0] for line in not_installed(settings, IN_USE)] == ["timm"]
 
 
 def test_an_index_that_offers_nothing_is_not_called_up_to_date(
