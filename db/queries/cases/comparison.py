@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Select, or_, select
 
 from db.columns.metrics import FURTHER_COLUMNS
 from db.judge.compare.sides import Selection
-from db.metrics.trial_times import compile_cost_ns
+from db.metrics.trial_times import WORKLOADS_EAGER, compile_cost_ns, with_workloads_eager
 from db.queries.cases.side_trials import trials_of
 from db.queries.filters import Filters
 from db.queries.frames import frame_of
@@ -41,8 +41,11 @@ def sides_frame(connection: Connection, base: Selection, head: Selection, filter
     A further column `sm_clock_mhz` is the median SM clock while the trial's own side was timed, NA where
     device time was not taken.
     """
-    conditions = [or_(trials_of(base), trials_of(head)), *matching(filters)]
-    sides = frame_where(connection, conditions, filters)
+    every = replace(filters, strategies=())
+    conditions = [or_(trials_of(base), trials_of(head)), *matching(every)]
+    sides = frame_where(connection, conditions, every)
+    if filters.strategies:
+        sides = _of_strategies(sides, base, head, filters.strategies)
     clocks: dict[str, float] = {}
     if sides["device_ns"].notna().any():
         statement = select(TRIAL.c.trial_id, _SM_CLOCK).join_from(TRIAL, TRIAL_DETAIL)
@@ -51,6 +54,20 @@ def sides_frame(connection: Connection, base: Selection, head: Selection, filter
     return sides.assign(
         sm_clock_mhz=pd.array([clocks.get(each) for each in sides["trial_id"]], dtype="Float64")
     )
+
+
+def _of_strategies(
+    trials: pd.DataFrame, base: Selection, head: Selection, strategies: Collection[str]
+) -> pd.DataFrame:
+    """Those of some strategies. Eager is pooled over all of them, so no break-even depends on the choice."""
+    parts = [trials[side.mask(trials)] for side in (base, head)]
+    known = pd.concat(
+        [with_workloads_eager(each.assign(build_id="")) for each in parts if len(each)] or [trials]
+    )
+    if WORKLOADS_EAGER in known:
+        eager_ns = known[WORKLOADS_EAGER]
+        trials = trials.assign(**{WORKLOADS_EAGER: eager_ns[~eager_ns.index.duplicated()]})
+    return trials[trials["strategy"].isin(strategies)].reset_index(drop=True)
 
 
 def past_frame(

@@ -11,6 +11,7 @@ import pytest
 
 from db.engine.session import Database
 from db.judge.compare.sides import Selection, VerdictError
+from db.judge.compare.strategies import compare_strategies
 from db.judge.compare.upgrade import compare_builds
 from db.judge.policy import Policy
 from db.judge.results import Comparison
@@ -18,6 +19,7 @@ from db.queries.cases import comparison
 from db.queries.filters import Filters
 from db.queries.trials import trials_frame
 from db.records.trial import Trial
+from db.records.vocabulary import Metric
 from db.store.trials import save_trials
 from db.verdicts.gateway import SEARCHED_FACTOR, compare
 from tests.builders import START, make_history
@@ -96,6 +98,24 @@ def test_filters_narrow_the_past_as_they_narrow_the_sides(database: Database) ->
     found = compare(database, side(run(18)), side(run(19)), Filters(since=since))
     past = trials_frame(database)["run_id"].isin([run(number) for number in range(10, 18)])
     assert found == judged_by_hand(database, run(18), run(19), past)
+
+
+def test_a_break_even_is_one_number_whatever_strategies_are_looked_at(database: Database) -> None:
+    """Eager is that of all processes of a workload, beside whichever strategy it was measured."""
+    save_trials(database, nights(2, strategies=("eager", "default", "max-autotune")))
+
+    def told(comparison: Comparison) -> dict[str, list[object]]:
+        rows = (row for row in comparison.rows if row.metric is Metric.BREAK_EVEN)
+        return {row.strategy: [row.base, row.head] for row in rows}
+
+    sides = side(run(0)), side(run(1))
+    every = told(compare(database, *sides))
+    for strategy in ("default", "max-autotune"):
+        alone = told(compare(database, *sides, Filters(strategies=(strategy,))))
+        assert alone == {strategy: every[strategy]}
+    newest = trials_frame(database, Filters(runs=(run(1),)))
+    against = told(compare_strategies(newest, "default", "max-autotune"))
+    assert against == {"max-autotune": [every["default"][1], every["max-autotune"][1]]}
 
 
 def test_a_policy_says_how_many_runs_are_the_past(database: Database) -> None:
