@@ -124,7 +124,7 @@ def _try(
         means.say(f"Measuring {plural(len(plan.trials), 'trial')}, by turns with {against}.")
         run_ids = _measure(plan, means, until)
         log_builds(database, run_ids, settings, told=False)
-        _look_again(database, settings, run_ids, means, until)
+        run_ids += _look_again(database, settings, run_ids, means, until)
     comparison = _comparison(database, settings, run_ids)
     if comparison is None:
         raise ReleaseError("nothing of it could be measured; `compilewatch list runs` has the trials.", "")
@@ -157,28 +157,39 @@ def _measure(plan: Plan, means: Means, until: float) -> list[str]:
 
 def _look_again(
     database: Database, settings: Settings, run_ids: Sequence[str], means: Means, until: float
-) -> None:
-    """Measure afresh what seems slower, while the build is there: what is filed is confirmed by that."""
+) -> list[str]:
+    """The runs that measure afresh what seems slower, while the build is there: what is filed is confirmed
+    by that.
+    """
+    looked: list[str] = []
     for comparison in compare_runs(database, run_ids, settings):
         planned = confirmation_plan(database, comparison, settings.policy, HostStacks.read(settings))
         if planned is not None:
             means.say(f"Measuring {plural(len(planned.spec.cases), 'case')} again that may be slower.")
             again = _measure(plan_request(settings, planned.spec), means, until)
             log_builds(database, again, settings, fresh=True, told=False)
+            looked += again
+    return looked
 
 
 def _comparison(database: Database, settings: Settings, run_ids: Sequence[str]) -> Comparison | None:
-    """The build in use against the new one, as the page Upgrade has them; None without trials of both."""
+    """The build in use against the new one, on the runs in which they took turns alone: what else was
+    measured of the build in use is not missing in the new one. None without trials of both.
+    """
     parts = run_parts(database, run_ids)
-    sides = []
+    build_of = dict(zip(parts["run_id"].astype(str), parts["build_id"].astype(str), strict=True))
+    runs_of: dict[str, list[str]] = {}
     for run_id in run_ids:
-        builds = tuple(parts["build_id"][parts["run_id"] == run_id].astype(str))
-        if not builds:
-            return None
-        sides.append(Selection(name=builds[0], build_ids=builds[:1]))
+        if run_id in build_of:
+            runs_of.setdefault(build_of[run_id], []).append(run_id)
+    if len(runs_of) != 2:
+        return None
+    base, head = (
+        Selection(name=build, build_ids=(build,), run_ids=tuple(runs)) for build, runs in runs_of.items()
+    )
     machine_id = str(parts["machine_id"].iloc[0])
     try:
-        return gateway.compare(database, sides[0], sides[1], machine_id=machine_id, policy=settings.policy)
+        return gateway.compare(database, base, head, machine_id=machine_id, policy=settings.policy)
     except VerdictError:
         return None
 

@@ -269,9 +269,15 @@ def test_a_slower_release_is_measured_filed_frozen_told_once_and_removed(
 def test_an_equal_release_is_told_too(hook: Webhook, monkeypatch: pytest.MonkeyPatch) -> None:
     host = FakeHost({}, ["2.14.0", "2.13.0"])
     host.install(monkeypatch)
+    # What else was measured with the build in use is not missing in the new one.
+    with open_database("sqlite:///compilewatch.db") as database:
+        machine = make_machine("box", device="cpu")
+        earlier = make_trial(run_id="earlier", workload="encoder", build=IN_USE.stack, machine=machine)
+        save_trials(database, [earlier])
     assert in_this_process("watch", "--once", cwd=Path.cwd()).returncode == 0
     (message,) = hook.messages
     assert message["title"].startswith("torch 2.14.0 on your 2 models: 0 slower, 0 faster, ")
+    assert "missing" not in message["title"]
     assert host.measured == 20
 
 
