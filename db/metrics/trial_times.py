@@ -65,22 +65,22 @@ def trial_times(trials: DataFrame, groups: Groups, *, of: Sequence[str] = WORKLO
     )
 
 
-WORKLOADS_EAGER = "workloads_eager_ns"
+POOLED_EAGER = "pooled_eager_ns"
 
 
-def with_workloads_eager(trials: DataFrame) -> DataFrame:
+def with_pooled_eager(trials: DataFrame) -> DataFrame:
     """`trials` of one side with the eager of each one's workload as a column: it stays the same number where
     some strategies are left out afterwards.
     """
     groups = Groups.by(trials, CASE_KEYS)
     pooled = trial_times(trials, groups).pooled_eager_ns
-    return trials.assign(**{WORKLOADS_EAGER: pooled[groups.codes]})
+    return trials.assign(**{POOLED_EAGER: pooled[groups.codes]})
 
 
 def _pooled(trials: DataFrame, groups: Groups, eager_ns: Floats, keys: Sequence[str]) -> Floats:
     """Per group the geometric mean of what is known of all trials with its `keys`, or what is said of it."""
-    if WORKLOADS_EAGER in trials:
-        said: Floats = floats(trials[WORKLOADS_EAGER])[groups.last_row(np.arange(len(trials)))]
+    if POOLED_EAGER in trials:
+        said: Floats = floats(trials[POOLED_EAGER])[groups.last_row(np.arange(len(trials)))]
         return said
     whole = Groups.by(trials, list(keys))
     pooled: Floats = whole.mean(eager_ns)[whole.codes[groups.last_row(np.arange(len(trials)))]]

@@ -13,7 +13,7 @@ from db.judge.compare.sides import Selection, VerdictError
 from db.judge.compare.upgrade import compare_builds
 from db.judge.policy import Policy
 from db.judge.results import Comparison, Row
-from db.metrics.trial_times import with_workloads_eager
+from db.metrics.trial_times import with_pooled_eager
 from db.records.strategies import sort_key
 from db.records.trial import CacheState, StrategyKind
 from db.records.vocabulary import Metric
@@ -36,7 +36,7 @@ def compare_strategies(
     both in rounds, its trials took turns. Cache state and scope are what is compared and need not agree.
     Raises VerdictError where a side has no trial.
     """
-    return compare_builds(*_as_sides(with_workloads_eager(trials), base, head), policy, machine_id=machine_id)
+    return compare_builds(*_as_sides(with_pooled_eager(trials), base, head), policy, machine_id=machine_id)
 
 
 def _as_sides(trials: DataFrame, base: str, head: str) -> tuple[DataFrame, Selection, Selection]:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Select, or_, select
 
 from db.columns.metrics import FURTHER_COLUMNS
 from db.judge.compare.sides import Selection
-from db.metrics.trial_times import WORKLOADS_EAGER, compile_cost_ns, with_workloads_eager
+from db.metrics.trial_times import POOLED_EAGER, compile_cost_ns, with_pooled_eager
 from db.queries.cases.side_trials import trials_of
 from db.queries.filters import Filters
 from db.queries.frames import frame_of
@@ -62,11 +62,11 @@ def _of_strategies(
     """Those of some strategies. Eager is pooled over all of them, so no break-even depends on the choice."""
     parts = [trials[side.mask(trials)] for side in (base, head)]
     known = pd.concat(
-        [with_workloads_eager(each.assign(build_id="")) for each in parts if len(each)] or [trials]
+        [with_pooled_eager(each.assign(build_id="")) for each in parts if len(each)] or [trials]
     )
-    if WORKLOADS_EAGER in known:
-        eager_ns = known[WORKLOADS_EAGER]
-        trials = trials.assign(**{WORKLOADS_EAGER: eager_ns[~eager_ns.index.duplicated()]})
+    if POOLED_EAGER in known:
+        eager_ns = known[POOLED_EAGER]
+        trials = trials.assign(**{POOLED_EAGER: eager_ns[~eager_ns.index.duplicated()]})
     return trials[trials["strategy"].isin(strategies)].reset_index(drop=True)
 
 
