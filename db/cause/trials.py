@@ -9,9 +9,9 @@ from statistics import median
 from db.columns.metrics import METRICS
 from db.metrics.device_times import bound_of
 from db.metrics.throughput import items_of, per_second
-from db.records.evidence import StreamFacts
 from db.records.marks import UNGATED_MEANS, bound_word
 from db.records.sampling import Gate, Profile, ProfileSide, SamplingFacts, TimingSide
+from db.records.streams import StreamFacts
 from db.records.trial import StrategyKind, Summary, TimingMethod, Trial, timing_method_of
 from db.units import MISSING, count, duration, percent, plural, rate, ratio, significant, size, words
 

@@ -28,7 +28,6 @@ from db.records.evidence import (
     Numerics,
     NumericsStatus,
     PhasesNs,
-    StreamFacts,
     Summary,
 )
 from db.records.fields import INT64_MAX, Identifier, Latency, Name, Record, UtcDatetime
@@ -54,6 +53,7 @@ from db.records.sampling import (
     TimingSide,
     Trace,
 )
+from db.records.streams import StreamFacts
 from db.records.validation import first_problem
 
 __all__ = [

@@ -11,8 +11,8 @@ import pandas as pd
 
 from dashboard.charts import style
 from db import units
-from db.records.evidence import CompileAt
 from db.records.strategies import EAGER
+from db.records.streams import CompileAt
 
 MOST_SAMPLES = 900
 BINS = 40

@@ -6,7 +6,7 @@ import pytest
 
 from dashboard.links.links import Link, Page
 from dashboard.pages.trial import charts as first_iteration
-from db.records.evidence import CompileAt, StreamFacts
+from db.records.streams import CompileAt, StreamFacts
 from tests.builders import MS, START, make_compiler_facts, make_trial
 from tests.dashboard.conftest import DATABASE, Store, opened, texts
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import torch
 
-from db.records.evidence import StreamFacts
 from db.records.strategies import parse_strategy
+from db.records.streams import StreamFacts
 from db.records.trial import NumericsStatus, Status, Task
 from runner.catalog.builtin import WORKLOADS
 from runner.catalog.streams import STREAMS
