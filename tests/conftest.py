@@ -26,6 +26,7 @@ import db.store.trials
 from db.engine.migrations import VERSION_TABLE
 from db.engine.moments import latest_moment
 from db.engine.session import Database, open_database
+from db.store.run_cases import bring_up
 from db.tables.trials import METADATA
 from tests.postgres import Unavailable, postgres_server
 
@@ -154,11 +155,17 @@ def postgres_database(server_url: str, template: str = "template0") -> Iterator[
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+def _with_tables(url: str) -> None:
+    """Make all tables, `run_case` of this edition too, which else the first trial of each copy makes anew."""
+    with open_database(url, migrate=True) as database:
+        bring_up(database)
+
+
 @pytest.fixture(scope="session")
 def _postgres_template(postgres_url: str) -> Iterator[str]:
     """The name of a database with all tables, to copy: quicker than migrating one for every test."""
     with postgres_database(postgres_url) as url:
-        open_database(url, migrate=True).close()
+        _with_tables(url)
         yield url.partition("?")[0].rpartition("/")[2]
 
 
@@ -223,7 +230,7 @@ def _emptied_databases(postgres_url: str, _postgres_template: str) -> Iterator[E
 @pytest.fixture(scope="session")
 def _sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("template") / "template.db"
-    open_database(f"sqlite:///{path}", migrate=True).close()
+    _with_tables(f"sqlite:///{path}")
     return path
 
 
