@@ -15,7 +15,7 @@ from dashboard.links import links
 from dashboard.links.links import Link, Page
 from dashboard.pages.registry import CONTENTS
 from dashboard.parts.parts import PageContent
-from dashboard.read.data import filters_of, newest_build, read_choices, read_workloads
+from dashboard.read.data import filters_of, newest_build, read_choices, read_strategies, read_workloads
 from dashboard.reports.freeze import freeze_link
 from dashboard.server.charts import charts
 from dashboard.verdicts.pair import with_builds
@@ -138,6 +138,9 @@ def _of_comparison(place: Place) -> Iterator[Figure]:
         for metric in ("latency", "speedup"):
             shown: PageContent = CONTENTS[Page.UPGRADE](replace(pair, metric=metric))
             yield from of_pages.of_comparison(shown, selection)
+        for strategy in [each for each in read_strategies(filters_of(pair)) if each != "eager"][:1]:
+            content = CONTENTS[Page.UPGRADE](replace(pair, strategy=(strategy,)))
+            yield from of_pages.of_values(content, selection)
         frozen = freeze_link(links.href(pair), title=None, by="ann", at=START)
         yield from of_reports.of_comparison_report(frozen, selection)
     query = {"machine": place.machine, "build": place.build}

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.numbers.figures import Case, Figure, number, of_which, read, steps_told, tallies
 from tests.numbers.histories import RELEASES
-from tests.numbers.of_comparisons import of_document, of_markdown, selection_of
+from tests.numbers.of_comparisons import of_document, of_markdown, of_values, selection_of
 from tests.numbers.page_numbers import Shown
 from tests.runner.terminal import in_this_process
 
@@ -50,6 +50,10 @@ def of_compare(
     yield from of_document(document, "compare")
     yield Figure("exit", (), selection, "compare", code)
     yield Figure("exit", (), selection, "its verdict", DECIDED[document["verdict"]])
+    strategies = sorted({row["strategy"] for row in document["rows"]} - {"eager"})
+    for strategy in strategies:
+        _, of_one = commands.document(*arguments, "--strategy", strategy)
+        yield from of_values(of_one, selection, "compare of a strategy") if of_one else ()
     _, text, _ = commands.typed(*arguments, *(("--markdown",) if as_comment else ()))
     if as_comment:
         yield from of_markdown(text, selection, "compare, Markdown")

@@ -34,16 +34,10 @@ def selection_of(document: Mapping[str, Any]) -> Case:
 def of_document(document: Mapping[str, Any], door: str) -> Iterator[Figure]:
     """Every number of every row, verdicts, the tally; values also as those of the builds compared."""
     selection = selection_of(document)
+    yield from of_values(document, selection, door)
     for row in document["rows"]:
         case, metric = (row["workload"], row["strategy"]), Metric(row["metric"])
-        yield Figure(f"change of {metric}", case, selection, door, number(row["change"]))
         yield Figure(f"verdict on {metric}", case, selection, door, row["verdict"])
-        for side in ("base", "head"):
-            yield Figure(f"{metric} of the {side}", case, selection, door, number(row[side]))
-            builds = document[side]["build_ids"]
-            if metric in _OF_CASES and len(builds) == 1:
-                where = (document["machine_id"], *builds)
-                yield Figure(_OF_CASES[metric], case, where, f"{door}, {side}", number(row[side]))
     tally = Tally.model_validate(document["tally"])
     counted = tallied(tally) if tally.compared else None
     yield Figure("tally", (), selection, f"{door}, counted", counted)
@@ -52,6 +46,19 @@ def of_document(document: Mapping[str, Any], door: str) -> Iterator[Figure]:
     named = (each for each in document["sentences"] if each.startswith("Largest: "))
     told = re.match(r"Largest: (\S+ / \S+ \S+ [+-][\d.,]+ %)", next(named, ""))
     yield Figure("largest change", (), selection, f"{door}, sentences", told[1] if told else None)
+
+
+def of_values(document: Mapping[str, Any], selection: Case, door: str) -> Iterator[Figure]:
+    """The numbers of the rows, which depend on no filter: a verdict depends on how many cases are judged."""
+    for row in document["rows"]:
+        case, metric = (row["workload"], row["strategy"]), Metric(row["metric"])
+        yield Figure(f"change of {metric}", case, selection, door, number(row["change"]))
+        for side in ("base", "head"):
+            yield Figure(f"{metric} of the {side}", case, selection, door, number(row[side]))
+            builds = document[side]["build_ids"]
+            if metric in _OF_CASES and len(builds) == 1:
+                where = (document["machine_id"], *builds)
+                yield Figure(_OF_CASES[metric], case, where, f"{door}, {side}", number(row[side]))
 
 
 def _largest(rows: Iterable[Mapping[str, Any]]) -> str | None:

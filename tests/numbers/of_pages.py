@@ -140,6 +140,13 @@ def of_comparison(content: PageContent, selection: Case) -> Iterator[Figure]:
                 yield Figure(f"verdict on {metric}", case, selection, door, row["verdict"])
 
 
+def of_values(content: PageContent, selection: Case) -> Iterator[Figure]:
+    """The numbers of Upgrade, where some strategies are chosen: verdicts and tally are of these."""
+    for figure in of_comparison(content, selection):
+        if figure.quantity.startswith("change of ") or figure.quantity.endswith((" the base", " the head")):
+            yield figure._replace(door=f"{figure.door} of a strategy")
+
+
 def _of_verdict(row: Mapping[str, Any], selection: Case, door: str) -> Iterator[Figure]:
     case, metric = (row["workload"], row["strategy"]), BY_NAME[row["metric"]]
     for quantity, cell in (

@@ -22,6 +22,7 @@ import dashboard.read.data
 import dashboard.server.charts
 import dashboard.server.wall
 import dashboard.verdicts.whole
+import db.queries.cases.comparison
 import db.store.people.regressions
 import runner.cli.stored.break_even
 import runner.cli.verdicts.compare
@@ -163,6 +164,10 @@ PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     "break-even of a comparison before it is rounded": (
         "break-even of",
         changed(JUDGED, "compare", with_rows(_stretched(Metric.BREAK_EVEN))),
+    ),
+    "a break-even that depends on which strategies are looked at": (
+        "break-even of",
+        lambda patch: patch.setattr(db.queries.cases.comparison, "with_pooled_eager", lambda trials: trials),
     ),
     "a card that chooses otherwise than the table": (
         "chosen at",
