@@ -14,14 +14,14 @@ import typer
 from pydantic import BaseModel, SecretStr
 
 from db.engine.session import shown_address
-from db.errors import ConfigError, DatabaseError
+from db.errors import DatabaseError
 from db.units import plural
 from runner.catalog.builtin import WORKLOADS
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, settings_of
 from runner.config.sources import DEFAULT_FILE, Origin, check_variables, origins
 from runner.output.documents import print_document
 from runner.output.tables import console, plain_table
-from runner.plan.selection import known_suites, known_workloads, select
+from runner.plan.selection import in_table, known_suites, known_workloads, lookup, select
 
 CONFIG_SCHEMA = "compilewatch.config/1"
 
@@ -46,11 +46,9 @@ def check(config: ConfigOption = None) -> int:
     select(settings, workloads=own)
     known = known_suites(settings)
     for schedule in settings.schedule:
-        if schedule.suite is not None and schedule.suite not in known:
-            raise ConfigError(
-                f"[[schedule]] {schedule.name} measures the suite {schedule.suite!r}, which does not exist.",
-                "`compilewatch list suites` shows all.",
-            )
+        if schedule.suite is not None:
+            with in_table("schedule", schedule.name):
+                lookup("suite", schedule.suite, known)
     for build in settings.builds:
         if not build.python.is_file():
             print(f"Note: [[build]] {build.name} names {build.python}, not on this host.", file=sys.stderr)

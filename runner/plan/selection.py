@@ -163,13 +163,13 @@ def select(
     """
     chosen = None
     if suite or not workloads:
-        chosen = _lookup("suite", suite or settings.run.suite, known_suites(settings))
+        chosen = lookup("suite", suite or settings.run.suite, known_suites(settings))
     known = known_workloads(settings)
     names = _workload_names(chosen, workloads, known, settings)
     wanted = strategies or settings.run.strategies or (chosen.strategies if chosen else AD_HOC_STRATEGIES)
     named = known_strategies(settings)
     own = chosen is not None and chosen.name not in SUITES
-    with _in_table("suite", chosen.name) if own and chosen else nullcontext():
+    with in_table("suite", chosen.name) if own and chosen else nullcontext():
         definitions = tuple(_workload(name, known, settings) for name in names)
         parsed = [parse_strategy(name, named) for name in wanted]
     return ResolvedSuite(
@@ -263,12 +263,12 @@ def _workload(name: str, known: Mapping[str, WorkloadDefinition], settings: Sett
         return library_workload(name, settings.project_root)
     if name not in known and is_target(name):
         return user_target(name, settings)
-    definition = _lookup("workload", name, known)
+    definition = lookup("workload", name, known)
     file = check_target(definition.target, definition.path)
     if name not in WORKLOADS:
         sizes = {**definition.shape, **definition.kwargs}
         given = sizes if definition.batch_size is None else {**sizes, "batch_size": definition.batch_size}
-        with _in_table("workload", definition.name):
+        with in_table("workload", definition.name):
             check_builder(definition.target, file, given, is_training=definition.task is Task.TRAINING)
     return definition
 
@@ -283,7 +283,7 @@ def _home(workload: str, settings: Settings) -> Suite:
 
 
 @contextmanager
-def _in_table(kind: str, name: str) -> Iterator[None]:
+def in_table(kind: str, name: str) -> Iterator[None]:
     """Says of an error in which entry of the configuration it is, the innermost one."""
     try:
         yield
@@ -294,7 +294,8 @@ def _in_table(kind: str, name: str) -> Iterator[None]:
         raise type(error)(error.message.removesuffix(".") + place, error.next_step) from error
 
 
-def _lookup(kind: str, name: str, known: Mapping[str, T]) -> T:
+def lookup(kind: str, name: str, known: Mapping[str, T]) -> T:
+    """Raises NotFoundError, with the nearest names."""
     if name in known:
         return known[name]
     raise _unknown(kind, name, list(known))

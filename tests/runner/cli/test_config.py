@@ -68,8 +68,8 @@ def test_check_says_what_a_good_file_holds(tmp_path: Path) -> None:
         ('[[suite]]\nname = "nightly"\nworkloads = ["encodr"]\n', "There is no workload 'encodr'"),
         ('[[workload]]\nname = "mine"\ntarget = "my_models:build"\n', "my_models"),
         (
-            '[[schedule]]\nname = "n"\ncron = "@daily"\nsuite = "nightli"\n',
-            "[[schedule]] n measures the suite 'nightli', which does not exist.",
+            '[[schedule]]\nname = "n"\ncron = "@daily"\nsuite = "smokee"\n',
+            "There is no suite 'smokee' in [[schedule]] n.\n  Did you mean smoke",
         ),
     ],
 )
