@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas import DataFrame, Series
+from pandas import DataFrame, Index, Series
 
 from db.judge.compare.sides import as_text, plain_settings
 from db.judge.policy import Policy
 from db.judge.results import CaseKey, LeftOut
 from db.metrics.groups import Ints
+from db.records.marks import UNGATED
 from db.records.vocabulary import CauseClass, Verdict
 from db.units import words
 
@@ -53,7 +54,8 @@ class MatchedCases:
 def match_cases(sides: DataFrame, policy: Policy, machine_id: str | None = None) -> MatchedCases:
     """Match the cases of both sides by machine, workload, strategy and settings, all fields.
 
-    `sides` is a trials frame with column `side`. With `machine_id` None: the machine with most matches.
+    `sides` is a trials frame with column `side`. With `machine_id` None: the machine with most matches. What
+    both sides measured under several conditions is compared under one of them (`_one_a_case`).
     """
     exact, texts = pd.factorize(_exact_keys(sides).array, use_na_sentinel=False)
     cases = _case_table(sides, exact, texts.tolist())
@@ -63,7 +65,7 @@ def match_cases(sides: DataFrame, policy: Policy, machine_id: str | None = None)
     if not machine_id:
         counts = Counter(str(case["machine_id"]) for case in matched)
         machine_id = min(counts, key=lambda name: (-counts[name], name), default=None)
-    here = [case for case in matched if case["machine_id"] == machine_id]
+    here = _one_a_case([case for case in matched if case["machine_id"] == machine_id], sides, exact, texts)
     here.sort(key=lambda case: (case["workload"], case["strategy"], case["exact"]))
     numbers = {case["exact"]: number for number, case in enumerate(here)}
     case = np.array([numbers.get(text, -1) for text in texts.tolist()], dtype=np.int64)[exact]
@@ -79,6 +81,22 @@ def match_cases(sides: DataFrame, policy: Policy, machine_id: str | None = None)
             _left_out([case for case in cases if not _is_canary(case, policy)], set(numbers), both)
         ),
     )
+
+
+def _one_a_case(matched: list[_Case], sides: DataFrame, exact: Ints, texts: Index) -> list[_Case]:
+    """Of matches of one workload and strategy the one that tells most: not of ungated times where there are
+    others, then with most trials on its smaller side, then the first by its settings.
+    """
+    head = sides["side"].to_numpy(dtype=np.int64)
+    counts = np.bincount(exact * 2 + head, minlength=2 * len(texts)).reshape(len(texts), 2).min(axis=1)
+    trials = dict(zip(texts.tolist(), counts.tolist(), strict=True))
+    best: dict[tuple[str, str, str], _Case] = {}
+    for case in sorted(
+        matched,
+        key=lambda case: (case.get("timing_method") == UNGATED, -trials[case["exact"]], case["exact"]),
+    ):
+        best.setdefault(_ids(case), case)
+    return list(best.values())
 
 
 def _is_canary(case: _Case, policy: Policy) -> bool:
@@ -160,12 +178,20 @@ def _text_or_none(value: object) -> str | None:
 
 
 def _left_out(cases: list[_Case], here: set[str], both: set[str]) -> Iterator[LeftOut]:
-    """Matches on other machines, then base cases without a match, then cases that only the head has."""
+    """Matches on other machines and under further conditions, then base cases without a match, then cases
+    that only the head has.
+    """
     elsewhere = both - here
+    compared = {_ids(case): case for case in cases if case["exact"] in here}
     for case in cases:
         if case["exact"] in elsewhere and case["side"] == 0:
             reason = f"compared on another machine ({case['machine']}); this comparison is for one machine"
-            yield _entry(case, Verdict.NOT_COMPARABLE, reason, ("machine",))
+            fields: tuple[str, ...] = ("machine",)
+            if _ids(case) in compared:
+                differing = _differences(case, compared[_ids(case)])
+                reason = f"measured under other conditions too: {_named(differing)}; those are compared"
+                fields = tuple(differing)
+            yield _entry(case, Verdict.NOT_COMPARABLE, reason, fields)
     unmatched: tuple[dict[_Name, list[_Case]], ...] = ({}, {})
     for case in cases:
         if case["exact"] not in both:
@@ -192,6 +218,11 @@ def _timed_otherwise(case: _Case, compared: Sequence[_Case]) -> list[_Case]:
     return [other for other in compared if [*_differences(case, other)] == ["timing_method"]]
 
 
+def _ids(case: _Case) -> tuple[str, str, str]:
+    """Of machine, workload and strategy."""
+    return str(case["machine_id"]), str(case["workload_id"]), str(case["strategy_id"])
+
+
 def _name(case: _Case) -> _Name:
     return str(case["workload"]), str(case["strategy"])
 
@@ -212,8 +243,13 @@ def condition_name(field: str) -> str:
 def _differing(case: _Case, others: list[_Case]) -> LeftOut:
     """Names what keeps `case` from its nearest partner: the one with fewest differing fields."""
     nearest = min((_differences(case, other) for other in others), key=len)
-    named = [f"{condition_name(name)} ({old} against {new})" for name, (old, new) in nearest.items()]
-    return _entry(case, Verdict.NOT_COMPARABLE, "differs in " + ", ".join(named), tuple(nearest))
+    return _entry(case, Verdict.NOT_COMPARABLE, f"differs in {_named(nearest)}", tuple(nearest))
+
+
+def _named(differences: dict[str, tuple[str, str]]) -> str:
+    return ", ".join(
+        f"{condition_name(name)} ({old} against {new})" for name, (old, new) in differences.items()
+    )
 
 
 def _differences(case: _Case, other: _Case) -> dict[str, tuple[str, str]]:

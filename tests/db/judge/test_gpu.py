@@ -145,6 +145,18 @@ def test_single_trials_timed_otherwise_are_left_out_and_enter_no_figure():
     assert comparison.geomean == judge(rows).geomean
 
 
+def test_what_both_sides_measured_gated_and_ungated_is_one_case():
+    gated = gpu_case(trials=3) + calm_cases(1)
+    ungated = gpu_case(method="ungated", device=5.0, trials=5, seed=7)
+    comparison = judge([*gated, *ungated])
+    assert row_of(comparison, Metric.LATENCY) == row_of(judge(gated), Metric.LATENCY)
+    assert {row.case.timing_method for row in comparison.rows if row.workload == "bert"} == {"gated"}
+    (left,) = comparison.left_out
+    assert (left.workload, left.fields) == ("bert", ("timing_method",))
+    tally = comparison.tally
+    assert tally.compared == comparison.matched == comparison.total - 1
+
+
 def test_a_past_that_was_timed_otherwise_says_nothing_of_todays_noise():
     past = [
         row | {"build_id": "past", "run_id": f"P{i}", "latency_ns": (10 + 5 * (i % 2)) * MS}
@@ -234,4 +246,3 @@ def test_energy_of_a_step_is_judged_where_the_gpu_counts_it():
     assert (row.verdict, row.unit) == (Verdict.REGRESSED, "J")
     assert (row.base, row.head) == (pytest.approx(0.2, rel=0.02), pytest.approx(0.25, rel=0.02))
     assert row_of(judge(counted(1.0)), Metric.ENERGY).verdict is Verdict.UNCHANGED
-    assert Metric.ENERGY not in {each.metric for each in judge(gpu_case() + calm_cases()).rows}
