@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import os
+import re
 import sys
 import tempfile
 import traceback
@@ -22,6 +24,7 @@ EXIT_CANNOT = 2
 EXIT_DEFECT = 3
 EXIT_INTERRUPTED = 130
 _LONGEST_LINE = 2_000
+_CHOICES = re.compile(r"'([^']*)' is not one of (.*)")
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -116,7 +119,11 @@ def _complaint(error: typer.TyperException) -> str:
         error.message = f"{complaint}." if details["type"] == "value_error" else f"it {complaint}."
     # The choices of a missing option stand on lines of their own.
     sentence = " ".join(error.format_message().split())
-    return sentence if sentence.endswith((".", "?", "!")) else f"{sentence}."
+    sentence = sentence if sentence.endswith((".", "?", "!")) else f"{sentence}."
+    if found := _CHOICES.search(sentence):
+        near = difflib.get_close_matches(found[1], re.findall(r"'([^']+)'", found[2]), n=1, cutoff=0.5)
+        sentence += f" Did you mean {near[0]}?" if near else ""
+    return sentence
 
 
 def _log_defect() -> Path:

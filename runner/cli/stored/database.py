@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from db.engine.session import open_database, shown_address
+from db.errors import CompilewatchError
 from db.queries.service.integrity import (
     MADE_ANEW,
     find_damage,
@@ -62,7 +63,7 @@ def restore(
 
     url = settings_of(config, db).database_url
     if file.is_file() and not yes:
-        typer.confirm(f"Restore {file} into {shown_address(url)}?", abort=True, err=True)
+        _require_yes(f"Restore {file} into {shown_address(url)}?")
     trials = restore_backup(file, url)
     typer.echo(
         f"{plural(trials, 'trial')} of {file} and all that belongs to them are in {shown_address(url)}."
@@ -119,7 +120,7 @@ def remove(
         require_stored(database, wanted)
         trials = plural(len(wanted), "trial")
         if not yes:
-            typer.confirm(f"Take {trials} out of {database.url} for ever?", abort=True, err=True)
+            _require_yes(f"Take {trials} out of {database.url} for ever?")
         remove_trials(database, wanted)
         typer.echo(f"{trials} taken out of {database.url}.")
     return 0
@@ -150,3 +151,13 @@ def copy(
     copied = copy_database(source, target)
     typer.echo(f"{copied.target} holds all {plural(copied.rows['trial'], 'trial')} and what belongs to them.")
     return 0
+
+
+def _require_yes(question: str) -> None:
+    """Ask it. Raises CompilewatchError for any other answer, and where nobody can answer."""
+    try:
+        typer.confirm(question, abort=True, err=True)
+    except typer.Abort as no:
+        raise CompilewatchError(
+            "Nothing was changed.", "Answer y, or give --yes where nobody can answer."
+        ) from no

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sqlite3
 from contextlib import closing
@@ -40,6 +41,22 @@ def test_a_backup_is_made_checked_and_restored(
     assert f"{kept} holds everything (" in told
     assert "18 trials of" in told
     assert "back.db is sound." in told
+
+
+@pytest.mark.parametrize("answer", ["n\n", ""])
+def test_what_nobody_confirms_changes_nothing(
+    filled: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str,
+) -> None:
+    kept, back = tmp_path / "kept.db", tmp_path / "back.db"
+    assert typed("db", "backup", str(kept), "--db", filled) == 0
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+    assert typed("db", "restore", str(kept), "--db", f"sqlite:///{back}") == 2
+    assert "Nothing was changed." in capsys.readouterr().err
+    assert not back.exists()
 
 
 def test_damage_ends_with_one_and_says_what_to_do(filled: str, capsys: pytest.CaptureFixture[str]) -> None:

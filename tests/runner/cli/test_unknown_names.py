@@ -129,3 +129,8 @@ def test_a_stored_name_on_one_side_only_is_not_called_unknown(
         "  Leave out one of them.",
     ]
     assert shown.out == ""
+
+
+def test_a_word_that_no_choice_has_comes_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(app, ["history", "--metric", "latncy"]) == 2
+    assert "Did you mean latency?" in capsys.readouterr().err
