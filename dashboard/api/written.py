@@ -17,6 +17,7 @@ from dashboard.login.gate import CHALLENGE, api_token_of
 from dashboard.read.database import reader
 from db.queries.service.access import token_of
 from db.records.service.access import Scope
+from db.records.validation import problem
 
 MOST_BYTES = 64 * 1024
 Body = TypeVar("Body", bound=BaseModel)
@@ -61,4 +62,4 @@ def _read(form: type[Body], body: bytes) -> Body:
         wrong = error.errors()[0]
     where = ".".join(map(str, wrong["loc"])) or "The body"
     known = ", ".join(form.model_fields)
-    raise ParameterError(f"{where}: {wrong['msg']}.", f"Send JSON with any of {known}.")
+    raise ParameterError(f"{where} {problem(wrong)}.", f"Send JSON with any of {known}.")
