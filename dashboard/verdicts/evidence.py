@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -30,6 +31,7 @@ from db import units
 from db.columns.metrics import HISTORY_METRICS, METRICS
 from db.judge.compare.sides import VerdictError
 from db.judge.results import BuildSide, CaseKey, Comparison, Row
+from db.judge.sequence import Case
 from db.queries.filters import Filters
 from db.records.strategies import EAGER
 from db.records.vocabulary import Metric
@@ -121,15 +123,19 @@ MOST_STEPS = 20
 
 
 def each_to_the_next(
-    filters: Filters, builds: Sequence[str], asked: Metric | None = None
-) -> dict[str, Comparison]:
-    """By id the verdict on each of `builds`, oldest first, on the one before, of the last `MOST_STEPS`."""
+    filters: Filters, points: pd.DataFrame, asked: Metric | None = None
+) -> dict[tuple[str, Case], Comparison]:
+    """By id and case the verdict on each build of `points`, oldest first, against the one before that has the
+    case too, of the last `MOST_STEPS` builds.
+    """
+    newest = set(list(dict.fromkeys(points["build_id"]))[-MOST_STEPS:])
     found = {}
-    for base, head in pairwise(list(dict.fromkeys(builds))[-MOST_STEPS - 1 :]):
-        try:
-            found[head] = read_comparison(filters, base, head, asked=asked)
-        except VerdictError:
-            continue
+    for case, builds in points.groupby(["workload_id", "strategy_id"], sort=False)["build_id"]:
+        workload, strategy = map(str, case)
+        for base, head in pairwise(dict.fromkeys(builds)):
+            if head in newest:
+                with suppress(VerdictError):
+                    found[head, (workload, strategy)] = read_comparison(filters, base, head, asked=asked)
     return found
 
 
@@ -167,7 +173,7 @@ def series(machine_id: str, case: CaseKey, metric: str) -> Series:
     mine = trend_rows.in_order(mine, axis, list(names))
     rows = trend_rows.frame(mine, metric, names)
     if axis == "torch":
-        steps = each_to_the_next(filters, mine.loc[rows.index, "build_id"].tolist())
+        steps = each_to_the_next(filters, mine.loc[rows.index])
         changes = change_points.between(rows, change_points.verdicts(rows, mine, metric, steps))
     else:
         changes = change_points.over(mine, rows, metric, policy_in_force(), read_turns(filters))

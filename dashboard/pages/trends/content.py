@@ -236,9 +236,8 @@ def _chart_of(points: pd.DataFrame, link: Link, builds: Mapping[str, str]) -> Ch
         none = f"No {METRICS[metric].name} of {focus} is known"
         return ChartContent(none, notes=["It was not measured under these filters."])
     turns = read_turns(of_workload(filters_of(link), focus)) if over_time else frozenset()
-    drawn_builds = points.loc[rows.index, "build_id"].tolist()
     whole = filters_of(replace(link, build=None))
-    comparisons = {} if over_time else each_to_the_next(whole, drawn_builds, asked_metric(link))
+    comparisons = {} if over_time else each_to_the_next(whole, points.loc[rows.index], asked_metric(link))
     verdicts = change_points.verdicts(rows, points, metric, comparisons)
     finding = trend_rows.finding(rows, metric, focus, verdicts)
     lines = target_lines.frame(rows, metric, targets_in_force())
