@@ -6,14 +6,17 @@ in samples of its batch, and one without a batch in steps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
+from db.columns.column import Column
 from db.metrics.groups import Floats, floats
+from db.records.vocabulary import Metric
 from db.units import rate, significant
 
 _NS_PER_S = 1e9
@@ -54,7 +57,7 @@ def items_of(workload: Mapping[Any, Any]) -> tuple[float, str]:
     items, batch, word = (workload[name] for name in ("items_per_iteration", "batch_size", "item"))
     named = word.removesuffix("s") if isinstance(word, str) else None
     if not pd.isna(items):
-        return float(items), named or "item"
+        return float(items), named or ("sample" if items == batch else "item")
     return (1.0, "step") if pd.isna(batch) else (float(batch), "sample")
 
 
@@ -62,3 +65,9 @@ def throughputs_text(item: str, per_s: Any, eager_per_s: Any = None) -> str:
     """A throughput with what it counts, eager's beside it where there is one: "985 tokens/s (764)"."""
     own, beside = (None if pd.isna(each) else each for each in (per_s, eager_per_s))
     return rate(own, item) + ("" if beside is None else f" ({significant(beside)})")
+
+
+def write_of(figure: Column, workload: Mapping[Any, Any]) -> Callable[..., str]:
+    """How `figure` is written of a case, by its labels: a throughput with what it counts."""
+    counts = figure.key == Metric.THROUGHPUT
+    return partial(rate, item=items_of(workload)[1]) if counts else figure.write

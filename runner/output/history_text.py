@@ -21,6 +21,7 @@ from db.judge.results import ChangeEvent, Row
 from db.judge.targets import AT_LEAST, Forecast, forecast_crossing
 from db.judge.words.verdicts import marked
 from db.metrics.groups import floats
+from db.metrics.throughput import write_of
 from db.records.versions import component_name
 from db.records.vocabulary import Metric, Verdict
 from db.units import MISSING, interval, moment, percent, plural, words
@@ -183,7 +184,7 @@ def _named(fields: Sequence[str]) -> str:
 
 def _figures(row: Mapping[Any, Any], metric: Metric) -> tuple[str, ...]:
     value, low, high = _known(row, metric)
-    write = METRICS[metric].write
+    write = write_of(METRICS[metric], row)
     bounds = interval(low, high, write, trials=row["counted_trials"])
     shown = MISSING if value is None else write(value)
     return moment(row["last_started_at"]), str(row["torch"]), shown, bounds

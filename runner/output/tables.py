@@ -18,7 +18,7 @@ from db.columns.metrics import METRICS
 from db.errors import ConfigError, printable
 from db.judge.results import CaseKey, LeftOut
 from db.metrics.controls import Control
-from db.metrics.throughput import items_of, throughputs_text
+from db.metrics.throughput import items_of, throughputs_text, write_of
 from db.records.marks import origin_mark, timing_text
 from db.records.trial import StrategyKind
 from db.units import MISSING, TWO_TRIALS, count, duration, interval, ratio, size, steps, words
@@ -204,8 +204,8 @@ def figures_named(names: str) -> list[Column]:
 def _cells(row: Mapping[Any, Any], chosen: Sequence[Column] | None) -> list[str]:
     if chosen is None:
         return _figures(row)
-    values = ((each, row[each.column]) for each in chosen)
-    cells = [MISSING if value is None else words(each.write(value)) for each, value in values]
+    values = ((write_of(each, row), row[each.column]) for each in chosen)
+    cells = [MISSING if value is None else words(write(value)) for write, value in values]
     return [f"{row['counted_trials']}", *cells]
 
 

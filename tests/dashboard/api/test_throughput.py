@@ -94,10 +94,9 @@ def test_api_history_and_badge(told: str, tmp_path: Path, workload: str, strateg
         assert [each["control_throughput_per_s"] for each in points] == [beside] * len(points)
     badge = ask(app, f"/badge/{workload}/{strategy}.svg", {"metric": "throughput"}).body.decode()
     assert f"{BY_HAND[workload][4]}/s" in badge
-    ended = in_this_process(
-        *("history", "--metric", "throughput", "-w", workload, "-s", strategy, "--json", "--db", told),
-        cwd=tmp_path,
-    )
+    history = ("history", "--metric", "throughput", "-w", workload, "-s", strategy, "--db", told)
+    assert f"{BY_HAND[workload][4]}/s" in in_this_process(*history, cwd=tmp_path).stdout
+    ended = in_this_process(*history, "--json", cwd=tmp_path)
     values = [each["value"] for each in json.loads(ended.stdout)["points"]]
     assert values == [close(per_s)] * len(values)
     assert values
