@@ -13,8 +13,8 @@ from dashboard.document.page import render
 from dashboard.reports.freeze import freeze_comparison
 from tests.dashboard.conftest import DATABASE
 
-# Between the margins of A4, at 96 dots per inch.
-PAPER_PX = 688
+# Between the margins of A4 across, at 96 dots per inch.
+PAPER_PX = 1032
 LINES_OF_A_CELL = """
     titles => [...document.querySelectorAll('td')].filter(cell => {
         const table = cell.closest('table'), title = table.rows[0].cells[cell.cellIndex].textContent;
@@ -56,4 +56,8 @@ def test_on_paper_no_column_is_cut(report: Page) -> None:
     report.set_viewport_size({"width": PAPER_PX, "height": 900})
     report.emulate_media(media="print")
     assert report.evaluate("document.documentElement.scrollWidth") == PAPER_PX
+    # A reason of two sentences is not a column of single words.
+    assert (
+        report.evaluate("Math.max(...[...document.querySelectorAll('tr')].map(row => row.clientHeight))") < 80
+    )
     report.emulate_media(media="screen")
