@@ -74,9 +74,10 @@ def _mean(item: headline.TaskMean, since: str | None) -> Figure:
         beside = units.percent(change, signed=True) if abs(change) >= _LEAST_CHANGE else "no change"
         explained = f" The change is that since {since} over {units.plural(item.matched, 'workload')}."
     return Figure(
-        f"{item.task.value.capitalize()} speedup",
+        f"{item.task.value.capitalize()}, best choice",
         units.ratio(item.now),
-        f"Geometric mean over {over}, each with its fastest strategy, eager among them.{explained}",
+        f"Geometric mean speedup over {over}, each with its fastest strategy. Eager is one of them, and is 1: "
+        f"code slower than that is not chosen, so it is no part of the change.{explained}",
         beside,
         "" if change is None or abs(change) < _NOTABLE else "good" if change > 0 else "bad",
     )
