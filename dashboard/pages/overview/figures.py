@@ -76,8 +76,8 @@ def _mean(item: headline.TaskMean, since: str | None) -> Figure:
     return Figure(
         f"{item.task.value.capitalize()}, best choice",
         units.ratio(item.now),
-        f"Geometric mean speedup over {over}, each with its fastest strategy. Eager is one of them, and is 1: "
-        f"code slower than that is not chosen, so it is no part of the change.{explained}",
+        f"Geometric mean speedup over {over}, each with its fastest strategy. Eager is one of them, "
+        f"and is 1: code slower than that is not chosen, so it is no part of the change.{explained}",
         beside,
         "" if change is None or abs(change) < _NOTABLE else "good" if change > 0 else "bad",
     )
