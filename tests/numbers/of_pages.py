@@ -47,7 +47,7 @@ def of_page(content: PageContent, machine: str, build: str, steps: int) -> Itera
             yield of_which(cases, (machine, build), door)
         if isinstance(part, Table) and part.key == "modes-best" and content.link.goal == "latency":
             yield from _of_fastest(content.headline, part.frame, filtered)
-        if isinstance(part, Table) and part.key == "cold-start-table" and "First result, cold cache" in cards:
+        if isinstance(part, Table) and part.key == "cold-start-table" and "First result, cold" in cards:
             yield from _of_starts(cards, part.frame, filtered)
         if isinstance(part, Table) and part.key == "break-even-table" and "Fastest overall" in cards:
             for strategy in set(part.frame["strategy"]) - {"eager"}:
@@ -68,7 +68,7 @@ def of_page(content: PageContent, machine: str, build: str, steps: int) -> Itera
                     yield Figure("speedup", case, (machine, build), door, shown)
 
 
-_FASTEST_ON = re.compile(r"([\w+-]+|no difference shown) on (\d+)")
+_FASTEST_ON = re.compile(r"(?<=[:,] )([\w+-]+|no difference shown) (\d+)(?=,|$)")
 
 
 def _of_fastest(headline: str, best: pd.DataFrame, where: Case) -> Iterator[Figure]:
@@ -94,7 +94,7 @@ def _of_starts(cards: Mapping[str, str], table: pd.DataFrame, where: Case) -> It
     both = of_cache["cold"].keys() & of_cache["warm"].keys()
     for cache, firsts in of_cache.items():
         mean = geomean(first for case, first in firsts.items() if case in both or not both)
-        if (card := cards.get(f"First result, {cache} cache")) is not None:
+        if (card := cards.get(f"First result, {cache}")) is not None:
             for door, value in (("card", read(card)), ("table", mean)):
                 yield Figure(f"mean first result, {cache}", (), where, f"page cold start, {door}", value)
 
