@@ -121,7 +121,7 @@ def _complaint(error: typer.TyperException) -> str:
     sentence = " ".join(error.format_message().split())
     sentence = sentence if sentence.endswith((".", "?", "!")) else f"{sentence}."
     if found := _CHOICES.search(sentence):
-        near = difflib.get_close_matches(found[1], re.findall(r"'([^']+)'", found[2]), n=1, cutoff=0.5)
+        near = difflib.get_close_matches(found[1], re.findall(r"'([^']+)'", found[2]), n=1, cutoff=0.7)
         sentence += f" Did you mean {near[0]}?" if near else ""
     return sentence
 
