@@ -189,7 +189,7 @@ def _left_out(cases: list[_Case], here: set[str], both: set[str]) -> Iterator[Le
             fields: tuple[str, ...] = ("machine",)
             if _ids(case) in compared:
                 differing = _differences(case, compared[_ids(case)])
-                reason = f"measured under other conditions too: {_named(differing)}; those are compared"
+                reason = f"measured otherwise too: {_named(differing)}; the latter is compared"
                 fields = tuple(differing)
             yield _entry(case, Verdict.NOT_COMPARABLE, reason, fields)
     unmatched: tuple[dict[_Name, list[_Case]], ...] = ({}, {})
