@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 
 
 class CompilewatchError(Exception):
@@ -20,6 +22,17 @@ class CompilewatchError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} {self.next_step}".strip()
+
+
+def nearest(word: str, known: Iterable[str], most: int = 1) -> list[str]:
+    """The names in `known` that are most like a misspelt `word`, the nearest first; none for a stranger."""
+    return difflib.get_close_matches(word, list(known), n=most)
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str = "", *, most: int = 1) -> str:
+    """The question with the `nearest` names, else `otherwise`."""
+    near = nearest(word, known, most)
+    return f"Did you mean {' or '.join(near)}?" if near else otherwise
 
 
 def one_line(text: str, limit: int = 200) -> str:

@@ -7,7 +7,6 @@ moves. Reading never fails: what cannot be applied becomes a sentence and the ne
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -31,6 +30,7 @@ from dashboard.links.values import (
     texts_of,
 )
 from db.columns.metrics import ASKED_METRICS, HISTORY_METRICS, MEASURED_METRICS
+from db.errors import did_you_mean, nearest
 from db.records.people.triage import TriageState
 from db.records.trial import CacheState, SourceKind, Status, Task
 from db.records.vocabulary import Metric
@@ -269,9 +269,8 @@ def _of_no_use(page: Page, key: str) -> str | None:
     if key == DATA_VERSION:
         return None
     if key not in SELECTORS:
-        close = difflib.get_close_matches(key, keys_of(page), n=1)
-        hint = f" Did you mean {close[0]}?" if close else ""
-        return f"{quoted(key)} is no selector of this dashboard and was ignored.{hint}"
+        hint = did_you_mean(key, keys_of(page))
+        return f"{quoted(key)} is no selector of this dashboard and was ignored. {hint}".rstrip()
     if page not in SELECTORS[key]:
         return f"{key} selects nothing on the page {PAGES[page].title} and was ignored."
     return None
@@ -300,7 +299,7 @@ def page_named(path: str) -> Page | None:
 
 
 def _no_page(path: str) -> str:
-    close = difflib.get_close_matches(path.lower(), [page.value for page in Page if page.value], n=1)
+    close = nearest(path.lower(), (page.value for page in Page if page.value))
     hint = f" Did you mean {PAGES[Page(close[0])].title}?" if close else ""
     return f"There is no page {quoted(path)}; showing the Overview.{hint}"
 

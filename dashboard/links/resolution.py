@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, replace
@@ -10,6 +9,7 @@ from typing import Any
 
 from dashboard.links.links import Link
 from dashboard.links.values import quoted
+from db.errors import nearest
 from db.units import plural
 
 Names = Sequence[tuple[str, str]]
@@ -89,8 +89,8 @@ def _best_name(value: str, names: Names) -> str:
 
 
 def _hint(item: str, options: Sequence[str], names: Names) -> str:
-    close = difflib.get_close_matches(item, [name for name, _ in names], n=1)
+    close = nearest(item, (name for name, _ in names))
     matches = _called(close[0], names)[:_MOST_OFFERED] if close else []
     offered = [f"{quoted(value)} ({_best_name(value, names)})" for value in matches]
-    offered = offered or [quoted(value) for value in difflib.get_close_matches(item, options, n=1)]
+    offered = offered or [quoted(value) for value in nearest(item, options)]
     return f" Did you mean {' or '.join(offered)}?" if offered else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,7 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import Column, Connection, select
 
 from db.engine.session import Database
-from db.errors import NotFoundError, one_line
+from db.errors import NotFoundError, did_you_mean, one_line
 from db.metrics.eligibility import is_canary
 from db.queries.filters import Filters
 from db.queries.names import former_machine_names, machine_names
@@ -83,8 +82,8 @@ def _which_there_are(connection: Connection, kind: _Kind, name: str) -> str:
     called = {row[0]: row[-1] for row in connection.execute(statement) if not is_canary(row[0])}
     if not called:
         return "Nothing is: measure with `compilewatch run`."
-    if near := difflib.get_close_matches(name, called, n=2):
-        return f"Did you mean {' or '.join(near)}?"
+    if hint := did_you_mean(name, called, most=2):
+        return hint
     ordered = sorted(called.items(), key=lambda named: version_key(named[1]))
     choices = [each if each == label else f"{each} ({label})" for each, label in ordered]
     more = f" and {len(choices) - _MOST_NAMED} more" if len(choices) > _MOST_NAMED else ""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from db.errors import NotFoundError
+from db.errors import NotFoundError, did_you_mean
 from db.records.trial import CacheState, Strategy, StrategyKind
 
 EAGER = Strategy(name="eager", kind=StrategyKind.EAGER, cache=CacheState.NONE)
@@ -126,7 +125,7 @@ def parse_strategy(name: str, named: Mapping[str, Strategy] | None = None) -> St
     if base not in known:
         raise NotFoundError(
             f"There is no strategy {base!r}.",
-            f"{_nearest(base, list(known))}`compilewatch list strategies` shows all.",
+            f"{did_you_mean(base, known)} `compilewatch list strategies` shows all.".lstrip(),
         )
     strategy = known[base]
     if strategy.kind is not StrategyKind.COMPILE:
@@ -159,10 +158,5 @@ def _group_of(modifier: str, name: str) -> int:
     every = [member for members in _MODIFIERS for member in members]
     raise NotFoundError(
         f"{name!r} has an unknown modifier {modifier!r}.",
-        f"{_nearest(modifier, every)}Modifiers are {', '.join(every)} and submodule:PATH.",
+        f"{did_you_mean(modifier, every)} Modifiers are {', '.join(every)} and submodule:PATH.".lstrip(),
     )
-
-
-def _nearest(word: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f"Did you mean {near[0]}? " if near else ""

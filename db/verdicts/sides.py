@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
@@ -11,7 +10,7 @@ from typing import NamedTuple
 from pandas import DataFrame
 
 from db.engine.session import Database
-from db.errors import ConfigError, NotFoundError, one_line
+from db.errors import ConfigError, NotFoundError, did_you_mean, one_line
 from db.judge.compare.sides import CODE, STACK, Selection, libraries_of
 from db.queries import facets, names
 from db.queries.cases.side_trials import builds_of, cases_of
@@ -272,6 +271,5 @@ def _several(choices: Sequence[Selection], place: int, most: str, torch: Mapping
 
 def _unknown(name: str, builds: DataFrame, runs: DataFrame) -> NotFoundError:
     known = [*builds["build_id"], *builds["build_label"].dropna(), *runs["run_id"], LATEST, PREVIOUS]
-    near = difflib.get_close_matches(name, [str(each) for each in known], n=2)
-    hint = f"Did you mean {' or '.join(near)}?" if near else _HOW
+    hint = did_you_mean(name, map(str, known), _HOW, most=2)
     return NotFoundError(f"There is no build, run or label {name!r}.", hint)

@@ -6,7 +6,6 @@ transformers from its configuration alone. Nothing is downloaded, and no code of
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib.util
 import json
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from db.errors import CompilewatchError, ConfigError, NotFoundError, one_line
+from db.errors import CompilewatchError, ConfigError, NotFoundError, nearest, one_line
 from runner.catalog.definition import WorkloadDefinition, sequence_tokens
 
 BATCH_SIZE = 8
@@ -111,7 +110,7 @@ def _vision_model(prefix: str, model: str) -> WorkloadDefinition:
     registered = _registered_models(_folder(prefix))
     architecture = model.partition(".")[0] if prefix == "timm" else model
     if architecture not in registered:
-        near = difflib.get_close_matches(architecture, registered, n=1, cutoff=0.5)
+        near = nearest(architecture, registered)
         raise NotFoundError(
             f"{prefix} has no model {one_line(model)!r}.",
             f"Did you mean {prefix}:{near[0]}?" if near else f"See the list of models of {prefix}.",
@@ -239,7 +238,7 @@ def _class_of(name: str, model: str) -> _ConfigurationClass:
     if matches:
         # Of a model of several parts, the class of the whole is the last in its file.
         return matches[-1]
-    near = difflib.get_close_matches(model, [*filter(None, short.values())], n=1, cutoff=0.6)
+    near = nearest(model, filter(None, short.values()))
     hint = f"Did you mean hf:{near[0]}? " if near else ""
     raise NotFoundError(
         f"The configuration of {one_line(name)} is neither in the cache nor a default of transformers.",

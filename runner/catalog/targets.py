@@ -7,14 +7,13 @@ stay small; so modules are located by path and their functions read from the syn
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from db.errors import ConfigError
+from db.errors import ConfigError, did_you_mean, nearest
 from db.records.trial import Task
 
 # An editable installation is found through an import hook, not through sys.path.
@@ -75,7 +74,7 @@ def check_target(target: str, path: tuple[str, ...] = ()) -> Path:
     names = _defined_names(file)
     if names is None or function in names:
         return file
-    near = difflib.get_close_matches(function, sorted(names), n=1)
+    near = nearest(function, sorted(names))
     hint = f"Did you mean {module}:{near[0]}?" if near else f"Define a function {function} in {file.name}."
     raise ConfigError(f"{file} has no function {function}.", hint)
 
@@ -130,11 +129,10 @@ def _task_of(value: ast.expr | None) -> Task | None:
 def _check_parameters(parameters: ast.arguments, name: str, file: Path, given: set[str]) -> None:
     named = [each.arg for each in (*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs)]
     for size in sorted(given.difference(named) if parameters.kwarg is None else ()):
-        near = difflib.get_close_matches(size, named, n=1, cutoff=0.5)
         takes = f"It takes {', '.join(named)}." if named else f"{name} takes nothing."
         raise ConfigError(
             f"{name} in {file.name} has no parameter {size}.",
-            f"Did you mean {near[0]}?" if near else takes,
+            did_you_mean(size, named, takes),
         )
     positional = [each.arg for each in parameters.args]
     needed = positional[: len(positional) - len(parameters.defaults)]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import itertools
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from db.errors import ConfigError, NotFoundError
+from db.errors import ConfigError, NotFoundError, did_you_mean
 from runner.catalog.builtin import WORKLOADS
-from runner.catalog.definition import WorkloadDefinition
+from runner.catalog.definition import WorkloadDefinition, sequence_tokens
 from runner.catalog.libraries import is_library_name, library_workload
 from runner.catalog.targets import (
     check_target,
@@ -87,16 +86,14 @@ def _base(entry: WorkloadSettings, root: Path) -> WorkloadDefinition:
     elif entry.target in WORKLOADS:
         base = dataclasses.replace(WORKLOADS[entry.target], name=entry.name, items_per_iteration=None)
     else:
-        near = difflib.get_close_matches(entry.target, list(WORKLOADS), n=1, cutoff=0.5)
         raise NotFoundError(
             f"Workload {entry.name!r} has target {entry.target!r}, neither module:function nor built in.",
-            f"Did you mean {near[0]}?" if near else "`compilewatch list workloads` shows the built-in ones.",
+            did_you_mean(entry.target, WORKLOADS, "`compilewatch list workloads` shows the built-in ones."),
         )
     return dataclasses.replace(
         base,
         task=entry.task or base.task,
         item=entry.item or base.item,
-        items_per_iteration=entry.items_per_iteration,
         kwargs={**base.kwargs, **entry.kwargs},
         ranks=entry.ranks,
         regions=entry.regions,
@@ -120,8 +117,32 @@ def _sweep(entry: WorkloadSettings, settings: Settings) -> list[WorkloadDefiniti
         name += f"-{dtype}" if len(dtypes) > 1 else ""
         shape = {key: value for key, value in sizes.items() if not isinstance(value, tuple)} | point
         sized = dataclasses.replace(base, name=name, batch_size=batch_size or base.batch_size, shape=shape)
-        definitions.append(dataclasses.replace(sized, dtype=dtype or base.dtype))
+        items = _items(entry, sized, is_swept=len(batch_sizes) > 1 or bool(listed))
+        definitions.append(dataclasses.replace(sized, dtype=dtype or base.dtype, items_per_iteration=items))
     return definitions
+
+
+def _items(entry: WorkloadSettings, sized: WorkloadDefinition, *, is_swept: bool) -> float | None:
+    """What one iteration works off; None for what its definition counts, or the batch size."""
+    given, sizes = entry.items_per_iteration, {"batch_size": sized.batch_size, **sized.shape}
+    if given is None:
+        counts = sized.count_items is None and sized.item.removesuffix("s") == "token"
+        return sequence_tokens(sized) * sized.ranks if counts and "sequence_length" in sized.shape else None
+    if isinstance(given, tuple):
+        factors = [sizes.get(name) for name in given]
+        if None in factors or not factors:
+            known = ", ".join(name for name, size in sizes.items() if size is not None)
+            raise ConfigError(
+                f"items_per_iteration of [[workload]] {entry.name!r} names a size that it has not.",
+                f"It has {known}." if known else "Give a number.",
+            )
+        return math.prod(filter(None, factors)) * sized.ranks
+    if is_swept:
+        raise ConfigError(
+            f"items_per_iteration of [[workload]] {entry.name!r} is one number, and its sizes are lists.",
+            'Name the sizes that multiply to it, such as ["batch_size", "sequence_length"].',
+        )
+    return given
 
 
 _SHORT = {"sequence_length": "s"}

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import os
 import re
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import typer
 
-from db.errors import CompilewatchError, one_line
+from db.errors import CompilewatchError, did_you_mean, one_line
 
 EXIT_CANNOT = 2
 EXIT_DEFECT = 3
@@ -121,8 +120,8 @@ def _complaint(error: typer.TyperException) -> str:
     sentence = " ".join(error.format_message().split())
     sentence = sentence if sentence.endswith((".", "?", "!")) else f"{sentence}."
     if found := _CHOICES.search(sentence):
-        near = difflib.get_close_matches(found[1], re.findall(r"'([^']+)'", found[2]), n=1, cutoff=0.7)
-        sentence += f" Did you mean {near[0]}?" if near else ""
+        choices = re.findall(r"'([^']+)'", found[2])
+        sentence = f"{sentence} {did_you_mean(found[1], choices)}".rstrip()
     return sentence
 
 

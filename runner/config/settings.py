@@ -91,8 +91,10 @@ class WorkloadSettings(Closed):
         default=None, description="one, or a list of them; unset: float32, or the built-in's"
     )
     item: str | None = Field(default=None, description="what throughput counts: image, token, sequence")
-    items_per_iteration: Annotated[float, Field(gt=0)] | None = Field(
-        default=None, description="unset: batch_size"
+    items_per_iteration: Annotated[float, Field(gt=0)] | tuple[str, ...] | None = Field(
+        default=None,
+        description='a number, or the sizes that multiply to it: ["batch_size", "sequence_length"]; unset: '
+        "batch_size, of tokens that times `sequence_length` of shape",
     )
     kwargs: dict[str, Any] = Field(default={})
     ranks: Annotated[int, Field(ge=1, le=MOST_RANKS)] = Field(

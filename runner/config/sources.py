@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import math
 import os
@@ -15,7 +14,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import EnvSettingsSource, SettingsError
 
-from db.errors import ConfigError, one_line
+from db.errors import ConfigError, did_you_mean, one_line
 from db.records.validation import must_be
 from runner.config.settings import Settings
 
@@ -58,8 +57,7 @@ def _explained(error: ValidationError, layers: Layers) -> ConfigError:
     more = f" ({len(others)} more to correct)" if others else ""
     where, key = _place(loc[:-1], layers), str(loc[-1]) if loc else ""
     if first["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(key, _valid_keys(loc[:-1]), n=1, cutoff=0.5)
-        hint = f"Did you mean {near[0]}?" if near else REFERENCE
+        hint = did_you_mean(key, _valid_keys(loc[:-1]), REFERENCE)
         return ConfigError(f"{source}: there is no key {key}{where}{more}.", hint)
     if first["type"] == "missing":
         return ConfigError(f"{source}: {key} is missing{where}{more}.", REFERENCE)
@@ -290,10 +288,9 @@ def check_variables(environment: Mapping[str, str]) -> None:
         if not name.startswith(prefix) or name.startswith(_NOT_SETTINGS) or name.split("__")[0] in known:
             continue
         settable = {*known, *(variable_of(key) for key, _ in _leaves(Settings()))}
-        near = difflib.get_close_matches(name, sorted(settable), n=1)
         raise ConfigError(
             f"The environment variable {one_line(name)} sets nothing.",
-            f"Did you mean {near[0]}?" if near else "`compilewatch config show` lists what can be set.",
+            did_you_mean(name, sorted(settable), "`compilewatch config show` lists what can be set."),
         )
 
 

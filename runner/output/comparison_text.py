@@ -177,8 +177,15 @@ def regression_line(row: Row, also: Sequence[Row] = ()) -> str:
     workload, strategy, metric, base, head, change, _, _, who = _cells(row)
     moved = f", {who} moved" if who != MISSING else ""
     factor = "" if row.change is None else f"{ratio(1.0 + row.change)}, "
-    others = "".join(f", {METRICS[each.metric].word} {_change(each)}" for each in also)
+    others = "".join(f", {METRICS[each.metric].word} {_step(each)}" for each in also)
     return f"{workload} / {strategy}: {metric.lower()} {base} -> {head} ({factor}{change}{moved}){others}"
+
+
+def _step(row: Row) -> str:
+    """The change; of what has none, as a break-even that was never reached, the values of both sides."""
+    if row.change is not None:
+        return _change(row)
+    return f"{_figure(row.metric, row.base)} -> {_figure(row.metric, row.head)}"
 
 
 _NAMED_PARTS = 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import fcntl
 import json
 import os
@@ -21,7 +20,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from db.errors import CompilewatchError, NotFoundError, one_line
+from db.errors import CompilewatchError, NotFoundError, did_you_mean, one_line
 from runner.config.scrub import scrub
 from runner.config.settings import BuildSettings, Settings
 from runner.plan.cancellation import run_child
@@ -398,9 +397,9 @@ def _remove_tree(directory: Path) -> None:
 
 
 def _unknown(name: str, known: list[str]) -> CompilewatchError:
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
-    hint = f"Did you mean {' or '.join(near)}? " if near else ""
+    hint = did_you_mean(name, known, most=3)
     return NotFoundError(
         f"There is no build {name!r}.",
-        f"{hint}`compilewatch builds list` shows all; `compilewatch builds create torch==RELEASE` adds one.",
+        f"{hint} `compilewatch builds list` shows all; `compilewatch builds create torch==RELEASE` adds "
+        "one.".lstrip(),
     )

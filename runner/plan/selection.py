@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from db.errors import CompilewatchError, ConfigError, NotFoundError, one_line
+from db.errors import CompilewatchError, ConfigError, NotFoundError, did_you_mean, one_line
 from db.records.ids import workload_identity
 from db.records.strategies import BUILTIN, TORCH_BACKENDS, parse_strategy
 from db.records.trial import Strategy, Task
@@ -302,9 +301,10 @@ def lookup(kind: str, name: str, known: Mapping[str, T]) -> T:
 
 
 def _unknown(kind: str, name: str, known: list[str]) -> CompilewatchError:
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f"Did you mean {' or '.join(near)}? " if near else ""
-    return NotFoundError(f"There is no {kind} {name!r}.", f"{hint}`compilewatch list {kind}s` shows all.")
+    hint = did_you_mean(name, known, most=3)
+    return NotFoundError(
+        f"There is no {kind} {name!r}.", f"{hint} `compilewatch list {kind}s` shows all.".lstrip()
+    )
 
 
 def _refuse_duplicate(kind: str, own: Mapping[str, object], builtin: Mapping[str, object]) -> None:

@@ -43,6 +43,11 @@ from runner.output.tables import console, plain_table, print_lines
 
 SCHEMA = "compilewatch.break-even/1"
 
+# Each strategy has an eager of its own beside it; lines that meet have one.
+_EAGER_OF_TOTALS = (
+    "Totals take one eager step of a workload, the mean of all its processes, over each strategy's speedup."
+)
+
 # How the sizes of a row are written behind its workload's name.
 _SIZES: tuple[Callable[[dict[str, Any]], str], ...] = (
     lambda row: row["task"],
@@ -97,6 +102,7 @@ def break_even_command(
         torch = f"torch {first['torch']}, " if first["torch"] else ""
         print_lines([f"{subject} of {first['machine']}: {torch}build {first['build_id']}"])
         console().print(_table(of_build, hourly is not None))
+    print_lines([_EAGER_OF_TOTALS] if any(row["strategy"] != EAGER.name for row in rows) else [])
     named = {(row["build_id"], row["workload"], row["strategy"]) for row in rows if row["total_ns"] is None}
     print_lines(failure_lines({case: each for case, each in failures.items() if case in named}))
     return 0

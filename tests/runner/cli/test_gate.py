@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,15 @@ def test_one_line_per_regression_on_standard_output(stepped: str, capsys: pytest
     assert ", torch 2.12.0 -> 2.13.0 [" in latency
     assert ", new]" in latency
     assert "Measure again to confirm: compilewatch run -w bert-base -w mlp" in captured.err
+
+
+def test_a_break_even_that_is_reached_no_more_is_told_by_both_its_values(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measured(sqlite_url, 1.0, 2.0)
+    assert gate(sqlite_url) == 1
+    line = capsys.readouterr().out.splitlines()[0]
+    assert re.search(r"break-even [\d,]+ steps -> never", line)
 
 
 def _of_code(trial: Trial) -> Trial:

@@ -192,6 +192,51 @@ def test_the_documented_sweep_makes_the_documented_names() -> None:
     assert last.version == known["encoder"].version
 
 
+TOKENS = {
+    "name": "own",
+    "target": "my_models:build",
+    "batch_size": [1, 8],
+    "shape": {"sequence_length": [16, 64], "width": 4},
+    "item": "token",
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "counted"),
+    [
+        ({}, (1, 8, 16, 64)),
+        ({"items_per_iteration": ["batch_size", "width"]}, (4, 32, 1, 1)),
+        ({"item": "request"}, (1, 8, 1, 1)),
+        ({"ranks": 2}, (2, 16, 16, 64)),
+    ],
+    ids=["tokens", "named sizes", "requests", "two ranks"],
+)
+def test_every_size_of_a_sweep_counts_its_own_items(given, counted) -> None:
+    small, large, short, long = counted
+    write("my_models.py", block("python"))
+    known = known_workloads(Settings.model_validate({"workload": [TOKENS | given]}))
+    items = {
+        name: definition.record().items_per_iteration
+        for name, definition in known.items()
+        if name.startswith("own-")
+    }
+    assert items == {
+        "own-b1-s16": small * short,
+        "own-b1-s64": small * long,
+        "own-b8-s16": large * short,
+        "own-b8-s64": large * long,
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [(128, "is one number"), (["batch_size", "depth"], "It has batch_size, width")]
+)
+def test_items_that_fit_no_size_are_refused(given, said) -> None:
+    write("my_models.py", block("python"))
+    with pytest.raises(ConfigError, match=said):
+        known_workloads(Settings.model_validate({"workload": [TOKENS | {"items_per_iteration": given}]}))
+
+
 def test_a_sweep_may_vary_the_dtype() -> None:
     entry = {"name": "own", "target": "encoder", "batch_size": [1, 8], "dtype": ["float32", "bfloat16"]}
     known = known_workloads(Settings.model_validate({"workload": [entry]}))
