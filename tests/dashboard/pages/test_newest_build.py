@@ -134,7 +134,7 @@ def test_the_command_says_which_build_it_speaks_of(
     api: Callable[..., Any], turns_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     builds = _builds(api)
-    told = [line for line in _printed(capsys, turns_url).splitlines() if " of " in line]
+    told = [line for line in _printed(capsys, turns_url).splitlines() if line.startswith("Newest build")]
     assert sorted(told) == [
         f"Newest build of gpu-box-3: torch {NEW}, build {builds[NEW]}",
         f"Newest build of old-box: torch {OLD}, build {builds[OLD]}",
