@@ -1,7 +1,8 @@
-"""The metrics among the columns: what is judged, has a history, or can be asked for by a target.
+"""The metrics among the columns: what is judged, has a history, or can be asked for by a target. Derived:
+a new one is a row of `db.columns.trial` or `db.columns.case`.
 
 Command line, pages, API, exports and documents read here what each is called, its unit, how it is written,
-which way is good and what it is. `db.columns.trial` and `db.columns.case` have their rows.
+which way is good and what it is.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ def fresh_comparisons(
 
 
 def _undecided(database: Database, comparison: Comparison) -> tuple[Row, ...]:
-    """The rows about which neither a second look nor a person has said anything yet."""
+    """The rows about which neither fresh trials nor a person have said anything yet."""
     keys = side_keys(comparison)
     events = {id(row): subject for subject, rows in events_of_rows(comparison.rows).items() for row in rows}
     decided = {

@@ -1,4 +1,4 @@
-"""From judged runs to what is remembered of them: regressions, second looks at earlier ones, and messages."""
+"""From judged runs to what is remembered of them: regressions, their confirmations, and messages."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def log_builds(
     """The same for the runs of several builds that took turns: each release against the one before it.
 
     `fresh`: the runs were measured because something was suspected, so what they show is confirmed by them.
-    A single run is judged by nothing here, and still is a second look at what waits for its build. Not `told`
+    A single run is judged by nothing here, and still confirms what waits for its build. Not `told`
     is what another message says; whoever watches one of the cases hears of it all the same.
     """
     fresh = fresh or are_confirmation(database, run_ids)
@@ -104,7 +104,7 @@ def _log(
 
 
 def _request_confirmations(database: Database, comparisons: Sequence[Comparison], settings: Settings) -> None:
-    """Ask for second looks at what is suspected, on the builds of this host; where they are gone, say so.
+    """Ask to confirm what is suspected, on the builds of this host; where they are gone, say so.
 
     In a fleet the builds are on the workers' hosts, which look themselves.
     """

@@ -84,7 +84,7 @@ def before(database: Database, settings: Settings, release: Release, in_use: InU
     watch, against = settings.watch, in_use.version_of(release.package)
     trials, about = plural(len(plan.trials), "trial"), duration(round(expected_s) * 1e9)
     return [
-        f"{release} against {against}: {trials}, about {about}, then a second look at what seems slower; "
+        f"{release} against {against}: {trials}, about {about}, then fresh trials of what seems slower; "
         f"at most {watch.max_hours:g} h with installing.",
         f"{room} max_disk_gb allows {watch.max_disk_gb:g} GB; it is removed at the end.",
     ]

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from runner.worker.device.timers import Timers
-from runner.worker.timing.clock import Step, Timer, Times, headline_of
+from runner.worker.timing.cpu_timer import Step, Timer, Times, headline_of
 from runner.worker.timing.evidence import BlockWatch, canary_ns, host_state
 
 WARMUP_CALLS = 5

@@ -16,14 +16,14 @@ from typing import Any
 import torch
 
 from runner.worker.device.cuda import CudaDevice
+from runner.worker.device.device_timer import FEWEST, DeviceTimer, GateChoice
 from runner.worker.device.interface import Device
-from runner.worker.device.timer import FEWEST, DeviceTimer, GateChoice
 from runner.worker.device.tracing import Tracer, median_ns
 from runner.worker.failures import describe
 from runner.worker.step import loading
 from runner.worker.step.messages import Workload
 from runner.worker.step.steps import grad_context, make_variant
-from runner.worker.timing.clock import Step
+from runner.worker.timing.cpu_timer import Step
 from runner.workloads.built import Built
 
 WARMUP_CALLS = 20

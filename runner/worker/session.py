@@ -34,7 +34,7 @@ from runner.worker.step.steps import (
     require_values,
 )
 from runner.worker.timing import energy
-from runner.worker.timing.clock import Kept, headline_of
+from runner.worker.timing.cpu_timer import Kept, headline_of
 from runner.worker.timing.evidence import InstructionCounter, host_state
 from runner.worker.timing.sampling import (
     Deadline,

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from runner.worker.device.cuda import CudaDevice
+from runner.worker.device.device_timer import DeviceTimer, GateChoice
 from runner.worker.device.gates import SpinGate, StreamWaitGate
-from runner.worker.device.timer import DeviceTimer, GateChoice
 from runner.worker.device.timers import traced
 from runner.worker.device.tracing import Tracer
 from runner.worker.probes import captured

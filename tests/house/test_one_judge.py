@@ -12,7 +12,7 @@ from tests.house.tracked import Import, imports, imports_of, room_files
 OF_A_VERDICT = (
     "db.queries.cases.comparison",
     "db.judge.compare.upgrade",
-    "db.judge.compare.judged",
+    "db.judge.compare.judge_sides",
     "db.judge.compare.comparable.match_cases",
     "db.judge.compare.sides.split_sides",
     "db.judge.statistics.contrast",

@@ -21,7 +21,7 @@ import dashboard.pages.overview.content
 import dashboard.read.data
 import dashboard.server.charts
 import dashboard.server.wall
-import dashboard.verdicts.whole
+import dashboard.verdicts.headlines
 import db.queries.cases.comparison
 import db.store.people.regressions
 import runner.cli.stored.break_even
@@ -139,7 +139,7 @@ PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     "previous and latest are turned around": ("the newest two", _turned_around),
     "the Overview counts other cases as slower": (
         "tally of",
-        changed(dashboard.verdicts.whole, "tallied", _slower_too),
+        changed(dashboard.verdicts.headlines, "tallied", _slower_too),
     ),
     "the badge counts other cases as slower": (
         "tally of",

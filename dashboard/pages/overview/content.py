@@ -40,7 +40,7 @@ from dashboard.read.data import (
 from dashboard.read.shaping import asides, build_changes, confounded, not_applicable
 from dashboard.read.versions import cached
 from dashboard.text import theme
-from dashboard.verdicts import inbox, whole
+from dashboard.verdicts import headlines, inbox
 from dashboard.verdicts.pair import with_builds
 from db import units
 from db.cause.numerics import numerics_sentence
@@ -89,14 +89,14 @@ def _page(link: Link) -> PageContent:
     covered = headline.coverage(overview.now, overview.before)
     failing = sum(1 for aside in shown if "failed" in aside.reason)
     tally = overview.comparison.tally if overview.comparison else Tally()
-    sentence = whole.headline(
+    sentence = headlines.of_overview(
         tally,
         failing=failing,
         regressions=len(overview.regressions),
         build=overview.build,
         since=overview.since,
     )
-    counted = whole.tally_sentence(tally, failing=failing, regressions=len(overview.regressions))
+    counted = headlines.tally_sentence(tally, failing=failing, regressions=len(overview.regressions))
     means = headline.headlines(overview.now, overview.before)
     floors = floors_of(link.machine)
     errors = _errors(link, overview.now)
@@ -188,7 +188,7 @@ def _basis(link: Link, now: datetime) -> tuple[Lines, ...]:
     floor = floor_sentence(floors_of(link.machine))
     newest = overview.now["last_started_at"].max()
     names = [f"{case.workload} with {case.strategy}" for case in left_out]
-    sentences = whole.basis(newest, now, noise_floor=floor, left_out=names, since=overview.since)
+    sentences = headlines.basis(newest, now, noise_floor=floor, left_out=names, since=overview.since)
     gpu = overview.now["device"].iloc[0] != "cpu"
     unbound = (_NO_BOUND,) if gpu and overview.now["bound"].isna().all() else ()
     steps = read_steps(str(link.machine), Filters(workloads=link.workload))

@@ -1,4 +1,8 @@
-"""What a comparison says: its verdict, the change of every case, one case in focus, who was left out."""
+"""What a comparison says: its verdict, the change of every case, one case in focus, who was left out.
+
+The headline is worded in `dashboard.verdicts.headlines`, the sentences below it by the judge
+(`db.judge.compare.whole`).
+"""
 
 from __future__ import annotations
 
@@ -39,7 +43,7 @@ from dashboard.read.data import (
 )
 from dashboard.read.versions import cached
 from dashboard.text.glossary import explained
-from dashboard.verdicts import inbox, tables, whole
+from dashboard.verdicts import headlines, inbox, tables
 from dashboard.verdicts.pair import with_builds
 from dashboard.verdicts.tables import Q_VALUE, SIDES, TRIALS, change_columns, sides_of
 from dashboard.write import sign_offs
@@ -168,7 +172,7 @@ def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, be
 
 def _verdict(comparison: Comparison, recorded: Sequence[RegressionState] | None) -> tuple[Part, ...]:
     """The answer large, all that is counted and what people said of it below."""
-    text, tone = whole.of_upgrade(comparison.tally)
+    text, tone = headlines.of_upgrade(comparison.tally)
     return (
         PageHeadline(text, tone, "verdict"),
         Lines((_lines(comparison, recorded)[0],), key="tally"),

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import csv
 import re
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
 from enum import StrEnum
 
-from db.errors import CompilewatchError, RecordError
+from db.errors import RecordError
 from db.interchange.files import trial_jsonl
 from db.interchange.files.fields import separator_of
 from db.interchange.files.foreign_trials import ForeignResult, to_trial
@@ -35,39 +33,7 @@ from db.interchange.sources import (
 )
 from db.interchange.sources.timm_csv import column_prefix
 from db.interchange.traces import job_recording, job_trials, torch_trace
-from db.records.ids import identity
 from db.records.trial import Trial
-
-# Equal results of one file, which are repeats and not one result: told apart by how many came before.
-
-# Beyond this SQLite keeps what it counts in a temporary file, so that memory does not grow with the file.
-_CACHE_KIB = 65_536
-_COUNT = (
-    "INSERT INTO seen (trial_id, times) VALUES (?, 1) "
-    "ON CONFLICT (trial_id) DO UPDATE SET times = times + 1 RETURNING times"
-)
-
-
-def with_distinct_ids(trials: Iterable[Trial]) -> Iterator[Trial]:
-    """The trials of one file, or of one job, whose ids follow from content, each with an id of its own.
-
-    The first of equal ones keeps its id; that of a later one says how many came before it, so that the same
-    file gives the same ids again.
-    """
-    try:
-        with closing(sqlite3.connect("", isolation_level=None, check_same_thread=False)) as connection:
-            connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-            connection.execute("PRAGMA journal_mode = OFF")
-            connection.execute("CREATE TABLE seen (trial_id TEXT PRIMARY KEY, times INTEGER) WITHOUT ROWID")
-            connection.execute("BEGIN")
-            for trial in trials:
-                ((times,),) = connection.execute(_COUNT, (trial.trial_id,)).fetchall()
-                yield trial if times == 1 else _repeat(trial, times - 1)
-    except sqlite3.Error as error:
-        raise CompilewatchError(
-            f"The results of the file cannot be counted ({error}).",
-            "Make room in the folder of temporary files.",
-        ) from error
 
 
 def made_trials(
@@ -75,12 +41,6 @@ def made_trials(
 ) -> Iterator[Trial]:
     """Trials as they are, and those of foreign results. Raises RecordError as `to_trial` does."""
     return (each if isinstance(each, Trial) else to_trial(each, source, options) for each in results)
-
-
-def _repeat(trial: Trial, before: int) -> Trial:
-    content = {"trial": trial.trial_id, "equal_ones_before": before}
-    trial_id = "imp-" + identity(content) + identity({"again": content})
-    return trial.model_copy(update={"trial_id": trial_id})
 
 
 AUTO = "auto"

@@ -9,7 +9,8 @@ from itertools import chain
 from db.errors import RecordError
 from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.formats import JOB_READERS, READERS, Format, made_trials, with_distinct_ids
+from db.interchange.read.formats import JOB_READERS, READERS, Format, made_trials
+from db.interchange.read.repeats import with_distinct_ids
 from db.interchange.sources.csv_mapping import unused_columns
 from db.interchange.traces.job_trials import JobProcess, job_trials
 from db.records.trial import Trial

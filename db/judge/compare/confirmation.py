@@ -1,6 +1,6 @@
 """Confirm before alarm: a suspicion is measured again, on fresh interleaved trials, and then decided.
 
-Judging the fresh trials alone keeps the second look independent of the first: the luck that made a case
+Judging the fresh trials alone keeps the confirmation independent of the suspicion: the luck that made a case
 suspicious is not counted twice.
 """
 
@@ -64,7 +64,7 @@ class Confirmation(Result):
 
 
 def suspicions(comparison: Comparison, *, undecided: bool = False) -> tuple[Suspicion, ...]:
-    """Cases that look worse, the least likely by chance first. What is counted exactly needs no second look,
+    """Cases that look worse, the least likely by chance first. What is counted exactly needs none,
     unless it varies between trials; what the machine explains is none of the build's. With
     `undecided` also what nobody could decide and looks worse by more than the smallest change that counts.
     """

@@ -8,7 +8,7 @@ from itertools import combinations
 
 from pandas import DataFrame
 
-from db.judge.compare.judged import judge_sides
+from db.judge.compare.judge_sides import judge_sides
 from db.judge.compare.sides import Selection, VerdictError
 from db.judge.compare.upgrade import compare_builds
 from db.judge.policy import Policy

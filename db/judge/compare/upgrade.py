@@ -13,8 +13,8 @@ from db.judge.compare.advice import advice, trial_seconds
 from db.judge.compare.asked import throughput_rows, with_test
 from db.judge.compare.code import with_hashes
 from db.judge.compare.comparable import GPU_METHODS, MatchedCases
-from db.judge.compare.judged import judge_sides
-from db.judge.compare.overall import geomean_change
+from db.judge.compare.geomean_change import geomean_change
+from db.judge.compare.judge_sides import judge_sides
 from db.judge.compare.sides import Selection, as_selection, changed_components, describe_sides
 from db.judge.compare.whole import overall_verdict, sentences
 from db.judge.policy import Policy

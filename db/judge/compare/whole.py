@@ -1,4 +1,4 @@
-"""The comparison as a whole: its verdict, and what to say about it first."""
+"""The comparison as a whole: its verdict, and which sentences it says first (worded in `judge.words`)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """One metric over all its cases: from log values to which grew, shrank or stayed.
 
-`rows` calls these regressed or improved.
+`db.judge.compare.rows` calls these regressed or improved, by which way is good.
 """
 
 from __future__ import annotations

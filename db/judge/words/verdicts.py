@@ -35,7 +35,7 @@ def marked(verdict: Verdict) -> str:
 
 
 def row_verdict(row: Row) -> str:
-    """Mark and word of a row; a suspicion is said, for it asks for a second look."""
+    """Mark and word of a row; a suspicion is said, for it asks to be confirmed."""
     suspected = row.suspected and row.verdict is Verdict.INCONCLUSIVE
     return f"{MARKS[row.verdict]} suspected" if suspected else marked(row.verdict)
 

@@ -1,4 +1,4 @@
-"""Writes about regressions: verdicts as they are recorded, second looks, and what people say about them."""
+"""Writes about regressions: verdicts as they are recorded, confirmations, and what people say about them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def record_comparison(
 ) -> Recorded:
     """Record every regression of a comparison once, and what its verdicts mean for those recorded earlier.
 
-    `fresh`: the comparison is itself the second look at a suspicion, so what it finds is confirmed at once.
+    `fresh`: the comparison is itself the confirmation of a suspicion, so what it finds is confirmed at once.
     The same comparison again changes nothing. What is confirmed is queued for each of `channels` in the same
     transaction, so that it is neither forgotten nor told twice.
     """

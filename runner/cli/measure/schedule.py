@@ -150,7 +150,7 @@ class LogProgress:
 def _judge(plan: Plan, database: Database, settings: Settings) -> None:
     """Builds that took turns against each other, a single run against the one before: remembered and told.
 
-    What looks like a regression is queued for a second look.
+    What looks like a regression is queued to be confirmed.
     """
     # The judge's arithmetic takes a second to import, and the other commands here do without it.
     from runner.cli.verdicts.run_verdicts import judge_and_log

@@ -97,10 +97,10 @@ def gate(
 
     The base is the run of the commit that the measured code's branch started from, as git or the CI's
     variables name it, or of its nearest measured ancestor; without such code the run before, of the same
-    suite. Options name another base. Imported runs count only where nothing is measured. Regressions are
-    recorded once, confirmed by fresh trials, and then sent to the configured channels. Exits 1 on a missed
-    target or a regression; not on one triaged as expected or false alarm, or not confirmed. Exits 2 when
-    nothing can be decided.
+    suite. Options name another base. Imported runs count only where nothing is measured. Every
+    regression is recorded once; a sure one is sent to the configured channels, a suspected one after
+    fresh trials confirm it. Exits 1 on a missed target or a regression, confirmed or not yet; not on one
+    triaged as expected or false alarm, or refuted by fresh trials. Exits 2 when nothing can be decided.
     """
     settings = settings_of(config, db)
     with database_of(settings, migrate=False, changes=True) as database:
@@ -226,7 +226,7 @@ def _print(report: ComparisonReport) -> None:
 
 
 def _more(report: ComparisonReport, decided: Decided) -> dict[str, object]:
-    """What the document has beside the comparison: recorded regressions, and what a second look found."""
+    """What the document has beside the comparison: recorded regressions, and what fresh trials found."""
     shown = (state_of(row, report.states) for row in _counted(report))
     known = {each.regression.regression_id: each for each in shown if each is not None}.values()
     regressions = [

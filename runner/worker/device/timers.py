@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import torch
 
 from runner.worker.device.cuda import CudaDevice
-from runner.worker.device.timer import DeviceTimer, GateChoice
+from runner.worker.device.device_timer import DeviceTimer, GateChoice
 from runner.worker.device.tracing import Tracer
-from runner.worker.timing.clock import CpuTimer, Kept, Step, Timer
+from runner.worker.timing.cpu_timer import CpuTimer, Kept, Step, Timer
 
 
 class Timers:

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from runner.worker.timing.clock import BlockTimes, Timer
+from runner.worker.timing.cpu_timer import BlockTimes, Timer
 from runner.worker.timing.evidence import Block, BlockWatch, canary_ns
 
 # How well a median is known from its own samples, without assuming how they are distributed.

@@ -11,7 +11,7 @@ import pytest
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import content
 from dashboard.parts.parts import Chart, Figures, PageContent, Table, named
-from dashboard.verdicts import whole
+from dashboard.verdicts import headlines
 from db.engine.session import open_database
 from db.judge.results import Tally
 from db.queries.facets import builds, machines
@@ -98,7 +98,7 @@ def test_the_history_of_a_row_is_of_what_it_tells(store: Store) -> None:
 )
 def test_the_colour_is_that_of_the_sentence(tally: Tally, more: dict[str, int], tone: str, text: str) -> None:
     given = {"failing": 0, "regressions": 0, "build": "a", "since": "b"} | more
-    said = whole.headline(tally, **given)
+    said = headlines.of_overview(tally, **given)
     assert said.tone == tone
     assert said.text == text
     assert len(said.text.split()) <= 12

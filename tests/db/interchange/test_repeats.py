@@ -8,7 +8,7 @@ import pytest
 
 from db.engine.session import Database
 from db.interchange.files.options import ImportOptions
-from db.interchange.read import formats
+from db.interchange.read import repeats
 from db.interchange.read.formats import Format
 from db.interchange.read.importing import import_paths
 from db.queries.filters import Filters
@@ -90,6 +90,6 @@ def test_equal_benchmarks_and_jobs_with_equal_figures_are_repeats(tmp_path: Path
 def test_counting_goes_to_a_file_where_it_outgrows_its_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(formats, "_CACHE_KIB", 16)
+    monkeypatch.setattr(repeats, "_CACHE_KIB", 16)
     path = table(tmp_path, *(f"w{number % 1000},default,1.5" for number in range(2000)))
     assert len(set(ids(path))) == 2000

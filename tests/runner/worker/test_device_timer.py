@@ -9,8 +9,8 @@ import time
 
 import pytest
 
+from runner.worker.device.device_timer import TRIES, DeviceTimer, GateChoice
 from runner.worker.device.gates import Flag
-from runner.worker.device.timer import TRIES, DeviceTimer, GateChoice
 from runner.worker.device.timers import traced
 from runner.worker.device.tracing import LONGEST_NS, Tracer
 from runner.worker.timing.sampling import Sampler, SamplingPlan, Side, warm_up

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.worker.timing.clock import BlockTimes
+from runner.worker.timing.cpu_timer import BlockTimes
 from runner.worker.timing.evidence import Block
 from runner.worker.timing.sampling import (
     PAIRS,

@@ -14,7 +14,9 @@ STALE_AFTER = timedelta(days=7)
 """A newest result that is older says nothing of today."""
 
 
-def headline(tally: Tally, *, failing: int, regressions: int, build: str, since: str | None) -> PageHeadline:
+def of_overview(
+    tally: Tally, *, failing: int, regressions: int, build: str, since: str | None
+) -> PageHeadline:
     """ "2 of 8 cases slower since torch 2.12.0".
 
     `since` names the build that `build` was compared with, None where nothing can be; `failing` are cases of

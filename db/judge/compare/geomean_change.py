@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy import special
 
-from db.judge.compare.judged import Judged
+from db.judge.compare.judge_sides import Judged
 from db.judge.policy import Policy
 from db.judge.results import GeomeanChange, LatencyChange
 from db.judge.statistics.judgement import Tested

@@ -15,7 +15,7 @@ from typing import Any
 
 from runner.worker.device.interface import Device, Gate, Step
 from runner.worker.device.tracing import Observed, median_ns
-from runner.worker.timing.clock import BlockTimes, Kept, Times
+from runner.worker.timing.cpu_timer import BlockTimes, Kept, Times
 
 TRIES = 4
 """Per sample, each with a gate twice as long as the one before."""
