@@ -117,7 +117,7 @@ types:
 	$(BIN)/python -m mypy
 
 suite:
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(NOT_COLLECTED) $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(NOT_COLLECTED) $(PYTEST_ARGS)
 
 test-slow: dev ## the exhaustive tests, minutes long
 	$(BIN)/python -m pytest -m 'slow and not gpu' $(PYTEST_ARGS)

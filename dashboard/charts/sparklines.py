@@ -21,5 +21,5 @@ def relative(histories: Iterable[Sequence[float]]) -> tuple[pd.Series, float]:
 
 
 def _of_median(history: Sequence[float]) -> list[float]:
-    middle = statistics.median(history) if history else 0.0
+    middle = statistics.median(history) if len(history) > 1 else 0.0  # one run is no history
     return [value / middle for value in history] if middle else []

@@ -112,7 +112,7 @@ def top_legend(columns: int = 5, *, narrow: int = 1) -> alt.Legend:
     """
     fitting = alt.ExprRef(expr=f"width < {NARROW_PX} ? {narrow} : width < {PHONE_PX} ? 2 : {columns}")
     return alt.Legend(
-        orient="top", symbolOpacity=1, symbolStrokeWidth=0, columns=fitting, labelLimit=260, offset=6
+        orient="top", symbolOpacity=1, symbolStrokeWidth=1.5, columns=fitting, labelLimit=260, offset=6
     )
 
 
@@ -143,6 +143,21 @@ def ink_fill() -> alt.Fill:
 def ink_stroke() -> alt.Stroke:
     """Stroke for rules and lines that belong to no strategy."""
     return alt.Stroke("ink:N", scale=_ink(), legend=None)
+
+
+def points(
+    strategies: tuple[str, ...], looks: tuple[bool, ...], size_px2: float, **encoding: Any
+) -> list[alt.Chart]:
+    """Marks over `main` by strategy, filled, and hollow for a first look. `looks` are the values of
+    `first_look` that there are: a layer without a point has no axis.
+    """
+    return [
+        alt.Chart(data("main"))
+        .transform_filter(f"{'' if hollow else '!'}datum.first_look")
+        .mark_point(filled=not hollow, size=size_px2, opacity=1)
+        .encode(color=strategy_colour(strategies), shape=strategy_shape(strategies), **encoding)
+        for hollow in looks
+    ]
 
 
 def text_tooltip(**titles: str) -> list[alt.Tooltip]:

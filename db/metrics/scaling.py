@@ -25,7 +25,8 @@ _SIZE = re.compile(r"-[a-z_]*(\d+)$")
 
 class Sweep(NamedTuple):
     """One workload over one of its sizes, all others alike. `points`: a row per strategy and size with the
-    columns `strategy`, `size` and those of `QUANTITIES`; eager has the first and third.
+    columns `strategy`, `size`, `first_look` and those of `QUANTITIES`; eager has the first and third of
+    these.
     """
 
     workload: str
@@ -38,7 +39,7 @@ def sweeps(cases: DataFrame) -> list[Sweep]:
     families: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for case in row_dicts(cases):
         sizes = _sizes(case)
-        name = _family(str(case["workload"]), sizes.values())
+        name = _family(str(case["workload"]), sizes.values(), f"-{case['dtype']}")
         for varied in sizes:
             fixed = tuple(sorted((key, value) for key, value in sizes.items() if key != varied))
             key = (name, varied, str(case["task"]), str(case["dtype"]), str(case["source_name"]), fixed)
@@ -56,25 +57,30 @@ def _sizes(case: Mapping[str, Any]) -> dict[str, int]:
     return {**batch, **{str(name): int(value) for name, value in shape.items()}}
 
 
-def _family(name: str, sizes: Any) -> str:
-    """The name without the sizes that a sweep wrote behind it: "ranker" of "ranker-b8-s128"."""
+def _family(name: str, sizes: Any, dtype: str) -> str:
+    """The name without the sizes that a sweep wrote behind it: "ranker" of "ranker-b8-s128", "ranker-float32"
+    of "ranker-b8-float32" where it swept both.
+    """
     written = {str(size) for size in sizes}
-    while (found := _SIZE.search(name)) and found[1] in written:
-        name = name[: found.start()]
-    return name
+    stem = name.removesuffix(dtype)
+    end = name[len(stem) :]
+    while (found := _SIZE.search(stem)) and found[1] in written:
+        stem = stem[: found.start()]
+    return stem + end
 
 
 def _points(members: Sequence[Mapping[str, Any]]) -> DataFrame:
     points: dict[tuple[str, int], dict[str, Any]] = {}
     for case in members:
         is_eager = case["strategy"] == EAGER.name
-        own = {name: case[name] for name, beside in QUANTITIES.items() if beside or not is_eager}
+        look = {"first_look": bool(case["first_look"])}
+        own = look | {name: case[name] for name, beside in QUANTITIES.items() if beside or not is_eager}
         points[str(case["strategy"]), case["size"]] = own
-        eager = {name: case[beside] for name, beside in QUANTITIES.items() if beside}
+        eager = look | {name: case[beside] for name, beside in QUANTITIES.items() if beside}
         if not is_eager:
             # Eager that has processes of its own is told by them.
             points.setdefault((EAGER.name, case["size"]), eager)
     rows = [{"strategy": strategy, "size": size, **own} for (strategy, size), own in points.items()]
-    return DataFrame(rows, columns=["strategy", "size", *QUANTITIES]).sort_values(
+    return DataFrame(rows, columns=["strategy", "size", "first_look", *QUANTITIES]).sort_values(
         ["strategy", "size"], ignore_index=True
     )

@@ -51,6 +51,7 @@ from db.metrics.groups import row_dicts
 from db.metrics.mode_choice import Choice, ModeOption, choose
 from db.records.marks import bound_word
 from db.records.strategies import EAGER, sort_key
+from db.records.versions import version_key
 
 # What a plan of steps per process and restarts per day costs, strategy by strategy, in words.
 
@@ -198,7 +199,7 @@ def _interval(case: dict[str, Any]) -> tuple[int | None, int | None] | str:
 def workloads(link: Link) -> tuple[list[str], frozenset[str]]:
     """The workloads to choose from, and the cache states that were measured."""
     cases, everything = cases_of(link), read_cases(filters_of(link))
-    return sorted(set(cases["workload_label"])), frozenset(map(str, everything["cache"]))
+    return sorted(set(cases["workload_label"]), key=version_key), frozenset(map(str, everything["cache"]))
 
 
 @cached

@@ -31,6 +31,7 @@ from db.metrics.groups import row_dicts
 from db.records.marks import bound_cell
 from db.records.strategies import EAGER, sort_key
 from db.records.trial import CacheState
+from db.records.versions import version_key
 
 _COLUMNS = {
     "workload": CASE["workload"],
@@ -78,7 +79,7 @@ _OF_CASE = [
 def workloads(link: Link) -> tuple[list[str], frozenset[str]]:
     """The workloads to choose from, and the cache states that were measured."""
     cases = read_cases(filters_of(link))
-    return sorted(set(cases["workload_label"])), frozenset(map(str, cases["cache"]))
+    return sorted(set(cases["workload_label"]), key=version_key), frozenset(map(str, cases["cache"]))
 
 
 @cached

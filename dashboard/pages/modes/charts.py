@@ -138,7 +138,7 @@ _LOG_FROM = 5.0
 
 def front(cases: pd.DataFrame) -> pd.DataFrame:
     """Compile cost (s) against speedup per case; `best`: faster than eager, which costs nothing, and no case
-    of the workload is cheaper and as fast.
+    of the workload is cheaper and as fast; a first look has no rank.
     """
     rows = cases[(cases["strategy"] != "eager") & cases["speedup"].notna() & cases["compile_cost_ns"].notna()]
     cost = rows["compile_cost_ns"].astype(float) / 1e9
@@ -156,10 +156,14 @@ def front(cases: pd.DataFrame) -> pd.DataFrame:
             "cost_text": [units.duration(value) for value in rows["compile_cost_ns"]],
             "speedup_text": [units.ratio(value) for value in rows["speedup"]],
             "trials_text": [units.count(value) for value in rows["counted_trials"]],
+            "first_look": rows["first_look"].astype(bool),
         }
     ).sort_values(["workload", "cost", "speedup"], ascending=[True, True, False], ignore_index=True)
-    faster_before = table.groupby("workload")["speedup"].transform(lambda column: column.cummax().shift())
-    table["best"] = (table["speedup"] > 1) & ~(table["speedup"] <= faster_before)
+    ranked = table["speedup"].where(~table["first_look"])
+    faster_before = ranked.groupby(table["workload"]).transform(
+        lambda column: column.cummax().ffill().shift()
+    )
+    table["best"] = (ranked > 1) & ~(ranked <= faster_before)
     return table
 
 
@@ -216,7 +220,9 @@ def spread_out(rows: pd.DataFrame) -> bool:
 
 
 @lru_cache(maxsize=64)
-def pareto_spec(strategies: tuple[str, ...], shown: Ends, *, log: bool) -> style.Spec:
+def pareto_spec(
+    strategies: tuple[str, ...], shown: Ends, *, log: bool, looks: tuple[bool, ...] = (False,)
+) -> style.Spec:
     """The Pareto chart over `main` (all cases), `front` (a line per workload) and `names`."""
     speedups = alt.Scale(domain=[shown.slowest, shown.fastest], nice=False)
     kind: Literal["log", "linear"] = "log" if log else "linear"
@@ -238,12 +244,12 @@ def pareto_spec(strategies: tuple[str, ...], shown: Ends, *, log: bool) -> style
         .encode(x=x, y=y, detail="workload:N", stroke=style.ink_stroke())
     )
     layers = alt.layer(
-        style.level(1, speedups), fronts, *_points(x, y, strategies), *point_names.layers(x, y)
+        style.level(1, speedups), fronts, *_points(x, y, strategies, looks), *point_names.layers(x, y)
     )
     return style.spec_of(layers.properties(height=_HEIGHT_PX + 110))
 
 
-def _points(x: alt.X, y: alt.Y, strategies: tuple[str, ...]) -> list[alt.Chart]:
+def _points(x: alt.X, y: alt.Y, strategies: tuple[str, ...], looks: tuple[bool, ...]) -> list[alt.Chart]:
     """A point per case, and its intervals of compile cost and of speedup."""
     colour = style.strategy_colour(strategies)
     base = alt.Chart(style.data("main"))
@@ -253,11 +259,12 @@ def _points(x: alt.X, y: alt.Y, strategies: tuple[str, ...]) -> list[alt.Chart]:
     along = base.mark_rule(opacity=0.35, strokeWidth=2, aria=False).encode(
         x=x, y="low:Q", y2="high", color=colour
     )
-    points = base.mark_point(filled=True, size=100, opacity=1).encode(
+    points = style.points(
+        strategies,
+        looks,
+        100,
         x=x,
         y=y,
-        color=colour,
-        shape=style.strategy_shape(strategies),
         tooltip=style.text_tooltip(
             workload="Workload",
             strategy="Strategy",
@@ -266,4 +273,4 @@ def _points(x: alt.X, y: alt.Y, strategies: tuple[str, ...]) -> list[alt.Chart]:
             trials_text="Trials (n)",
         ),
     )
-    return [across, along, points]
+    return [across, along, *points]

@@ -52,6 +52,7 @@ from db.metrics.case_modes import choose_modes, fastest
 from db.metrics.groups import row_dicts
 from db.metrics.percentiles import FEWEST_FOR_P99
 from db.records.strategies import EAGER, sort_key
+from db.records.versions import version_key
 
 _TOOLTIP_HAS_IT = "Where a name has no room, the tooltip has it."
 GOALS = {"latency": "Latency", "steps": "A number of steps", "memory": "Memory"}
@@ -110,7 +111,7 @@ def _labels(cases: pd.DataFrame) -> dict[str, str]:
 
 def _heat_map(cases: pd.DataFrame, link: Link) -> Chart:
     reasons = not_applicable(cases, set(link.strategy))
-    workloads = sorted(set(cases["workload_label"]))
+    workloads = sorted(set(cases["workload_label"]), key=version_key)
     cells = charts.cells(cases, reasons, workloads)
     chart = ChartContent(
         _heat_map_finding(cases), notes=["Only eager was measured: measure a compiled strategy."]
@@ -306,7 +307,12 @@ def _front(rows: pd.DataFrame) -> tuple[Chart, ...]:
     named = min(map(len, names.values()))
     chart = ChartContent(
         finding,
-        charts.pareto_spec(tuple(theme.ordered(rows["strategy"])), charts.ends(rows, log=log), log=log),
+        charts.pareto_spec(
+            tuple(theme.ordered(rows["strategy"])),
+            charts.ends(rows, log=log),
+            log=log,
+            looks=tuple(sorted(set(rows["first_look"]))),
+        ),
         {"main": rows, "front": best, **names},
         [_TOOLTIP_HAS_IT] if named < len(rows) else [],
     )

@@ -43,6 +43,7 @@ def _chart(sweep: Sweep, name: str, number: int) -> Chart:
             "size": known["size"],
             "value": known[name].astype("float64") / figure.divisor,
             "text": [figure.write(value) for value in known[name].tolist()],
+            "first_look": known["first_look"],
         }
     )
     largest = rows["size"].max()
@@ -51,7 +52,8 @@ def _chart(sweep: Sweep, name: str, number: int) -> Chart:
     )
     size = units.words(sweep.size)
     strategies = tuple(theme.ordered(rows["strategy"]))
-    spec = _spec(strategies, size, figure.axis_title, tuple(sorted(set(rows["size"].tolist()))))
+    looks = tuple(sorted(set(rows["first_look"].tolist())))
+    spec = _spec(strategies, size, figure.axis_title, tuple(sorted(set(rows["size"].tolist()))), looks)
     return Chart(
         f"scaling-{number}-{name}",
         f"{figure.name} of {sweep.workload} over {size}, a line per strategy",
@@ -60,20 +62,18 @@ def _chart(sweep: Sweep, name: str, number: int) -> Chart:
 
 
 @lru_cache(maxsize=64)
-def _spec(strategies: tuple[str, ...], size: str, title: str, sizes: tuple[int, ...]) -> style.Spec:
+def _spec(
+    strategies: tuple[str, ...], size: str, title: str, sizes: tuple[int, ...], looks: tuple[bool, ...]
+) -> style.Spec:
     log = sizes[0] > 0 and sizes[-1] >= _LOG_FROM * sizes[0]
-    base = alt.Chart(style.data("main"))
     scale = alt.Scale(type="log", base=2, nice=False) if log else alt.Scale(zero=False, padding=14)
     x = alt.X("size:Q", title=size.capitalize(), scale=scale, axis=alt.Axis(values=list(sizes), format="d"))
     y = alt.Y("value:Q", title=title, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=5))
-    line = base.mark_line(strokeWidth=2.2, aria=False).encode(
-        x=x, y=y, color=style.strategy_colour(strategies), strokeDash=style.strategy_dash(strategies)
+    line = (
+        alt.Chart(style.data("main"))
+        .mark_line(strokeWidth=2.2, aria=False)
+        .encode(x=x, y=y, color=style.strategy_colour(strategies), strokeDash=style.strategy_dash(strategies))
     )
-    points = base.mark_point(filled=True, size=80, opacity=1).encode(
-        x=x,
-        y=y,
-        color=style.strategy_colour(strategies),
-        shape=style.strategy_shape(strategies),
-        tooltip=style.text_tooltip(strategy="Strategy", size=size.capitalize(), text="Value"),
-    )
-    return style.spec_of(alt.layer(line, points).properties(height=240))
+    tooltip = style.text_tooltip(strategy="Strategy", size=size.capitalize(), text="Value")
+    points = style.points(strategies, looks, 80, x=x, y=y, tooltip=tooltip)
+    return style.spec_of(alt.layer(line, *points).properties(height=240))

@@ -52,9 +52,7 @@ def frame(cases: pd.DataFrame) -> pd.DataFrame:
 def spec(
     workloads: tuple[str, ...], strategies: tuple[str, ...], looks: tuple[bool, ...] = (False,)
 ) -> style.Spec:
-    """Rows of `workloads` in that order, one point per strategy; the rule at 1 is eager. `looks` are the
-    values of `first_look` that there are: a layer without a point has no axis.
-    """
+    """Rows of `workloads` in that order, one point per strategy; the rule at 1 is eager."""
     rows = alt.Y(
         "workload:N",
         sort=list(workloads),
@@ -80,27 +78,23 @@ def spec(
         yOffset=lane,
         color=style.strategy_colour(strategies),
     )
-    points = [
-        base.transform_filter(f"{'' if hollow else '!'}datum.first_look")
-        .mark_point(filled=not hollow, size=point_area, opacity=1)
-        .encode(
-            x="speedup:Q",
-            y=rows,
-            yOffset=lane,
-            color=style.strategy_colour(strategies),
-            shape=style.strategy_shape(strategies),
-            tooltip=style.text_tooltip(
-                workload="Workload",
-                strategy="Strategy",
-                speedup_text="Speedup",
-                interval_text="95 % interval",
-                latency_text="Latency",
-                eager_text="Eager latency",
-                trials_text="Trials (n)",
-            ),
-        )
-        for hollow in looks
-    ]
+    points = style.points(
+        strategies,
+        looks,
+        point_area,
+        x="speedup:Q",
+        y=rows,
+        yOffset=lane,
+        tooltip=style.text_tooltip(
+            workload="Workload",
+            strategy="Strategy",
+            speedup_text="Speedup",
+            interval_text="95 % interval",
+            latency_text="Latency",
+            eager_text="Eager latency",
+            trials_text="Trials (n)",
+        ),
+    )
     height = len(workloads) * row + _AROUND
     return style.spec_of(alt.layer(eager, interval, *points).properties(height=height))
 

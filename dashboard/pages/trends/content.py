@@ -52,6 +52,7 @@ from db.metrics.case_modes import with_strategies
 from db.metrics.groups import row_dicts
 from db.queries.filters import Filters
 from db.records.strategies import EAGER, sort_key
+from db.records.versions import version_key
 from db.verdicts.noise_words import floor_sentence
 
 _AXIS_WORDS = {"time": "over time", "torch": "over builds"}
@@ -64,7 +65,7 @@ _CASE = ["workload_id", "strategy_id"]
 
 @cached
 def workloads(link: Link) -> list[str]:
-    return sorted(set(read_workloads(filters_of(link))["workload_label"]))
+    return sorted(set(read_workloads(filters_of(link))["workload_label"]), key=version_key)
 
 
 @cached

@@ -37,6 +37,7 @@ from db.metrics.case_modes import Fastest, fastest, mode_options
 from db.metrics.groups import row_dicts
 from db.records.strategies import EAGER, sort_key
 from db.records.trial import Status
+from db.records.versions import version_key
 from db.records.vocabulary import Metric
 from db.verdicts.noise_words import floor_sentence
 
@@ -54,7 +55,7 @@ _STRATEGIES: dict[str, TableColumn] = {
 @cached
 def workloads(link: Link) -> list[str]:
     """The workloads to choose from."""
-    return sorted(set(cases_of(link)["workload_label"]))
+    return sorted(set(cases_of(link)["workload_label"]), key=version_key)
 
 
 @cached

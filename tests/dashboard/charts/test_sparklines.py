@@ -18,3 +18,8 @@ def test_rows_of_different_levels_share_one_scale() -> None:
 def test_noise_alone_does_not_fill_the_height() -> None:
     _, reach = relative([[10.0, 10.1, 9.9]])
     assert reach >= 0.1
+
+
+def test_a_single_run_is_no_history() -> None:
+    shares, _ = relative([[3.0], [1.0, 1.0]])
+    assert shares.tolist() == [[], [1.0, 1.0]]

@@ -31,6 +31,19 @@ def test_a_sweep_is_one_workload_over_one_size() -> None:
     assert len(rate) == 6
 
 
+def test_a_sweep_over_batch_and_dtype_is_one_of_each_dtype() -> None:
+    rows = [
+        trial(f"ranker-b{batch}-{dtype}", batch_size=batch, dtype=dtype, control_latency_ns=2e6)
+        for batch in (1, 32)
+        for dtype in ("bfloat16", "float32")
+    ]
+    found = sweeps(summarize_cases(trials_frame(rows)))
+    assert [(sweep.workload, sweep.size) for sweep in found] == [
+        ("ranker-bfloat16", "batch_size"),
+        ("ranker-float32", "batch_size"),
+    ]
+
+
 def test_eager_beside_a_strategy_stands_where_it_has_no_process_of_its_own() -> None:
     rows = [
         trial(
