@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from db.cause.trials import step_times
+from db.cause.trial_words import step_times
 from db.records.trial import Trial
 from db.units import duration
 

@@ -16,7 +16,8 @@ from db.cause.profile_change import (
     findings,
     is_disturbed,
 )
-from db.cause.trials import StepTimes, step_times, why
+from db.cause.profile_words import why
+from db.cause.trial_words import StepTimes, step_times
 from db.records.sampling import ProfileSide
 from db.records.trial import Trial
 from db.units import count, duration, significant, size

@@ -37,7 +37,8 @@ from dashboard.read.data import (
 )
 from dashboard.text.glossary import explained
 from db import units
-from db.cause.trials import step_times, why
+from db.cause.profile_words import why
+from db.cause.trial_words import step_times
 from db.judge.results import Comparison, Row
 from db.judge.statistics.noise_floor import NoiseFloor
 from db.judge.words.verdicts import row_verdict
@@ -65,7 +66,7 @@ _WORKLOADS = {
     "workload": parts.WORKLOAD,
     "speedup": _TIMES["speedup"],
     "change": TableColumn(
-        "Since base", numeric=True, unit="change", explained="Of latency, of its case that changed most."
+        "Latency since base", numeric=True, unit="change", explained="Of its case that changed most."
     ),
     "fastest": TableColumn(
         "Fastest strategy", explained="Whose interval clears all others, eager among them."

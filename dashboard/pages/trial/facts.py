@@ -12,7 +12,7 @@ from db.cause.compiler_change import autotuned_texts, generated_text
 from db.cause.memory_change import saved_text
 from db.cause.notes import cache_texts
 from db.cause.numerics import numerics_sentence
-from db.cause.trials import eager_before, measurements, throughput_figures
+from db.cause.trial_words import eager_before, measurements, throughput_figures
 from db.metrics.summary import SampleSummary, summarize_samples
 from db.records.identity import code_name
 from db.records.strategies import names_code

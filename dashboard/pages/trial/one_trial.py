@@ -17,20 +17,12 @@ from dashboard.verdicts.issue import issue_parts
 from db import units
 from db.cause.memory_change import HeldChange, named, on_both_sides
 from db.cause.notes import trial_notes
+from db.cause.profile_words import longest_rows, profile_rows, work_text
 from db.cause.ranks import rank_rows, ranks_sentence
 from db.cause.sentences import explained
-from db.cause.trials import (
-    device_times,
-    longest_rows,
-    other_figures,
-    profile_rows,
-    sample_count_text,
-    step_times,
-    stream_texts,
-    timing_facts,
-    timing_finding,
-    work_text,
-)
+from db.cause.stream_words import stream_texts
+from db.cause.timing_words import device_times, timing_facts, timing_finding
+from db.cause.trial_words import other_figures, sample_count_text, step_times
 from db.columns.metrics import METRICS
 from db.metrics.groups import row_dicts
 from db.queries.cases.cold_start import phases_of

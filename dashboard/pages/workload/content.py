@@ -30,7 +30,8 @@ from dashboard.verdicts import inbox
 from dashboard.verdicts.evidence import series_parts
 from dashboard.verdicts.pair import focus_on
 from db import units
-from db.cause.trials import step_times, why
+from db.cause.profile_words import why
+from db.cause.trial_words import step_times
 from db.judge.results import CaseKey
 from db.judge.statistics.noise_floor import NoiseFloor
 from db.metrics.case_modes import Fastest, fastest, mode_options

@@ -11,8 +11,8 @@ from sqlalchemy import ColumnElement, Connection, and_, func, select
 from db.cause.compiler_change import SourceChange, compiler_changes, source_changes
 from db.cause.memory_change import memory_sentences
 from db.cause.profile_change import is_disturbed
+from db.cause.profile_words import host_sentence
 from db.cause.sentences import Cause, Watched, cause_between
-from db.cause.trials import host_sentence
 from db.engine.session import Database
 from db.judge.compare.regressions import Regression
 from db.judge.results import BuildSide, Comparison, Row

@@ -12,23 +12,20 @@ from db.cause.compiler_change import autotuned_texts, generated_text
 from db.cause.memory_change import held_texts
 from db.cause.notes import cache_texts, trial_notes
 from db.cause.numerics import numerics_sentence
+from db.cause.profile_words import LISTED, profile_rows, work_text
 from db.cause.ranks import rank_texts
 from db.cause.roofline import roofline
 from db.cause.sentences import cause_of_compiling, explained, family_rows
-from db.cause.trials import (
-    LISTED,
+from db.cause.stream_words import compile_texts, stream_texts
+from db.cause.timing_words import device_time_figures
+from db.cause.trial_words import (
     compile_cost_text,
-    compile_texts,
-    device_time_figures,
     eager_before,
     main_figures,
     other_figures,
-    profile_rows,
     sample_count_text,
     step_times,
-    stream_texts,
     throughput_figures,
-    work_text,
 )
 from db.metrics.eligibility import wild_trials
 from db.metrics.wild import WILD

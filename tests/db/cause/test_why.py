@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from db.cause.trials import StepTimes, host_sentence, longest_rows, profile_rows, step_times, why, work_text
+from db.cause.profile_words import host_sentence, longest_rows, profile_rows, why, work_text
+from db.cause.trial_words import StepTimes, step_times
 from db.records.sampling import Profile, ProfileSide
 from tests.builders import make_trial
 

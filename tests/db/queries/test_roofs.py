@@ -7,7 +7,7 @@ import json
 import pytest
 
 from db.cause.roofline import Roofs, roofline
-from db.cause.trials import step_times
+from db.cause.trial_words import step_times
 from db.engine.session import Database
 from db.queries.cases.roofs import rooflines, roofs_of
 from db.queries.filters import Filters

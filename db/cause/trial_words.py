@@ -1,0 +1,123 @@
+"""What a trial measured, as names and texts: its figures, what a source states, how samples were taken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from db.metrics.throughput import items_of, per_second
+from db.records.sampling import SamplingFacts
+from db.records.trial import StrategyKind, Summary, Trial
+from db.units import count, duration, percent, plural, rate, ratio
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """What a step of a trial takes where nothing profiles it, in nanoseconds: the strategy's and eager's.
+
+    Pipelined wall time where a GPU was timed so, else latency; None where it is not known.
+    """
+
+    own_ns: float | None
+    eager_ns: float | None
+
+
+def step_times(trial: Trial) -> StepTimes:
+    """Medians over the samples, else what the source states."""
+    own = _median(trial.wall_pipelined_ns) or _median(trial.latency_samples_ns)
+    eager = _median(trial.control_wall_pipelined_ns) or _median(trial.control_latency_samples_ns)
+    if trial.summary is not None:
+        own, eager = own or trial.summary.latency_ns, eager or trial.summary.control_latency_ns
+    return StepTimes(own, own if trial.strategy.kind is StrategyKind.EAGER else eager)
+
+
+def _median(samples: Sequence[int]) -> float | None:
+    return float(median(samples)) if len(samples) else None
+
+
+def eager_before(trial: Trial) -> tuple[str, str] | None:
+    """Eager's latency before anything was compiled and what it is made of: all that is known of a trial that
+    was not sampled; None of another.
+    """
+    cold, is_eager = trial.cold_start, trial.strategy.kind is StrategyKind.EAGER
+    if is_eager or trial.latency_samples_ns or trial.control_latency_samples_ns:
+        return None
+    if calls := trial.control_warmup_ns:
+        return duration(median(calls)), f"median of {plural(len(calls), 'call')} before anything was compiled"
+    first_ns = None if cold is None else cold.eager_first_ns
+    return None if first_ns is None else (duration(first_ns), "its first call")
+
+
+def compile_cost_text(trial: Trial) -> str | None:
+    """What compiling cost, and in how many calls; None where the trial was not steady."""
+    cold, latency_ns = trial.cold_start, _median(trial.latency_samples_ns)
+    if cold is None or cold.until_steady_ns is None or cold.calls_until_steady is None:
+        return None
+    calls = cold.calls_until_steady
+    if calls == 0:
+        return f"{duration(cold.until_steady_ns)} as stated"
+    if latency_ns is None or trial.strategy.kind is StrategyKind.EAGER:
+        return None
+    cost_ns = cold.until_steady_ns - calls * latency_ns
+    return f"{duration(cost_ns)}, in {plural(calls, 'call')} until steady"
+
+
+def throughput_figures(trial: Trial) -> list[tuple[str, str]]:
+    """Items per second at the latency, and at eager's beside it; nothing where no latency is known."""
+    stated = trial.summary or Summary()
+    own = _median(trial.latency_samples_ns) or stated.latency_ns
+    eager = _median(trial.control_latency_samples_ns) or stated.control_latency_ns
+    items, item = items_of(vars(trial.workload))
+    sides = {"throughput": own, "eager throughput": eager if own else None}
+    return [(name, rate(per_second(items, latency), item)) for name, latency in sides.items() if latency]
+
+
+_ENDED_BY = {
+    "interval": "which was enough",
+    "samples": "at the limit of {max_samples} samples",
+    "time": "at the limit of time",
+    "deadline": "as the deadline of the trial was near",
+    "disturbed": "with other work on the host in too many blocks",
+}
+_FLUSHED = {True: "L2 cache flushed before each", False: "L2 cache not flushed"}
+
+
+def sample_count_text(sampling: SamplingFacts) -> str:
+    """How well the median is known, what ended sampling and warm-up: "median known to ±1.10 %, ..." """
+    known = "too few samples for an interval of the median"
+    if sampling.reached_interval is not None:
+        target = f" (target: ±{percent(sampling.relative_interval)})" if sampling.relative_interval else ""
+        known = f"median known to ±{percent(sampling.reached_interval)}{target}"
+    ended = _ENDED_BY.get(sampling.ended_by, "ended by {ended_by}")
+    parts = [known, ended.format(max_samples=count(sampling.max_samples), ended_by=sampling.ended_by)]
+    if sampling.flush_l2 is not None:
+        parts.append(_FLUSHED[sampling.flush_l2])
+    if sampling.warmup_ended_by not in (None, "steady"):
+        parts.append("latency had not settled")
+    return ", ".join(parts)
+
+
+def main_figures(summary: Summary) -> list[tuple[str, str]]:
+    """Latency with how many measurements it is made of, eager's, and the speedup; those that are stated."""
+    latency, eager = summary.latency_ns, summary.control_latency_ns
+    figures: list[tuple[str, str]] = []
+    if latency is not None:
+        figures.append(("latency", f"{duration(latency)} as stated, {measurements(summary)}"))
+    if eager is not None:
+        figures.append(("eager control", duration(eager)))
+    if latency and eager is not None:
+        figures.append(("speedup", ratio(eager / latency)))
+    return figures
+
+
+def other_figures(summary: Summary) -> list[tuple[str, str]]:
+    """Throughput, then what has no field of its own, by the source's names and in its units."""
+    rate_s = summary.throughput_per_s
+    known = [] if rate_s is None else [("throughput as stated", rate(rate_s))]
+    return [*known, *((name, f"{value:.10g}") for name, value in sorted(summary.metrics.items()))]
+
+
+def measurements(summary: Summary) -> str:
+    """Of how many measurements it was made: "n = 30", "n unknown"."""
+    return "n unknown" if summary.n is None else f"n = {count(summary.n)}"
