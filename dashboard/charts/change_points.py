@@ -18,8 +18,8 @@ from db.judge.compare.sides import COMPONENTS, LIBRARIES
 from db.judge.history.series import judge_series
 from db.judge.history.stretches import CONDITION_COLUMNS
 from db.judge.policy import HistoryPolicy, Policy
-from db.judge.results import ChangeEvent, Comparison, Row
-from db.judge.sequence import Case, with_turns
+from db.judge.results import ChangeEvent, Row
+from db.judge.sequence import with_turns
 from db.records.vocabulary import Metric, Verdict
 
 NEEDED = tuple(
@@ -108,35 +108,8 @@ def over(
     return Changes(frame, _sentence(frame), _last(frame))
 
 
-def verdicts(
-    rows: pd.DataFrame,
-    points: pd.DataFrame,
-    metric: str,
-    comparisons: Mapping[tuple[str, Case], Comparison],
-) -> dict[object, Row]:
-    """What the judge says of each point that is drawn against the build before it that has its case, over
-    builds: a verdict by the index of its row. `comparisons` by the id of the newer build and the case.
-
-    `rows` and `points` as in `over`, a row per build.
-    """
-    of_case = {
-        (id(comparison), row.case.ids): row
-        for comparison in {id(each): each for each in comparisons.values()}.values()
-        for row in comparison.with_asked().rows
-        if row.metric.value == metric
-    }
-    drawn = points.loc[rows.index, ["build_id", "workload_id", "strategy_id"]]
-    found = {}
-    for key, build, workload, strategy in drawn.itertuples(index=True, name=None):
-        case = (workload, strategy)
-        row = of_case.get((id(comparisons.get((build, case))), case))
-        if row is not None:
-            found[key] = row
-    return found
-
-
 def between(rows: pd.DataFrame, verdict_rows: Mapping[object, Row]) -> Changes:
-    """Those of `verdicts` that say worse or better."""
+    """Those of the verdicts, by the index of the newer point in `rows`, that say worse or better."""
     changes = {key: row for key, row in verdict_rows.items() if row.verdict in _WORDS}
     if not changes:
         return _NONE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -30,7 +29,7 @@ from dashboard.verdicts.tables import Q_VALUE, SIDES, TRIALS, case_table, change
 from db import units
 from db.columns.metrics import HISTORY_METRICS, METRICS
 from db.judge.compare.sides import VerdictError
-from db.judge.results import BuildSide, CaseKey, Comparison, Row
+from db.judge.results import BuildSide, CaseKey, Row
 from db.judge.sequence import Case
 from db.queries.filters import Filters
 from db.records.strategies import EAGER
@@ -123,20 +122,33 @@ MOST_STEPS = 20
 
 
 def each_to_the_next(
-    filters: Filters, points: pd.DataFrame, asked: Metric | None = None
-) -> dict[tuple[str, Case], Comparison]:
-    """By id and case the verdict on each build of `points`, oldest first, against the one before that has the
-    case too, of the last `MOST_STEPS` builds.
+    filters: Filters, points: pd.DataFrame, metric: str, asked: Metric | None = None
+) -> dict[object, Row]:
+    """What the judge says of `metric` at each of `points` (a row per build and case, oldest first) against
+    the build before that has the case too: verdicts by the index of the row, of the last `MOST_STEPS` builds.
     """
     newest = set(list(dict.fromkeys(points["build_id"]))[-MOST_STEPS:])
-    found = {}
-    for case, builds in points.groupby(["workload_id", "strategy_id"], sort=False)["build_id"]:
-        workload, strategy = map(str, case)
-        for base, head in pairwise(dict.fromkeys(builds)):
-            if head in newest:
-                with suppress(VerdictError):
-                    found[head, (workload, strategy)] = read_comparison(filters, base, head, asked=asked)
+    judged: dict[tuple[str, str], dict[Case, Row]] = {}
+    found: dict[object, Row] = {}
+    for (workload, strategy), builds in points.groupby(["workload_id", "strategy_id"], sort=False)[
+        "build_id"
+    ]:
+        for (_, base), (key, head) in pairwise(builds.items()):
+            if head not in newest:
+                continue
+            if (base, head) not in judged:
+                judged[base, head] = _rows_of(filters, base, head, metric, asked)
+            if row := judged[base, head].get((str(workload), str(strategy))):
+                found[key] = row
     return found
+
+
+def _rows_of(filters: Filters, base: str, head: str, metric: str, asked: Metric | None) -> dict[Case, Row]:
+    try:
+        comparison = read_comparison(filters, base, head, asked=asked)
+    except VerdictError:
+        return {}
+    return {row.case.ids: row for row in comparison.with_asked().rows if row.metric.value == metric}
 
 
 # The history of one case on its machine, over runs or over builds, with the changes of its level.
@@ -173,8 +185,7 @@ def series(machine_id: str, case: CaseKey, metric: str) -> Series:
     mine = trend_rows.in_order(mine, axis, list(names))
     rows = trend_rows.frame(mine, metric, names)
     if axis == "torch":
-        steps = each_to_the_next(filters, mine.loc[rows.index])
-        changes = change_points.between(rows, change_points.verdicts(rows, mine, metric, steps))
+        changes = change_points.between(rows, each_to_the_next(filters, mine.loc[rows.index], metric))
     else:
         changes = change_points.over(mine, rows, metric, policy_in_force(), read_turns(filters))
     return Series(
