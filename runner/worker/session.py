@@ -191,13 +191,14 @@ class Session:
 
     def _first_eager(self) -> None:
         """The first eager result. A step that calls `backward()` itself is found out by trying."""
-        built = self._control.built
+        built, started = self._control.built, time.monotonic_ns()
         try:
             with self._phase("eager_first", "eager_first_ns"), grad_context(built), internals.force_eager():
                 self._first(self._control, self._control_first)
         except RuntimeError as error:
             if self._ranks.are_several or built.task == TRAINING or _NO_GRADIENT not in str(error):
                 raise
+            tried_ns = time.monotonic_ns() - started
             self._states[0].restore()
             shares = self._target is built
             built = replace(built, with_gradients=True)
@@ -207,6 +208,8 @@ class Session:
             self._control_first = streams.FirstIteration()
             with self._phase("eager_first", "eager_first_ns"), grad_context(built), internals.force_eager():
                 self._first(self._control, self._control_first)
+            # The try has paid what a process pays once.
+            self._cold["eager_first_ns"] += tried_ns
         if self._spec.workload.task_is_open:
             self._record.task = TRAINING if built.with_gradients else built.task
 

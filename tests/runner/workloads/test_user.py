@@ -120,7 +120,12 @@ def test_a_task_is_what_the_measured_process_finds(tmp_path: Path) -> None:
     write(
         "my_models.py",
         """
+import functools
+import time
+
 import torch
+
+once_a_process = functools.cache(lambda: time.sleep(0.5))
 
 def three():
     return torch.nn.Linear(4, 2), torch.randn(3, 4), lambda output: output.square().mean()
@@ -133,6 +138,7 @@ def own_step():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
     def step(x):
+        once_a_process()
         optimizer.zero_grad()
         loss = model(x).square().mean()
         loss.backward()
@@ -151,6 +157,8 @@ def own_step():
         assert trial.status is Status.OK, trial.failure
         assert trial.workload.task is Task.TRAINING
         assert trial.numerics.status == "pass"
+        slept = trial.workload.name == "my_models:own_step"
+        assert (trial.cold_start.eager_first_ns > 500_000_000) == slept
 
 
 def test_the_documented_training_example_trains() -> None:
