@@ -126,15 +126,24 @@ def _items(entry: WorkloadSettings, sized: WorkloadDefinition, *, is_swept: bool
     """What one iteration works off; None for what its definition counts, or the batch size."""
     given, sizes = entry.items_per_iteration, {"batch_size": sized.batch_size, **sized.shape}
     if given is None:
-        counts = sized.count_items is None and sized.item.removesuffix("s") == "token"
-        return sequence_tokens(sized) * sized.ranks if counts and "sequence_length" in sized.shape else None
+        if sized.count_items is not None or sized.item.removesuffix("s") != "token":
+            return None
+        if "sequence_length" in sized.shape:
+            return sequence_tokens(sized) * sized.ranks
+        raise ConfigError(
+            f"How many tokens one iteration of [[workload]] {entry.name!r} works off is not known.",
+            'Name sizes that multiply to it, such as items_per_iteration = ["batch_size"], or give a number.',
+        )
     if isinstance(given, tuple):
         factors = [sizes.get(name) for name in given]
         if None in factors or not factors:
             known = ", ".join(name for name, size in sizes.items() if size is not None)
+            unknown = next(
+                (name for name, factor in zip(given, factors, strict=True) if not factor), "no size"
+            )
             raise ConfigError(
-                f"items_per_iteration of [[workload]] {entry.name!r} names a size that it has not.",
-                f"It has {known}." if known else "Give a number.",
+                f"items_per_iteration of [[workload]] {entry.name!r} names {unknown!r}.",
+                f"Its sizes are {known}." if known else "Give a number.",
             )
         return math.prod(filter(None, factors)) * sized.ranks
     if is_swept:

@@ -88,7 +88,9 @@ class WorkloadSettings(Closed):
     batch_size: Positive | Sizes | None = Field(default=None, description=SIZE)
     shape: dict[str, Positive | Sizes] = Field(default={}, description=SIZE)
     dtype: Dtype | Dtypes | None = Field(
-        default=None, description="one, or a list of them; unset: float32, or the built-in's"
+        default=None,
+        description="one of float32, float16, bfloat16, float64, or a list of them; unset: float32 or the "
+        "built-in's",
     )
     item: str | None = Field(default=None, description="what throughput counts: image, token, sequence")
     items_per_iteration: Annotated[float, Field(gt=0)] | tuple[str, ...] | None = Field(

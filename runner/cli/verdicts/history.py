@@ -15,7 +15,7 @@ from pandas import DataFrame
 
 from db.columns.metrics import HISTORY_METRICS, METRICS
 from db.engine.session import Database
-from db.errors import NotFoundError
+from db.errors import ConfigError, NotFoundError
 from db.judge.compare.sides import Selection, VerdictError
 from db.judge.compare.whole import overall_verdict
 from db.judge.history.counts import exact_events
@@ -304,6 +304,11 @@ def history(
     """
     settings = settings_of(config, db)
     if workload is None or strategy is None:
+        if metric or reference or across_versions:
+            raise ConfigError(
+                "--metric, --reference and --across-versions are of one case.",
+                "Name it: --workload W --strategy S.",
+            )
         with database_of(settings, migrate=False) as database:
             machine = machine_named(database, machine)
             return show_changes(database, settings.policy, workload, strategy, machine, as_json=json_)

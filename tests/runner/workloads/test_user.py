@@ -237,12 +237,27 @@ def test_every_size_of_a_sweep_counts_its_own_items(given, counted) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [(128, "is one number"), (["batch_size", "depth"], "It has batch_size, width")]
+    ("given", "said"), [(128, "is one number"), (["batch_size", "depth"], "Its sizes are batch_size, width")]
 )
 def test_items_that_fit_no_size_are_refused(given, said) -> None:
     write("my_models.py", block("python"))
     with pytest.raises(ConfigError, match=said):
         known_workloads(Settings.model_validate({"workload": [TOKENS | {"items_per_iteration": given}]}))
+
+
+def test_tokens_that_nothing_counts_are_asked_for() -> None:
+    write("my_models.py", block("python"))
+    entry = TOKENS | {"shape": {"features": 16}}
+    with pytest.raises(ConfigError, match=r"How many tokens one iteration of .* is not known"):
+        known_workloads(Settings.model_validate({"workload": [entry]}))
+    (definition, _) = (
+        each
+        for name, each in known_workloads(
+            Settings.model_validate({"workload": [entry | {"items_per_iteration": ["batch_size"]}]})
+        ).items()
+        if name.startswith("own-")
+    )
+    assert definition.record().items_per_iteration == 1
 
 
 def test_a_sweep_may_vary_the_dtype() -> None:

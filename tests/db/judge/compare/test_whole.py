@@ -20,11 +20,9 @@ def row(verdict: Verdict, metric: Metric = Metric.LATENCY, **fields: Any) -> Row
         case=KEY,
         metric=metric,
         unit="ns",
-        base=1.0,
-        head=1.0,
         verdict=verdict,
         reason="",
-        **({"design": Design.INTERLEAVED, "trials": (3, 3)} | fields),
+        **({"base": 1.0, "head": 1.0, "design": Design.INTERLEAVED, "trials": (3, 3)} | fields),
     )
 
 
@@ -35,6 +33,7 @@ OPEN = row(Verdict.INCONCLUSIVE)
 OPEN_SPEEDUP = row(Verdict.INCONCLUSIVE, Metric.SPEEDUP)
 COUNTED = row(Verdict.UNCHANGED, Metric.GRAPH_BREAKS)
 SAME_NUMERICS = row(Verdict.UNCHANGED, Metric.NUMERICS)
+BROKEN = row(Verdict.UNCHANGED, Metric.NUMERICS, head="workload_error")
 BLAMED = row(Verdict.INCONCLUSIVE, cause=CauseClass.MACHINE, change=0.5)
 BARELY = row(Verdict.INCONCLUSIVE, cause=CauseClass.MACHINE, change=0.03)
 APART: dict[str, Any] = {"design": Design.SEPARATE_RUNS, "visible_change": 0.2, "change": 0.02}
@@ -68,6 +67,9 @@ NO_SIGN = row(Verdict.INCONCLUSIVE, **APART)
         ([SAME, OPEN, OPEN_SPEEDUP, COUNTED, COUNTED, COUNTED], Verdict.INCONCLUSIVE),
         ([SAME, OPEN_SPEEDUP, COUNTED], Verdict.UNCHANGED),
         ([COUNTED, SAME_NUMERICS], Verdict.UNCHANGED),
+        # A model that never runs is not one that got no slower.
+        ([BROKEN, BROKEN], Verdict.INCONCLUSIVE),
+        ([BROKEN, SAME], Verdict.UNCHANGED),
     ],
 )
 def test_the_worst_that_counts_stands_for_all(rows: list[Row], verdict: Verdict):
