@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from db.engine.session import Database
@@ -67,6 +67,7 @@ def base_run(
         return NO_CODE
     head, is_dirty = measured[0]
     wanted, said = _wanted(tree, head, named, environment)
+    said = (*_unmeasured(tree, {commit for commit, _ in measured}), *said)
     if wanted is None or tree is None or (named is None and wanted == head and not is_dirty):
         return BaseRun(None, None, said)
     ancestors = tree.ancestors(wanted, SEARCHED_ANCESTORS)
@@ -89,6 +90,14 @@ def base_run(
         newest.model_copy(update={"name": f"commit={name}"}),
         said,
     )
+
+
+def _unmeasured(tree: WorkTree | None, measured: Collection[str]) -> Iterator[str]:
+    """That what is checked out is not what was `measured`, where the clone knows both."""
+    here = tree.commit("HEAD") if tree is not None else None
+    if tree is not None and here and here not in measured and any(map(tree.commit, measured)):
+        run = " and ".join(sorted(map(_short, measured)))
+        yield f"{_short(here)} is checked out and its code was not measured last; the run of {run} is judged."
 
 
 def _wanted(

@@ -144,6 +144,20 @@ def test_an_unmeasured_base_gives_way_to_its_nearest_ancestor_which_is_said(
     assert f"the base is {measured[:7]}" in capsys.readouterr().out
 
 
+def test_a_commit_that_nobody_measured_is_said_to_be_none_of_what_is_judged(
+    repository: Repository, sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, head = repository.commit("base"), repository.commit("head")
+    store(sqlite_url, (base, 1.0), (head, 1.0))
+    gate(sqlite_url)
+    assert "checked out" not in capsys.readouterr().err
+    unmeasured = repository.commit("slower, and never measured")
+    gate(sqlite_url)
+    said = capsys.readouterr().err
+    assert f"{unmeasured[:7]} is checked out" in said
+    assert head[:7] in said
+
+
 def test_on_the_main_branch_the_base_is_the_run_before(
     repository: Repository, sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
