@@ -134,6 +134,11 @@ class Row(Result):
         is_pass_set = self.metric is Metric.NUMERICS and isinstance(self.head, str)
         return is_pass_set and self.head not in PASSING
 
+    @property
+    def never_passes(self) -> bool:
+        """Whether this is about a pass set that fails on both sides, which says nothing of either."""
+        return self.fails and self.base not in PASSING
+
 
 RATIOS = (Metric.SPEEDUP, Metric.DEVICE_SPEEDUP, Metric.BREAK_EVEN)
 """Metrics that eager alone can move."""

@@ -36,14 +36,15 @@ def is_set_aside(row: Row) -> bool:
 
 def overall_verdict(rows: Sequence[Row], policy: Policy) -> Verdict:
     """The worst that counts: regressed if any row counts as a regression; inconclusive where something that
-    got worse is open (`_is_open`), where every case fails, or where fewer than `policy.decided_share` of the
-    rows, or of those of latency and speedup, say anything; else improved, else unchanged: no slowdown shown.
+    got worse is open (`_is_open`), where every case fails on both sides, or where fewer than
+    `policy.decided_share` of the rows, or of those of latency and speedup, say anything; else improved, else
+    unchanged: no slowdown shown.
     """
     if not rows:
         return Verdict.NOT_COMPARABLE
     if any(counts_as_regression(row) for row in rows):
         return Verdict.REGRESSED
-    if all(row.fails for row in rows):
+    if all(row.never_passes for row in rows):
         return Verdict.INCONCLUSIVE
     # Counts are always decided: of themselves they must not speak for timings that nobody could judge.
     timed = [row for row in rows if row.metric in TIMED]

@@ -261,7 +261,7 @@ def print_undecided(verdict: Verdict, report: ComparisonReport) -> None:
         return
     undecided = [row for row in comparison.rows if row.verdict is Verdict.INCONCLUSIVE]
     print(f"compilewatch: Cannot tell: {_what_is_open(comparison.rows, undecided)}.", file=sys.stderr)
-    if all(row.fails for row in comparison.rows):
+    if all(row.never_passes for row in comparison.rows):
         print("  Mend what fails, then measure again: `compilewatch run`.", file=sys.stderr)
         return
     advice = comparison.advice
@@ -277,7 +277,7 @@ def print_undecided(verdict: Verdict, report: ComparisonReport) -> None:
 def _what_is_open(rows: Sequence[Row], undecided: Sequence[Row]) -> str:
     if any(is_set_aside(row) for row in undecided):
         return "the machine explains the change"
-    if all(row.fails for row in rows):
+    if all(row.never_passes for row in rows):
         return "every case that was measured on both sides fails"
     timed, open_timed = (sum(row.metric in TIMED for row in some) for some in (rows, undecided))
     return (

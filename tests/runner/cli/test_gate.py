@@ -22,7 +22,7 @@ from runner.cli.app import app
 from runner.cli.front import exit_code_of
 from runner.cli.verdicts import confirmation
 from runner.cli.verdicts.judging import Decided
-from tests.builders import MS, make_history
+from tests.builders import MS, START, make_history
 from tests.db.queries.test_causes import AFTER, BEFORE, SENTENCE, explained_history
 from tests.regression_cases import RUN_0, RUN_1, stepping_history
 
@@ -295,6 +295,33 @@ def test_what_somebody_accepted_is_decided(sqlite_url: str, capsys: pytest.Captu
         assert exit_code_of(app, ["triage", identifier, "--state", "expected", "--db", sqlite_url]) == 0
     capsys.readouterr()
     assert gate(sqlite_url) == 0, capsys.readouterr().err
+
+
+def failing(url: str, *runs: int) -> None:
+    """Two runs of one workload; in `runs` every trial fails."""
+    strategies = ("eager", "default")
+    failures = [("mlp", strategy, run) for run in runs for strategy in strategies]
+    history = make_history(
+        workloads=("mlp",), strategies=strategies, builds=BUILDS[:2], failures=failures, start=START
+    )
+    with open_database(url) as database:
+        save_trials(database, history)
+
+
+def test_what_never_ran_is_not_unchanged(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    failing(sqlite_url, 0, 1)
+    assert gate(sqlite_url) == 2
+    assert "2 failing" in capsys.readouterr().err
+
+
+def test_a_failure_that_somebody_accepted_fails_no_gate(sqlite_url: str) -> None:
+    failing(sqlite_url, 1)
+    assert gate(sqlite_url) == 1
+    with open_database(sqlite_url) as database:
+        ids = [str(each) for each in regressions_frame(database)["regression_id"]]
+    for identifier in ids:
+        assert exit_code_of(app, ["triage", identifier, "--state", "expected", "--db", sqlite_url]) == 0
+    assert gate(sqlite_url) == 0
 
 
 @pytest.mark.parametrize(("canary", "code"), [(1.5, 2), (1.2, 1), (1.0, 1)])

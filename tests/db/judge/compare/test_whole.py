@@ -33,7 +33,9 @@ OPEN = row(Verdict.INCONCLUSIVE)
 OPEN_SPEEDUP = row(Verdict.INCONCLUSIVE, Metric.SPEEDUP)
 COUNTED = row(Verdict.UNCHANGED, Metric.GRAPH_BREAKS)
 SAME_NUMERICS = row(Verdict.UNCHANGED, Metric.NUMERICS)
-BROKEN = row(Verdict.UNCHANGED, Metric.NUMERICS, head="workload_error")
+BROKEN = row(Verdict.UNCHANGED, Metric.NUMERICS, base="crash", head="workload_error")
+# As a failure is that somebody accepted.
+ACCEPTED = row(Verdict.UNCHANGED, Metric.NUMERICS, base="pass", head="crash")
 BLAMED = row(Verdict.INCONCLUSIVE, cause=CauseClass.MACHINE, change=0.5)
 BARELY = row(Verdict.INCONCLUSIVE, cause=CauseClass.MACHINE, change=0.03)
 APART: dict[str, Any] = {"design": Design.SEPARATE_RUNS, "visible_change": 0.2, "change": 0.02}
@@ -70,6 +72,7 @@ NO_SIGN = row(Verdict.INCONCLUSIVE, **APART)
         # A model that never runs is not one that got no slower.
         ([BROKEN, BROKEN], Verdict.INCONCLUSIVE),
         ([BROKEN, SAME], Verdict.UNCHANGED),
+        ([ACCEPTED], Verdict.UNCHANGED),
     ],
 )
 def test_the_worst_that_counts_stands_for_all(rows: list[Row], verdict: Verdict):
