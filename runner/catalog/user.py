@@ -138,11 +138,9 @@ def _items(entry: WorkloadSettings, sized: WorkloadDefinition, *, is_swept: bool
         factors = [sizes.get(name) for name in given]
         if None in factors or not factors:
             known = ", ".join(name for name, size in sizes.items() if size is not None)
-            unknown = next(
-                (name for name, factor in zip(given, factors, strict=True) if not factor), "no size"
-            )
+            unknown = ", ".join(name for name in given if sizes.get(name) is None)
             raise ConfigError(
-                f"items_per_iteration of [[workload]] {entry.name!r} names {unknown!r}.",
+                f"items_per_iteration of [[workload]] {entry.name!r} names {unknown or 'nothing'}.",
                 f"Its sizes are {known}." if known else "Give a number.",
             )
         return math.prod(filter(None, factors)) * sized.ranks

@@ -73,6 +73,10 @@ class RunSettings(SamplingSettings):
     )
 
 
+# A switch is no number.
+Items = Annotated[float, Field(gt=0, strict=True)]
+
+
 class WorkloadSettings(Closed):
     """`[[workload]]`: a model or function of your own, or another size of a built-in one.
 
@@ -93,10 +97,10 @@ class WorkloadSettings(Closed):
         "built-in's",
     )
     item: str | None = Field(default=None, description="what throughput counts: image, token, sequence")
-    items_per_iteration: Annotated[float, Field(gt=0)] | tuple[str, ...] | None = Field(
+    items_per_iteration: Items | tuple[str, ...] | None = Field(
         default=None,
         description='a number, or the sizes that multiply to it: ["batch_size", "sequence_length"]; unset: '
-        "batch_size, of tokens that times `sequence_length` of shape",
+        "batch_size, for tokens times `sequence_length` of shape",
     )
     kwargs: dict[str, Any] = Field(default={})
     ranks: Annotated[int, Field(ge=1, le=MOST_RANKS)] = Field(

@@ -245,6 +245,13 @@ def test_items_that_fit_no_size_are_refused(given, said) -> None:
         known_workloads(Settings.model_validate({"workload": [TOKENS | {"items_per_iteration": given}]}))
 
 
+@pytest.mark.parametrize("given", [True, 0, -1, "many"])
+def test_what_is_no_number_of_items_is_refused(given) -> None:
+    entry = {"name": "own", "target": "cnn", "items_per_iteration": given}
+    with pytest.raises(ValueError, match="items_per_iteration"):
+        Settings.model_validate({"workload": [entry]})
+
+
 def test_tokens_that_nothing_counts_are_asked_for() -> None:
     write("my_models.py", block("python"))
     entry = TOKENS | {"shape": {"features": 16}}
