@@ -112,7 +112,7 @@ def top_legend(columns: int = 5, *, narrow: int = 1) -> alt.Legend:
     """
     fitting = alt.ExprRef(expr=f"width < {NARROW_PX} ? {narrow} : width < {PHONE_PX} ? 2 : {columns}")
     return alt.Legend(
-        orient="top", symbolOpacity=1, symbolStrokeWidth=1.5, columns=fitting, labelLimit=260, offset=6
+        orient="top", symbolOpacity=1, symbolStrokeWidth=1, columns=fitting, labelLimit=260, offset=6
     )
 
 
