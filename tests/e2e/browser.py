@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +12,9 @@ from playwright.sync_api import Browser, Locator, Page, Request, expect, sync_pl
 
 CHROMIUM = Path(os.environ.get("COMPILEWATCH_TEST_CHROMIUM", "/usr/bin/chromium"))
 INSTALL = "apt-get update && apt-get install -y --no-install-recommends chromium"
+PLAIN_FLAGS = ["--no-sandbox"]
 FLAGS = [
-    "--no-sandbox",
+    *PLAIN_FLAGS,
     "--disable-gpu",
     "--disable-background-networking",
     "--disable-component-update",
@@ -60,11 +61,11 @@ class Trouble:
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium(flags: Sequence[str] = FLAGS) -> Iterator[Browser]:
     """What is expected of its pages may take as long as painting them: other tests use the machine too."""
     expect.set_options(timeout=PAINTED_TIMEOUT_MS)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(flags))
         try:
             yield browser
         finally:
