@@ -96,9 +96,15 @@ def _dtype(column: ColumnElement[Any]) -> str:
     return next(dtype for of_table, dtype in _DTYPES if isinstance(kind, of_table))
 
 
+_PLAIN = {"str": String(), MOMENT: DateTime(timezone=True)}
+
+
 def plain(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """`column`, and of text and enums the text as it is stored."""
-    return type_coerce(column, String) if _dtype(column) == "str" else column
+    """`column` for frames: of text and enums the text as it is stored, of moments what the driver gives, on
+    SQLite in UTC without saying so. What is spared is a call in Python for every value.
+    """
+    known = _PLAIN.get(_dtype(column))
+    return column if known is None else type_coerce(column, known)
 
 
 def selected(table: Table, *names: str, **renamed: str) -> list[ColumnElement[Any]]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, Select, select
+from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from db.columns.case import CASE_KEYS
 from db.columns.point import EDITION, POINT_COLUMNS, POINT_KEYS, STORED_POINT
@@ -20,7 +20,7 @@ from db.queries.dimensions import of_builds, of_conditions, of_series
 from db.queries.filters import Filters
 from db.queries.frames import arrays_of
 from db.queries.run_parts import parts_within
-from db.queries.selection import any_of, matching_series
+from db.queries.selection import any_of, matching_series, plain
 from db.queries.trials import trials_frame, trials_to_sum_up
 from db.tables.run_cases import RUN_CASE
 from db.tables.trials import DATA_VERSION, RUN, SERIES, TRIAL
@@ -59,6 +59,14 @@ def points_by_run(
     return points.sort_values(_ORDER, ignore_index=True)[list(wanted)]
 
 
+def known_columns(db: Database, filters: Filters, columns: Sequence[str]) -> frozenset[str]:
+    """Those of `columns` that any point has a value of, of those that `filters` let through."""
+    counts = (func.count(RUN_CASE.c[name]).label(name) for name in columns)
+    with db.read() as connection:
+        known = connection.execute(select(*counts).where(*_matching(filters))).one()
+    return frozenset(name for name, count in known._mapping.items() if count)
+
+
 def points_by_build(
     db: Database,
     filters: Filters = Filters(),  # noqa: B008
@@ -84,7 +92,7 @@ def points_by_build(
 
 def _points(connection: Connection, filters: Filters, wanted: dict[str, str]) -> pd.DataFrame:
     stored = [*POINT_KEYS, *(name for name in wanted if name in STORED_POINT and name not in POINT_KEYS)]
-    statement = select(*(RUN_CASE.c[name] for name in stored)).where(*_matching(filters))
+    statement = select(*(plain(RUN_CASE.c[name]) for name in stored)).where(*_matching(filters))
     values = arrays_of(connection.execute(statement).all(), {name: STORED_POINT[name] for name in stored})
     values |= of_series(connection, filters, values["series_id"].tolist())
     if wanted.keys() - values.keys() - {"settings"}:

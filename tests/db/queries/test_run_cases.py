@@ -13,7 +13,7 @@ from db.columns.point import POINT_COLUMNS
 from db.engine.session import Database, open_database
 from db.errors import DatabaseError
 from db.metrics.trend import series_points
-from db.queries.cases.run_cases import points_by_build, points_by_run
+from db.queries.cases.run_cases import known_columns, points_by_build, points_by_run
 from db.queries.filters import Filters
 from db.queries.service.integrity import find_damage
 from db.queries.trials import trials_frame
@@ -130,3 +130,9 @@ def test_those_of_another_release_are_not_shown_and_made_anew(makes_anew: str, d
     else:
         save_trial(database, make_imported())
     expect_what_trials_say(database)
+
+
+def test_a_column_is_known_where_a_point_let_through_has_a_value(measured: Database) -> None:
+    names = ("latency_ns", "device_ns", "energy_per_step_j")
+    assert known_columns(measured, Filters(), names) == {"latency_ns"}
+    assert known_columns(measured, Filters(workloads=("none such",)), names) == set()
