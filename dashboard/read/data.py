@@ -32,7 +32,7 @@ from db.queries import run_parts as parts
 from db.queries.cases.causes import explained_case, explanation_lines, explanations
 from db.queries.cases.cold_start import cold_starts, newest_job_trials
 from db.queries.cases.roofs import rooflines
-from db.queries.cases.run_cases import points_by_build, points_by_run
+from db.queries.cases.run_cases import known_columns, points_by_build, points_by_run
 from db.queries.cases.turns import turn_trials
 from db.queries.data_version import data_version
 from db.queries.filters import Filters
@@ -320,6 +320,12 @@ def read_points(
         names = [name for name in wanted if name in POINT_COLUMNS]
     points = _cases_of(read(reader(), filters, names), filters)
     return shaping.with_labels(_known(points))
+
+
+@cached
+def read_known(filters: Filters, columns: tuple[str, ...]) -> frozenset[str]:
+    """As `db.queries.cases.run_cases.known_columns` returns them."""
+    return known_columns(reader(), filters, columns)
 
 
 MOST_TRIALS_JUDGED = 2_000

@@ -31,6 +31,7 @@ from dashboard.read.data import (
     read_annotations,
     read_choices_on,
     read_interleaved,
+    read_known,
     read_points,
     read_turns,
     read_workloads,
@@ -61,6 +62,8 @@ _BY_TURNS = (
 )
 EARLIER = "Choose dates to see earlier ones."
 _CASE = ["workload_id", "strategy_id"]
+# What the table of cases says of each point beside its figure.
+_SUMMED_UP = ("workload_label", "strategy", "run_id", "last_started_at", *NO_FACTS)
 
 
 @cached
@@ -79,12 +82,10 @@ def axis(link: Link) -> str:
 @cached
 def metrics(link: Link) -> list[str]:
     """The figures to choose from: those of a GPU where one was measured so, and always that of the link."""
-    columns = {key: METRICS[key].column for key in HISTORY_METRICS if not METRICS[key].on_every_device}
-    points = read_points(recent(filters_of(link)), "run", tuple(columns.values()))
+    on_gpus = {key: METRICS[key].column for key in HISTORY_METRICS if not METRICS[key].on_every_device}
+    known = read_known(recent(filters_of(link)), tuple(on_gpus.values()))
     return [
-        key
-        for key in HISTORY_METRICS
-        if key == link.metric or key not in columns or points[columns[key]].notna().any()
+        key for key in HISTORY_METRICS if key == link.metric or key not in on_gpus or on_gpus[key] in known
     ]
 
 
@@ -101,17 +102,17 @@ def page(link: Link) -> PageContent:
     by: Literal["run", "build"] = "build" if link.axis == "torch" else "run"
     filters = filters_of(link)
 
-    def points_of(wanted: Filters, *more: str) -> pd.DataFrame:
-        columns = (*ASIDE_COLUMNS, *BUILD_COMPONENTS, CODE, LIBRARIES, *trend_rows.needed(link.metric), *more)
-        points = read_points(wanted, by, columns)
+    def points_of(wanted: Filters, *columns: str) -> pd.DataFrame:
+        points = read_points(wanted, by, (*ASIDE_COLUMNS, *columns))
         rows = with_strategies(points, link.strategy)
         return trend_rows.in_order(rows, link.axis, list(builds))
 
     published = PUBLISHED_COLUMNS if link.metric == "speedup" else ()
     change_columns = change_points.NEEDED if link.axis == "time" else ()
-    whole = points_of(of_workload(filters, focus), *published, *change_columns)
+    drawn = (*BUILD_COMPONENTS, CODE, LIBRARIES, *trend_rows.needed(link.metric), *published, *change_columns)
+    whole = points_of(of_workload(filters, focus), *drawn)
     mine = whole[whole["workload_label"] == focus]
-    points = points_of(recent(filters))
+    points = points_of(recent(filters), "build_id", *_SUMMED_UP, METRICS[link.metric].column)
     chart = _chart_of(mine, replace(link, focus=focus), builds)
     floors = floors_of(link.machine)
     floor = floor_sentence(floors, (link.metric,))
@@ -280,9 +281,8 @@ def _case_rows(
     points: pd.DataFrame, figure: columns.Column, floors: Sequence[NoiseFloor]
 ) -> tuple[pd.DataFrame, float]:
     """A row per case, and how far from 1 the drawing of their histories reaches."""
-    columns = ["workload_label", "strategy", "run_id", "last_started_at", *NO_FACTS, figure.column]
     known_of: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for point in row_dicts(points[columns]):
+    for point in row_dicts(points[[*_SUMMED_UP, figure.column]]):
         if figure.eager_too or point["strategy"] != EAGER.name:
             known = known_of.setdefault((point["workload_label"], point["strategy"]), [])
             if not pd.isna(point[figure.column]):
