@@ -13,15 +13,16 @@ from typing import Any
 
 import torch
 
-from runner.worker import affinity, bisecting, held, numerics, streams
+from runner.worker import bisecting, held, numerics, streams
 from runner.worker.artifacts import load, save
 from runner.worker.compiler import compiler_facts, compiling, explaining, knobs, phases
-from runner.worker.cpu_time import tree_cpu_ns
 from runner.worker.device.timers import Timers
 from runner.worker.failures import WrongResultError
+from runner.worker.host import affinity, free_memory
+from runner.worker.host.cpu_time import tree_cpu_ns
 from runner.worker.inspection import held_of, peak_of
 from runner.worker.ranks import Ranks, threads_of
-from runner.worker.step import host_memory, internals, loading, memory, profiling
+from runner.worker.step import internals, loading, memory, profiling
 from runner.worker.step.messages import Channel, Record, Specification
 from runner.worker.step.state import State, functions_of
 from runner.worker.step.steps import (
@@ -248,12 +249,12 @@ class Session:
         """Where less memory is left than this process has, it keeps nothing that lies idle while the compiler
         works: eager's gradients, and what was freed.
         """
-        free, held = host_memory.available_bytes(), memory.rss_bytes()
+        free, held = free_memory.available_bytes(), memory.rss_bytes()
         if free is None or held is None or free > held:
             return
         if self._control.optimizer is not None:
             self._control.optimizer.zero_grad(set_to_none=True)
-        host_memory.give_back()
+        free_memory.give_back()
 
     def _first(self, variant: Variant, first: streams.FirstIteration) -> None:
         require_values(first.run(variant))

@@ -10,9 +10,9 @@ import time
 import traceback
 from typing import TYPE_CHECKING
 
-from runner.worker import affinity
 from runner.worker.code import source_hash
 from runner.worker.failures import WrongResultError, describe, is_ours, kind_of, recompiled_on
+from runner.worker.host import affinity
 from runner.worker.step.messages import Channel, Facts, Failure, RankFailedError, Record, Specification
 from runner.worker.timing.evidence import InstructionCounter
 from runner.worker.timing.sampling import Deadline, NotSteadyError
@@ -116,11 +116,12 @@ def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: 
     imported = time.monotonic_ns()
     record.cold_start["import_torch_ns"] = imported - started
     affinity.release_children()
-    from runner.worker import host, session
+    from runner.worker import session
+    from runner.worker.host import facts
 
     session.configure(spec)
-    machine = host.machine_facts(spec.device, spec.threads)
-    channel.send(Facts(machine, host.build_facts(spec.device, spec.settings)))
+    machine = facts.machine_facts(spec.device, spec.threads)
+    channel.send(Facts(machine, facts.build_facts(spec.device, spec.settings)))
     if _measured_apart(spec, channel, record):
         return
     deadline = Deadline(math.inf if spec.timeout_s is None else entered_ns + spec.timeout_s * 1e9)

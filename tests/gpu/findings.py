@@ -19,12 +19,13 @@ from typing import Any, Protocol
 
 import torch
 
-from runner.worker import affinity, probes, session
+from runner.worker import probes, session
 from runner.worker.device.cuda import CudaDevice
 from runner.worker.device.device_timer import DeviceTimer, GateChoice
 from runner.worker.device.interface import Device
 from runner.worker.device.timers import traced
 from runner.worker.device.tracing import Tracer
+from runner.worker.host import affinity
 from runner.worker.timing.cpu_timer import Step
 from tests.gpu.conftest import NO_DEVICE
 from tests.runner.simulated_device import US, SimulatedDevice, SimulatedStep

@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from runner.worker.step import host_memory, internals
+from runner.worker.host import free_memory
+from runner.worker.step import internals
 from runner.worker.step.steps import Variant, grad_context, input_tensors, tensors_of
 
 _STATUS = Path("/proc/self/status")
@@ -86,7 +87,7 @@ def suffices_for(variant: Variant, device: torch.device, copies: float = 2) -> b
 
 def free_bytes(device: torch.device) -> int | None:
     """What is left of the memory of `device`; None where the system does not tell."""
-    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else host_memory.available_bytes()
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory.available_bytes()
 
 
 def peak_growth(sizes: list[int]) -> int:
