@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import torch
 
-from runner.worker import probes, session
+from runner.worker import probes, setup
 from runner.worker.device.cuda import CudaDevice
 from runner.worker.device.device_timer import DeviceTimer, GateChoice
 from runner.worker.device.interface import Device
@@ -258,7 +258,7 @@ def autograd_inherited(bench: Bench, say: Say) -> None:
 
 def autograd_apart(bench: Bench, say: Say) -> None:
     """And where it has one of its own, as in a trial?"""
-    affinity.bind_feeding_threads(session.start_backward_threads)
+    affinity.bind_feeding_threads(setup.start_backward_threads)
     _train(bench, say)
 
 

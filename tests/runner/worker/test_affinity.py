@@ -114,7 +114,7 @@ import hashlib, os, time, sys
 from pathlib import Path
 import torch
 from torch.utils import backend_registration
-from runner.worker import session
+from runner.worker import setup
 from runner.worker.host import affinity
 
 backend_registration._setup_privateuseone_for_python_backend("simulated")
@@ -146,7 +146,7 @@ launching = min(os.sched_getaffinity(0))
 if sys.argv[1] == "inherited":
     os.sched_setaffinity(0, {launching})
 else:
-    launching = affinity.bind_feeding_threads(session.start_backward_threads).launching
+    launching = affinity.bind_feeding_threads(setup.start_backward_threads).launching
 step()
 autograd = [
     int(task.name) for task in Path("/proc/self/task").iterdir()
