@@ -157,6 +157,11 @@ class HistoryPolicy(Closed):
     )
     drift_points: int = Field(default=10, ge=3, description="points compared with the pinned reference build")
 
+    @property
+    def fewest_runs(self) -> int:
+        """The fewest in which a change of level is looked for."""
+        return 2 * self.minimum_segment
+
     def at(self, p_value: float) -> HistoryPolicy:
         """The same rules at another p of a boundary."""
         return self.model_copy(update={"p_value": p_value})
