@@ -56,7 +56,7 @@ from db.judge.statistics.noise_floor import NoiseFloor
 from db.judge.words import verdicts as wording
 from db.queries.cases.causes import Case
 from db.queries.people.regressions import RegressionState
-from db.records.people.reports import SignOff
+from db.records.people.sign_offs import SignOff
 from db.records.vocabulary import Metric, Verdict
 
 LONGEST_LINE = 300
