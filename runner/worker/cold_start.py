@@ -14,9 +14,13 @@ from runner.worker.device.timers import Timers
 from runner.worker.held import Partitions
 from runner.worker.host import affinity
 from runner.worker.host.cpu_time import tree_cpu_ns
+from runner.worker.internals.autotuning import Tuning, collect_autotuning
+from runner.worker.internals.compilations import listen_to_events, time_spent_ns, wait_time_ns
+from runner.worker.internals.compiler import watch_partitions
+from runner.worker.internals.log import collect_log
 from runner.worker.progress import Progress
 from runner.worker.setup import Eager, start_eager
-from runner.worker.step import internals, memory
+from runner.worker.step import memory
 from runner.worker.step.messages import Strategy
 from runner.worker.step.steps import Variant, grad_context, make_variant
 from runner.worker.streams import FirstIteration
@@ -35,7 +39,7 @@ class Compiled:
     """Of the call, compilation included."""
     partitions: Partitions
     log: list[tuple[str, str]]
-    tunings: list[internals.Tuning] | None
+    tunings: list[Tuning] | None
     listening: contextlib.ExitStack
     """By which `log` and `tunings` are filled until the compiler's facts are read."""
     uses_cudagraphs: bool
@@ -87,9 +91,9 @@ def _first_call(
     """`torch.compile` and the first call of what it returns."""
     spec, device, target = progress.spec, progress.device, eager.target
     listening, partitions = contextlib.ExitStack(), Partitions()
-    log = listening.enter_context(internals.collect_log())
-    tunings = listening.enter_context(internals.collect_autotuning())
-    listening.enter_context(internals.watch_partitions(partitions.note))
+    log = listening.enter_context(collect_log())
+    tunings = listening.enter_context(collect_autotuning())
+    listening.enter_context(watch_partitions(partitions.note))
     if progress.ranks.are_several:
         listening.enter_context(progress.ranks.listening(log))
     compile_peak = memory.CompilePeak(device)
@@ -100,7 +104,7 @@ def _first_call(
     begin, end = phases.both(clock.begin, first.begin), phases.both(clock.end, first.end)
     cpu_before_ns = tree_cpu_ns()
     instructions = counter.read() if counter else None
-    with progress.phase("first_call"), internals.listen_to_events(begin, end) as is_reported:
+    with progress.phase("first_call"), listen_to_events(begin, end) as is_reported:
         first.is_reported = is_reported
         started = time.monotonic_ns()
         artifacts = Path(spec.artifacts)
@@ -149,8 +153,8 @@ def _phases(clock: phases.PhaseClock, elapsed_ns: int, *, is_reported: bool) -> 
     if is_reported:
         split = phases.with_remainder(clock.spent_ns, elapsed_ns)
         return {"phase_source": "dynamo_timed_events", "phases_ns": split}
-    spent = internals.time_spent_ns()
+    spent = time_spent_ns()
     if spent is not None:
-        split = phases.from_time_spent(spent, internals.wait_time_ns(), elapsed_ns)
+        split = phases.from_time_spent(spent, wait_time_ns(), elapsed_ns)
         return {"phase_source": "calculate_time_spent", "phases_ns": split}
     return {"phase_source": "wall", "phases_ns": phases.with_remainder({}, elapsed_ns)}

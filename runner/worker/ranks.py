@@ -25,14 +25,11 @@ import torch
 
 from runner.worker.artifacts import load
 from runner.worker.compiler.compiling import apply, marked, optimizer_compiler, uses_cudagraphs
+from runner.worker.internals.compilations import listen_to_events
+from runner.worker.internals.compiler import import_compile_stack
+from runner.worker.internals.log import collect_log
+from runner.worker.internals.stance import as_written, force_eager
 from runner.worker.numerics import seed_all
-from runner.worker.step.internals import (
-    as_written,
-    collect_log,
-    force_eager,
-    import_compile_stack,
-    listen_to_events,
-)
 from runner.worker.step.loading import WorkloadError, build_workload, import_builder
 from runner.worker.step.messages import Channel, Failure, RankFailedError, Record, Specification, from_worker
 from runner.worker.step.state import State

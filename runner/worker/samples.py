@@ -15,8 +15,10 @@ from runner.worker.cold_start import Started
 from runner.worker.compiler import knobs
 from runner.worker.device.timers import Timers
 from runner.worker.host import affinity
+from runner.worker.internals.compiler import end_compile_pool
+from runner.worker.internals.stance import force_eager, without_telling_guards
 from runner.worker.progress import Progress
-from runner.worker.step import internals, memory
+from runner.worker.step import memory
 from runner.worker.step.steps import grad_context
 from runner.worker.timing import energy
 from runner.worker.timing.cpu_timer import Kept, headline_of
@@ -66,10 +68,10 @@ def _sides(timers: Timers, started: Started) -> Sides:
     eager = started.eager
     own = Side(started.subject.step, timers.side(), compilations=eager.compilations)
     if started.compiled is None:
-        own.around = internals.force_eager
+        own.around = force_eager
         return Sides(own, None)
     control = Side(eager.control.step, timers.side(), "control", compilations=eager.compilations)
-    control.around = internals.force_eager
+    control.around = force_eager
     return Sides(own, control)
 
 
@@ -82,7 +84,7 @@ def _sample(progress: Progress, sides: Sides, started: Started, cores: affinity.
     while True:
         warmup_ended_by = _warm_up(progress, sides, started)
         progress.enter("sampling")
-        pool_ended = None if on_cpu else internals.end_compile_pool()
+        pool_ended = None if on_cpu else end_compile_pool()
         sampler = Sampler(
             plan,
             cpu_bound=on_cpu,
@@ -117,7 +119,7 @@ def _warm_up(progress: Progress, sides: Sides, started: Started) -> str:
             if sides.control is not None:
                 warm_up(sides.control, plan, progress.deadline)
                 if knobs.skips_guards(progress.spec.strategy.options):
-                    sides.own.around = internals.without_telling_guards
+                    sides.own.around = without_telling_guards
         except NotSteadyError:
             record.warmup_ns = sides.own.warmup_ns
             record.compiler = started.compiler_facts()

@@ -11,10 +11,11 @@ from runner.worker.cold_start import Started, start_cold
 from runner.worker.compiler import compiler_facts, explaining
 from runner.worker.device.timers import Timers
 from runner.worker.host import affinity
+from runner.worker.internals.stance import force_eager
 from runner.worker.progress import Progress
 from runner.worker.samples import time_sides
 from runner.worker.setup import start_backward_threads, start_eager
-from runner.worker.step import internals, profiling
+from runner.worker.step import profiling
 from runner.worker.step.steps import grad_context
 from runner.worker.timing.evidence import InstructionCounter
 
@@ -92,7 +93,7 @@ class Session:
         subject, eager_step, device = started.subject, started.eager.control.step, self._progress.device
         with self._progress.phase("profile"), grad_context(subject.built):
             own = profiling.profile_side(subject.step, device)
-            with internals.force_eager():
+            with force_eager():
                 control = None if self._progress.is_eager else profiling.profile_side(eager_step, device)
                 counted = profiling.counted(eager_step)
         self._record.profile = {"steps": profiling.STEPS, "own": own, "control": control, **counted}

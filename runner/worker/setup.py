@@ -15,9 +15,12 @@ from runner.worker import numerics
 from runner.worker.compiler import compiling
 from runner.worker.device.timers import Timers
 from runner.worker.host import free_memory
+from runner.worker.internals.compilations import count_compilations
+from runner.worker.internals.compiler import import_compile_stack
+from runner.worker.internals.stance import as_written, force_eager, is_compiled
 from runner.worker.progress import Progress
 from runner.worker.ranks import threads_of
-from runner.worker.step import internals, loading, memory
+from runner.worker.step import loading, memory
 from runner.worker.step.messages import Specification
 from runner.worker.step.state import State, functions_of
 from runner.worker.step.steps import Variant, apart, grad_context, make_variant, own_copy, own_inputs
@@ -74,12 +77,12 @@ def start_eager(progress: Progress, timers: Timers) -> Eager:
     if not is_eager:
         # Before the model: an optimizer imports a part of it, which would pass for the cost of the model.
         with progress.phase("import_compile_stack", "import_compile_stack_ns"):
-            internals.import_compile_stack()
-    compilations = (lambda: 0) if is_eager else internals.count_compilations()
+            import_compile_stack()
+    compilations = (lambda: 0) if is_eager else count_compilations()
     with progress.phase("build_model", "build_model_ns"):
         built = loading.build_workload(builder, workload, progress.device)
-        compiled = [name or "the whole" for name, each in functions_of(built) if internals.is_compiled(each)]
-        built = replace(built, model_or_fn=internals.as_written(built.model_or_fn))
+        compiled = [name or "the whole" for name, each in functions_of(built) if is_compiled(each)]
+        built = replace(built, model_or_fn=as_written(built.model_or_fn))
         control = ranks.led(make_variant(built), is_compiled=False)
         # Where memory does not suffice both sides share the model.
         copies = _COPIES_OF_TRAINING if built.task == TRAINING else 2
@@ -95,7 +98,7 @@ def start_eager(progress: Progress, timers: Timers) -> Eager:
             # What holds a process group cannot be copied.
             numerics.seed_all(spec.seed)
             again = loading.build_workload(builder, workload, progress.device)
-            target = replace(again, model_or_fn=internals.as_written(again.model_or_fn))
+            target = replace(again, model_or_fn=as_written(again.model_or_fn))
             progress.states.append(State(target))
     control, target, first = _first_eager(progress, control, target)
     if not is_eager:
@@ -136,7 +139,7 @@ def _first_call(progress: Progress, control: Variant) -> FirstIteration:
     with (
         progress.phase("eager_first", "eager_first_ns"),
         grad_context(control.built),
-        internals.force_eager(),
+        force_eager(),
     ):
         first.finish(control, progress.device)
     return first
@@ -148,7 +151,7 @@ def _note_eager(progress: Progress, timers: Timers, control: Variant) -> None:
     if progress.spec.purpose != "measure" or record.cold_start["eager_first_ns"] > _EAGER_BEFORE_NS:
         return
     side, began = Side(control.step, timers.side()), time.monotonic_ns()
-    with grad_context(control.built), internals.force_eager():
+    with grad_context(control.built), force_eager():
         while len(side.warmup_ns) < _EAGER_CALLS and time.monotonic_ns() - began < _EAGER_BEFORE_NS:
             side.warm_call()
     record.control_warmup_ns = side.warmup_ns

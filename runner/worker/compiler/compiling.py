@@ -12,7 +12,7 @@ import torch
 
 from runner.worker.compiler.knobs import of_compile, put_in_force
 from runner.worker.compiler.onnx_session import session_of
-from runner.worker.step.internals import mark_step, mode_options
+from runner.worker.internals.compiler import mark_step, mode_options
 from runner.worker.step.loading import UnsupportedCaseError, exportable
 from runner.worker.step.messages import Strategy
 from runner.worker.step.steps import grad_context

@@ -22,7 +22,7 @@ from runner.worker.compiler.compiling import (
     optimizer_compiler,
     uses_cudagraphs,
 )
-from runner.worker.step.internals import force_eager, is_compiled
+from runner.worker.internals.stance import force_eager, is_compiled
 from runner.worker.step.loading import build_workload
 from runner.worker.step.messages import Strategy, Workload, read
 from runner.worker.step.state import functions_of

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from runner.worker.host import free_memory
-from runner.worker.step import internals
+from runner.worker.internals.memory import clear_cublas_workspaces, profiled_allocations
 from runner.worker.step.steps import Variant, grad_context, input_tensors, tensors_of
 
 _STATUS = Path("/proc/self/status")
@@ -104,7 +104,7 @@ def step_peak(variant: Variant, device: torch.device, others: list[Variant]) -> 
     """
     if device.type == "cpu":
         with grad_context(variant.built):
-            sizes = internals.profiled_allocations(variant.step)
+            sizes = profiled_allocations(variant.step)
         # A training step releases the gradients it found before it makes new ones.
         held = resident_bytes(variant)
         peak = None if sizes is None or held is None else held + peak_growth(sizes)
@@ -130,7 +130,7 @@ def _workspace_bytes(device: torch.device) -> int:
     product, so it would hide what a small one needs. Given back by asking, and allocated again when needed.
     """
     before = torch.cuda.memory_allocated(device)
-    internals.clear_cublas_workspaces()
+    clear_cublas_workspaces()
     return max(0, before - torch.cuda.memory_allocated(device))
 
 
