@@ -8,7 +8,7 @@ import streamlit as st
 
 from dashboard.links.links import Link
 from dashboard.login.access import Role, person_here
-from dashboard.pages.upgrade.content import NOT_SIGNED
+from dashboard.pages.upgrade.decisions import NOT_SIGNED
 from dashboard.read.database import reader
 from dashboard.render import elements
 from dashboard.render import forms as signing
