@@ -15,7 +15,7 @@ from packaging.version import InvalidVersion, Version
 from ulid import ULID
 
 from db.errors import ConfigError, one_line
-from db.metrics.summary import summarize_samples
+from db.metrics.percentiles import summarize_samples
 from db.records.trial import SourceKind, Strategy, Trial
 from db.units import count, duration, moment, words
 from runner.catalog.definition import WorkloadDefinition
