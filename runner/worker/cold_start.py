@@ -22,7 +22,7 @@ from runner.worker.progress import Progress
 from runner.worker.setup import Eager, start_eager
 from runner.worker.step import memory
 from runner.worker.step.messages import Strategy
-from runner.worker.step.steps import Variant, grad_context, make_variant
+from runner.worker.step.steps import Variant, grad_context
 from runner.worker.streams import FirstIteration
 from runner.worker.timing.evidence import InstructionCounter
 
@@ -110,14 +110,10 @@ def _first_call(
         artifacts = Path(spec.artifacts)
         if spec.purpose not in ("prime", "trace"):
             load(strategy, artifacts)
-        call = compiling.apply(target, strategy, artifacts)
-        if compiling.uses_cudagraphs(strategy, device.type):
-            call = compiling.marked(call)
-        compile_step = compiling.optimizer_compiler(strategy)
         # A model that memory does not suffice to copy has one optimizer, whose moments are as large.
         shares = target is eager.control.built and target.scheduler is None
         shared = eager.control.optimizer if shares else None
-        variant = make_variant(target, call, compile_step, shared)
+        variant = compiling.compiled_variant(target, strategy, artifacts, device, shared)
         variant = progress.ranks.led(variant, is_compiled=True)
         with affinity.unbound(), grad_context(variant.built):
             first.finish(variant, device)

@@ -61,10 +61,7 @@ def _variant(spec: Specification, device: torch.device) -> Variant:
     built = replace(built, model_or_fn=as_written(built.model_or_fn))
     if spec.strategy.kind == "eager":
         return make_variant(built)
-    call = compiling.apply(built, spec.strategy, Path(spec.artifacts))
-    if compiling.uses_cudagraphs(spec.strategy, device.type):
-        call = compiling.marked(call)
-    return make_variant(built, call, compiling.optimizer_compiler(spec.strategy))
+    return compiling.compiled_variant(built, spec.strategy, Path(spec.artifacts), device)
 
 
 def _latency_ns(variant: Variant, device: torch.device) -> int:
