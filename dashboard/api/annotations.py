@@ -14,7 +14,7 @@ from dashboard.api.written import written
 from dashboard.read.database import reader
 from dashboard.write.annotating import save
 from db.records.people.annotations import LONGEST_TEXT, Annotation
-from db.records.service.access import Scope
+from db.records.service.tokens import Scope
 
 
 class AnnotationSpec(BaseModel):

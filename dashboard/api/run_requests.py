@@ -18,8 +18,8 @@ from db.engine.session import Database
 from db.queries.data_version import service_pulse
 from db.queries.service import schedules
 from db.queries.service.hosts import unserved
-from db.records.service.access import Scope
 from db.records.service.requests import RequestSpec, RunRequest
+from db.records.service.tokens import Scope
 
 REQUEST_SCHEMA: Literal["compilewatch.api.request/1"] = "compilewatch.api.request/1"
 _COLUMNS = {

@@ -15,8 +15,8 @@ from dashboard.api.representation import JSON, as_json
 from dashboard.http.errors import SEE_DOCUMENT, ParameterError, error_response
 from dashboard.login.gate import CHALLENGE, api_token_of
 from dashboard.read.database import reader
-from db.queries.service.access import token_of
-from db.records.service.access import Scope
+from db.queries.service.tokens import token_of
+from db.records.service.tokens import Scope
 from db.records.validation import problem
 
 MOST_BYTES = 64 * 1024

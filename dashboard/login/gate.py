@@ -23,8 +23,9 @@ from dashboard.login.access import AccessError, Person
 from dashboard.login.people import comes_from, person_of_proxy, reader_of
 from dashboard.login.sessions import Sessions
 from db.errors import CompilewatchError
-from db.records.service.access import PREFIX, SignIn, Token
-from db.records.service.access import Scope as TokenScope
+from db.records.service.access import SignIn
+from db.records.service.tokens import PREFIX, Token
+from db.records.service.tokens import Scope as TokenScope
 
 # Whatever says only that the server lives, and the way in itself.
 OPEN = frozenset({"/healthz", "/_stcore/health", "/login", "/login/callback", "/signed-out"})

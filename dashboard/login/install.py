@@ -15,7 +15,7 @@ from dashboard.login.gate import LoginGate, People
 from dashboard.login.sessions import Sessions
 from dashboard.read.database import reader
 from db.errors import CompilewatchError
-from db.queries.service.access import token_of
+from db.queries.service.tokens import token_of
 from db.records.service.access import SignIn
 
 SETTINGS_VARIABLE = "COMPILEWATCH_SIGN_IN"

@@ -11,7 +11,7 @@ from dashboard.login.access import Role, require
 from dashboard.read.database import database_url
 from db import units
 from db.engine.session import open_database
-from db.records.people.reports import Decision, SignOff
+from db.records.people.sign_offs import Decision, SignOff
 from db.store.people.sign_offs import save_sign_off, withdraw_sign_off
 
 MARKS = {Decision.ACCEPTED: "✓", Decision.REJECTED: "✗"}

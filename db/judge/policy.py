@@ -13,11 +13,10 @@ Sources named below:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from db.columns.column import Threshold
 from db.columns.metrics import COUNTED_METRICS, METRICS
@@ -156,6 +155,11 @@ class HistoryPolicy(Closed):
         description="a run with a smaller share of its suite's earlier cases is partial: none is missing",
     )
     drift_points: int = Field(default=10, ge=3, description="points compared with the pinned reference build")
+
+    @property
+    def fewest_runs(self) -> int:
+        """The fewest in which a change of level is looked for."""
+        return 2 * self.minimum_segment
 
     def at(self, p_value: float) -> HistoryPolicy:
         """The same rules at another p of a boundary."""
@@ -385,40 +389,6 @@ class Policy(Closed):
     def to_json(self) -> dict[str, Any]:
         """Every threshold in force, as `compare --json` prints it and a frozen report keeps it."""
         return self.model_dump(mode="json")
-
-
-# Every constant of a policy with its value and meaning, as the Guide and reports list them.
-
-
-class PolicyEntry(Closed):
-    """One constant, as the Guide lists it."""
-
-    name: str
-    value: str
-    meaning: str
-
-
-def policy_entries(policy: Policy) -> list[PolicyEntry]:
-    """Every constant of `policy` with its value, meaning and source, in reading order."""
-    return list(_entries(policy, ""))
-
-
-def _entries(part: BaseModel, prefix: str) -> Iterator[PolicyEntry]:
-    for name, field in type(part).model_fields.items():
-        value = getattr(part, name)
-        if isinstance(value, BaseModel):
-            yield from _entries(value, f"{prefix}{name}.")
-        elif name == "thresholds":
-            for metric, thresholds in value.items():
-                yield from _entries(thresholds, f"{prefix}thresholds.{metric.value}.")
-        elif name == "overrides":
-            for index, override in enumerate(value):
-                text = ", ".join(
-                    f"{k} {v}" for k, v in override.model_dump(mode="json").items() if v is not None
-                )
-                yield PolicyEntry(name=f"overrides[{index}]", value=text, meaning="set in the configuration")
-        else:
-            yield PolicyEntry(name=prefix + name, value=str(value), meaning=field.description or "")
 
 
 class Target(Closed):

@@ -12,17 +12,12 @@ answer is the value `Never`, with two edges decided as follows:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 from db.errors import UnitError
-from db.metrics.groups import Bools, Floats
-from db.metrics.intervals import Quotients
 from db.metrics.quantities import Quantity
-from db.units import ratio
 
 NANOSECONDS_PER_HOUR = 3_600_000_000_000
 STEPS_MAX = 2**63 - 1
@@ -79,99 +74,3 @@ def price(time: Quantity, price_per_hour: Decimal) -> Decimal:
     if not price_per_hour.is_finite() or price_per_hour < 0:
         raise UnitError(f"{price_per_hour} is no price per hour.", "Give a number of 0 or more.")
     return Decimal(time.value.numerator) / time.value.denominator * price_per_hour / NANOSECONDS_PER_HOUR
-
-
-# Break-even of many cases: columns from each case's compile cost and speedup, and the eager latency of its
-# workload, pooled over all processes: a compiled step takes that eager over the speedup.
-
-EAGER_IS_REFERENCE = "eager is the reference"
-NO_LATENCY = "no trial with a latency"
-NO_CONTROL = "no eager latency to compare with"
-NO_COMPILE_COST = "no compile cost was measured"
-
-
-def _unknown_reason(cost: float, latency: float, speedup: float, *, eager: bool) -> str | None:
-    if eager:
-        return EAGER_IS_REFERENCE
-    for value, reason in ((latency, NO_LATENCY), (speedup, NO_CONTROL), (cost, NO_COMPILE_COST)):
-        if math.isnan(value):
-            return reason
-    return None
-
-
-def _never_reason(never: Never, speedup: float) -> str:
-    return f"it is not faster than eager ({ratio(speedup)})" if never is NOT_FASTER else never.reason
-
-
-def _end(quotient: float) -> float:
-    """An end of the interval in whole steps, at least 1; infinite stands for never."""
-    return max(1.0, math.ceil(quotient)) if quotient < STEPS_MAX else math.inf
-
-
-def _interval(steps: int | Never, low: float, high: float) -> tuple[str, float | None, float | None]:
-    """Its kind and its ends, widened to hold `steps`; an end that is never is missing."""
-    if math.isnan(low) or math.isnan(high):
-        return "none", None, None
-    estimate = math.inf if isinstance(steps, Never) else steps
-    low, high = min(_end(low), estimate), max(_end(high), estimate)
-    if math.isinf(low):
-        return "never", None, None
-    if math.isinf(high):
-        return "open", low, None
-    return "bounded", low, high
-
-
-_COLUMNS = (
-    *("break_even", "break_even_reason", "break_even_steps"),
-    *("break_even_interval", "break_even_low", "break_even_high", "break_even_time_ns"),
-)
-
-
-FIRST_LOOK = "a first look: one trial decides nothing"
-_OF_FIRST_LOOKS = ("unknown", FIRST_LOOK, None, "none", None, None, None)
-
-
-def without_first_looks(columns: Mapping[str, Any], first_look: Bools) -> dict[str, list[Any]]:
-    """The columns of `repayment_columns` where a case of one trial has no break-even."""
-    hidden = [
-        look and word != "unknown"
-        for look, word in zip(first_look.tolist(), columns["break_even"], strict=True)
-    ]
-    return {
-        name: [cell if hide else known for known, hide in zip(columns[name], hidden, strict=True)]
-        for name, cell in zip(_COLUMNS, _OF_FIRST_LOOKS, strict=True)
-    }
-
-
-def repayment_columns(
-    compile_cost_ns: Floats,
-    latency_ns: Floats,
-    eager_ns: Floats,
-    speedup: Floats,
-    *,
-    eager: Bools,
-    ends: Quotients,
-) -> dict[str, list[object]]:
-    """One entry per case in every break-even column.
-
-    The arrays are per case, NaN where unknown: `latency_ns` of the case itself, `eager_ns` pooled over its
-    workload. `eager` flags the reference cases; `ends` are the interval's.
-    """
-    # Python's own numbers: exact rational arithmetic follows
-    arrays = (compile_cost_ns, latency_ns, eager_ns, speedup, eager, ends.low, ends.high)
-    rows: list[tuple[object, ...]] = []
-    for cost, latency, control, times, reference, low, high in zip(
-        *(a.tolist() for a in arrays), strict=True
-    ):
-        unknown = _unknown_reason(cost, latency, times, eager=reference)
-        if unknown is not None:
-            rows.append(("unknown", unknown, None, "none", None, None, None))
-            continue
-        compiled = control / times
-        steps = steps_to_break_even(cost, compiled, control)
-        interval = _interval(steps, low, high)
-        if isinstance(steps, Never):
-            rows.append(("never", _never_reason(steps, times), None, *interval, None))
-        else:
-            rows.append(("steps", None, steps, *interval, cost + steps * compiled))
-    return {name: [row[place] for row in rows] for place, name in enumerate(_COLUMNS)}

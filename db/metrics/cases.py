@@ -20,46 +20,32 @@ from pandas.api.extensions import ExtensionArray
 from db.columns.case import CASE_COLUMNS, CASE_KEYS, MIXED
 from db.columns.metrics import FURTHER_COLUMNS
 from db.columns.trial import COUNTED, LABELS
-from db.metrics.break_even import repayment_columns, without_first_looks
 from db.metrics.controls import Control, is_eager, matched_control, with_same_run
 from db.metrics.device_times import TIME_COLUMNS, device_time_columns
-from db.metrics.eligibility import (
-    failure_kinds,
-    passed_mask,
-    positive,
-    suspect_mask,
-    without_cancelled,
-)
+from db.metrics.eligibility import failure_kinds, passed_mask, positive, suspect_mask, without_cancelled
 from db.metrics.frames import empty_frame, typed_frame
 from db.metrics.groups import Bools, Floats, Groups, equal_to, floats
-from db.metrics.intervals import (
-    Means,
-    Method,
-    means_over_trials,
-    no_quotients,
-    repayment_intervals,
-)
+from db.metrics.intervals import Means, Method, means_over_trials, no_quotients, repayment_intervals
 from db.metrics.percentiles import spread_columns
+from db.metrics.repayment import repayment_columns, without_first_looks
 from db.metrics.throughput import items_per_step, throughput_columns
 from db.metrics.trial_times import TrialTimes, trial_times
 from db.records.trial import SPEEDUP_COLUMNS, NumericsStatus, Status, StrategyKind
 
-# How much less memory compiled needs: eager peak / compiled peak, above 1 is less.
-#
-# Both peaks are those of the warm iterations, without compilation; the peak with compilation is a column of
-# the trial and has no eager counterpart.
 
-
-def passed_peaks(trials: DataFrame, passed: Bools) -> Floats:
+def _passed_peaks(trials: DataFrame, passed: Bools) -> Floats:
     """Bytes per trial, NaN where unknown or where the trial does not count."""
     return np.where(passed, positive(trials["peak_bytes"]), np.nan)
 
 
-def memory_columns(
+def _memory_columns(
     trials: DataFrame, groups: Groups, *, passed: Bools, reference: Bools
 ) -> dict[str, object]:
-    """Columns of many cases; the ratio is the mean of the trials' own, for eager (`reference`) 1."""
-    peak = passed_peaks(trials, passed)
+    """How much less memory compiled needs: eager peak / compiled peak, the mean of the trials' own; for eager
+    (`reference`) 1. Both peaks are those of the warm iterations: the one with compilation is a column of the
+    trial and has no eager counterpart.
+    """
+    peak = _passed_peaks(trials, passed)
     control, _ = with_same_run(trials, groups, positive(trials["control_peak_bytes"]), peak)
     peaks, ratio = groups.mean(peak), groups.mean(control / peak)
     return {
@@ -69,11 +55,10 @@ def memory_columns(
     }
 
 
-# How many times faster compiled is than eager: eager latency / compiled latency, above 1 is faster.
-
-
-def speedup_columns(speedups: Means, *, borrowed: Bools, reference: Bools) -> dict[str, object]:
-    """Columns of many cases. Eager (`reference`) is 1 by definition; a `borrowed` control has no interval."""
+def _speedup_columns(speedups: Means, *, borrowed: Bools, reference: Bools) -> dict[str, object]:
+    """How many times faster compiled is: eager latency / compiled latency. Eager (`reference`) is 1 by
+    definition; a `borrowed` control has no interval.
+    """
     hidden = np.where(borrowed, np.nan, 1.0)
     methods = [each.value for each in speedups.method]
     return {
@@ -163,7 +148,7 @@ def case_values(trials: DataFrame) -> DataFrame:
         "latency_ns": latency,
         "speedup": np.where(eager & ~np.isnan(latency), 1.0, speedup),
         "compile_cost_ns": cost,
-        "peak_bytes": groups.mean(passed_peaks(trials, passed)),
+        "peak_bytes": groups.mean(_passed_peaks(trials, passed)),
         **{name: groups.mean(times.others[name]) for name in FURTHER_COLUMNS},
         **device_time_columns(trials, groups, times.device, times.timed, eager),
         "pooled_eager_ns": times.pooled_eager_ns,
@@ -191,7 +176,7 @@ def summary_columns(trials: DataFrame, groups: Groups, times: TrialTimes) -> dic
     columns |= _outcome_columns(trials, groups, passed, times.wild)
     columns |= _time_columns(groups, times, eager)
     columns |= device_time_columns(trials, groups, times.device, times.timed, eager)
-    columns |= memory_columns(trials, groups, passed=passed, reference=eager)
+    columns |= _memory_columns(trials, groups, passed=passed, reference=eager)
     # Exact and the same in every trial of a healthy case: the largest is the one to look at.
     counts = {name: _largest_count(groups, trials[name], passed) for name in COUNTED}
     compiled = equal_to(trials["strategy_kind"], StrategyKind.COMPILE.value)[newest_rows]
@@ -257,7 +242,7 @@ def _time_columns(groups: Groups, times: TrialTimes, eager: Bools) -> dict[str, 
         "latency_high_ns": latencies.high,
         "control_latency_ns": control_ns,
         "control": times.control,
-        **speedup_columns(speedups, borrowed=borrowed, reference=eager & (latencies.n > 0)),
+        **_speedup_columns(speedups, borrowed=borrowed, reference=eager & (latencies.n > 0)),
         "compile_cost_ns": costs.value,
         "compile_cost_low_ns": costs.low,
         "compile_cost_high_ns": costs.high,

@@ -13,7 +13,7 @@ from db.engine.session import Database
 from db.metrics.eligibility import is_canary
 from db.metrics.groups import row_dicts
 from db.queries.selection import read_frame, selected
-from db.records.service.requests import INTERRUPTED, INTERRUPTED_AFTER, RunStatus
+from db.records.service.runs import INTERRUPTED, INTERRUPTED_AFTER, RunStatus
 from db.records.strategies import sort_key
 from db.records.trial import SourceKind
 from db.records.versions import stack_order

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, insert, select, update
 from db.engine.moments import latest_moment, wrong_moment
 from db.engine.session import Database
 from db.errors import ConflictError, NotFoundError, RecordError
-from db.records.service.requests import RUN_TRANSITIONS, RunStatus
+from db.records.service.runs import RUN_TRANSITIONS, RunStatus
 from db.records.trial import Trial
 from db.store.trial_writer import TRIALS_OF_A_BATCH, TrialWriter
 from db.store.writing import bump_data_version, lock_data_version

@@ -11,7 +11,7 @@ from db.tables.metadata import METADATA, Row
 
 
 class ApiTokenRow(Row, table=True):
-    """A token as in `db.records.service.access`. Revoking it leaves that it was there."""
+    """A token as in `db.records.service.tokens`. Revoking it leaves that it was there."""
 
     __table_args__ = (Index(None, "secret_hash", unique=True),)
 

@@ -12,7 +12,7 @@ from db.tables.metadata import METADATA, Row
 
 
 class HostRow(Row, table=True):
-    """What the service of a host last said of it; `devices` are those of `db.records.service.schedules`."""
+    """What the service of a host last said of it; `devices` are those of `db.records.service.hosts`."""
 
     name: str = Field(primary_key=True)
     owner: str

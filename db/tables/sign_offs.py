@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import BigInteger, Index, Table
 from sqlmodel import Field
 
-from db.records.people.reports import Decision
+from db.records.people.sign_offs import Decision
 from db.tables.metadata import METADATA, Row, by_value
 
 

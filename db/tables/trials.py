@@ -18,14 +18,8 @@ from sqlmodel import Field
 
 from db.columns.column import Column, Kind
 from db.columns.trial import STORED
-from db.records.service.requests import RunStatus
-from db.records.trial import (
-    CONTROL_TIMES,
-    DEVICE_TIMES,
-    CacheState,
-    StrategyKind,
-    Task,
-)
+from db.records.service.runs import RunStatus
+from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, CacheState, StrategyKind, Task
 from db.tables.annotations import ANNOTATION
 from db.tables.api_tokens import API_TOKEN
 from db.tables.fleet import FLEET_LAUNCH, FLEET_WORKER

@@ -10,14 +10,19 @@ from pandas import DataFrame
 
 from db.engine.session import Database
 from db.errors import NotFoundError
+from db.judge.compare.sides import VerdictError
 from db.judge.history.machine import EventGroup, machine_history
 from db.judge.history.releases import Compare
 from db.judge.policy import Policy
+from db.judge.results import Comparison
+from db.judge.sequence import builds_interleaved
 from db.queries.filters import Filters
 from db.queries.named import require_stored
 from db.queries.trials import trials_frame
+from db.records.vocabulary import CauseClass, Verdict
 from db.units import count, plural
 from db.verdicts import gateway
+from db.verdicts.newest import newest_runs
 
 SCHEMA = "compilewatch.changes/1"
 
@@ -40,6 +45,32 @@ class MachineSteps:
         name = str(self.trials["machine"].iloc[-1])
         measured = f"{count(series)} series over {plural(runs, 'run')} on {name}"
         return f"{plural(len(self.groups), 'change')} in {measured}"
+
+    @property
+    def is_worse(self) -> bool:
+        """By series and metric the last event decides; the groups come oldest first. What the machine
+        explains is set aside, as `compare` and `gate` do.
+        """
+        last: dict[tuple[str | None, str], Verdict] = {}
+        for group in self.groups:
+            if group.cause is not CauseClass.MACHINE:
+                last |= {(event.series_id, event.metric.value): event.verdict for event in group.events}
+        return any(verdict in (Verdict.REGRESSED, Verdict.MISSING) for verdict in last.values())
+
+    def newest_two(self, database: Database) -> Comparison | None:
+        """The verdict of `gate` on the newest run, of too few runs for a history; None where it and the one
+        before are not among these.
+        """
+        runs = set(self.trials["run_id"].astype(str))
+        if len(runs) >= self.policy.history.fewest_runs or builds_interleaved(self.trials):
+            return None
+        newest, before, _ = newest_runs(database)
+        if before is None or not {*newest.run_ids, *before.run_ids} <= runs:
+            return None
+        try:
+            return self.compare(before, newest)
+        except VerdictError:
+            return None
 
     def document(self, more: str = "") -> dict[str, Any]:
         """What `history --json` prints without a case; `more` follows the sentence."""

@@ -16,7 +16,8 @@ from db.columns.case import CASE
 from db.columns.column import Column, Threshold
 from db.columns.trial import TRIAL
 from db.interchange.read.formats import JOB_READERS, READERS
-from db.judge.policy import Policy, policy_entries
+from db.judge.policy import Policy
+from db.judge.policy_entries import policy_entries
 from db.records.trial import Trial
 from runner.config.settings import Settings
 

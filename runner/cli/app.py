@@ -66,7 +66,7 @@ _PLACES = {
     "reproduce": "runner.cli.measure.reproduce:reproduce",
     "precompile": "runner.cli.measure.precompile:precompile",
     "break-even": "runner.cli.stored.break_even:break_even_command",
-    "geomean": "runner.cli.verdicts.compare:geomean_command",
+    "geomean": "runner.cli.verdicts.geomean:geomean",
     "compare": "runner.cli.verdicts.compare:compare",
     "gate": "runner.cli.verdicts.gate:gate",
     "history": "runner.cli.verdicts.history:history",

@@ -11,7 +11,7 @@ from db.records.strategies import BUILTIN, not_applicable_reason
 from db.units import percent, plural, size
 from runner.device.setup import DeviceSetup, device_setup
 from runner.doctor.findings import DoctorFinding, ok, warn
-from runner.worker.host import cpu_name
+from runner.worker.host.facts import cpu_name
 from runner.worker.timing.evidence import MAX_STALL_FRACTION, InstructionCounter, cpu_stall_ns
 
 _ROOT = Path("/")

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from db.engine.session import Database
 from db.judge.statistics.noise_floor import MIN_PROCESSES, VALIDATION_SUITE
-from db.records.service.requests import RunStatus
+from db.records.service.runs import RunStatus
 from db.records.trial import FailureKind, Status, Trial
 from db.store.trials import start_run
 from db.units import duration, plural, words

@@ -13,7 +13,8 @@ from db.columns.metrics import BY_COLUMN, METRICS
 from db.judge.compare.comparable import condition_name
 from db.judge.compare.regressions import events_of_rows
 from db.judge.compare.sides import CODE
-from db.judge.policy import Policy, policy_entries
+from db.judge.policy import Policy
+from db.judge.policy_entries import policy_entries
 from db.judge.results import Comparison, LeftOut, Row
 from db.judge.targets import AT_LEAST, TargetCheck
 from db.judge.words.verdicts import row_verdict, worst_first

@@ -2,82 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import os
-import signal
 import statistics
 import sys
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from threading import Event
+from collections.abc import Callable
 from typing import Self
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from db.engine.session import Database
 from db.records.trial import Status, Trial
 from db.units import duration, words
-from runner.config.settings import Settings
 from runner.output.failures import more_of
 from runner.output.tables import PlainConsole
-from runner.plan.durations import Case, Durations
-from runner.plan.plan import Plan
-from runner.plan.time_budget import TimeBudget
-from runner.process.execution import RunOutcome, execute
+from runner.output.time_left import TimeLeft
 from runner.process.supervise import WAITING
-from runner.storage.spool import Spool, TravellingSpool
-
-
-class TimeLeft:
-    """Expected seconds left: what each waiting trial is expected to take and what lies between two of them,
-    and as long for the machine's control series after the trials as before; at most `remaining_s`.
-    """
-
-    def __init__(
-        self,
-        cases: Sequence[Case],
-        durations: Durations,
-        remaining_s: Callable[[], float] = lambda: math.inf,
-        *,
-        canaries: bool = False,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._waiting = list(cases)
-        self._durations = durations
-        self._remaining_s = remaining_s
-        self._canaries = canaries
-        self._monotonic = monotonic
-        self._mark = monotonic()
-        self._canaries_s: float | None = None
-        self._between_s: list[float] = []
-
-    def started(self) -> None:
-        """A trial begins."""
-        if self._canaries_s is None:
-            self._canaries_s = self._monotonic() - self._mark if self._canaries else 0.0
-            self._mark = self._monotonic()
-
-    def finished(self, case: Case, seconds: float) -> None:
-        """A trial of `case` ended after `seconds`, which a wait for the device is no part of."""
-        self._waiting.remove(case)
-        self._durations.note(case, seconds)
-        now = self._monotonic()
-        self._between_s.append(max(0.0, now - self._mark - seconds))
-        self._mark = now
-
-    def seconds(self) -> float:
-        """Of all trials that wait, the one that runs among them."""
-        waiting = Counter(self._waiting)
-        expected_s = sum(self._durations.expected_s(case) * count for case, count in waiting.items())
-        if self._between_s:
-            expected_s += statistics.median(self._between_s) * len(self._waiting)
-        return min(expected_s + (self._canaries_s or 0.0), self._remaining_s())
-
-    def text(self) -> str:
-        """To the second: "1.53 min", "0 s"."""
-        return duration(round(self.seconds()) * 1e9)
 
 
 def waiting_lines() -> Callable[[str], None]:
@@ -187,57 +125,3 @@ def _line(trial: Trial, seconds: float, build: str | None) -> str:
     samples = trial.latency_samples_ns
     latency = duration(statistics.median(samples)) if samples else "no samples"
     return f"{case}: {latency} per iteration, trial took {elapsed}"
-
-
-# Ctrl-C and SIGTERM stop a run between two statements of ours, never in the middle of storing.
-
-
-@contextmanager
-def stop_signal() -> Iterator[Event]:
-    """An event that SIGINT and SIGTERM set while the block runs; the former handlers come back after it."""
-    stop = Event()
-
-    def request_stop(number: int, frame: object) -> None:  # noqa: ARG001
-        stop.set()
-
-    former = {number: signal.signal(number, request_stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
-
-
-# What commands that measure now share: a plan is executed here, with its progress shown, until Ctrl-C.
-
-
-def measure(
-    plan: Plan,
-    database: Database,
-    settings: Settings,
-    durations: Durations,
-    seconds: float = math.inf,
-    wait_s: float | None = None,
-) -> tuple[RunOutcome, TimeBudget]:
-    """Measure and store every trial of `plan`, as `runner.process.execution.execute` does; Ctrl-C or
-    SIGTERM ends it.
-
-    Nothing is begun that is not expected to end within `seconds`; the budget says what was left out. Raises
-    DeviceBusyError where a trial waited `wait_s` for the device.
-    """
-    cases = [(spec.workload.name, spec.strategy.name) for spec in plan.trials]
-    directory = settings.fleet.spool_dir
-    spool = TravellingSpool(directory) if directory else Spool(settings.data_dir / "spool")
-    budget = TimeBudget(seconds, durations, canaries=plan.canaries)
-    time_left = TimeLeft(cases, durations, budget.remaining_s, canaries=plan.canaries)
-    with stop_signal() as stop, run_progress(len(cases), time_left) as progress:
-        outcome = execute(
-            plan,
-            database,
-            spool,
-            progress=progress,
-            is_cancelled=stop.is_set,
-            admits=budget.admits,
-            wait_s=wait_s,
-        )
-    return outcome, budget

@@ -21,7 +21,7 @@ from runner.config.settings import THIS_INTERPRETER, BuildSettings, Settings
 from runner.device.state import device_facts
 from runner.plan.builds import known_builds
 from runner.plan.interpreter import answer_of
-from runner.worker.host import RECORDED_PACKAGES, split_version, torch_variant
+from runner.worker.host.facts import RECORDED_PACKAGES, split_version, torch_variant
 
 # What the runner adds to a build's facts: the C++ compiler the workers will find.
 

@@ -15,7 +15,7 @@ from packaging.version import InvalidVersion, Version
 from ulid import ULID
 
 from db.errors import ConfigError, one_line
-from db.metrics.summary import summarize_samples
+from db.metrics.percentiles import summarize_samples
 from db.records.trial import SourceKind, Strategy, Trial
 from db.units import count, duration, moment, words
 from runner.catalog.definition import WorkloadDefinition
@@ -29,7 +29,7 @@ from runner.plan.interpreter import check_interpreter
 from runner.plan.plan import Plan, PlannedRun, case_spec, workload_spec
 from runner.plan.selection import select_by_data
 from runner.plan.trial_spec import MatmulPrecision, TorchSettings, TrialSpec
-from runner.worker.host import split_version, torch_variant
+from runner.worker.host.facts import split_version, torch_variant
 
 MOST_THREADS = 1024
 """More than that a record cannot ask for; a script may be for a larger host than this one."""

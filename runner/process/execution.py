@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from db.engine.session import Database
-from db.records.service.requests import RunStatus
+from db.records.service.runs import RunStatus
 from db.records.trial import FailureKind, Status, Trial
 from db.store.trials import start_run
 from runner.plan.canaries import TRIALS_PER_RUN, canary_specs

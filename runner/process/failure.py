@@ -11,7 +11,7 @@ from db.records.trial import Failure, FailureKind
 from db.units import size, words
 from runner.config.scrub import scrub
 from runner.process.pipe import ProcessOutcome
-from runner.worker.step.host_memory import limit_bytes
+from runner.worker.host.free_memory import limit_bytes
 
 _LOG_LIMIT = 65_536
 _CAUSE_LIMIT = 300

@@ -33,7 +33,7 @@ from runner.device.state import DeviceFacts, DeviceWatch
 from runner.plan.trial_spec import TrialSpec
 from runner.process.failure import Ending, failure_of, log_tail, with_advice, with_cause
 from runner.process.pipe import ProcessOutcome
-from runner.worker.host import machine_facts
+from runner.worker.host.facts import machine_facts
 from runner.worker.step.messages import SLOWED, Energy, Facts, Kept, Pause, Phase, Record, from_worker, read
 from runner.worker.step.messages import Failure as WorkerFailure
 

@@ -12,7 +12,7 @@ from db.errors import printable
 from db.units import plural, size
 from runner.config.settings import BuildSettings, Settings
 from runner.device.host import disk_room
-from runner.output.progress import measure
+from runner.output.measuring import measure
 from runner.plan.builds import create_build, created_builds
 from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.plan.durations import Case, Durations, stored_durations_s

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from db import __version__
 from db.engine.session import Database
-from db.records.service.schedules import HostDevice, HostState
+from db.records.service.hosts import HostDevice, HostState
 from db.store.service.hosts import note_host_stopped, save_host
 from runner.device.host import device_readings, disk_room
 from runner.service.timetable import Host

@@ -16,8 +16,9 @@ from db.engine.session import Database
 from db.errors import DatabaseError
 from db.queries.service.schedule_watch import last_result_of, schedule_watches
 from db.queries.service.schedules import schedules
+from db.records.service.hosts import HostHealth
 from db.records.service.requests import RunRequest
-from db.records.service.schedules import HostHealth, Schedule, ScheduleSpec, ScheduleWatch
+from db.records.service.schedules import Schedule, ScheduleSpec, ScheduleWatch
 from db.store.service.requests import take_request
 from db.store.service.schedule_watch import claim_silence, save_due, save_health
 from runner.config.cron import next_firings, parse_cron

@@ -11,7 +11,8 @@ from typing import Any
 from db.engine.session import Database
 from db.errors import CompilewatchError, DatabaseError
 from db.queries.service.schedules import unended_runs
-from db.records.service.requests import RequestState, RunRequest, RunStatus
+from db.records.service.requests import RequestState, RunRequest
+from db.records.service.runs import RunStatus
 from db.store.service.requests import end_request, note_runs
 from db.store.trials import end_run
 from db.units import plural

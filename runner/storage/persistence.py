@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from db.engine.moments import CLOCK_SKEW, wrong_moment
 from db.engine.session import Database
 from db.errors import CompilewatchError, DatabaseError, NotFoundError, RecordError
-from db.records.service.requests import RunStatus
+from db.records.service.runs import RunStatus
 from db.records.trial import Trial
 from db.store.trials import end_run, save_trial, start_run
 from db.units import plural

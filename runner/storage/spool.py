@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from db.errors import CompilewatchError, ConflictError, DatabaseError, RecordError
 from db.interchange.files.opening import RUNS_FOLDER
 from db.records.fields import Count, Identifier, Name, Record, UtcDatetime, aware_utc
-from db.records.service.requests import RunStatus
+from db.records.service.runs import RunStatus
 from db.records.trial import Trial, parse_trial
 from db.records.validation import first_problem
 

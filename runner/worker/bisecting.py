@@ -17,7 +17,7 @@ import torch
 from runner.worker import numerics
 from runner.worker.compiler import compiling
 from runner.worker.failures import describe
-from runner.worker.step import internals
+from runner.worker.internals.compiler import compiler_bisector, reset_compiler
 from runner.worker.step.loading import UnsupportedCaseError
 from runner.worker.step.messages import Specification
 from runner.worker.step.steps import Variant, apart, make_variant
@@ -50,7 +50,7 @@ class Attempts:
             raise _OutOfTimeError
         self.count += 1
         began = time.monotonic_ns()
-        internals.reset_compiler()
+        reset_compiler()
         try:
             wrong = self._wrong()
         except Exception as error:  # noqa: BLE001 - that it fails is what is asked
@@ -74,7 +74,7 @@ class Attempts:
         operator with code of its own would be named.
         """
         self.count += 1
-        internals.reset_compiler()
+        reset_compiler()
         try:
             torch.compile(lambda x: x + 1.0)(torch.ones(16, device=self._spec.device))
         except Exception:  # noqa: BLE001 - that it fails is what is asked
@@ -85,7 +85,7 @@ class Attempts:
 
 def bisect(attempts: Attempts) -> dict[str, Any]:
     """`Bisection` of the record. Raises UnsupportedCaseError where this release of torch has no bisection."""
-    bisector = internals.compiler_bisector()
+    bisector = compiler_bisector()
     if bisector is None:
         raise UnsupportedCaseError("This release of torch has no CompilerBisector.")
     began = time.monotonic_ns()

@@ -12,7 +12,9 @@ import torch
 from runner.worker import held
 from runner.worker.compiler import compiling
 from runner.worker.device.timers import Timers
-from runner.worker.step import internals, loading, memory
+from runner.worker.internals.compiler import import_compile_stack, watch_partitions
+from runner.worker.internals.stance import as_written
+from runner.worker.step import loading, memory
 from runner.worker.step.messages import Specification
 from runner.worker.step.steps import Variant, grad_context, make_variant
 
@@ -39,8 +41,8 @@ def hold(spec: Specification) -> dict[str, Any]:
     is_eager = spec.strategy.kind == "eager"
     if not is_eager:
         # What is not imported cannot be watched.
-        internals.import_compile_stack()
-    with internals.watch_partitions(partitions.note):
+        import_compile_stack()
+    with watch_partitions(partitions.note):
         variant = _variant(spec, device)
         latency_ns = _latency_ns(variant, device)
     with grad_context(variant.built):
@@ -56,13 +58,10 @@ def _variant(spec: Specification, device: torch.device) -> Variant:
     """What `spec` measures; a compiled one compiles at its first call."""
     builder = loading.import_builder(spec.workload.target, spec.workload.path)
     built = loading.build_workload(builder, spec.workload, device)
-    built = replace(built, model_or_fn=internals.as_written(built.model_or_fn))
+    built = replace(built, model_or_fn=as_written(built.model_or_fn))
     if spec.strategy.kind == "eager":
         return make_variant(built)
-    call = compiling.apply(built, spec.strategy, Path(spec.artifacts))
-    if compiling.uses_cudagraphs(spec.strategy, device.type):
-        call = compiling.marked(call)
-    return make_variant(built, call, compiling.optimizer_compiler(spec.strategy))
+    return compiling.compiled_variant(built, spec.strategy, Path(spec.artifacts), device)
 
 
 def _latency_ns(variant: Variant, device: torch.device) -> int:

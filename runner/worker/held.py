@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from runner.worker.compiler.compiler_facts import short_location
-from runner.worker.step import internals
+from runner.worker.internals.memory import allocator_events
 from runner.worker.step.memory import storages
 from runner.worker.step.steps import Variant, first_batch, loss_of
 from runner.workloads.built import TRAINING
@@ -127,7 +127,7 @@ def blocks_at_peak(variant: Variant, device: torch.device) -> list[dict[str, Any
     """
     if device.type != "cuda":
         return None
-    events = internals.allocator_events(variant.step, device.index or 0, _MOST_EVENTS)
+    events = allocator_events(variant.step, device.index or 0, _MOST_EVENTS)
     return _largest((None, *each) for each in live_at_peak(events or ())) or None
 
 

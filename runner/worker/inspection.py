@@ -1,30 +1,90 @@
-"""What a step needs of memory and what that is held for, looked at once everything is timed."""
+"""Compiler facts, memory and numerics, looked at once everything is timed."""
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
 from typing import Any
 
-import torch
-
-from runner.worker.failures import is_ours
+from runner.worker import numerics, streams
+from runner.worker.cold_start import Started
+from runner.worker.device.timers import Timers
+from runner.worker.failures import WrongResultError, is_ours
 from runner.worker.held import Partitions, blocks_at_peak, saved_for_backward
-from runner.worker.step.memory import step_peak, suffices_for
+from runner.worker.progress import Progress
+from runner.worker.samples import Timed
+from runner.worker.step import memory
 from runner.worker.step.steps import Variant, grad_context
-from runner.worker.timing.sampling import Deadline, Side
+from runner.worker.timing.sampling import Side
 
 _STEPS = 3
+_Held = dict[str, tuple[Side, Variant, Partitions | None]]
+"""A side by the name in the record of what its memory is held for."""
 
 
-def peak_of(
-    side: Side, variant: Variant, others: list[Variant], device: torch.device, deadline: Deadline
+def inspect(progress: Progress, timers: Timers, started: Started, timed: Timed) -> None:
+    """Fill the record with them. Raises WrongResultError."""
+    record, sides, compiled = progress.record, timed.sides, started.compiled
+    control, subject = started.eager.control, started.subject
+    facts = started.compiler_facts(timed.cudagraph_launches)
+    record.stream = _stream_facts(started, timed)
+    progress.enter("memory")
+    timers.release()
+    held: _Held = {"saved": (sides.own, subject, None if compiled is None else compiled.partitions)}
+    own = _peak_of(progress, sides.own, subject, [] if compiled is None else [control])
+    control_peak = None
+    if sides.control is not None:
+        control_peak = _peak_of(progress, sides.control, control, [subject])
+        held["control_saved"] = (sides.control, control, None)
+    peaks = [memory.peak_rss_bytes(), None if compiled is None else compiled.peak_rss_before]
+    record.compiler = facts
+    record.memory = memory.memory_record(
+        own,
+        control_peak,
+        with_compile=None if compiled is None else compiled.peak_bytes,
+        peak_rss=max((peak for peak in peaks if peak is not None), default=None),
+        growth=timed.growth,
+        # Of several ranks nothing: a backward pass alone would wait for the others for ever.
+        saved={} if progress.ranks.are_several else _held_of(progress, held),
+    )
+    if compiled is not None:
+        _check_numerics(progress, control, subject)
+
+
+def _check_numerics(progress: Progress, control: Variant, subject: Variant) -> None:
+    record, spec = progress.record, progress.spec
+    if progress.ranks.are_several:
+        # The check calls models in ways of its own, which the other ranks would not take with it.
+        record.numerics = {"status": "not_checked", "reason": "several ranks"}
+        return
+    progress.enter("numerics")
+    record.numerics, wrong = numerics.check(
+        control,
+        subject,
+        (progress.states[0], progress.states[-1]),
+        spec.seed,
+        draws_as_eager=bool(spec.strategy.options.get("fallback_random")),
+        deadline=progress.deadline,
+    )
+    if wrong is not None:
+        raise WrongResultError(wrong)
+
+
+def _stream_facts(started: Started, timed: Timed) -> dict[str, Any] | None:
+    built, eager, name = started.subject.built, started.eager, timed.headline + "_ns"
+    samples, control = timed.sides.own.times[name], timed.sides.control
+    if started.compiled is None or control is None:
+        return streams.facts(built, eager.first, samples, None, [])
+    return streams.facts(built, started.compiled.first, samples, eager.first, control.times[name])
+
+
+def _peak_of(
+    progress: Progress, side: Side, variant: Variant, others: list[Variant]
 ) -> dict[str, int | None]:
     """Peak memory of a step; missing where it cannot be read, or not before the deadline."""
-    if deadline.leaves(_STEPS * side.latency_ns()):
+    if progress.deadline.leaves(_STEPS * side.latency_ns()):
         try:
             with side.around():
-                return step_peak(variant, device, others)
+                return memory.step_peak(variant, progress.device, others)
         except Exception as error:
             if not is_ours(error):
                 raise
@@ -32,22 +92,20 @@ def peak_of(
     return {"bytes": None, "reserved": None}
 
 
-def held_of(
-    sides: Mapping[str, tuple[Side, Variant, Partitions | None]], device: torch.device, deadline: Deadline
-) -> dict[str, Any]:
+def _held_of(progress: Progress, sides: _Held) -> dict[str, Any]:
     """What each side's memory is held for, by its name in the record, and the blocks of the first one's peak;
     missing where it cannot be read, or not before the deadline.
     """
     found: dict[str, Any] = {}
     for number, (name, (side, variant, partitions)) in enumerate(sides.items()):
-        has_room = suffices_for(variant, device, 1)
-        if not (has_room and deadline.leaves(_STEPS * side.latency_ns())):
+        has_room = memory.suffices_for(variant, progress.device, 1)
+        if not (has_room and progress.deadline.leaves(_STEPS * side.latency_ns())):
             break
         try:
             with grad_context(variant.built), side.around():
                 found[name] = saved_for_backward(variant, partitions)
                 if number == 0:
-                    found["peak_blocks"] = blocks_at_peak(variant, device)
+                    found["peak_blocks"] = blocks_at_peak(variant, progress.device)
         except Exception:  # noqa: BLE001 - functions of torch.func refuse hooks, and the trial is right
             traceback.print_exc()
     return found

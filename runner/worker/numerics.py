@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from runner.worker.failures import kind_of
-from runner.worker.step.internals import force_eager
+from runner.worker.internals.stance import force_eager
 from runner.worker.step.leaves import (
     Leaves,
     copied,

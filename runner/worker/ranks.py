@@ -24,15 +24,12 @@ from typing import Any, BinaryIO
 import torch
 
 from runner.worker.artifacts import load
-from runner.worker.compiler.compiling import apply, marked, optimizer_compiler, uses_cudagraphs
+from runner.worker.compiler.compiling import compiled_variant
+from runner.worker.internals.compilations import listen_to_events
+from runner.worker.internals.compiler import import_compile_stack
+from runner.worker.internals.log import collect_log
+from runner.worker.internals.stance import as_written, force_eager
 from runner.worker.numerics import seed_all
-from runner.worker.step.internals import (
-    as_written,
-    collect_log,
-    force_eager,
-    import_compile_stack,
-    listen_to_events,
-)
 from runner.worker.step.loading import WorkloadError, build_workload, import_builder
 from runner.worker.step.messages import Channel, Failure, RankFailedError, Record, Specification, from_worker
 from runner.worker.step.state import State
@@ -316,10 +313,7 @@ class _Sides:
             artifacts = Path(self._spec.artifacts)
             if artifacts.exists():
                 load(strategy, artifacts)
-            call = apply(built, strategy, artifacts)
-            if uses_cudagraphs(strategy, torch.device(self._spec.device).type):
-                call = marked(call)
-            variant = make_variant(built, call, optimizer_compiler(strategy))
+            variant = compiled_variant(built, strategy, artifacts, torch.device(self._spec.device))
             self._variants[command] = self._steps.counted(variant)
         variant = self._variants[command]
         with grad_context(variant.built), force_eager() if command == _EAGER else contextlib.nullcontext():

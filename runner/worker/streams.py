@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from runner.worker.compiler import compiler_facts
-from runner.worker.step.steps import Variant, tensors_of
+from runner.worker.step.steps import Variant, require_values, tensors_of
 from runner.workloads.built import Batch, Built
 
 # Enough for any epoch that a person reads batch by batch; a longer one keeps its compilations all the same.
@@ -93,6 +93,12 @@ class FirstIteration(Compilations):
             before = now
             self.at += 1
         return result
+
+    def finish(self, variant: Variant, device: torch.device) -> None:
+        """One iteration until `device` has finished it. Raises WorkloadError where it returns no values."""
+        require_values(self.run(variant))
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
 
 
 def facts(

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import math
 import sys
 import time
 import traceback
-from typing import TYPE_CHECKING
 
-from runner.worker import affinity
 from runner.worker.code import source_hash
 from runner.worker.failures import WrongResultError, describe, is_ours, kind_of, recompiled_on
+from runner.worker.host import affinity
 from runner.worker.step.messages import Channel, Facts, Failure, RankFailedError, Record, Specification
 from runner.worker.timing.evidence import InstructionCounter
 from runner.worker.timing.sampling import Deadline, NotSteadyError
-
-if TYPE_CHECKING:
-    from runner.worker.session import Session
 
 
 def run(spec: Specification, channel: Channel, *, entered_ns: int) -> None:
@@ -116,44 +111,21 @@ def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: 
     imported = time.monotonic_ns()
     record.cold_start["import_torch_ns"] = imported - started
     affinity.release_children()
-    from runner.worker import host, session
+    from runner.worker.host import facts
+    from runner.worker.progress import Progress
+    from runner.worker.session import Session
+    from runner.worker.setup import configure
 
-    session.configure(spec)
-    machine = host.machine_facts(spec.device, spec.threads)
-    channel.send(Facts(machine, host.build_facts(spec.device, spec.settings)))
+    configure(spec)
+    machine = facts.machine_facts(spec.device, spec.threads)
+    channel.send(Facts(machine, facts.build_facts(spec.device, spec.settings)))
     if _measured_apart(spec, channel, record):
         return
     deadline = Deadline(math.inf if spec.timeout_s is None else entered_ns + spec.timeout_s * 1e9)
-    trial = session.Session(spec, channel, record, counter, deadline)
+    session = Session(Progress(spec, channel, record, deadline), counter)
     record.cold_start["harness_ns"] = started - entered_ns + time.monotonic_ns() - imported
     try:
-        _stages(spec, trial)
+        session.run()
     except Exception:
-        trial.note_ranks()
+        session.note_ranks()
         raise
-
-
-def _stages(spec: Specification, trial: Session) -> None:
-    """The steps of a trial that this process is for."""
-    if spec.purpose == "bisect":
-        trial.bisect()
-        return
-    if spec.purpose == "explain":
-        trial.explain()
-        return
-    trial.start_cold()
-    if spec.purpose == "trace":
-        trial.settle()
-    elif spec.purpose == "prime":
-        trial.save_cache()
-    elif spec.purpose == "profile":
-        trial.profile()
-    else:
-        gc.collect()
-        gc.freeze()
-        gc.disable()
-        trial.warm_up()
-        trial.sample()
-        gc.enable()
-        trial.inspect()
-        trial.note_ranks()

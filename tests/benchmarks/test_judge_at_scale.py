@@ -22,8 +22,8 @@ from db.judge.results import Comparison
 from db.queries.cases import comparison
 from db.queries.trials import trials_frame
 from db.verdicts import gateway
+from db.verdicts.newest import newest_runs
 from db.verdicts.sides import resolve_side
-from runner.cli.verdicts.judging import newest_runs
 from tests.benchmarks.large_databases import postgresql_history, sizes, sqlite_history
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]

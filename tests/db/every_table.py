@@ -15,20 +15,15 @@ from db.queries.trials import trial_records
 from db.records.ids import build_identity, machine_identity
 from db.records.people.annotations import Annotation
 from db.records.people.issues import IssueScript, ScriptRun
-from db.records.people.reports import Decision, Report, SignOff
+from db.records.people.reports import Report
+from db.records.people.sign_offs import Decision, SignOff
 from db.records.people.triage import TriageState
 from db.records.people.watches import Watch
-from db.records.service.access import Scope, Token, secret_hash
 from db.records.service.fleet import FleetWorker, Launch
+from db.records.service.hosts import HostDevice, HostHealth, HostState
 from db.records.service.requests import RequestKind, RequestSpec, RequestState
-from db.records.service.schedules import (
-    Firing,
-    FiringOutcome,
-    HostDevice,
-    HostHealth,
-    HostState,
-    ScheduleSpec,
-)
+from db.records.service.schedules import Firing, FiringOutcome, ScheduleSpec
+from db.records.service.tokens import Scope, Token, secret_hash
 from db.store.people.annotations import save_annotation
 from db.store.people.issue_scripts import save_issue_script
 from db.store.people.notifications import claim_notifications
@@ -37,12 +32,12 @@ from db.store.people.reports import save_report
 from db.store.people.sign_offs import save_sign_off
 from db.store.people.stored_views import store_view
 from db.store.people.watches import save_watch
-from db.store.service.access import save_token
 from db.store.service.fleet import claim_launch, end_launch
 from db.store.service.hosts import save_host
 from db.store.service.requests import end_request, new_request, save_request, take_request
 from db.store.service.schedule_watch import save_due, save_health
 from db.store.service.schedules import claim_firing, note_next_runs, pause_schedule, save_schedule
+from db.store.service.tokens import save_token
 from db.store.trials import save_trials, start_run
 from db.tables.fleet import FLEET_WORKER
 from db.tables.trials import BUILD, BUILD_ALIAS

@@ -16,11 +16,13 @@ from db.judge.compare.upgrade import compare_builds
 from db.queries.facets import machines
 from db.queries.people.regressions import standing_regressions
 from db.queries.trials import trials_frame
-from db.records.people.reports import Decision, SignOff
+from db.records.people.sign_offs import Decision, SignOff
 from db.records.people.triage import TriageState
 from db.records.service.fleet import FleetWorker, Launch
-from db.records.service.requests import RequestKind, RequestSpec, RequestState, RunStatus
-from db.records.service.schedules import Firing, FiringOutcome, HostDevice, HostState, ScheduleSpec
+from db.records.service.hosts import HostDevice, HostState
+from db.records.service.requests import RequestKind, RequestSpec, RequestState
+from db.records.service.runs import RunStatus
+from db.records.service.schedules import Firing, FiringOutcome, ScheduleSpec
 from db.records.trial import Build, Trial
 from db.store.people.regressions import record_comparison, triage
 from db.store.people.sign_offs import save_sign_off

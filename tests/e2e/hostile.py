@@ -14,10 +14,11 @@ from db.judge.compare.upgrade import compare_builds
 from db.queries.filters import Filters
 from db.queries.people.regressions import standing_regressions
 from db.queries.trials import trials_frame
-from db.records.people.reports import Decision, SignOff
+from db.records.people.sign_offs import Decision, SignOff
 from db.records.people.triage import TriageState
+from db.records.service.hosts import HostDevice, HostState
 from db.records.service.requests import RequestKind, RequestSpec
-from db.records.service.schedules import HostDevice, HostState, ScheduleSpec
+from db.records.service.schedules import ScheduleSpec
 from db.records.trial import Trial
 from db.store.people.regressions import record_comparison, triage
 from db.store.people.sign_offs import save_sign_off

@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 
 from db.engine.session import Database, open_database
-from db.records.service.requests import RunStatus
+from db.records.service.runs import RunStatus
 from db.records.strategies import EAGER
 from db.records.trial import Strategy, Task, Trial
 from db.store.trials import start_run

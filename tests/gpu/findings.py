@@ -19,12 +19,13 @@ from typing import Any, Protocol
 
 import torch
 
-from runner.worker import affinity, probes, session
+from runner.worker import probes, setup
 from runner.worker.device.cuda import CudaDevice
 from runner.worker.device.device_timer import DeviceTimer, GateChoice
 from runner.worker.device.interface import Device
 from runner.worker.device.timers import traced
 from runner.worker.device.tracing import Tracer
+from runner.worker.host import affinity
 from runner.worker.timing.cpu_timer import Step
 from tests.gpu.conftest import NO_DEVICE
 from tests.runner.simulated_device import US, SimulatedDevice, SimulatedStep
@@ -257,7 +258,7 @@ def autograd_inherited(bench: Bench, say: Say) -> None:
 
 def autograd_apart(bench: Bench, say: Say) -> None:
     """And where it has one of its own, as in a trial?"""
-    affinity.bind_feeding_threads(session.start_backward_threads)
+    affinity.bind_feeding_threads(setup.start_backward_threads)
     _train(bench, say)
 
 

@@ -36,7 +36,7 @@ FLOORS = {
     ),
     "runner": (
         "runner/workloads",
-        "runner/worker/timing",
+        "runner/worker/internals runner/worker/timing runner/worker/host",
         "runner/worker/step",
         "runner/worker/device runner/worker/compiler",
         "runner/worker",

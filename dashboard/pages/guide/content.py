@@ -5,7 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from dashboard.parts.parts import Table, TableColumn
-from db.judge.policy import Policy, policy_entries
+from db.judge.policy import Policy
+from db.judge.policy_entries import policy_entries
 
 _COLUMNS = {
     "constant": TableColumn("Constant", pinned=True),

@@ -24,13 +24,7 @@ from dashboard.parts.parts import (
     informative,
     notes,
 )
-from dashboard.read.data import (
-    read_choices,
-    read_choices_on,
-    read_machines,
-    read_noise_floors,
-    read_runs,
-)
+from dashboard.read.data import read_choices, read_choices_on, read_machines, read_noise_floors, read_runs
 from dashboard.read.database import reader
 from dashboard.read.shaping import joined, number
 from dashboard.read.versions import cached
@@ -41,15 +35,10 @@ from db.metrics.groups import row_dicts
 from db.queries.facets import silent
 from db.queries.service import hosts, schedules
 from db.queries.service.fleet import fleet_workers, launches
-from db.records.service.requests import (
-    INTERRUPTED,
-    UNFINISHED,
-    RequestSpec,
-    RequestState,
-    RunRequest,
-    RunStatus,
-)
-from db.records.service.schedules import Firing, HostDevice, HostState, Schedule
+from db.records.service.hosts import HostDevice, HostState
+from db.records.service.requests import UNFINISHED, RequestSpec, RequestState, RunRequest
+from db.records.service.runs import INTERRUPTED, RunStatus
+from db.records.service.schedules import Firing, Schedule
 from db.records.trial import SourceKind
 from db.verdicts.noise_words import floor_text
 

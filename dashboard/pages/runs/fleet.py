@@ -11,7 +11,7 @@ from dashboard.parts import parts
 from dashboard.parts.parts import Lines, Part, TableColumn, informative
 from db import units
 from db.records.service.fleet import FleetWorker, Launch, LaunchState
-from db.records.service.schedules import SILENT_AFTER
+from db.records.service.hosts import SILENT_AFTER
 
 WORKERS, LAUNCHES = "runs-workers", "runs-launches"
 STOPPED_WITHIN = timedelta(days=1)

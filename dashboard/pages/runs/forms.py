@@ -11,8 +11,9 @@ from dashboard.render import forms as signing
 from dashboard.render.shell import View
 from dashboard.text.foreign_text import escaped
 from dashboard.write import run_actions
+from db.records.service.hosts import HostState
 from db.records.service.requests import UNFINISHED, RequestSpec, RunRequest
-from db.records.service.schedules import HostState, Schedule
+from db.records.service.schedules import Schedule
 
 PAGE = "runs"
 

@@ -13,17 +13,10 @@ from db.cause.memory_change import saved_text
 from db.cause.notes import cache_texts
 from db.cause.numerics import numerics_sentence
 from db.cause.trial_words import eager_before, measurements, throughput_figures
-from db.metrics.summary import SampleSummary, summarize_samples
+from db.metrics.percentiles import SampleSummary, summarize_samples
 from db.records.identity import code_name
 from db.records.strategies import names_code
-from db.records.trial import (
-    ColdStart,
-    CompilerFacts,
-    Memory,
-    Numerics,
-    Summary,
-    Trial,
-)
+from db.records.trial import ColdStart, CompilerFacts, Memory, Numerics, Summary, Trial
 
 _ITEMS = "Items per second at the latency."
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 from dashboard.links.links import Link
 from dashboard.login.access import Role, person_here
-from dashboard.pages.upgrade.content import NOT_SIGNED
+from dashboard.pages.upgrade.decisions import NOT_SIGNED
 from dashboard.read.database import reader
 from dashboard.render import elements
 from dashboard.render import forms as signing
@@ -16,7 +16,7 @@ from dashboard.text.foreign_text import escaped
 from dashboard.write import sign_offs
 from db.judge.results import Comparison
 from db.queries.people.sign_offs import sign_offs as read_sign_offs
-from db.records.people.reports import Decision, SignOff
+from db.records.people.sign_offs import Decision, SignOff
 
 PAGE = "sign-off"
 _WORDS = {Decision.ACCEPTED: "✓ Accept this upgrade", Decision.REJECTED: "✗ Reject it"}

@@ -21,7 +21,7 @@ from db.errors import CompilewatchError, RecordError, one_line
 from db.interchange.files.foreign_trials import MissingFactError
 from db.interchange.files.opening import MAX_LINE_BYTES, input_files, uploaded_files
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.formats import recognised_files
+from db.interchange.read.detection import recognised_files
 from db.interchange.read.reading import Recognised, all_trials, unused
 from db.interchange.sources.csv_mapping import UnmappedError
 

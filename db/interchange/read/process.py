@@ -22,7 +22,8 @@ from db.errors import CompilewatchError, ConfigError, RecordError, one_line
 from db.interchange.files.foreign_trials import MissingFactError
 from db.interchange.files.options import ImportOptions
 from db.interchange.read.child import OPTIONS
-from db.interchange.read.formats import Format, UnreadError
+from db.interchange.read.detection import UnreadError
+from db.interchange.read.formats import Format
 from db.interchange.sources.csv_mapping import UnmappedError
 from db.records.trial import Trial, parse_trial
 

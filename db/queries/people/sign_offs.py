@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from db.engine.session import Database
 from db.queries.selection import read_records
-from db.records.people.reports import SignOff
+from db.records.people.sign_offs import SignOff
 from db.tables.trials import SIGN_OFF
 
 

@@ -12,8 +12,8 @@ from db.engine.session import Database
 from db.queries.selection import read_records
 from db.queries.service.fleet import fleet_workers
 from db.queries.service.schedules import names_of_machine
+from db.records.service.hosts import SILENT_AFTER, HostState
 from db.records.service.requests import RequestState, RunRequest
-from db.records.service.schedules import SILENT_AFTER, HostState
 from db.tables.trials import HOST, MACHINE
 
 

@@ -8,7 +8,8 @@ from sqlalchemy import func, select
 
 from db.engine.session import Database
 from db.queries.selection import read_records
-from db.records.service.schedules import HostHealth, ScheduleWatch
+from db.records.service.hosts import HostHealth
+from db.records.service.schedules import ScheduleWatch
 from db.records.trial import FailureKind
 from db.tables.schedule_watch import HOST_HEALTH, SCHEDULE_WATCH
 from db.tables.trials import FIRING, RUN_REQUEST, SCHEDULE, TRIAL

@@ -10,7 +10,8 @@ from sqlalchemy import Connection, Select, func, select
 from db.engine.session import Database
 from db.errors import NotFoundError
 from db.queries.selection import read_records
-from db.records.service.requests import UNFINISHED, RequestState, RunRequest, RunStatus
+from db.records.service.requests import UNFINISHED, RequestState, RunRequest
+from db.records.service.runs import RunStatus
 from db.records.service.schedules import Firing, Schedule
 from db.tables.trials import BUILD, FIRING, MACHINE, RUN, RUN_REQUEST, SCHEDULE, SERIES, TRIAL
 

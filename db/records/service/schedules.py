@@ -1,13 +1,12 @@
-"""Schedules and their firings: when a suite is to be measured, and when it was."""
+"""Schedules and their firings: when a suite is to be measured, when it was, whether it is overdue."""
 
 from __future__ import annotations
 
-from datetime import timedelta
 from enum import StrEnum
 
 from pydantic import AwareDatetime
 
-from db.records.fields import Bytes, Count, Finite, Record, UtcDatetime
+from db.records.fields import Record, UtcDatetime
 
 
 class ScheduleSpec(Record):
@@ -59,9 +58,6 @@ class Firing(Record):
     request_id: str | None = None
 
 
-# Whether the watching itself goes on: schedules whose results are overdue, hosts and what waits on them.
-
-
 class ScheduleWatch(Record):
     """By `due_at` the schedule must have produced a result, by its own cron; null while none is awaited."""
 
@@ -73,50 +69,3 @@ class ScheduleWatch(Record):
     def is_silent(self, now: UtcDatetime) -> bool:
         """Whether it has produced nothing for a whole period."""
         return self.due_at is not None and now >= self.due_at
-
-
-class HostHealth(Record):
-    """What waits in a host's spool, and how often the database failed its service since that was started."""
-
-    host: str
-    seen_at: UtcDatetime
-    spool_trials: Count
-    spool_bytes: Bytes
-    database_errors: Count
-
-
-# Measuring hosts as their services and workers describe them.
-
-SILENT_AFTER = timedelta(minutes=5)
-"""A service that lives says so every few seconds; one that was silent for longer is down or cut off."""
-
-
-class HostDevice(Record):
-    """The state of one GPU when nothing was being measured; null where the driver does not tell."""
-
-    name: str | None = None
-    uuid: str | None = None
-    temperature_c: Finite | None = None
-    power_w: Finite | None = None
-    power_limit_w: Finite | None = None
-    sm_clock_mhz: Finite | None = None
-    utilization_percent: Finite | None = None
-    used_bytes: Bytes | None = None
-    total_bytes: Bytes | None = None
-    throttle_reasons: tuple[str, ...] | None = None
-    uncorrected_ecc_errors: int | None = None
-
-
-class HostState(Record):
-    """What the service or a worker on a host last said. `devices` is null before the first reading."""
-
-    name: str
-    owner: str
-    started_at: UtcDatetime
-    seen_at: UtcDatetime
-    stopped_at: UtcDatetime | None = None
-    program_version: str
-    free_bytes: Bytes | None = None
-    total_bytes: Bytes | None = None
-    devices: tuple[HostDevice, ...] | None = None
-    devices_read_at: UtcDatetime | None = None

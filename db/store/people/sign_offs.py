@@ -8,7 +8,7 @@ from sqlalchemy import insert, update
 
 from db.engine.session import Database
 from db.errors import NotFoundError
-from db.records.people.reports import SignOff
+from db.records.people.sign_offs import SignOff
 from db.tables.trials import SIGN_OFF
 
 

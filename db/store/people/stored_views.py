@@ -7,7 +7,7 @@ from datetime import datetime
 from db.engine.session import Database
 from db.errors import CompilewatchError, ConflictError
 from db.queries.people.stored_views import stored_link
-from db.records.people.reports import LONGEST_LINK, view_id_of
+from db.records.people.stored_views import LONGEST_LINK, view_id_of
 from db.store.writing import upsert
 from db.tables.trials import STORED_VIEW
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import update
 
 from db.engine.session import Database
-from db.records.service.schedules import HostState
+from db.records.service.hosts import HostState
 from db.store.writing import upsert
 from db.tables.trials import HOST
 

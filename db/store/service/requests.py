@@ -21,8 +21,8 @@ from db.records.service.requests import (
     RequestSpec,
     RequestState,
     RunRequest,
-    RunStatus,
 )
+from db.records.service.runs import RunStatus
 from db.store.service.fleet import cancel_jobs_of_runs
 from db.store.trials import end_runs
 from db.store.writing import upsert

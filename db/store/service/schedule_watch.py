@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import or_, update
 
 from db.engine.session import Database
-from db.records.service.schedules import HostHealth
+from db.records.service.hosts import HostHealth
 from db.store.writing import upsert
 from db.tables.schedule_watch import HOST_HEALTH, SCHEDULE_WATCH
 

@@ -39,8 +39,10 @@ from runner.doctor.hardware import hardware_findings
 from runner.doctor.software import software_findings
 from runner.doctor.validation import PROCESSES, Measured, Validator, plan_validation
 from runner.output.documents import print_document
-from runner.output.progress import TimeLeft, run_progress, stop_signal
+from runner.output.measuring import stop_signal
+from runner.output.progress import run_progress
 from runner.output.tables import console, plain_table, print_lines
+from runner.output.time_left import TimeLeft
 from runner.plan.durations import Durations
 from runner.plan.interpreter import InterpreterError, InterpreterFacts, check_interpreter
 from runner.plan.selection import resolve_device

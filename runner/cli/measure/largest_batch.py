@@ -22,7 +22,7 @@ from runner.plan.trial_spec import TrialSpec
 from runner.process.explanation import Fit
 from runner.process.supervise import run_fit
 from runner.search.largest_batch import Side, search
-from runner.worker.step.host_memory import available_bytes
+from runner.worker.host.free_memory import available_bytes
 
 _HEADINGS = ("strategy", "largest batch", "peak memory", "latency", "throughput")
 

@@ -25,7 +25,7 @@ from runner.cli.front import EXIT_INTERRUPTED
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from runner.config.settings import Settings
 from runner.output.documents import print_document
-from runner.output.progress import measure
+from runner.output.measuring import measure
 from runner.output.tables import console, plain_table, print_lines
 from runner.plan.builds import builds_named
 from runner.plan.durations import Durations

@@ -54,7 +54,7 @@ from runner.device.host import require_space
 from runner.output.comparison_text import target_lines
 from runner.output.documents import print_document, run_document
 from runner.output.failures import failure_lines, newest_failures
-from runner.output.progress import measure
+from runner.output.measuring import measure
 from runner.output.submodules import submodule_rows, submodule_table
 from runner.output.tables import console, figures_named, print_lines, reasons, result_table
 from runner.plan.builds import builds_named, interpreter_facts

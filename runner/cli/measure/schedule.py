@@ -32,7 +32,7 @@ from runner.cli.options import (
 from runner.config.settings import Settings
 from runner.fleet.requirements import require_fleet
 from runner.output.documents import print_document
-from runner.output.progress import stop_signal
+from runner.output.measuring import stop_signal
 from runner.output.tables import console, plain_table
 from runner.plan.cancellation import PreparationCancelledError
 from runner.plan.plan import Plan

@@ -24,7 +24,7 @@ from runner.cli.stored.serve import dashboard_environment
 from runner.config.settings import Settings
 from runner.device.host import require_space
 from runner.output.documents import print_document
-from runner.output.progress import measure, stop_signal
+from runner.output.measuring import measure, stop_signal
 from runner.output.tables import print_lines
 from runner.plan.cancellation import PreparationCancelledError
 from runner.plan.durations import Durations, stored_durations_s

@@ -13,11 +13,11 @@ import typer
 from rich.table import Table
 
 from db.errors import NotFoundError
-from db.metrics.break_even import FIRST_LOOK
 from db.metrics.break_even_rows import break_even_rows
 from db.metrics.case_modes import with_strategies
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import without_canaries
+from db.metrics.repayment import FIRST_LOOK
 from db.metrics.throughput import throughputs_text
 from db.queries.filters import Filters
 from db.queries.named import require_stored

@@ -18,14 +18,14 @@ from db.engine.session import Database, open_database
 from db.errors import CompilewatchError, ConfigError, printable
 from db.judge.compare.regressions import TriageEvent
 from db.queries.people.regressions import standing_regressions
-from db.queries.service.access import tokens
+from db.queries.service.tokens import tokens
 from db.records.people.annotations import Annotation
 from db.records.people.reports import KEEP_DAYS_VARIABLE
 from db.records.people.triage import TriageState
-from db.records.service.access import Scope, Token, new_secret, new_token_id, secret_hash
+from db.records.service.tokens import Scope, Token, new_secret, new_token_id, secret_hash
 from db.store.people.annotations import save_annotation
 from db.store.people.regressions import record_comparison, triage
-from db.store.service.access import revoke_token, save_token
+from db.store.service.tokens import revoke_token, save_token
 from db.units import moment
 from db.verdicts.gateway import compare
 from db.verdicts.sides import resolve_side

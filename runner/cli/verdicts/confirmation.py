@@ -27,7 +27,7 @@ from runner.catalog.work_tree import WorkTree
 from runner.cli.verdicts.judging import Decided, print_logged
 from runner.config.settings import Settings
 from runner.device.host import require_space
-from runner.output.progress import measure
+from runner.output.measuring import measure
 from runner.plan.durations import Durations
 from runner.plan.host_stacks import HostStacks, MissingBuildError
 from runner.plan.plan import Plan

@@ -18,6 +18,7 @@ from db.judge.words.verdicts import worst_first
 from db.queries.cases.causes import explanations
 from db.records.people.triage import ACCEPTED
 from db.records.vocabulary import Verdict
+from db.verdicts.newest import newest_runs
 from db.verdicts.sides import resolve_sides
 from runner.catalog.work_tree import WorkTree
 from runner.cli import completion
@@ -39,7 +40,6 @@ from runner.cli.verdicts.judging import (
     States,
     exit_code,
     judge,
-    newest_runs,
     print_comparison,
     print_logged,
     print_undecided,

@@ -6,12 +6,12 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import typer
 
 from db.engine.session import Database
-from db.errors import NotFoundError, one_line, printable
+from db.errors import one_line, printable
 from db.judge.compare.confirmation import Confirmation
 from db.judge.compare.regressions import (
     EventKind,
@@ -31,7 +31,6 @@ from db.queries.filters import Filters
 from db.queries.newest_trials import count_trials
 from db.queries.people.notes import BuildCase, notes_of_cases
 from db.queries.people.regressions import RegressionState, standing_regressions
-from db.queries.run_parts import newest_run, newest_two
 from db.queries.trials import trials_frame
 from db.records.strategies import names_code
 from db.records.trial import SourceKind, Status
@@ -62,19 +61,6 @@ States = dict[EventSubject, RegressionState]
 _EXPLAINED_CASES = 5
 _NOTED_CASES = 5
 IMPORT_AGAIN = "Import another result of the same build, then run the gate again."
-
-
-class NewestRuns(NamedTuple):
-    """The newest run, the one before it if there is one, and whether they come from another tool."""
-
-    newest: Selection
-    before: Selection | None
-    imported: bool
-
-    @property
-    def together(self) -> bool:
-        """Whether they are two builds of one run."""
-        return self.before is not None and self.before.run_ids == self.newest.run_ids
 
 
 @dataclass(frozen=True)
@@ -215,29 +201,6 @@ def state_of(row: Row, states: States) -> RegressionState | None:
     if state is None and row.metric is Metric.BREAK_EVEN:
         state = states.get((*row.case.ids, EventKind.COMPILE))
     return state
-
-
-def newest_runs(database: Database, *, only_newest: bool = False) -> NewestRuns:
-    """The newest measured run with trials, and the one before it of the same suite on the same machine; of
-    imported results where nothing was measured.
-
-    Runs of no suite that have none before them, as those that only take profiles, give way to the newest run
-    of a suite, unless `only_newest`. Of builds that were measured together, in one run or in several, the
-    newest is the newest release, and the one before it the release before.
-    """
-    measured = True
-    newest = newest_run(database, measured=True)
-    if newest is None:
-        measured, newest = False, newest_run(database, measured=False)
-    if newest is None:
-        raise NotFoundError("There is no run in this database.", "Measure with `compilewatch run`.")
-    last, before = newest_two(database, newest.run_id, measured=measured)
-    if before is None and not only_newest and newest.suite is None:
-        of_suite = newest_run(database, measured=measured, of_suite=True)
-        if of_suite is not None:
-            named, older = newest_two(database, of_suite.run_id, measured=measured)
-            last, before = (last, None) if older is None else (named, older)
-    return NewestRuns(last, before, imported=not measured)
 
 
 def exit_code(verdict: Verdict) -> int:

@@ -16,7 +16,7 @@ from db.judge.compare.attribution import Hybrid
 from runner.config.settings import BuildSettings, Settings
 from runner.plan.builds import BuildError, created_builds
 from runner.plan.interpreter import answer_of
-from runner.worker.host import RECORDED_PACKAGES
+from runner.worker.host.facts import RECORDED_PACKAGES
 
 PYTHON = "python"
 REST = "other packages"

@@ -12,7 +12,9 @@ from collections.abc import Callable
 from pathlib import Path, PurePath
 from typing import Any
 
-from runner.worker.step import internals
+from runner.worker.internals.autotuning import Tuning, chosen_configuration
+from runner.worker.internals.compilations import compilation_metrics, counters
+from runner.worker.internals.compiler import generated_modules
 
 _TEXT_LIMIT = 2_000
 _NAME_LIMIT = 200
@@ -243,7 +245,7 @@ def _of_graphs(describe: Callable[[str], dict[str, Any] | None], limit: int) -> 
     none, or this release does not tell.
     """
     graphs = []
-    for path in internals.generated_modules():
+    for path in generated_modules():
         with contextlib.suppress(OSError, UnicodeDecodeError):
             graphs.append(describe(Path(path).read_text(encoding="utf-8")))
     return [graph for graph in graphs if graph is not None][:limit] or None
@@ -254,7 +256,7 @@ def sources() -> list[dict[str, Any]] | None:
     return _of_graphs(generated_source, _SOURCES)
 
 
-def autotuned(tunings: list[internals.Tuning] | None) -> list[dict[str, Any]] | None:
+def autotuned(tunings: list[Tuning] | None) -> list[dict[str, Any]] | None:
     """`AutotunedOperation` of the record for every operation that candidates were timed for; None where none
     were, or this release does not tell.
     """
@@ -264,7 +266,7 @@ def autotuned(tunings: list[internals.Tuning] | None) -> list[dict[str, Any]] | 
     return [each for each in operations if each is not None][:_LIST_LIMIT] or None
 
 
-def _chosen(tuning: internals.Tuning, count: int) -> dict[str, Any] | None:
+def _chosen(tuning: Tuning, count: int) -> dict[str, Any] | None:
     """Inductor takes the fastest. A Triton kernel says itself which one, as it may go on searching from it;
     what it finds then has no time.
     """
@@ -273,7 +275,7 @@ def _chosen(tuning: internals.Tuning, count: int) -> dict[str, Any] | None:
         return None
     candidate, configuration = min(timed, key=lambda name: timed[name])
     if tuning.kernel is not None:
-        configuration = internals.chosen_configuration(tuning.kernel) or configuration
+        configuration = chosen_configuration(tuning.kernel) or configuration
     ms = timed.get((candidate, configuration))
     return {
         "operation": tuning.operation[:_NAME_LIMIT],
@@ -288,12 +290,12 @@ def _chosen(tuning: internals.Tuning, count: int) -> dict[str, Any] | None:
 
 def facts(
     messages: list[tuple[str, str]],
-    tunings: list[internals.Tuning] | None = None,
+    tunings: list[Tuning] | None = None,
     *,
     cudagraphs_requested: bool,
 ) -> dict[str, Any]:
     """`CompilerFacts` of the record. With `graphs` 0 nothing was compiled, whatever else is counted."""
-    counted, metrics = internals.counters(), internals.compilation_metrics()
+    counted, metrics = counters(), compilation_metrics()
     stats = counted.get("stats", {})
     return {
         "graphs": stats.get("unique_graphs", 0),

@@ -12,10 +12,10 @@ import torch
 
 from runner.worker.compiler.knobs import of_compile, put_in_force
 from runner.worker.compiler.onnx_session import session_of
-from runner.worker.step.internals import mark_step, mode_options
+from runner.worker.internals.compiler import mark_step, mode_options
 from runner.worker.step.loading import UnsupportedCaseError, exportable
 from runner.worker.step.messages import Strategy
-from runner.worker.step.steps import grad_context
+from runner.worker.step.steps import Variant, grad_context, make_variant
 from runner.workloads.built import TRAINING, Built
 
 _SUBMODULE = "submodule:"
@@ -235,7 +235,21 @@ def uses_cudagraphs(strategy: Strategy, device: str) -> bool:
     return bool(requested) or strategy.mode in ("reduce-overhead", "max-autotune")
 
 
-def marked(call: Callable[..., Any]) -> Callable[..., Any]:
+def compiled_variant(
+    built: Built,
+    strategy: Strategy,
+    artifacts: Path,
+    device: torch.device,
+    optimizer: torch.optim.Optimizer | None = None,
+) -> Variant:
+    """The workload as `strategy` executes it, compiled at its first call. Raises as `apply`."""
+    call = apply(built, strategy, artifacts)
+    if uses_cudagraphs(strategy, device.type):
+        call = _marked(call)
+    return make_variant(built, call, optimizer_compiler(strategy), optimizer)
+
+
+def _marked(call: Callable[..., Any]) -> Callable[..., Any]:
     """`call` preceded by the mark that lets a CUDA graph reuse the memory of the call before."""
 
     def marked_call(*arguments: Any, **keywords: Any) -> Any:

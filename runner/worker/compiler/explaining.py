@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from runner.worker.compiler.compiler_facts import short_location
-from runner.worker.step import internals
+from runner.worker.internals.compilations import compilation_metrics
+from runner.worker.internals.compiler import falls_back, register_capturing_backend
 
 BACKEND = "compilewatch_explain"
 _MOST = 100
@@ -21,14 +22,14 @@ class Explained:
     def __init__(self) -> None:
         self._operations: Counter[str] = Counter()
         self._fallbacks: Counter[str] = Counter()
-        internals.register_capturing_backend(BACKEND, self._look)
+        register_capturing_backend(BACKEND, self._look)
 
     def _look(self, module: torch.fx.GraphModule, _inputs: Any) -> Callable[..., Any]:
         for node in module.graph.nodes:
             if isinstance(node.target, torch._ops.OpOverload):
                 name = str(node.target.overloadpacket)
                 self._operations[name] += 1
-                self._fallbacks[name] += internals.falls_back(node.target)
+                self._fallbacks[name] += falls_back(node.target)
         return module.forward
 
     def facts(self) -> dict[str, Any]:
@@ -44,7 +45,7 @@ class Explained:
                     "operations": entry.graph_op_count,
                     "guards": entry.guard_count,
                 }
-                for entry in (internals.compilation_metrics() or [])[:_MOST]
+                for entry in (compilation_metrics() or [])[:_MOST]
                 if entry.graph_op_count
             ],
             "operations": dict(self._operations.most_common(_MOST)),

@@ -19,7 +19,7 @@ PHASES = (
 
 # Names of the regions torch times (torch/_dynamo/utils.py, `dynamo_timed`), to the phase they open. Whatever
 # runs inside a region and opens no phase of its own belongs to the region. "isa_probe" and
-# "precompiled_header" come from `internals.listen_to_events`.
+# "precompiled_header" come from `listen_to_events`.
 _PHASE_OF = {
     "entire_frame_compile": "dynamo",
     "_compile.compile_inner": "dynamo",

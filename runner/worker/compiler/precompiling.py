@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from runner.worker.compiler.compiling import needs_own_model
+from runner.worker.compiler.compiling import compiled_variant, needs_own_model
 from runner.worker.compiler.load_caches import (
     ARTIFACTS,
     CACHES,
@@ -29,7 +29,7 @@ from runner.worker.compiler.load_caches import (
     load_caches,
     surroundings,
 )
-from runner.worker.compiler.reproduction import compiled_step, configure
+from runner.worker.compiler.reproduction import configure
 from runner.worker.step.loading import UnsupportedCaseError, build_workload
 from runner.worker.step.messages import Strategy, Workload, read
 from runner.worker.step.steps import grad_context, own_copy
@@ -72,7 +72,7 @@ def first_steps(spec: dict[str, Any], builder: Callable[..., Any]) -> dict[str, 
     device, strategy = torch.device(spec["device"]), read(Strategy, spec["strategy"])
     built = build_workload(builder, read(Workload, spec["workload"]), device)
     target = own_copy(built) if needs_own_model(built, strategy) else built
-    step = compiled_step(target, strategy, device, Path())
+    step = compiled_variant(target, strategy, Path(), device).step
     there, seconds = libraries(), []
     with grad_context(built):
         for _ in range(STEPS):

@@ -15,14 +15,8 @@ from typing import Any
 
 import torch
 
-from runner.worker.compiler.compiling import (
-    apply,
-    marked,
-    needs_own_model,
-    optimizer_compiler,
-    uses_cudagraphs,
-)
-from runner.worker.step.internals import force_eager, is_compiled
+from runner.worker.compiler.compiling import compiled_variant, needs_own_model
+from runner.worker.internals.stance import force_eager, is_compiled
 from runner.worker.step.loading import build_workload
 from runner.worker.step.messages import Strategy, Workload, read
 from runner.worker.step.state import functions_of
@@ -45,7 +39,7 @@ def reproduce(spec: dict[str, Any], builder: Callable[..., Any]) -> None:
         if strategy.kind != "eager":
             started = time.perf_counter_ns()
             artifacts = Path(tempfile.mkdtemp()) / "artifacts"
-            compiled = compiled_step(target, strategy, device, artifacts)
+            compiled = compiled_variant(target, strategy, artifacts, device).step
             compiled_output = compiled()
             if device.type == "cuda":
                 torch.cuda.synchronize(device)
@@ -66,14 +60,6 @@ def as_written(built: Built, step: Step) -> Step:
             return step()
 
     return run
-
-
-def compiled_step(target: Built, strategy: Strategy, device: torch.device, artifacts: Path) -> Step:
-    """One step of `target` as `strategy` executes it; compiled at its first call."""
-    call = apply(target, strategy, artifacts)
-    if uses_cudagraphs(strategy, device.type):
-        call = marked(call)
-    return make_variant(target, call, optimizer_compiler(strategy)).step
 
 
 def configure(spec: dict[str, Any]) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from runner.worker.step import host_memory, internals
+from runner.worker.host import free_memory
+from runner.worker.internals.memory import clear_cublas_workspaces, profiled_allocations
 from runner.worker.step.steps import Variant, grad_context, input_tensors, tensors_of
 
 _STATUS = Path("/proc/self/status")
@@ -86,7 +87,7 @@ def suffices_for(variant: Variant, device: torch.device, copies: float = 2) -> b
 
 def free_bytes(device: torch.device) -> int | None:
     """What is left of the memory of `device`; None where the system does not tell."""
-    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else host_memory.available_bytes()
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory.available_bytes()
 
 
 def peak_growth(sizes: list[int]) -> int:
@@ -103,7 +104,7 @@ def step_peak(variant: Variant, device: torch.device, others: list[Variant]) -> 
     """
     if device.type == "cpu":
         with grad_context(variant.built):
-            sizes = internals.profiled_allocations(variant.step)
+            sizes = profiled_allocations(variant.step)
         # A training step releases the gradients it found before it makes new ones.
         held = resident_bytes(variant)
         peak = None if sizes is None or held is None else held + peak_growth(sizes)
@@ -129,7 +130,7 @@ def _workspace_bytes(device: torch.device) -> int:
     product, so it would hide what a small one needs. Given back by asking, and allocated again when needed.
     """
     before = torch.cuda.memory_allocated(device)
-    internals.clear_cublas_workspaces()
+    clear_cublas_workspaces()
     return max(0, before - torch.cuda.memory_allocated(device))
 
 

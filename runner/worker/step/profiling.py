@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from runner.worker.step import internals
+from runner.worker.internals.memory import watch_operators
 from runner.worker.step.steps import tensors_of
 
 Step = Callable[[], Any]
@@ -266,7 +266,7 @@ def counted(step: Step) -> dict[str, int | None]:
         nonlocal moved
         moved += sum(_storage_bytes(tensor) for tensor in tensors_of([arguments, result]))
 
-    watched = internals.watch_operators(step, note)
+    watched = watch_operators(step, note)
     return {"flops": counter.get_total_flops(), "bytes": moved if watched else None}
 
 

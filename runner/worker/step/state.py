@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from runner.worker.step.host_memory import has_room_for
+from runner.worker.host.free_memory import has_room_for
 from runner.worker.step.leaves import (
     MOST_PARTS,
     NOT_THE_USERS,

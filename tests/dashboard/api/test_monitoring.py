@@ -17,8 +17,9 @@ from dashboard.api.badge import BadgeText, draw
 from dashboard.api.routes import routes
 from dashboard.http.rate_limit import Buckets, RateLimit
 from db.engine.session import Database
+from db.records.service.hosts import HostHealth
 from db.records.service.requests import RequestKind, RequestSpec
-from db.records.service.schedules import HostHealth, ScheduleSpec
+from db.records.service.schedules import ScheduleSpec
 from db.records.trial import FailureKind
 from db.store.service.requests import new_request, save_request, take_request
 from db.store.service.schedule_watch import save_due, save_health

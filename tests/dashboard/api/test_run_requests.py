@@ -16,9 +16,9 @@ from dashboard.api.written import MOST_BYTES
 from db.engine.session import open_database
 from db.queries.people.annotations import stored_annotations
 from db.queries.service.schedules import requests
-from db.records.service.access import Scope, Token, new_secret, secret_hash
 from db.records.service.requests import RequestKind
-from db.store.service.access import save_token
+from db.records.service.tokens import Scope, Token, new_secret, secret_hash
+from db.store.service.tokens import save_token
 from tests.builders import make_history
 from tests.dashboard.asking import Reply, ask
 from tests.dashboard.conftest import Store

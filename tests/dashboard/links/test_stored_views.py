@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 
 from dashboard.write.stored_views import stored_address, why_not_opened
 from db.engine.session import open_database
-from db.records.people.reports import LONGEST_LINK
+from db.records.people.stored_views import LONGEST_LINK
 from db.store.people.stored_views import store_view
 from tests.builders import START
 from tests.dashboard.asking import ask, whole_application

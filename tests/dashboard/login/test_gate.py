@@ -20,8 +20,9 @@ from dashboard.login.gate import SIGNED_OUT, WRONG_TOKENS_AT_ONCE, WRONG_TOKENS_
 from dashboard.login.oidc import Provider
 from dashboard.login.routes import LIMIT, LoginRoutes, safe_path
 from dashboard.login.sessions import Sessions
-from db.records.service.access import Proxy, Roles, SignIn, Token
-from db.records.service.access import Scope as TokenScope
+from db.records.service.access import Proxy, Roles, SignIn
+from db.records.service.tokens import Scope as TokenScope
+from db.records.service.tokens import Token
 from tests.dashboard.asgi import Inner, socket, status
 from tests.dashboard.asking import ask
 

@@ -23,8 +23,9 @@ from websockets.typing import Origin
 
 from dashboard.login.gate import OPEN
 from db.engine.session import open_database
-from db.records.service.access import Roles, Scope, SignIn, Token, new_secret, secret_hash
-from db.store.service.access import revoke_token, save_token
+from db.records.service.access import Roles, SignIn
+from db.records.service.tokens import Scope, Token, new_secret, secret_hash
+from db.store.service.tokens import revoke_token, save_token
 from db.tables.trials import METADATA
 from tests.dashboard.asking import ask, whole_application
 from tests.dashboard.browsing import Browser

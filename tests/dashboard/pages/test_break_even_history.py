@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from dashboard.links.links import Link, Page
-from dashboard.pages.break_even import content as break_even_history
+from dashboard.pages.break_even import history as break_even_history
 from tests.builders import make_history
 from tests.dashboard.conftest import Store, opened, texts
 

@@ -12,7 +12,8 @@ from dashboard.links.links import Link, Page
 from dashboard.pages.runs.content import progress_words
 from db.engine.session import Database, open_database
 from db.queries.facets import machines, runs
-from db.records.service.requests import RequestKind, RequestSpec, RunStatus
+from db.records.service.requests import RequestKind, RequestSpec
+from db.records.service.runs import RunStatus
 from db.records.service.schedules import ScheduleSpec
 from db.store.service.requests import cancel_request, new_request, save_request
 from db.store.service.schedules import pause_schedule, save_schedule

@@ -16,7 +16,7 @@ from dashboard.links.links import Link, Page, href
 from dashboard.read.data import read_choices, read_regressions, read_trial
 from dashboard.reports.freeze import freeze_link
 from dashboard.write import sign_offs
-from db.records.people.reports import Decision
+from db.records.people.sign_offs import Decision
 from tests.dashboard.conftest import opened
 from tests.dashboard.reports.test_reports import check_page
 

@@ -19,8 +19,9 @@ from db.engine.session import open_database
 from db.errors import ConfigError, NotFoundError
 from db.judge.statistics.noise_floor import VALIDATION_SUITE
 from db.queries.service.schedules import requests, schedules
+from db.records.service.hosts import SILENT_AFTER, HostState
 from db.records.service.requests import RequestKind, RequestSpec, RequestState
-from db.records.service.schedules import SILENT_AFTER, HostState, Schedule, ScheduleSpec
+from db.records.service.schedules import Schedule, ScheduleSpec
 from db.store.service.hosts import save_host
 from db.store.service.schedules import note_next_runs, save_schedule
 from tests.builders import MS, START, make_history, make_trial

@@ -13,7 +13,7 @@ from dashboard.write import sign_offs
 from db.engine.session import open_database
 from db.queries.facets import builds, machines
 from db.queries.people.sign_offs import sign_offs as stored
-from db.records.people.reports import Decision, SignOff
+from db.records.people.sign_offs import Decision, SignOff
 from tests.dashboard.conftest import opened, texts
 
 

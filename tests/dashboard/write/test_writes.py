@@ -19,7 +19,7 @@ from dashboard.login.access import AccessError, Person, Role
 from dashboard.reports.freeze import store_report
 from dashboard.write import run_actions, sign_offs, triage, uploading
 from db.log_lines import OneLine
-from db.records.people.reports import Decision
+from db.records.people.sign_offs import Decision
 from db.records.people.triage import TriageState
 
 ROOM = Path(dashboard.__file__).parent

@@ -11,7 +11,7 @@ import pytest
 
 from db.interchange.files.opening import input_files
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.formats import recognised_files
+from db.interchange.read.detection import recognised_files
 from db.interchange.read.reading import all_trials
 from db.records.trial import Trial
 

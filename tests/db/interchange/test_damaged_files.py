@@ -140,7 +140,7 @@ from db.errors import CompilewatchError
 from functools import partial
 from db.interchange.files.opening import input_files
 from db.interchange.files.options import ImportOptions
-from db.interchange.read.formats import recognised_files
+from db.interchange.read.detection import recognised_files
 from db.interchange.read.reading import all_trials
 before = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 limit = before + 768 * 2**20

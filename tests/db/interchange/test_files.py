@@ -12,7 +12,7 @@ import pytest
 from db.errors import RecordError
 from db.interchange.files import opening as files
 from db.interchange.files.opening import InputFile, input_files
-from db.interchange.read.formats import detect
+from db.interchange.read.detection import detect
 
 
 def zipped(path: Path, members: dict[str, bytes]) -> Path:

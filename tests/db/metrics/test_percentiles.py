@@ -1,4 +1,4 @@
-"""Percentiles and spread of a case, by hand."""
+"""Percentiles and spread of a trial and of a case, by hand."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import statistics
 
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from db.columns.metrics import METRICS
+from db.errors import UnitError
 from db.judge.compare.upgrade import compare_builds
 from db.judge.history.series import judge_series
 from db.metrics.cases import summarize_cases
+from db.metrics.percentiles import SampleSummary, summarize_samples
 from db.metrics.trend import series_points
 from db.records.vocabulary import Metric, Verdict
 from tests.db.metrics.frames import START, trial, trials_frame
@@ -92,3 +96,28 @@ def test_percentiles_have_a_history() -> None:
     ]
     events = judge_series(series_points(trials_frame(rows)), Metric.LATENCY_P95).events
     assert [event.index for event in events] == [12]
+
+
+def test_quantiles_are_interpolated_linearly() -> None:
+    # 21 samples 0, 10 ... 200: the q quantile lies at position 20 q
+    found = summarize_samples(list(range(200, -10, -10)))
+    assert (found.n, found.latency_ns, found.p05_ns, found.p95_ns) == (21, 100, 10, 190)
+    assert found.p99_ns == pytest.approx(198)
+
+
+def test_one_sample_is_all_its_quantiles_and_none_is_none() -> None:
+    assert summarize_samples([8_123_456]) == SampleSummary(1, 8_123_456, 8_123_456, 8_123_456, 8_123_456)
+    assert summarize_samples([8_123_456, 8_130_001]).latency_ns == 8_126_728.5  # type: ignore[union-attr]
+    assert summarize_samples([]) is None
+
+
+def test_a_negative_sample_is_refused() -> None:
+    with pytest.raises(UnitError):
+        summarize_samples([5, -1])
+
+
+@given(st.lists(st.integers(0, 2**53), min_size=1, max_size=60))
+def test_quantiles_ascend_within_the_samples_in_any_order(samples: list[int]) -> None:
+    found = summarize_samples(samples)
+    assert min(samples) <= found.p05_ns <= found.latency_ns <= found.p95_ns <= found.p99_ns <= max(samples)
+    assert summarize_samples(samples[::-1]) == found

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from db.metrics.break_even import repayment_columns
 from db.metrics.intervals import Quotients
+from db.metrics.repayment import repayment_columns
 
 NAN, INF = math.nan, math.inf
 

@@ -10,9 +10,9 @@ import pytest
 from db.columns.case import CASE_COLUMNS
 from db.columns.point import POINT_COLUMNS
 from db.engine.session import open_database
-from db.metrics.break_even import FIRST_LOOK
 from db.metrics.case_modes import choose_modes
 from db.metrics.cases import summarize_cases
+from db.metrics.repayment import FIRST_LOOK
 from db.metrics.trend import series_points
 from db.queries.trials import COLUMNS, trials_frame
 from db.store.trials import save_trials

@@ -14,9 +14,11 @@ from db.queries.people.reports import find_report, report_subjects
 from db.queries.people.sign_offs import sign_offs
 from db.queries.people.stored_views import stored_link
 from db.queries.service.hosts import hosts
-from db.records.people.reports import LONGEST_LINK, Decision, Report, SignOff
+from db.records.people.reports import Report
+from db.records.people.sign_offs import Decision, SignOff
+from db.records.people.stored_views import LONGEST_LINK
+from db.records.service.hosts import HostDevice, HostState
 from db.records.service.requests import RequestKind, RequestSpec
-from db.records.service.schedules import HostDevice, HostState
 from db.store.people.reports import expire_reports, save_report
 from db.store.people.sign_offs import save_sign_off, withdraw_sign_off
 from db.store.people.stored_views import store_view

@@ -25,13 +25,12 @@ from db.engine.session import Database
 from db.queries.service.schedules import run_request, running_requests
 from db.records.service.requests import (
     REQUEST_TRANSITIONS,
-    RUN_TRANSITIONS,
     RequestKind,
     RequestSpec,
     RequestState,
     RunRequest,
-    RunStatus,
 )
+from db.records.service.runs import RUN_TRANSITIONS, RunStatus
 from db.records.trial import FailureKind, Trial
 from db.store.service.requests import (
     beat_request,

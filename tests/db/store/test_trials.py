@@ -14,18 +14,10 @@ from db.queries.data_version import data_version
 from db.queries.facets import machines, runs, suites, workloads
 from db.queries.trials import latest_trials_frame, trial_record, trial_records, trials_frame
 from db.records.ids import machine_identity
-from db.records.service.requests import RunStatus
+from db.records.service.runs import RunStatus
 from db.records.trial import FailureKind, Trial, parse_trial
 from db.store.trials import end_run, save_trial, save_trials, start_run
-from tests.builders import (
-    MS,
-    START,
-    make_build,
-    make_compiler_facts,
-    make_history,
-    make_machine,
-    make_trial,
-)
+from tests.builders import MS, START, make_build, make_compiler_facts, make_history, make_machine, make_trial
 from tests.record_strategies import trials
 
 

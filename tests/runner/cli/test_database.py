@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from db.engine.session import open_database
-from db.queries.service.access import token_of, tokens
+from db.queries.service.tokens import token_of, tokens
 from db.store.trials import save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of

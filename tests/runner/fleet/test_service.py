@@ -15,8 +15,8 @@ from db.queries.filters import Filters
 from db.queries.records import trial_records
 from db.queries.service.fleet import announced_runs
 from db.queries.service.schedules import names_of_machine, requests, run_request
+from db.records.service.hosts import HostState
 from db.records.service.requests import RequestKind, RequestSpec, RequestState, RunRequest
-from db.records.service.schedules import HostState
 from db.records.trial import FailureKind, Status
 from db.store.service.hosts import save_host
 from db.store.service.requests import (

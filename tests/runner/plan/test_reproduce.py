@@ -25,7 +25,7 @@ from runner.config.sources import load_settings
 from runner.plan.environment import recorded_environment
 from runner.plan.reproduce import MOST_THREADS, interpreter_for, plan_again, script_of
 from runner.plan.selection import SUITES, known_workloads
-from runner.worker.host import torch_variant
+from runner.worker.host.facts import torch_variant
 from tests.builders import make_build, make_imported, make_machine, make_trial
 from tests.runner.bare_environment import make_bare_environment
 from tests.runner.terminal import compilewatch, in_this_process

@@ -9,7 +9,7 @@ import pytest
 
 from db.engine.session import Database
 from db.queries.service.hosts import hosts
-from db.records.service.schedules import HostDevice
+from db.records.service.hosts import HostDevice
 from runner.device import state as device_state
 from runner.device.host import disk_room
 from runner.service.host_facts import SAVE_INTERVAL_S, HostFacts, read_devices

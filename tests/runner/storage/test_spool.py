@@ -7,7 +7,7 @@ import pytest
 from db.engine.session import Database
 from db.errors import CompilewatchError, ConflictError, DatabaseError
 from db.queries.service.schedules import unended_runs
-from db.records.service.requests import RunStatus
+from db.records.service.runs import RunStatus
 from db.records.trial import Trial
 from db.store.trials import start_run
 from runner.storage.persistence import note_end, store_waiting

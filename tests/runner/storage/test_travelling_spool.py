@@ -14,7 +14,7 @@ from sqlalchemy import select
 from db.engine.session import Database, open_database
 from db.queries.filters import Filters
 from db.queries.records import trial_records
-from db.records.service.requests import RunStatus
+from db.records.service.runs import RunStatus
 from db.records.trial import Trial, parse_trial
 from db.tables.trials import RUN
 from tests.runner.fleet_processes import wait_until

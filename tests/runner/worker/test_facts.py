@@ -12,7 +12,9 @@ import torch
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
 from runner.worker.compiler import compiler_facts
-from runner.worker.step import internals
+from runner.worker.internals.autotuning import Tuning, collect_autotuning
+from runner.worker.internals.compilations import counters
+from runner.worker.internals.log import collect_log
 from runner.worker.step.steps import grad_context
 from tests.runner import workload_fixtures as workloads
 
@@ -20,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("fresh_dynamo")
 
 
 def facts_of(built, calls=1, **options):
-    with internals.collect_log() as log:
+    with collect_log() as log:
         call = torch.compile(built.model_or_fn, backend="eager", **options)
         for _ in range(calls):
             with grad_context(built):
@@ -48,7 +50,7 @@ def test_a_side_effect_breaks_the_graph_once_at_its_line():
 
 def test_a_branch_on_data_is_a_break_though_its_counter_is_zero():
     facts = facts_of(workloads.branches_on_data())
-    assert internals.counters().get("graph_break", {}) == {}
+    assert counters().get("graph_break", {}) == {}
     (found,) = facts["graph_breaks"]
     assert found["location"].startswith("workload_fixtures.py:")
     assert "branch" in found["reason"].lower() or "jump" in found["reason"].lower()
@@ -56,7 +58,7 @@ def test_a_branch_on_data_is_a_break_though_its_counter_is_zero():
 
 def test_a_break_in_a_loop_skips_the_frame_and_nothing_is_compiled():
     facts = facts_of(workloads.breaks_inside_a_loop())
-    assert sum(internals.counters().get("graph_break", {}).values()) == 0
+    assert sum(counters().get("graph_break", {}).values()) == 0
     assert facts["graphs"] == 0
     assert len(facts["graph_breaks"]) == 1
     assert any("function" in frame for frame in facts["skipped_frames"])
@@ -86,7 +88,7 @@ def test_a_recompilation_has_its_reason_and_line():
     def function(x):
         return torch.relu(x * 2)
 
-    with internals.collect_log() as log:
+    with collect_log() as log:
         call = torch.compile(function, backend="eager", dynamic=False)
         for length in (3, 4, 5):
             call(torch.ones(length))
@@ -105,21 +107,21 @@ def test_one_break_is_one_break_however_often_it_is_counted():
         print("a side effect")
         return x * 2
 
-    with internals.collect_log() as log:
+    with collect_log() as log:
         compiled = torch.compile(function, backend="eager", dynamic=False)
         for length in (2, 3, 4):
             compiled(torch.ones(length))
     (found,) = compiler_facts.facts(log, cudagraphs_requested=False)["graph_breaks"]
     assert found["count"] == 3
     assert found["location"].startswith("test_facts.py:")
-    assert sum(internals.counters()["graph_break"].values()) == 3
+    assert sum(counters()["graph_break"].values()) == 3
 
 
 def test_the_recompile_limit_is_told_though_torch_goes_on_silently():
     def function(x):
         return torch.relu(x * 2)
 
-    with internals.collect_log() as log:
+    with collect_log() as log:
         call = torch.compile(function, backend="eager", dynamic=False)
         for length in range(3, 16):
             call(torch.ones(length))
@@ -177,7 +179,7 @@ def test_what_the_compiler_warns_of_and_why_a_cache_refuses_is_kept_once(capfd):
     lowering = str(Path(torch.__file__).parent / "_inductor" / "lowering.py")
     refusing = logging.getLogger("torch._functorch._aot_autograd.autograd_cache")
     level = refusing.level
-    with warnings.catch_warnings(record=True), internals.collect_log() as log:
+    with warnings.catch_warnings(record=True), collect_log() as log:
         warnings.simplefilter("always")
         for _ in range(2):
             warnings.warn_explicit("no code generation for complex operators", UserWarning, lowering, 1)
@@ -247,7 +249,7 @@ class Kernel(CachingAutotuner):
 
 
 def test_the_configuration_of_a_kernel_is_the_one_it_is_launched_with():
-    with internals.collect_autotuning() as tunings:
+    with collect_autotuning() as tunings:
         kernel = Kernel()
         timed = kernel.benchmark_all_configs()
     assert sorted(timed.values()) == [0.25, 0.5]
@@ -267,12 +269,12 @@ def test_the_configuration_of_a_kernel_is_the_one_it_is_launched_with():
 
 def test_an_operation_is_tuned_once_for_all_of_its_inputs():
     def tuning(ms, inputs="2x2 float32"):
-        return internals.Tuning("mm", inputs, {("mm", ""): ms, ("triton_mm", "BLOCK_M=16"): 2.0})
+        return Tuning("mm", inputs, {("mm", ""): ms, ("triton_mm", "BLOCK_M=16"): 2.0})
 
     found = compiler_facts.autotuned([tuning(1.0), tuning(1.0), tuning(3.0, "4x4 float32")])
     assert [(each["candidate"], each["configuration"], each["count"]) for each in found] == [
         ("mm", None, 2),
         ("triton_mm", "BLOCK_M=16", 1),
     ]
-    failed = internals.Tuning("mm", "", {("mm", ""): float("inf")})
+    failed = Tuning("mm", "", {("mm", ""): float("inf")})
     assert compiler_facts.autotuned([failed]) is compiler_facts.autotuned(None) is None

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from db.records.trial import FailureKind, Status, parse_trial
+from runner.worker.internals.compilations import count_compilations
+from runner.worker.internals.stance import as_written, force_eager, is_compiled
 from runner.worker.numerics import check
-from runner.worker.step import internals
 from runner.worker.step.loading import WorkloadError, build_workload, import_builder
 from runner.worker.step.memory import resident_bytes, step_peak
 from runner.worker.step.messages import Workload
@@ -155,11 +156,11 @@ def test_memory_is_missing_where_a_tensor_has_no_storage(name):
 )
 def test_what_is_compiled_already_is_noticed_and_does_not_run_compiled_as_eager(name, part):
     torch._dynamo.reset()
-    workload, count = built(name), internals.count_compilations()
-    names = [path or "the whole" for path, each in functions_of(workload) if internals.is_compiled(each)]
+    workload, count = built(name), count_compilations()
+    names = [path or "the whole" for path, each in functions_of(workload) if is_compiled(each)]
     assert part in names
     before = count()
-    with internals.force_eager(), torch.no_grad():
+    with force_eager(), torch.no_grad():
         expected = make_variant(workload).step()
     assert count() == before
     with torch.no_grad():
@@ -169,18 +170,16 @@ def test_what_is_compiled_already_is_noticed_and_does_not_run_compiled_as_eager(
 
 def test_the_whole_that_is_compiled_already_is_measured_as_it_is_written():
     model = built("already_compiled").model_or_fn
-    assert internals.as_written(model) is model._orig_mod
-    assert internals.as_written(helper) is not helper
-    assert not internals.is_compiled(internals.as_written(helper))
+    assert as_written(model) is model._orig_mod
+    assert as_written(helper) is not helper
+    assert not is_compiled(as_written(helper))
     plain = built("stateful").model_or_fn
-    assert internals.as_written(plain) is plain
+    assert as_written(plain) is plain
 
 
 def test_a_step_that_compiles_whenever_it_is_called_is_named():
     names = [
-        path or "the whole"
-        for path, each in functions_of(built("compiles_when_called"))
-        if internals.is_compiled(each)
+        path or "the whole" for path, each in functions_of(built("compiles_when_called")) if is_compiled(each)
     ]
     assert names == ["the whole"]
 
@@ -196,7 +195,7 @@ def test_an_input_that_needs_a_gradient_needs_one_in_its_copies():
 
 def test_nothing_is_said_of_a_model_that_compiles_nothing():
     for name in ("stateful", "attends"):
-        assert not [path for path, each in functions_of(built(name)) if internals.is_compiled(each)]
+        assert not [path for path, each in functions_of(built(name)) if is_compiled(each)]
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
+from runner.worker.host import free_memory
 from runner.worker.numerics import check, tolerance_of
-from runner.worker.step import host_memory
 from runner.worker.step.state import State
 from runner.worker.step.steps import make_variant, own_copy
 from runner.workloads.built import Built
@@ -120,7 +120,7 @@ def test_weights_that_training_moved_are_put_back_first():
 
 def test_weights_that_cannot_be_put_back_are_not_compared_with_others(monkeypatch):
     """Each side has trained its own weights, and there was no room to keep what they were."""
-    monkeypatch.setattr(host_memory, "available_bytes", lambda: 1 << 20)
+    monkeypatch.setattr(free_memory, "available_bytes", lambda: 1 << 20)
     built = Built(nn.Linear(512, 512), (torch.randn(2, 512),), "training")
     copied = own_copy(built)
     states = (State(built), State(copied))

@@ -20,8 +20,9 @@ from runner.config.sources import load_settings
 from runner.plan import plan
 from runner.worker.compiler import compiler_facts, compiling, onnx_session
 from runner.worker.failures import kind_of
+from runner.worker.internals.log import collect_log
 from runner.worker.numerics import check
-from runner.worker.step import internals, messages
+from runner.worker.step import messages
 from runner.worker.step.loading import UnsupportedCaseError, build_workload, import_builder
 from runner.worker.step.messages import read
 from runner.worker.step.steps import make_variant
@@ -108,7 +109,7 @@ def test_a_combination_of_the_configuration_on_regions_named_there(
     strategy = spec.strategy
     workload = read(messages.Workload, spec.workload.model_dump(mode="json"))
     built = build_workload(import_builder(workload.target, workload.path), workload, torch.device("cpu"))
-    with internals.collect_log() as log, torch.no_grad():
+    with collect_log() as log, torch.no_grad():
         expected = built.model_or_fn(*built.inputs)
         chosen = read(messages.Strategy, strategy.model_dump(mode="json"))
         assert torch.equal(compiling.apply(built, chosen, Path("unused"))(*built.inputs), expected)
@@ -242,7 +243,7 @@ def test_a_setting_of_dynamo_is_an_option() -> None:
     """Of three lengths a limit of two compiles two."""
     few = {"dynamo.recompile_limit": 2}
     limited = messages.Strategy("compile", backend="eager", dynamic=False, options=few)
-    with internals.collect_log() as log, torch._dynamo.config.patch(recompile_limit=8):
+    with collect_log() as log, torch._dynamo.config.patch(recompile_limit=8):
         call = compiling.apply(Built(workload_fixtures.relu_function().model_or_fn, ()), limited, Path())
         for length in (2, 3, 4):
             call(torch.ones(length))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from db.records.trial import FailureKind, NumericsStatus, Status
-from runner.worker.host import split_version
+from runner.worker.host.facts import split_version
 from tests.runner.torch_releases import builds_in, measure_release
 
 VARIABLE = "COMPILEWATCH_TEST_BUILDS"

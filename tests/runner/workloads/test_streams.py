@@ -19,8 +19,10 @@ from db.records.trial import NumericsStatus, Status, Task
 from runner.catalog.builtin import WORKLOADS
 from runner.catalog.streams import STREAMS
 from runner.worker.compiler import compiler_facts, compiling, phases
+from runner.worker.internals.compilations import counters, listen_to_events
+from runner.worker.internals.log import collect_log
 from runner.worker.numerics import check
-from runner.worker.step import internals, messages
+from runner.worker.step import messages
 from runner.worker.step.steps import grad_context, make_variant, own_copy
 from runner.worker.streams import FirstIteration, facts
 from runner.workloads.built import Built
@@ -53,9 +55,9 @@ def load(name: str, **kwargs: Any) -> Built:
 def gone_through(built: Built, strategy: str) -> tuple[dict[str, Any], FirstIteration]:
     """Compiler facts of one iteration under `backend:eager` with modifiers, and where it compiled."""
     wanted = messages.read(messages.Strategy, parse_strategy(strategy).model_dump(mode="json"))
-    with internals.collect_log() as log:
+    with collect_log() as log:
         first = FirstIteration(log)
-        with internals.listen_to_events(first.begin, first.end) as heard:
+        with listen_to_events(first.begin, first.end) as heard:
             first.is_reported = heard
             target = own_copy(built) if compiling.needs_own_model(built, wanted) else built
             call = compiling.apply(target, wanted, Path("unused"))
@@ -214,7 +216,7 @@ def test_a_static_cache_is_one_graph_and_a_growing_one_is_not() -> None:
     for _ in range(12):
         keys = naive(torch.ones(1, 1, 4), keys)
     # One graph for every length, until the limit; afterwards eager.
-    assert internals.counters()["stats"]["unique_graphs"] == 8
+    assert counters()["stats"]["unique_graphs"] == 8
 
 
 def test_decoding_step_by_step_is_the_forward_pass_of_the_whole_text() -> None:

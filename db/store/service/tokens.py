@@ -8,8 +8,8 @@ from sqlalchemy import insert, update
 
 from db.engine.session import Database
 from db.errors import NotFoundError
-from db.queries.service.access import find_token
-from db.records.service.access import Token
+from db.queries.service.tokens import find_token
+from db.records.service.tokens import Token
 from db.tables.api_tokens import API_TOKEN
 
 

@@ -1,0 +1,110 @@
+"""Break-even of a workload from build to build: a row per build, and the chart of what is a number."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+
+from dashboard.charts import gaps, trend_rows, trends
+from dashboard.charts.style import ChartContent, Spec
+from dashboard.links.links import Link
+from dashboard.parts import parts
+from dashboard.parts.cases import FIRST_LOOK, steps_words
+from dashboard.parts.parts import Chart, Part
+from dashboard.read.data import filters_of, of_workload, read_choices_on, read_points
+from dashboard.read.shaping import with_caches
+from dashboard.read.versions import cached
+from dashboard.text import theme
+from db import units
+from db.metrics.case_modes import with_strategies
+from db.metrics.groups import row_dicts
+from db.records.strategies import EAGER
+
+_METRIC = "break_even"
+MOST_BUILDS = 100
+
+
+@cached
+def history_parts(link: Link, focus: str) -> tuple[Part, ...]:
+    """Of the newest `MOST_BUILDS` a row each, newest first, and the chart; nothing of a single build."""
+    filters = filters_of(replace(link, build=None))
+    columns = ("cache", *trend_rows.needed(_METRIC))
+    points = read_points(of_workload(filters, focus), "build", columns)
+    points = points[(points["workload_label"] == focus) & (points["strategy"] != EAGER.name)]
+    points = with_caches(with_strategies(points, link.strategy), link.cache)
+    names = read_choices_on(link.machine).builds
+    with_points = set(points["build_id"])
+    measured = [key for key in names if key in with_points]
+    if len(measured) < 2:
+        return ()
+    newest = measured[-MOST_BUILDS:]
+    points = points[points["build_id"].isin(newest)]
+    strategies = theme.ordered(points["strategy"])
+    cells: dict[str, dict[str, str]] = {names[key]: {"build": names[key], "build_id": key} for key in newest}
+    for point in row_dicts(points[["build_id", "strategy", "break_even", "break_even_steps", "first_look"]]):
+        cells[names[point["build_id"]]][point["strategy"]] = steps_words(point)
+    table = pd.DataFrame(list(cells.values())[::-1], columns=["build", "build_id", *strategies])
+    ordered = trend_rows.in_order(points, "torch", list(names))
+    rows = trend_rows.frame(ordered, _METRIC, names)
+    drawn = rows["build"].nunique() > 1
+    every = units.plural(len(measured), "build")
+    older = f"The newest {MOST_BUILDS} of {every}." if len(measured) > MOST_BUILDS else ""
+    notes = [older, trend_rows.older_points(ordered, rows, "torch")]
+    notes += [gaps.sentence(ordered, _METRIC, names)] if drawn else []
+    chart = ChartContent(
+        _history_finding(table[["build", *strategies]], focus),
+        _spec(rows, tuple(cells), link) if drawn else None,
+        {"main": rows, "events": rows.iloc[:0]},
+        list(filter(None, notes)),
+    )
+    return (
+        Chart(
+            "break-even-history",
+            f"Break-even of {focus} over builds, one line per strategy",
+            chart,
+            "Steps until compiling has paid off, build by build. Band: 95 % interval.",
+        ),
+        *parts.table(
+            "break-even-history-table",
+            f"Break-even of {focus} with every build, never and unknown included",
+            table,
+            {
+                "build": replace(parts.BUILD, pinned=True),
+                **parts.numbers({name: name for name in strategies}),
+            },
+            title=f"Break-even of {focus} with every build",
+        ),
+    )
+
+
+def _spec(rows: pd.DataFrame, builds: tuple[str, ...], link: Link) -> Spec:
+    return trends.spec(
+        _METRIC,
+        axis="torch",
+        scale=link.scale,
+        strategies=tuple(theme.ordered(rows["strategy"])),
+        builds=builds,
+        shown=trend_rows.window(rows),
+    )
+
+
+def _history_finding(table: pd.DataFrame, focus: str) -> str:
+    """How the first strategy whose words changed moved between the last two builds, where there are two and
+    neither is a first look.
+    """
+    if not len(table):
+        return ""
+    newest = table["build"].iloc[0]
+    pairs = {name: table[name].iloc[:2].tolist() for name in table.columns[1:]}
+    known = {
+        strategy: pair
+        for strategy, pair in pairs.items()
+        if FIRST_LOOK not in pair and all(isinstance(word, str) for word in pair)
+    }
+    for strategy, (new, old) in known.items() if len(table) > 1 else ():
+        if old != new:
+            return f"{strategy} on {focus}: break-even {old} before, {new} with {newest}"
+    if pairs and not known:
+        return f"Nothing decides how break-even on {focus} moved to {newest}"
+    return f"Break-even on {focus} is as it was before {newest}"

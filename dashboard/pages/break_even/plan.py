@@ -1,0 +1,172 @@
+"""What a plan of steps per process and restarts per day costs, strategy by strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from dashboard.links.links import Link
+from dashboard.parts import parts
+from dashboard.parts.cases import BREAK_EVEN, RATES, RATES_OF, case_facts, rates, repayment
+from dashboard.parts.parts import CASE_FACTS, Figure, Figures, PageHeadline, Part, TableColumn
+from db import units
+from db.judge.statistics.noise_floor import NoiseFloor
+from db.metrics.break_even import NANOSECONDS_PER_HOUR
+from db.metrics.groups import row_dicts
+from db.metrics.mode_choice import Choice, ModeOption
+from db.records.strategies import EAGER, sort_key
+
+_PLAN = {
+    "strategy": TableColumn("Strategy", pinned=True),
+    **BREAK_EVEN,
+    "interval": TableColumn("95 % interval", "interval", numeric=True, unit="steps"),
+    **parts.quantities(
+        "ns", {"cost": "Compile cost", "day": "Time per day", "against": "Against eager per day"}
+    ),
+    **parts.hidden(
+        {
+            "step": TableColumn(
+                "Step", numeric=True, unit="ns", explained="Eager of all processes over this speedup."
+            ),
+            **RATES,
+            **parts.quantities("ratio", {"speedup": "Speedup"}),
+            **parts.quantities("ns", {"time": "Reached after"}),
+            **parts.quantities(
+                "money", {"money": "Money until then", "against_money": "Money against eager"}
+            ),
+            **CASE_FACTS,
+        }
+    ),
+}
+_NEEDED = [
+    *("strategy", "speedup", "break_even", "break_even_steps", "break_even_time_ns", "compile_cost_ns"),
+    *("break_even_interval", "break_even_low", "break_even_high"),
+    *("bound", "counted_trials", "first_look"),
+    *RATES_OF,
+]
+
+
+def figures(link: Link, chosen: Choice) -> tuple[Part, ...]:
+    """The strategy that is fastest overall, and what it costs and saves a day; what is not told apart where
+    none is shown to be.
+    """
+    best = chosen.option
+    total, eager = (each(link.steps, link.restarts) for each in (best.total, best.eager_total))
+    saved = float((eager - total).value)
+    steps = units.plural(link.steps, "step")
+    for_day = f"{units.plural(link.restarts + 1, 'process')} a day of {steps}, each compiling anew."
+    return (
+        Figures(
+            (
+                Figure(
+                    "Fastest overall",
+                    best.strategy if chosen.is_shown else "no difference shown",
+                    f"The lowest total time for {steps} per process, where its interval clears all others.",
+                    name=True,
+                ),
+                Figure("Total per day", units.duration(float(total.value)), f"Of {best.strategy}. {for_day}"),
+                Figure(
+                    "Saved against eager per day",
+                    units.duration(saved),
+                    f"By {best.strategy}. Nothing where eager itself is the fastest.",
+                ),
+                Figure(
+                    "Money saved per day",
+                    units.money(_money(saved, link.price)),
+                    "At the price of a device-hour.",
+                ),
+            ),
+            width_px=190,
+            key="plan",
+        ),
+    )
+
+
+def headline(link: Link, chosen: Choice, focus: str) -> PageHeadline:
+    """At most twelve words on what to run for the steps that are planned."""
+    steps, best = units.plural(link.steps, "step"), chosen.option
+    names = sorted({best.strategy, *(rival.strategy for rival in chosen.rivals)}, key=sort_key)
+    if not chosen.is_shown:
+        return PageHeadline(
+            f"{focus}: no difference shown between {' and '.join(names[:2])} at {steps}", "warning"
+        )
+    if best.eager_latency is None:
+        return PageHeadline(f"{focus}: stay eager for {steps} per process", "bad")
+    return PageHeadline(f"{focus}: {best.strategy} is fastest for {steps} per process", "good")
+
+
+def _words(link: Link, focus: str) -> str:
+    """The plan in a sentence."""
+    return (
+        f"{focus}: {units.plural(link.restarts + 1, 'process')} a day of {units.plural(link.steps, 'step')} "
+        f"each, at ${link.price:g} per device-hour. Against eager, below 0 is saved."
+    )
+
+
+def _money(ns: float, price_per_hour: float) -> float:
+    return ns / NANOSECONDS_PER_HOUR * price_per_hour
+
+
+def table(
+    link: Link, focus: str, cases: pd.DataFrame, options: list[ModeOption], floors: Sequence[NoiseFloor]
+) -> tuple[Part, ...]:
+    """What the plan of the reader costs per day, a row per strategy on the workload `focus`."""
+    return parts.table(
+        "break-even-table",
+        f"Break-even of every strategy on {focus} in steps, time and money, and the cost of a day",
+        _rows(link, cases, options, floors),
+        _PLAN,
+        title="In steps, time and money",
+        note=_words(link, focus),
+    )
+
+
+def _rows(
+    link: Link, cases: pd.DataFrame, options: list[ModeOption], floors: Sequence[NoiseFloor]
+) -> pd.DataFrame:
+    """What the plan of the reader costs per day, a row per strategy."""
+    by_name = {option.strategy: option for option in options}
+    return pd.DataFrame(
+        {**_row(case, by_name.get(case["strategy"]), link), **case_facts(case, floors)}
+        for case in sorted(row_dicts(cases[_NEEDED]), key=lambda case: sort_key(case["strategy"]))
+    )
+
+
+def _row(case: dict[str, Any], option: ModeOption | None, link: Link) -> dict[str, Any]:
+    total = float(option.total(link.steps, link.restarts).value) if option else None
+    is_reference = case["strategy"] == EAGER.name
+    against = None
+    if option is not None and total is not None and not is_reference:
+        against = total - float(option.eager_total(link.steps, link.restarts).value)
+    reached = None if pd.isna(case["break_even_time_ns"]) else float(case["break_even_time_ns"])
+    return {
+        "strategy": case["strategy"],
+        **repayment(case),
+        "interval": _interval(case),
+        "cost": None if is_reference else case["compile_cost_ns"],
+        "day": total,
+        "against": against,
+        "step": float(option.latency.value) if option else None,
+        **rates(case),
+        "speedup": case["speedup"],
+        "time": reached,
+        "money": None if reached is None else _money(reached, link.price),
+        "against_money": None if against is None else _money(against, link.price),
+    }
+
+
+def _interval(case: dict[str, Any]) -> tuple[int | None, int | None] | str:
+    """Its 95 % interval: an end that may never be reached is said so, and one that is the value left out."""
+    kind, steps = case["break_even_interval"], case["break_even_steps"]
+    value = None if pd.isna(steps) else int(steps)
+    low, high = (
+        None if pd.isna(end) or end == value else int(end)
+        for end in (case["break_even_low"], case["break_even_high"])
+    )
+    if kind == "bounded" and (low, high) != (None, None):
+        return low, high
+    if kind == "open" and low is not None:
+        return f"from {units.count(low)} to never"
+    return units.NEVER if kind == "never" else units.MISSING

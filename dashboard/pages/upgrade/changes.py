@@ -1,0 +1,178 @@
+"""The change of every case: in one metric as a forest plot and a table, and every verdict at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from dashboard.charts.style import ChartContent
+from dashboard.links.links import Link
+from dashboard.pages.upgrade import charts
+from dashboard.parts import parts, verdict_words
+from dashboard.parts.cases import CASE
+from dashboard.parts.parts import CASE_FACTS, Chart, Empty, Part, Table, TableColumn
+from dashboard.text.glossary import explained
+from dashboard.verdicts import tables
+from dashboard.verdicts.tables import Q_VALUE, SIDES, TRIALS, change_columns, sides_of
+from db import units
+from db.columns.metrics import METRICS
+from db.judge.results import Comparison, Row
+from db.judge.statistics.noise_floor import NoiseFloor
+from db.judge.words import verdicts as wording
+from db.records.vocabulary import Metric, Verdict
+
+_SUMMARY = {
+    "verdict": TableColumn("Verdict"),
+    **parts.quantities("count", {"cases": "Cases"}),
+    **parts.quantities("change", {"mean": "Mean change"}),
+    "range": TableColumn("Range", "interval", numeric=True, unit="change"),
+}
+_FACTS = CASE_FACTS | TRIALS
+_VERDICTS = {"verdicts-moved": "What is not unchanged", "verdicts-still": "Unchanged within the margin"}
+
+
+def change_parts(
+    comparison: Comparison,
+    metric: Metric,
+    labels: Mapping[str, str],
+    link: Link,
+    floors: Sequence[NoiseFloor],
+) -> tuple[Part, ...]:
+    name, rows = METRICS[metric].name, charts.frame(comparison, metric, labels)
+    cases = tables.cases_table(comparison, metric, labels, floors)
+    if cases.empty:
+        return (Empty(f"{name}: not compared.", key="upgrade-forest"),)
+    return (
+        _forest(rows, name, link),
+        *_table(
+            "upgrade-cases",
+            f"Every compared case with its verdict on {name.lower()}, the change and who moved",
+            cases,
+            _case_columns(comparison.policy.confidence, metric),
+            title=f"{name} case by case",
+        ),
+    )
+
+
+def summary(comparison: Comparison, metric: Metric, labels: Mapping[str, str]) -> tuple[Table, ...]:
+    name = METRICS[metric].name
+    return _table(
+        "upgrade-summary",
+        f"{name} summed up by verdict",
+        tables.summary_table(charts.frame(comparison, metric, labels)),
+        _SUMMARY,
+        note="Mean change: geometric mean of the changes in the table above.",
+    )
+
+
+def _table(
+    key: str, alt: str, frame: pd.DataFrame, columns: Mapping[str, TableColumn], **more: str
+) -> tuple[Table, ...]:
+    """A table whose rows have the verdict in column `tone`."""
+    tones = tuple(frame["tone"]) if len(frame) else ()
+    return parts.table(key, alt, frame, columns, tones=tones, **more)
+
+
+def _forest(rows: pd.DataFrame, name: str, link: Link) -> Chart:
+    alt = f"Change of {name.lower()} of every case with its interval and verdict"
+    if rows.empty:
+        none = ChartContent(f"{name} of head against base", notes=["No case has a value on both sides."])
+        return Chart("upgrade-forest", alt, none)
+    frames = charts.frames(rows, (link.focus, link.focus_strategy))
+    drawn = frames["main"]
+    verdicts = tuple(str(each) for each in wording.WORST_FIRST if each.value in set(drawn["verdict"]))
+    spec = charts.spec(tuple(drawn["case"]), verdicts, name, charts.domain(drawn))
+    more = len(rows) - len(drawn)
+    notes = [f"{units.plural(more, 'more case')} in the table."] if more else []
+    return Chart(
+        "upgrade-forest",
+        alt,
+        ChartContent(f"{name} of head against base", spec, frames, notes),
+        explained="A point is the change of a case, its bar the interval. The grey band is the margin within "
+        "which a case counts as unchanged. Grey points are unchanged or inconclusive.",
+    )
+
+
+def _case_columns(confidence: float, metric: Metric) -> dict[str, TableColumn]:
+    """Without the speedup where it is the metric: base and head have it."""
+    speedups = {"speedup_base": "Speedup of base", "speedup_head": "Speedup of head"}
+    ratio = "Head over base of the latency of {}, in the same processes."
+    ratios = {"eager_ratio": ("Eager ratio", "eager"), "compiled_ratio": ("Compiled ratio", "compiled code")}
+    change = change_columns(confidence)
+    return {
+        "workload": CASE["workload"],
+        "change": change["change"],
+        "strategy": CASE["strategy"],
+        "verdict": TableColumn("Verdict", explained=explained("verdict", "suspected")),
+        **parts.hidden(
+            {
+                **sides_of(metric),
+                "interval": change["interval"],
+                **({} if metric is Metric.SPEEDUP else parts.quantities("ratio", speedups)),
+                **{
+                    name: TableColumn(title, numeric=True, unit="ratio", explained=ratio.format(what))
+                    for name, (title, what) in ratios.items()
+                },
+                "moved": TableColumn("Who moved"),
+                **_FACTS,
+            }
+        ),
+        "reason": TableColumn("Why", wide=True),
+    }
+
+
+def compile_cost_and_break_even(
+    comparison: Comparison, labels: Mapping[str, str], floors: Sequence[NoiseFloor], shown: Metric
+) -> tuple[Part, ...]:
+    """Compile cost and break-even of every case, without the one that is `shown` above."""
+    return tuple(
+        table
+        for metric in (Metric.COMPILE_COST, Metric.BREAK_EVEN)
+        if metric is not shown
+        for table in _table(
+            f"upgrade-{metric.value}",
+            f"{METRICS[metric].name} of every case on both sides, with verdicts",
+            tables.cases_table(comparison, metric, labels, floors),
+            _case_columns(comparison.policy.confidence, metric),
+            title=METRICS[metric].name,
+        )
+    )
+
+
+def every_verdict(
+    comparison: Comparison, labels: Mapping[str, str], floors: Sequence[NoiseFloor]
+) -> tuple[Table, ...]:
+    moved = wording.worst_first(row for row in comparison.rows if row.verdict is not Verdict.UNCHANGED)
+    still = [row for row in comparison.rows if row.verdict is Verdict.UNCHANGED]
+    return tuple(
+        table
+        for key, rows in (("verdicts-moved", moved), ("verdicts-still", still))
+        for table in _verdicts(key, rows, labels, comparison.policy.confidence, floors)
+    )
+
+
+def _verdicts(
+    key: str, rows: Sequence[Row], labels: Mapping[str, str], confidence: float, floors: Sequence[NoiseFloor]
+) -> tuple[Table, ...]:
+    frame = pd.DataFrame(
+        [
+            {
+                "workload": verdict_words.workload_label(row.case, labels),
+                "strategy": row.strategy,
+                **tables.row_cells(row, floors),
+                "tone": row.verdict.value,
+            }
+            for row in rows
+        ]
+    )
+    columns = {
+        **CASE,
+        **parts.texts({"metric": "Metric", "verdict": "Verdict"}),
+        **SIDES,
+        **change_columns(confidence),
+        **Q_VALUE,
+        "moved": TableColumn("Who moved"),
+        **_FACTS,
+    }
+    return _table(key, _VERDICTS[key], frame, columns, title=_VERDICTS[key])

@@ -1,0 +1,82 @@
+"""The verdict on an upgrade as a whole: the judge's sentences, what to measure next, three figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dashboard.parts import parts
+from dashboard.parts.parts import Figure, Figures, Lines, PageHeadline, Part
+from dashboard.verdicts import headlines, inbox, tables
+from db import units
+from db.judge.compare.whole import sentences
+from db.judge.results import Comparison
+from db.queries.people.regressions import RegressionState
+from db.records.vocabulary import Verdict
+
+NOT_FILED = "Not filed yet: `compilewatch gate` files regressions."
+
+
+def headline_parts(comparison: Comparison, recorded: Sequence[RegressionState] | None) -> tuple[Part, ...]:
+    """The answer large, all that is counted and what people said of it below."""
+    text, tone = headlines.of_upgrade(comparison.tally)
+    return (
+        PageHeadline(text, tone, "verdict"),
+        Lines((_lines(comparison, recorded)[0],), key="tally"),
+        *_recorded(comparison, recorded),
+    )
+
+
+def _lines(comparison: Comparison, recorded: Sequence[RegressionState] | None) -> Sequence[str]:
+    if recorded is None:
+        return comparison.sentences
+    return sentences(comparison, inbox.confirmed_slower(recorded))
+
+
+def every_sentence(comparison: Comparison, recorded: Sequence[RegressionState] | None) -> tuple[Lines, ...]:
+    """All sentences of the judge, and what to measure next."""
+    advice = comparison.advice.sentences if comparison.advice else ()
+    return parts.notes([*_lines(comparison, recorded), *advice], key="sentences")
+
+
+def _recorded(comparison: Comparison, recorded: Sequence[RegressionState] | None) -> tuple[Part, ...]:
+    """How far people and fresh trials are with the regressions of these two builds."""
+    if recorded:
+        what = units.plural(len(recorded), "regression")
+        return parts.notes(
+            [f"In the inbox {what} of these builds: {inbox.counted(recorded)}."], key="recorded"
+        )
+    filed = recorded is None or comparison.verdict is not Verdict.REGRESSED
+    return () if filed else parts.notes([NOT_FILED], key="not-filed")
+
+
+def figures(comparison: Comparison) -> Figures:
+    mean = comparison.geomean
+    matched, naive = (
+        f"{units.ratio(base)} → {units.ratio(head)}"
+        for base, head in ((mean.base, mean.head), (mean.naive_base, mean.naive_head))
+    )
+    return Figures(
+        (
+            Figure(
+                "Geomean speedup, matched",
+                units.ratio(mean.head),
+                f"Over the {units.plural(mean.cases, 'case')} that passed on both sides.",
+                matched if mean.base else "",
+                tables.tone_of(comparison.verdict, mean.speedup),
+            ),
+            Figure(
+                "Geomean speedup, naive",
+                units.ratio(mean.naive_head),
+                "Each side over its own set of cases: it moves when cases come or go. Use the matched one.",
+                f"{naive} ({mean.naive_base_cases} → {units.plural(mean.naive_head_cases, 'case')})",
+            ),
+            Figure(
+                "Cases compared",
+                f"{comparison.matched} of {comparison.total}",
+                "The others are listed below with the reason why they were left out.",
+                comparison.machine or "",
+            ),
+        ),
+        width_px=230,
+        key="figures",
+    )

@@ -1,0 +1,117 @@
+"""Which format a file has, from its first bytes; names decide nothing."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable
+
+from db.errors import RecordError
+from db.interchange.files.fields import separator_of
+from db.interchange.files.opening import MAX_DOCUMENT_BYTES, InputFile
+from db.interchange.read.formats import AUTO, JSON_MARKS, Format
+from db.interchange.read.unread import looks_like, table_like
+from db.interchange.sources import github_action_benchmark
+from db.interchange.sources.timm_csv import column_prefix
+from db.interchange.traces import torch_trace
+
+_CHUNK_BYTES = 2**20
+_TRANSFORMERS_MARK = b".latency.mean"
+
+
+class UnreadError(RecordError):
+    """A file is none that can be read."""
+
+
+# What the tool writes beside its results, by the end of the name: tables of another kind.
+_BESIDE_RESULTS = ("_compilation_metrics.csv", "_graph_breaks.csv", "_graph_break_deduped.csv")
+
+
+def recognised_files(
+    files: Callable[[], list[InputFile]], format_: str, notes: list[str]
+) -> list[tuple[InputFile, Format]]:
+    """Every file with its format; of an archive, what is no result is passed over with a sentence.
+
+    Raises RecordError for an unknown format, UnreadError where nothing can be read.
+    """
+    if format_ != AUTO and format_ not in list(Format):
+        known = ", ".join((AUTO, *Format))
+        raise RecordError(f"{format_}: is no format that can be imported.", f"Known are {known}.")
+    if format_ != AUTO:
+        return [(file, Format(format_)) for file in files()]
+    opened = files()
+    found: list[tuple[InputFile, Format]] = []
+    unread: list[UnreadError] = []
+    for file in opened:
+        try:
+            name = detect(file)
+        except UnreadError as error:
+            unread.append(error)
+            continue
+        if len(opened) > 1 and _beside_results(file, name):
+            unread.append(UnreadError(f"{file.shown}: holds no results of its own.", "Import it alone."))
+        else:
+            found.append((file, name))
+    if unread and not found:
+        raise unread[0]
+    notes += [f"{error.message.removesuffix('.')}: passed over." for error in unread]
+    return found
+
+
+def _beside_results(file: InputFile, name: Format) -> bool:
+    """Whether a member of an archive is what lies beside results: another table of the tool, or prose."""
+    prose = name is Format.CSV and not file.name.endswith((".csv", ".tsv"))
+    return prose or file.name.endswith(_BESIDE_RESULTS)
+
+
+def detect(file: InputFile) -> Format:
+    """The format of `file`. Raises UnreadError when it is none of ours, RecordError for an archive that
+    expands too far.
+    """
+    head = file.head().lstrip()
+    if not head:
+        raise UnreadError(f"{file.shown}: is empty.", "Check that it is the file you meant.")
+    if torch_trace.FIRST_LINE.match(head):
+        return Format.TORCH_TRACE
+    if head.startswith(github_action_benchmark.FIRST_WORD):
+        return Format.GITHUB_ACTION_BENCHMARK
+    detected = _json_format(head) if head[:1] in b"{[" else _csv_format(file, head)
+    if detected is None:
+        _expand(file)
+        raise UnreadError(
+            f"{file.shown}: {looks_like(head) or 'is in no format that is read'}.",
+            "A table of results comes in as CSV, with --column to say what its columns mean.",
+        )
+    return detected
+
+
+def _json_format(head: bytes) -> Format | None:
+    for name, keys in JSON_MARKS:
+        if all(re.search(rb'"%s"\s*:' % key.encode(), head) for key in keys):
+            return name
+    return Format.TRANSFORMERS_CI if _TRANSFORMERS_MARK in head else None
+
+
+def _csv_format(file: InputFile, head: bytes) -> Format | None:
+    first_line = head.splitlines()[0].decode("utf-8", errors="replace")
+    try:
+        header = next(csv.reader([first_line], delimiter=separator_of(first_line)), [])
+    except csv.Error:
+        return None
+    header = [name.strip() for name in header]
+    columns = {*header}
+    if (known := table_like(columns)) is not None:
+        raise UnreadError(f"{file.shown}: {known}.", "Import the files with the times.")
+    if "name" in columns and ("accuracy" in columns or {"speedup", "abs_latency"} <= columns):
+        return Format.DYNAMO_CSV
+    if "model" in columns and column_prefix(header):
+        return Format.TIMM_CSV
+    return Format.CSV if len(columns) > 1 and "\0" not in first_line else None
+
+
+def _expand(file: InputFile) -> None:
+    """Read on as far as a document may go: an archive that is a bomb says so."""
+    with file.open() as stream:
+        for _ in range(MAX_DOCUMENT_BYTES // _CHUNK_BYTES):
+            if not stream.read(_CHUNK_BYTES):
+                break

@@ -1,0 +1,123 @@
+"""The history of one case, judged: its steps, in time or from release to release, and what stands at last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from pandas import DataFrame
+
+from db.engine.session import Database
+from db.judge.compare.sides import Selection, VerdictError
+from db.judge.compare.whole import overall_verdict
+from db.judge.history.counts import exact_events
+from db.judge.history.releases import Compare, ReleaseStep, release_steps
+from db.judge.history.series import SeriesHistory, judge_series, withdrawals
+from db.judge.history.stretches import Cut, find_cuts
+from db.judge.policy import Policy
+from db.judge.results import ChangeEvent, Row
+from db.judge.sequence import builds_interleaved
+from db.records.vocabulary import Metric, Verdict
+from db.verdicts import gateway
+
+
+@dataclass(frozen=True)
+class CaseHistory:
+    """One metric of one case. `exact` are the steps of its counts, `withdrawn` announcements that were taken
+    back, `versions` the edits of the workload that it was judged across. `newest` is the verdict on the
+    newest run against the one before, where there are too few for a history.
+    """
+
+    series: SeriesHistory
+    releases: tuple[ReleaseStep, ...]
+    exact: tuple[ChangeEvent, ...]
+    withdrawn: tuple[ChangeEvent, ...]
+    versions: tuple[Cut, ...]
+    newest: Row | None
+    runs: int
+    """Under today's conditions, without builds that took turns: what came before the last cut is another
+    series.
+    """
+    is_by_release: bool
+    """Whether the last release decides: builds took turns, and there are too few other runs."""
+
+    def verdict(self, policy: Policy) -> Verdict:
+        """What stands at its end: by the last release where builds took turns, and by what happened in other
+        runs.
+        """
+        if self.is_by_release:
+            return self.releases[-1].row.verdict
+        if self.runs < policy.history.fewest_runs:
+            return Verdict.INCONCLUSIVE if self.newest is None else overall_verdict([self.newest], policy)
+        start = self.series.cuts[-1].index if self.series.cuts else 0
+        last = standing_change([event for event in self.series.events if event.index >= start])
+        drift = self.series.drift
+        ends = [None if each is None else each.verdict for each in (last, drift)]
+        ends += [step.row.verdict for step in self.releases[-1:]]
+        return Verdict.REGRESSED if Verdict.REGRESSED in ends else Verdict.UNCHANGED
+
+
+def standing_change(events: Sequence[ChangeEvent]) -> ChangeEvent | None:
+    """The last change that made the series better or worse; flips between two modes are neither."""
+    sure = [event for event in events if event.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)]
+    return max(sure, key=lambda event: event.index, default=None)
+
+
+def case_history(
+    database: Database,
+    points: DataFrame,
+    trials: DataFrame,
+    metric: Metric,
+    policy: Policy,
+    *,
+    reference: str | None = None,
+    across_versions: bool = False,
+) -> CaseHistory:
+    """Of `points` in the order in which they are read; `trials` are those of the workload on the machine.
+
+    Releases are judged as `compare` does: among all cases that were measured with them. `reference`: the
+    build of slow drift.
+    """
+    newest = points.iloc[-1]
+    case = str(newest["workload_id"]), str(newest["strategy_id"])
+    compare = partial(
+        gateway.compare, database, machine_id=str(newest["machine_id"]), policy=policy, asked=(metric,)
+    )
+    versions = tuple(find_cuts(points[["workload_version"]])) if across_versions else ()
+    if versions:
+        points = points.assign(workload_version=newest["workload_version"])
+    series = judge_series(points, metric, policy, reference_build=reference)
+    interleaved = builds_interleaved(trials)
+    if interleaved and "by_turns" not in points:
+        # Builds that took turns changed nothing in time: their releases say what changed.
+        series = series.model_copy(update={"events": ()})
+    releases = release_steps(trials, compare, *case, metric)
+    in_time: DataFrame = points.iloc[series.cuts[-1].index if series.cuts else 0 :]
+    if "by_turns" in points:
+        in_time = in_time[~in_time["by_turns"]]
+    is_short = len(in_time) < policy.history.fewest_runs
+    of_series = trials[trials["series_id"].isin({str(each) for each in points["series_id"]})]
+    return CaseHistory(
+        series=series,
+        releases=releases,
+        exact=tuple(event for event in exact_events(of_series, policy) if event.metric is not metric),
+        withdrawn=() if interleaved else withdrawals(points, metric, policy),
+        versions=versions,
+        newest=_newest_step(in_time, compare, case, metric) if is_short and not releases else None,
+        runs=len(in_time),
+        is_by_release=bool(releases) and ("by_turns" not in points or is_short),
+    )
+
+
+def _newest_step(points: DataFrame, compare: Compare, case: tuple[str, str], metric: Metric) -> Row | None:
+    """The verdict on the newest run of a case against the one before, as `compare` has it."""
+    runs = list(dict.fromkeys(points["run_id"].astype(str)))[-2:]
+    if len(runs) < 2:
+        return None
+    try:
+        comparison = compare(*(Selection(name=run, run_ids=(run,)) for run in runs))
+    except VerdictError:
+        return None
+    rows = comparison.with_asked().rows
+    return next((row for row in rows if row.case.ids == case and row.metric is metric), None)

@@ -1,0 +1,69 @@
+"""A plan that is measured now, with its progress shown, until Ctrl-C."""
+
+from __future__ import annotations
+
+import math
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event
+
+from db.engine.session import Database
+from runner.config.settings import Settings
+from runner.output.progress import run_progress
+from runner.output.time_left import TimeLeft
+from runner.plan.durations import Durations
+from runner.plan.plan import Plan
+from runner.plan.time_budget import TimeBudget
+from runner.process.execution import RunOutcome, execute
+from runner.storage.spool import Spool, TravellingSpool
+
+
+@contextmanager
+def stop_signal() -> Iterator[Event]:
+    """An event that SIGINT and SIGTERM set while the block runs; the former handlers come back after it. So a
+    run stops between two statements of ours, never in the middle of storing.
+    """
+    stop = Event()
+
+    def request_stop(number: int, frame: object) -> None:  # noqa: ARG001
+        stop.set()
+
+    former = {number: signal.signal(number, request_stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def measure(
+    plan: Plan,
+    database: Database,
+    settings: Settings,
+    durations: Durations,
+    seconds: float = math.inf,
+    wait_s: float | None = None,
+) -> tuple[RunOutcome, TimeBudget]:
+    """Measure and store every trial of `plan`, as `runner.process.execution.execute` does; Ctrl-C or
+    SIGTERM ends it.
+
+    Nothing is begun that is not expected to end within `seconds`; the budget says what was left out. Raises
+    DeviceBusyError where a trial waited `wait_s` for the device.
+    """
+    cases = [(spec.workload.name, spec.strategy.name) for spec in plan.trials]
+    directory = settings.fleet.spool_dir
+    spool = TravellingSpool(directory) if directory else Spool(settings.data_dir / "spool")
+    budget = TimeBudget(seconds, durations, canaries=plan.canaries)
+    time_left = TimeLeft(cases, durations, budget.remaining_s, canaries=plan.canaries)
+    with stop_signal() as stop, run_progress(len(cases), time_left) as progress:
+        outcome = execute(
+            plan,
+            database,
+            spool,
+            progress=progress,
+            is_cancelled=stop.is_set,
+            admits=budget.admits,
+            wait_s=wait_s,
+        )
+    return outcome, budget

@@ -1,0 +1,208 @@
+"""The timed part: both sides until they are steady, then samples in alternating blocks; on a GPU energy and
+traced steps after them.
+"""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+
+from runner.worker.cold_start import Started
+from runner.worker.compiler import knobs
+from runner.worker.device.timers import Timers
+from runner.worker.host import affinity
+from runner.worker.internals.compiler import end_compile_pool
+from runner.worker.internals.stance import force_eager, without_telling_guards
+from runner.worker.progress import Progress
+from runner.worker.step import memory
+from runner.worker.step.steps import grad_context
+from runner.worker.timing import energy
+from runner.worker.timing.cpu_timer import Kept, headline_of
+from runner.worker.timing.evidence import host_state
+from runner.worker.timing.sampling import NotSteadyError, Sampler, Side, TimedBlocks, until_steady, warm_up
+from runner.workloads.built import Built
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What is timed: `own`, of the strategy, and beside a compiled one eager as its control."""
+
+    own: Side
+    control: Side | None
+
+    @property
+    def in_order(self) -> list[Side]:
+        """As the blocks of the first round follow each other."""
+        return [self.own] if self.control is None else [self.control, self.own]
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Both sides with their times, and what else is known by then."""
+
+    sides: Sides
+    headline: str
+    """The times that are the latency."""
+    cudagraph_launches: int | None
+    growth: float | None
+    """Bytes by which memory grows with each call, as `growth_per_call`."""
+
+
+def time_sides(progress: Progress, timers: Timers, cores: affinity.Cores, started: Started) -> Timed:
+    """Warm up, sample, keep the times. Raises NotSteadyError."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    sides = _sides(timers, started)
+    growth = _sample(progress, sides, started, cores)
+    gc.enable()
+    headline, cudagraph_launches = _keep_times(progress, timers, sides, started.subject.built)
+    return Timed(sides, headline, cudagraph_launches, growth)
+
+
+def _sides(timers: Timers, started: Started) -> Sides:
+    eager = started.eager
+    own = Side(started.subject.step, timers.side(), compilations=eager.compilations)
+    if started.compiled is None:
+        own.around = force_eager
+        return Sides(own, None)
+    control = Side(eager.control.step, timers.side(), "control", compilations=eager.compilations)
+    control.around = force_eager
+    return Sides(own, control)
+
+
+def _sample(progress: Progress, sides: Sides, started: Started, cores: affinity.Cores) -> float | None:
+    """Eager and compiled in alternating blocks. Where the compiler runs again meanwhile, it was not steady:
+    it is warmed up once more and nothing of before is kept. Returns the growth of memory.
+    """
+    plan, record, on_cpu = progress.spec.sampling, progress.record, progress.device.type == "cpu"
+    between = progress.channel.pause if progress.spec.device_state else lambda _side: False
+    while True:
+        warmup_ended_by = _warm_up(progress, sides, started)
+        progress.enter("sampling")
+        pool_ended = None if on_cpu else end_compile_pool()
+        sampler = Sampler(
+            plan,
+            cpu_bound=on_cpu,
+            between_blocks=between,
+            deadline=progress.deadline,
+            held_bytes=partial(memory.held_bytes, progress.device),
+        )
+        with grad_context(started.subject.built):
+            evidence = sampler.take(sides.in_order)
+        if evidence.ended_by != "compiler":
+            break
+    first_ns = record.cold_start["eager_first_ns" if progress.is_eager else "first_call_ns"]
+    calls, spent = until_steady(first_ns, sides.own)
+    record.cold_start |= {"calls_until_steady": calls, "until_steady_ns": spent}
+    record.host_state = host_state(evidence.blocks, evidence.rejected, evidence.canaries_ns)
+    if not on_cpu:
+        record.host_state |= _host_of_gpu(cores, pool_ended)
+    record.warmup_ns = sides.own.warmup_ns
+    record.sampling = _sampling_facts(progress, sides, evidence, warmup_ended_by)
+    if sides.control is not None:
+        record.control_warmup_ns = sides.control.warmup_ns
+    return memory.growth_per_call(evidence.held)
+
+
+def _warm_up(progress: Progress, sides: Sides, started: Started) -> str:
+    """The compiled side first, as its cold start goes on. Returns what ended its warm-up."""
+    progress.enter("warmup")
+    plan, record = progress.spec.sampling, progress.record
+    with grad_context(started.subject.built):
+        try:
+            ended_by = warm_up(sides.own, plan, progress.deadline)
+            if sides.control is not None:
+                warm_up(sides.control, plan, progress.deadline)
+                if knobs.skips_guards(progress.spec.strategy.options):
+                    sides.own.around = without_telling_guards
+        except NotSteadyError:
+            record.warmup_ns = sides.own.warmup_ns
+            record.compiler = started.compiler_facts()
+            raise
+    return ended_by
+
+
+def _sampling_facts(
+    progress: Progress, sides: Sides, evidence: TimedBlocks, warmup_ended_by: str
+) -> dict[str, Any]:
+    plan = progress.spec.sampling
+    return {
+        "samples": plan.samples,
+        "max_samples": plan.max_samples,
+        "relative_interval": plan.relative_interval,
+        "reached_interval": evidence.reached_interval,
+        "ended_by": evidence.ended_by,
+        "warmup_ended_by": warmup_ended_by,
+        "flush_l2": None if progress.device.type == "cpu" else plan.flush_l2,
+        "block_ns": plan.block_ns,
+        "settle_ns": plan.settle_ns,
+        "order": "A" if sides.control is None else "ABBA",
+        "garbage_collector": gc.isenabled(),
+    }
+
+
+def _host_of_gpu(cores: affinity.Cores, pool_ended: bool | None) -> dict[str, Any]:
+    """Where the thread that feeds the GPU runs: issue time differs between processes, often in two modes,
+    and these are what is suspected.
+    """
+    cpu = cores.launching
+    siblings = None if cpu is None else sorted(affinity.siblings_of(cpu) - {cpu})
+    return {
+        "launching_cpu": cpu,
+        "launching_cpu_siblings": siblings,
+        "backward_cpu": cores.backward,
+        "compile_pool_ended": pool_ended,
+        "address_layout": affinity.address_layout(),
+    }
+
+
+def _keep_times(progress: Progress, timers: Timers, sides: Sides, built: Built) -> tuple[str, int | None]:
+    """What is kept of the times. They are there before the device is traced, which leaves the process slower
+    and may fail. Returns which are the latency, and the launches of CUDA graphs in a step of `own`.
+    """
+    headline = headline_of(progress.device.type, built.task, built.headline)
+    kept = [side.timer.results(side.times) for side in sides.in_order]
+    launches = _note_times(progress, sides, kept, headline)
+    if progress.device.type != "cpu":
+        with grad_context(built):
+            _count_energy(progress, sides.own)
+            progress.enter("tracing")
+            timed = zip(sides.in_order, kept, strict=True)
+            traced = timers.trace([(side.timer, side.step_apart(), each) for side, each in timed])
+            launches = _note_times(progress, sides, traced, headline)
+    return headline, launches
+
+
+def _note_times(progress: Progress, sides: Sides, kept: list[Kept], headline: str) -> int | None:
+    """Put them into the sides and the record. Returns the launches of CUDA graphs."""
+    timing: dict[str, Any] = {"headline": headline, "control": None}
+    timing["flush_l2"] = None if progress.device.type == "cpu" else progress.spec.sampling.flush_l2
+    launches: dict[str, int | None] = {}
+    for side, (times, facts) in zip(sides.in_order, kept, strict=True):
+        side.times, timing[side.name] = times, dict(facts)
+        launches[side.name] = timing[side.name].pop("graph_launches", None)
+        prefix = "" if side is sides.own else "control_"
+        for name, values in times.items():
+            setattr(progress.record, prefix + name, values)
+    progress.record.timing = timing
+    return launches[sides.own.name]
+
+
+def _count_energy(progress: Progress, side: Side) -> None:
+    """A second of steps of the measured side, where the runner reads the device and the time is there."""
+    needed_ns = 2 * energy.WINDOW_NS + side.latency_ns()
+    if not progress.spec.device_state or not progress.deadline.leaves(needed_ns):
+        return
+    progress.enter("energy")
+    with side.around():
+        energy.run_window(
+            side.step,
+            partial(torch.cuda.synchronize, progress.device),
+            partial(progress.channel.energy, side.name),
+            side.latency_ns(),
+        )
