@@ -93,9 +93,9 @@ def _slower_too(text: str) -> str:
 def _turned_around(patch: pytest.MonkeyPatch) -> None:
     resolve = runner.cli.verdicts.compare.resolve_sides
 
-    def other(base: str, head: str, database: Any) -> Any:
+    def other(base: str, head: str, *where: Any) -> Any:
         named = (head, base) if (base, head) == ("previous", "latest") else (base, head)
-        return resolve(*named, database)
+        return resolve(*named, *where)
 
     patch.setattr(runner.cli.verdicts.compare, "resolve_sides", other)
 
