@@ -42,7 +42,7 @@ def _sections(part: Part, *, narrow: bool) -> tuple[Section, ...]:
             section = table(part)
         case parts.Pairs():
             return _pairs(part)
-        case parts.Group():
+        case parts.Group() | parts.Folded():
             return sections((part,), narrow=narrow)
         case parts.Chart():
             section = _chart(part, narrow=narrow)

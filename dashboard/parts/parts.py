@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import pandas as pd
@@ -143,7 +144,6 @@ class Table:
     """The columns of `frame` that `columns` names, by name, with their titles.
 
     `note` says how to read it. `tones` gives each row a verdict, whose word is in one of its cells as well.
-    With `folded` a screen shows it once somebody opens it.
     """
 
     key: str
@@ -153,7 +153,6 @@ class Table:
     title: str = ""
     note: str = ""
     tones: tuple[str, ...] = ()
-    folded: bool = False
 
     @property
     def titled(self) -> dict[str, TableColumn]:
@@ -192,18 +191,23 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Group:
-    """Parts that belong together, under a title if it has one; a screen has its columns beside each other.
-
-    With `folded` a screen shows them once somebody opens it.
-    """
+    """Parts that belong together, under a title if it has one; a screen has its columns beside each other."""
 
     columns: tuple[tuple[Part, ...], ...]
     title: str = ""
-    folded: bool = False
     key: str = ""
 
 
-Part = PageHeadline | Lines | Empty | Badges | Figures | Table | Chart | Pairs | Group
+@dataclass(frozen=True)
+class Folded:
+    """Parts under a title, which a screen has made and shows once somebody opens them; a report has all."""
+
+    title: str
+    made: Callable[[], tuple[Part, ...]]
+    key: str
+
+
+Part = PageHeadline | Lines | Empty | Badges | Figures | Table | Chart | Pairs | Group | Folded
 
 
 @dataclass(frozen=True)
@@ -232,14 +236,14 @@ class PageContent:
 
 
 def flat(parts: Iterable[Part]) -> Iterator[Part]:
-    """`parts` one after the other: the title of a group, then what is in its columns."""
+    """`parts` one after the other: the title of a group, then what is in its columns or folded in it."""
     for part in parts:
-        if not isinstance(part, Group):
+        if not isinstance(part, Group | Folded):
             yield part
             continue
         if part.title:
             yield Lines((), part.title)
-        for column in part.columns:
+        for column in part.columns if isinstance(part, Group) else (part.made(),):
             yield from flat(column)
 
 
@@ -251,9 +255,18 @@ def titled(title: str, *parts: Part) -> Group:
 HOW_SURE = "How sure is this?"
 
 
-def how_sure(*parts: Part) -> tuple[Group, ...]:
+def how_sure(*parts: Part) -> tuple[Folded, ...]:
     """Advice, method, caveats and noise: what stands folded below the proof. Nothing where there is none."""
-    return (Group((parts,), HOW_SURE, folded=True, key="how-sure"),) if parts else ()
+    return (Folded(HOW_SURE, lambda: parts, "how-sure"),) if parts else ()
+
+
+def folded(tables: Iterable[Table]) -> tuple[Folded, ...]:
+    """Each of `tables` under its title, for whoever opens it."""
+    return tuple(Folded(each.title, partial(_untitled, each), each.key) for each in tables)
+
+
+def _untitled(table: Table) -> tuple[Part, ...]:
+    return (replace(table, title=""),)
 
 
 def named(parts: Iterable[Part], *keys: str) -> tuple[Part, ...]:

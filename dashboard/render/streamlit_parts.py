@@ -26,6 +26,7 @@ from dashboard.parts.parts import (
     Empty,
     Figure,
     Figures,
+    Folded,
     Group,
     Leads,
     Lines,
@@ -52,6 +53,8 @@ _MOST_LINES_WHOLE, _TALLEST_LOG_PX = 18, 420
 _MOST_ROWS_WHOLE = 20
 _ICONS = {LEFT_OUT: ":material/report:"}
 _MOST_CARDS = 6
+FOLD = "-fold"
+"""What follows the key of a folded part in the state of a session: whether it is open."""
 # Beside two columns of words on a phone.
 _SHARE_PX = 130
 
@@ -128,17 +131,21 @@ def _draw(
             _chart(part, pick, above)
         case Pairs():
             _pairs(part)
-        case Group():
-            with _box(part):
-                for place, column in zip(_columns(len(part.columns)), part.columns, strict=True):
-                    with place:
-                        draw(column, picks=picks, controls=controls, below=below)
+        case Group() | Folded():
+            _several(part, partial(draw, picks=picks, controls=controls, below=below))
 
 
-def _box(part: Group) -> Any:
-    if part.folded:
-        return st.expander(escaped(part.title), icon=":material/help:")
-    return elements.part(part.title) if part.title else st.container()
+def _several(part: Group | Folded, draw_parts: Callable[[Iterable[Part]], None]) -> None:
+    if isinstance(part, Group):
+        with elements.part(part.title) if part.title else st.container():
+            for place, column in zip(_columns(len(part.columns)), part.columns, strict=True):
+                with place:
+                    draw_parts(column)
+        return
+    # What nobody opens costs neither the server nor the browser anything.
+    with st.expander(escaped(part.title), key=f"{part.key}{FOLD}", on_change="rerun") as box:
+        if box.open:
+            draw_parts(part.made())
 
 
 def _columns(count: int) -> Sequence[DeltaGenerator]:
@@ -239,9 +246,8 @@ def _chart(part: Chart, pick: Pick | None, above: Callable[[], None] | None) -> 
 
 
 def _table(part: Table, pick: Pick | None, above: Callable[[], None] | None) -> None:
-    box = st.expander(escaped(part.title)) if part.folded else st.container()
-    with box:
-        if part.title and not part.folded:
+    with st.container():
+        if part.title:
             st.markdown(f"### {elements.unbroken(part.title)}")
         if above:
             above()

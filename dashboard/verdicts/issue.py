@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dashboard.parts.parts import Group, Lines, Part
+from dashboard.parts.parts import Folded, Lines, Part
 from dashboard.read.data import read_comparison, read_trials
 from dashboard.read.database import reader
 from dashboard.read.versions import cached
@@ -28,8 +28,12 @@ def issue_parts(trial_id: str, base: str | None = None) -> tuple[Part, ...]:
         return ()
     if sides.head.source.kind is not SourceKind.MEASURED:
         return ()
-    lines = Lines(tuple(issue_text(reader(), sides, _compare).splitlines()), code=True, key="issue-text")
-    return (Group(((lines,),), "Copy as issue", folded=True, key="issue"),)
+
+    def text() -> tuple[Part, ...]:
+        lines = issue_text(reader(), sides, _compare).splitlines()
+        return (Lines(tuple(lines), code=True, key="issue-text"),)
+
+    return (Folded("Copy as issue", text, "issue"),)
 
 
 def _compare(base: Selection, head: Selection, machine_id: str) -> Comparison:

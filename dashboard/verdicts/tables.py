@@ -97,8 +97,8 @@ def left_out_parts(
         f"{title} ({units.count(len(left_out))})",
         "  \n".join(verdict_words.left_out_lines(left_out)),
     )
-    return parts.table(
-        "left-out", alt, left_out_table(left_out), columns, title=title, note=note, folded=True
+    return parts.folded(
+        parts.table("left-out", alt, left_out_table(left_out), columns, title=title, note=note)
     )
 
 

@@ -22,6 +22,7 @@ from sqlalchemy import (
     select,
     type_coerce,
 )
+from sqlalchemy.types import TypeEngine
 
 from db.engine.session import Database
 from db.queries.filters import Filters
@@ -96,7 +97,7 @@ def _dtype(column: ColumnElement[Any]) -> str:
     return next(dtype for of_table, dtype in _DTYPES if isinstance(kind, of_table))
 
 
-_PLAIN = {"str": String(), MOMENT: DateTime(timezone=True)}
+_PLAIN: dict[str, TypeEngine[Any]] = {"str": String(), MOMENT: DateTime(timezone=True)}
 
 
 def plain(column: ColumnElement[Any]) -> ColumnElement[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from dashboard.document.content import Content, FrozenColumn, Lines, Table
 from dashboard.links.links import Link, params
 from dashboard.read.database import close_databases
 from dashboard.read.versions import REFRESH_THROTTLE
+from dashboard.render.streamlit_parts import FOLD
 from db.engine.session import open_database
 from db.judge.compare.regressions import TriageEvent
 from db.judge.compare.upgrade import compare_builds
@@ -240,9 +241,19 @@ def _seen(table: Dataframe) -> pd.DataFrame:
 Dataframe.value = property(_seen)  # type: ignore[method-assign]
 
 
-def opened(link: Link) -> AppTest:
-    """The page of `link` after its first run in a new session, which ends without an exception."""
+FOLDED = (
+    *("how-sure", "left-out", "issue", "overview-builds", "break-even-builds"),
+    *("modes-against", "modes-percentiles", "upgrade-compile_cost", "upgrade-break_even"),
+)
+
+
+def opened(link: Link, *, folded: Sequence[str] = ()) -> AppTest:
+    """The page of `link` after its first run in a new session, which ends without an exception; the parts
+    `folded` are closed, all others open.
+    """
     test = AppTest.from_file(str(APP), default_timeout=60)
+    for key in FOLDED:
+        test.session_state[f"{key}{FOLD}"] = key not in folded
     for key, value in params(link):
         test.query_params[key] = [*test.query_params.get(key, []), value]
     # AppTest.switch_page knows pages that are files; ours are callables, so their hash is set.

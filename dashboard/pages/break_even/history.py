@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 
@@ -11,8 +12,8 @@ from dashboard.charts.style import ChartContent, Spec
 from dashboard.links.links import Link
 from dashboard.parts import parts
 from dashboard.parts.cases import FIRST_LOOK, steps_words
-from dashboard.parts.parts import Chart, Part
-from dashboard.read.data import filters_of, of_workload, read_choices_on, read_points
+from dashboard.parts.parts import Chart, Empty, Folded, Part
+from dashboard.read.data import filters_of, of_workload, read_builds, read_choices_on, read_points
 from dashboard.read.shaping import with_caches
 from dashboard.read.versions import cached
 from dashboard.text import theme
@@ -25,9 +26,15 @@ _METRIC = "break_even"
 MOST_BUILDS = 100
 
 
-@cached
 def history_parts(link: Link, focus: str) -> tuple[Part, ...]:
     """Of the newest `MOST_BUILDS` a row each, newest first, and the chart; nothing of a single build."""
+    builds = read_builds(of_workload(filters_of(replace(link, build=None)), focus))
+    title = f"Break-even of {focus} from build to build"
+    return (Folded(title, partial(_history, link, focus), "break-even-builds"),) if len(builds) > 1 else ()
+
+
+@cached
+def _history(link: Link, focus: str) -> tuple[Part, ...]:
     filters = filters_of(replace(link, build=None))
     columns = ("cache", *trend_rows.needed(_METRIC))
     points = read_points(of_workload(filters, focus), "build", columns)
@@ -37,7 +44,7 @@ def history_parts(link: Link, focus: str) -> tuple[Part, ...]:
     with_points = set(points["build_id"])
     measured = [key for key in names if key in with_points]
     if len(measured) < 2:
-        return ()
+        return (Empty("Fewer than two builds have a compiled case of it."),)
     newest = measured[-MOST_BUILDS:]
     points = points[points["build_id"].isin(newest)]
     strategies = theme.ordered(points["strategy"])
@@ -73,7 +80,6 @@ def history_parts(link: Link, focus: str) -> tuple[Part, ...]:
                 "build": replace(parts.BUILD, pinned=True),
                 **parts.numbers({name: name for name in strategies}),
             },
-            title=f"Break-even of {focus} with every build",
         ),
     )
 

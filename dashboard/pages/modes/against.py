@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pandas as pd
 
 from dashboard.links.links import Link
 from dashboard.parts import parts, verdict_words
-from dashboard.parts.parts import Part, TableColumn
+from dashboard.parts.parts import Empty, Folded, Part, TableColumn
 from dashboard.read.data import filters_of, read_trials
 from dashboard.read.policy import policy_in_force
 from dashboard.read.versions import cached
@@ -17,6 +18,7 @@ from dashboard.text import theme
 from db import units
 from db.judge.compare.sides import VerdictError
 from db.judge.compare.strategies import Difference, differences, from_cache
+from db.judge.policy import Policy
 from db.judge.results import Row
 from db.metrics.case_modes import with_strategies
 from db.metrics.eligibility import without_canaries
@@ -32,19 +34,17 @@ def against_parts(link: Link) -> tuple[Part, ...]:
     if link.build is None:
         return ()
     trials = with_strategies(without_canaries(read_trials(filters_of(link))), link.strategy)
-    shown = theme.ordered(trials["strategy"])[:MOST_STRATEGIES]
     labels = dict(zip(trials["workload_id"], trials["workload_label"], strict=True))
-    try:
-        pairs = list(differences(trials[trials["strategy"].isin(shown)], policy_in_force()))
-        cached_pairs = list(from_cache(trials, policy_in_force()))
-    except VerdictError:
+    if trials["strategy"].nunique() < 2:
         return ()
-    return (*_from_cache(cached_pairs, labels), *_matrix(pairs, shown, labels))
+    matrix = Folded("One strategy against another", partial(_matrix, trials, labels), "modes-against")
+    return (*_from_cache(trials, labels), matrix)
 
 
-def _matrix(pairs: Iterable[Difference], shown: list[str], labels: dict[str, str]) -> tuple[Part, ...]:
+def _matrix(trials: pd.DataFrame, labels: dict[str, str]) -> tuple[Part, ...]:
+    shown = theme.ordered(trials["strategy"])[:MOST_STRATEGIES]
     cells: dict[tuple[str, str], dict[str, str]] = {}
-    for pair in pairs:
+    for pair in _judged(differences, trials[trials["strategy"].isin(shown)]):
         workload = verdict_words.workload_label(pair.row.case, labels)
         case = cells.setdefault((workload, pair.row.strategy), {})
         case[pair.base] = cell(pair.row)
@@ -54,7 +54,7 @@ def _matrix(pairs: Iterable[Difference], shown: list[str], labels: dict[str, str
         for workload, strategy in sorted(cells, key=lambda case: (case[0], order[case[1]]))
     ]
     columns = {name: f"against {name}" for name in shown[:-1]}
-    return parts.table(
+    table = parts.table(
         "modes-against",
         "Tested difference in latency of every strategy against every other, with intervals",
         pd.DataFrame(rows, columns=["workload", "strategy", *columns]),
@@ -63,9 +63,19 @@ def _matrix(pairs: Iterable[Difference], shown: list[str], labels: dict[str, str
             "strategy": TableColumn("Strategy"),
             **parts.texts(columns),
         },
-        title="One strategy against another",
         note="Change of latency with its interval, tested as two builds are. Negative is faster.",
     )
+    return table or (Empty("No workload has a latency with two of these strategies."),)
+
+
+def _judged(
+    judge: Callable[[pd.DataFrame, Policy], Iterator[Difference]], trials: pd.DataFrame
+) -> list[Difference]:
+    """Nothing where the trials cannot be set against each other."""
+    try:
+        return list(judge(trials, policy_in_force()))
+    except VerdictError:
+        return []
 
 
 def cell(row: Row) -> str:
@@ -79,8 +89,9 @@ def cell(row: Row) -> str:
     return f"not decided: {change}{more}"
 
 
-def _from_cache(pairs: Iterable[Difference], labels: dict[str, str]) -> tuple[Part, ...]:
+def _from_cache(trials: pd.DataFrame, labels: dict[str, str]) -> tuple[Part, ...]:
     """Code from a cache is the same code: where it is slower, that is a finding of its own."""
+    pairs = _judged(from_cache, trials)
     found = Counter(pair.row.verdict for pair in pairs)
     slower = [
         f"{verdict_words.workload_label(pair.row.case, labels)}: code from the cache is slower, "

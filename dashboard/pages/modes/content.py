@@ -94,7 +94,7 @@ def page(link: Link) -> PageContent:
         _heat_map(cases, link),
         _best(cases, link, floors),
         *against_parts(link),
-        *_percentiles(cases),
+        *parts.folded(_percentiles(cases)),
         *scaling_parts(cases),
         *_front(charts.front(cases)),
         *_roofline(link, cases),

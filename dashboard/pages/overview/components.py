@@ -15,7 +15,7 @@ from dashboard.charts import style
 from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link
 from dashboard.parts import parts
-from dashboard.parts.parts import Chart, Part, TableColumn
+from dashboard.parts.parts import Chart, Folded, Part, TableColumn
 from dashboard.parts.verdict_words import component_text, environment_diff
 from dashboard.read.data import filters_of, read_build_totals, read_choices_on
 from dashboard.read.shaping import BUILD_COMPONENTS
@@ -44,14 +44,18 @@ _COLUMNS = {
 
 
 def components(link: Link) -> tuple[Part, ...]:
-    """A chart of what each build of the machine consists of, where something moved, and a table of the
-    newest; nothing for a machine with one build.
-    """
+    """What the builds of the machine consist of, for whoever opens it; nothing where there is one."""
     choices = read_choices_on(link.machine)
     totals = read_build_totals(filters_of(replace(link, build=None)))
     totals = totals[totals["build_id"].isin(list(choices.builds))].sort_values(["first_seen_at", "build_id"])
     if len(totals) < 2:
         return ()
+    return (Folded("Builds on this machine", lambda: _every_build(link, totals), "overview-builds"),)
+
+
+def _every_build(link: Link, totals: pd.DataFrame) -> tuple[Part, ...]:
+    """A chart of what moved, where something did, and a table of the newest."""
+    choices = read_choices_on(link.machine)
     rows = row_dicts(totals.tail(_MOST_ROWS + 1))
     builds = [choices.build_rows[row["build_id"]] for row in rows]
     steps = [{}, *(_moved(before, after) for before, after in pairwise(builds))]
@@ -71,11 +75,11 @@ def components(link: Link) -> tuple[Part, ...]:
         ]
     )
     alt_text = "Every build of this machine with its runs, trials, results and what moved"
-    shown, title = table.tail(_MOST_ROWS), "Builds on this machine"
+    shown = table.tail(_MOST_ROWS)
     note = f"The newest {len(shown)} of {units.count(len(totals))}." if len(shown) < len(totals) else ""
     return (
         *_chart(table, builds, steps),
-        *parts.table("overview-builds", alt_text, shown, _COLUMNS, title=title, note=note),
+        *parts.table("overview-builds", alt_text, shown, _COLUMNS, note=note),
     )
 
 

@@ -20,7 +20,7 @@ from dashboard.parts.cases import (
 from dashboard.parts.parts import (
     LEFT_OUT,
     Chart,
-    Group,
+    Folded,
     Lines,
     PageContent,
     Part,
@@ -177,7 +177,7 @@ def _left_out(lines: Sequence[str]) -> tuple[Part, ...]:
     if len(lines) <= _MOST_LINES_OPEN:
         return parts.listed(LEFT_OUT, lines)
     title = f"{LEFT_OUT} ({units.count(len(lines))})"
-    return (Group(((Lines(tuple(lines)),),), title, folded=True, key="left-out"),)
+    return (Folded(title, lambda: (Lines(tuple(lines)),), "left-out"),)
 
 
 def _basis(link: Link, now: datetime) -> tuple[Lines, ...]:

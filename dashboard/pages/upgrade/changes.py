@@ -124,7 +124,7 @@ def _case_columns(confidence: float, metric: Metric) -> dict[str, TableColumn]:
 
 def compile_cost_and_break_even(
     comparison: Comparison, labels: Mapping[str, str], floors: Sequence[NoiseFloor], shown: Metric
-) -> tuple[Part, ...]:
+) -> tuple[Table, ...]:
     """Compile cost and break-even of every case, without the one that is `shown` above."""
     return tuple(
         table

@@ -121,7 +121,7 @@ def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, be
                 *every_sentence(comparison, beside.recorded),
             ),
             *decision_parts(beside.signed),
-            *compile_cost_and_break_even(comparison, labels, beside.floors, metric),
+            *parts.folded(compile_cost_and_break_even(comparison, labels, beside.floors, metric)),
             *_counts(comparison, labels),
             *_differs(beside.differs),
             *tables.left_out_parts("Left out of the comparison", comparison.left_out, CASE),

@@ -11,7 +11,7 @@ from dashboard.document.sections import sections
 from dashboard.links.links import Link, Page
 from dashboard.pages.upgrade.content import Beside, content_of
 from dashboard.parts import verdict_words
-from dashboard.parts.parts import named
+from dashboard.parts.parts import flat, named
 from dashboard.read.shaping import with_labels
 from dashboard.verdicts import tables as upgrade_rows
 from db.engine.session import open_database
@@ -100,7 +100,7 @@ def test_a_case_that_was_not_compared_is_marked_as_imported(mixed: list[Trial], 
     (line,) = verdict_words.left_out_lines(comparison.left_out)
     assert "unet (imported, oss-v3) with default" in line
     page = content_of(comparison, {}, Link(page=Page.UPGRADE), Beside(differs=pd.DataFrame()))
-    (section,) = sections(named(page.parts, "left-out"))
+    (section,) = sections(named(flat(page.parts), "left-out"))
     assert "unet (imported, oss-v3)" in section.model_dump_json()
     found = ask(Starlette(routes=routes()), "/api/v1/compare?base=torch=2.12.0&head=torch=2.13.0").json
     assert {(case["source_kind"], case["source_name"]) for case in found["left_out"]} == {

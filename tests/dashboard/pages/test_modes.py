@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 
 from dashboard.links.links import Link, Page
+from dashboard.pages.modes import against
 from dashboard.pages.modes import content as modes
 from dashboard.pages.trial import content as trial_content
-from dashboard.parts.parts import Chart, Figures, Lines, PageContent, Table
+from dashboard.parts.parts import Chart, Figures, Lines, PageContent, Table, flat
 from dashboard.read.data import read_choices
+from dashboard.render.streamlit_parts import FOLD
 from db.records.trial import CacheState, ColdStart, FailureKind, parse_trial
 from tests.builders import MS, make_history, make_strategy, make_trial
-from tests.dashboard.conftest import DATABASE, Store
+from tests.dashboard.conftest import DATABASE, Store, opened, texts
 from tests.db.cause.profiles import RECORDED
 from tests.record_parts import make_failure
 
@@ -177,5 +179,19 @@ def test_code_from_the_cache_that_is_slower_is_a_finding(store: Store) -> None:
     (finding,) = (part for part in parts if isinstance(part, Lines) and part.key == "modes-cache")
     assert finding.tone == "bad"
     assert "default+warm 9.0" in finding.lines[0]
-    (matrix,) = (part for part in parts if isinstance(part, Table) and part.key == "modes-against")
+    (matrix,) = (part for part in flat(parts) if isinstance(part, Table) and part.key == "modes-against")
     assert matrix.frame["default"].iloc[0].startswith("+12.")
+
+
+def test_what_is_folded_is_made_once_somebody_opens_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store(make_history(workloads=("mlp",), builds=("2.13.0",)))
+    judged: list[str] = []
+    differences = against.differences
+    monkeypatch.setattr(against, "differences", lambda *of: judged.append("pairs") or differences(*of))
+    page = opened(Link(page=Page.MODES), folded=("modes-against",))
+    assert "One strategy against another" in {fold.label for fold in page.expander}
+    assert judged == []
+    page.session_state[f"modes-against{FOLD}"] = True
+    page.run()
+    assert judged == ["pairs"]
+    assert "Negative is faster." in texts(page)

@@ -10,7 +10,7 @@ import pytest
 
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import content
-from dashboard.parts.parts import Chart, Figures, PageContent, Table, named
+from dashboard.parts.parts import Chart, Figures, PageContent, Table, flat, named
 from dashboard.verdicts import headlines
 from db.engine.session import open_database
 from db.judge.results import Tally
@@ -116,7 +116,7 @@ def test_components_over_time_mark_what_moved_at_each_step(store: Store) -> None
         for day, build in enumerate(stack)
     ]
     page = page_of(store, trials)
-    (chart,) = named(page.parts, "overview-components")
+    (chart,) = named(flat(page.parts), "overview-components")
     assert isinstance(chart, Chart)
     cells = chart.chart.frames["main"]
     moved = cells[cells["state"] == "moved"]
