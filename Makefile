@@ -92,14 +92,14 @@ $(INSTALLED_DEV): $(INSTALLED)
 
 # Without Chromium the browser tests are skipped, and say so; nothing else needs it.
 browser: ## install Debian's Chromium for the browser tests, where root and apt-get are at hand
-	@if command -v chromium >/dev/null; then \
+	@if command -v chromium-headless-shell >/dev/null || command -v chromium >/dev/null; then \
 	    :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "Installing Debian's Chromium for the browser tests"; \
-	    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-liberation; } >/dev/null \
-	        || echo "Chromium could not be installed; the browser tests will be skipped. By hand: apt-get install chromium" >&2; \
+	    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium-headless-shell fonts-liberation; } >/dev/null \
+	        || echo "Chromium could not be installed; the browser tests will be skipped. By hand: apt-get install chromium-headless-shell" >&2; \
 	else \
-	    echo "Chromium is not installed; the browser tests will be skipped. By hand: sudo apt-get install chromium" >&2; \
+	    echo "Chromium is not installed; the browser tests will be skipped. By hand: sudo apt-get install chromium-headless-shell" >&2; \
 	fi
 
 # Targets of their own run these, and each of three processes would import them.

@@ -10,8 +10,12 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Locator, Page, Request, expect, sync_playwright
 
-CHROMIUM = Path(os.environ.get("COMPILEWATCH_TEST_CHROMIUM", "/usr/bin/chromium"))
-INSTALL = "apt-get update && apt-get install -y --no-install-recommends chromium"
+_INSTALLED = [Path("/usr/bin/chromium-headless-shell"), Path("/usr/bin/chromium")]
+"""The first draws no window around the page."""
+CHROMIUM = Path(
+    os.environ.get("COMPILEWATCH_TEST_CHROMIUM") or next(filter(Path.exists, _INSTALLED), _INSTALLED[0])
+)
+INSTALL = "apt-get update && apt-get install -y --no-install-recommends chromium-headless-shell"
 PLAIN_FLAGS = ["--no-sandbox"]
 FLAGS = [
     *PLAIN_FLAGS,
