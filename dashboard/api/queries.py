@@ -18,6 +18,7 @@ from db.engine.session import Database
 from db.errors import ConfigError, NotFoundError
 from db.judge.compare.sides import Selection
 from db.queries.filters import Filters
+from db.queries.named import require_stored
 from db.queries.names import former_machine_names, machine_names
 from db.records.people.triage import TriageState
 from db.records.service.requests import RequestState
@@ -214,14 +215,19 @@ class BadgeQuery(TallyBadgeQuery):
     ] = "speedup"
 
 
+_NAMED = ("workload", "strategy", "suite", "run")
+
+
 def with_ids(database: Database, values: Mapping[str, Any]) -> dict[str, Any]:
     """`values` of parameters with ids for names of machines and builds, and all else as it is.
 
     A machine that was renamed answers to its old name too. A build is named as for `compilewatch compare`; a
     name of several stands for all of them where several may be given. Where it is that of runs, as of a
-    commit or a day, `build_run` has them. Raises NotFoundError for what is not there.
+    commit or a day, `build_run` has them. Raises NotFoundError for what is not there, whatever it is a name
+    of: nothing would pass for an answer.
     """
     found = dict(values)
+    require_stored(database, filters_asked({key: found.get(key, ()) for key in _NAMED}))
     if machines := values.get("machine"):
         names = machine_names(database)
         found["machine"] = _each(machines, lambda name: _machine(database, name, names))
