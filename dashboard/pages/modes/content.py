@@ -142,13 +142,16 @@ def _headline(cases: pd.DataFrame) -> PageHeadline:
     winners = [each for each in map(fastest, _by_workload(cases).values()) if each.compared]
     if not winners:
         return PageHeadline("No compiled case has a speedup")
+    every = units.plural(len(winners), "workload")
     shown = Counter(each.strategy for each in winners if not each.rivals)
+    if not shown:
+        return PageHeadline(f"{NO_DIFFERENCE.capitalize()} between strategies on {every}", "warning")
     wins = sorted(shown.items(), key=lambda item: (-item[1], sort_key(item[0])))
     said = [f"{name} {count}" for name, count in wins[:_MOST_NAMED]]
     open_ = len(winners) - sum(shown.values())
     said += [f"{NO_DIFFERENCE} {open_}"] if open_ else []
-    tone: Tone = "warning" if not shown else "good" if wins[0][0] != EAGER.name else "bad"
-    return PageHeadline(f"Fastest of {units.plural(len(winners), 'workload')}: {', '.join(said)}", tone)
+    tone: Tone = "good" if wins[0][0] != EAGER.name else "bad"
+    return PageHeadline(f"Fastest of {every}: {', '.join(said)}", tone)
 
 
 def _heat_map_finding(cases: pd.DataFrame) -> str:
