@@ -54,10 +54,9 @@ def _judge_newest_run(
 
 
 def worst_verdicts(comparison: Comparison) -> Verdicts:
-    """By workload and strategy name: the worst verdict over all metrics."""
+    """By workload and strategy name: the worst verdict over all metrics; none of what fails on both sides."""
     worst: Verdicts = {}
+    rows = [row for row in comparison.rows if not row.never_passes]
     for verdict in reversed(WORST_FIRST):
-        worst |= {
-            (row.workload, row.strategy): verdict.value for row in comparison.rows if row.verdict is verdict
-        }
+        worst |= {(row.workload, row.strategy): verdict.value for row in rows if row.verdict is verdict}
     return worst

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from db.engine.session import Database
 from db.store.trials import save_trials
-from runner.cli.verdicts.run_verdicts import judge_and_log
+from runner.cli.verdicts.run_verdicts import judge_and_log, worst_verdicts
 from runner.config.settings import Settings
+from tests.builders import make_history
 from tests.regression_cases import RUN_1, RUN_2, stepping_history
 
 WORKLOADS = ("mlp", "bert-base")
@@ -32,3 +33,14 @@ def test_a_workload_that_was_planned_and_never_stored_keeps_nothing_from_being_j
     save_trials(sqlite_database, stepping_history(1.0, 1.4, builds=BUILDS[:2]))
     judged, _ = judge_and_log(sqlite_database, [RUN_1], (*WORKLOADS, "cancelled-before-it-began"), Settings())
     assert judged.comparison.matched == 4
+
+
+def test_what_fails_in_both_runs_has_no_verdict(sqlite_database: Database) -> None:
+    failing = [("mlp", "default", run) for run in (0, 1)]
+    trials = make_history(workloads=("mlp", "bert-base"), builds=("2.12.0",) * 2, failures=failing)
+    save_trials(sqlite_database, trials)
+    judged, _ = judge_and_log(sqlite_database, [trials[-1].run_id], (), Settings())
+    assert judged is not None
+    worst = worst_verdicts(judged.comparison)
+    assert ("mlp", "default") not in worst
+    assert ("bert-base", "default") in worst
