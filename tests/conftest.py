@@ -6,12 +6,13 @@ import contextlib
 import gc
 import os
 import shutil
+import subprocess
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from hypothesis import Phase, settings
@@ -20,12 +21,15 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.util import LRUCache
 
+import db.interchange.read.importing
 import db.queries.service.integrity
 import db.store.trial_writer
 import db.store.trials
 from db.engine.migrations import VERSION_TABLE
 from db.engine.moments import latest_moment
 from db.engine.session import Database, open_database
+from db.interchange.read.process import ReadingProcess
+from db.records.trial import Trial
 from db.store.run_cases import bring_up
 from db.tables.trials import METADATA
 from tests.postgres import Unavailable, postgres_server
@@ -95,6 +99,43 @@ def _statements_are_compiled_once() -> Iterator[None]:
             patch.setattr(dialect, "__eq__", lambda own, other: type(own) is type(other))
             patch.setattr(dialect, "__hash__", lambda own: hash(type(own)))
         yield
+
+
+class LastingProcess(ReadingProcess):
+    """Reads files for one import after another of a test process: starting it takes longer than a file."""
+
+    folder = Path.cwd()
+    """It only serves imports from here: a path may be relative."""
+    spare: ClassVar[list[subprocess.Popen[bytes]]] = []
+    is_answering = False
+
+    def trials(self, *asked: Any) -> Iterator[Trial]:
+        self.is_answering = True
+        try:
+            yield from super().trials(*asked)
+        finally:
+            self.is_answering = False
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None and not self.is_answering and Path.cwd() == self.folder:
+            self.spare.append(self._process)
+            self._process = None
+        self._end()
+
+    def _begun(self) -> subprocess.Popen[bytes]:
+        if self._process is None and self.spare and Path.cwd() == self.folder:
+            self._process = self.spare.pop()
+        return super()._begun()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _files_are_read_by_a_process_that_lasts() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(db.interchange.read.importing, "ReadingProcess", LastingProcess)
+        yield
+    for process in LastingProcess.spare:
+        with process:
+            process.kill()
 
 
 LIMITED = (db.store.trial_writer, db.store.trials, db.queries.service.integrity)
