@@ -26,12 +26,12 @@ from tests.builders import (
     make_machine,
     make_trial,
 )
+from tests.few_examples import FEW
 from tests.record_strategies import trials
 
 
 @settings(
-    max_examples=20,
-    deadline=None,
+    FEW,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(drawn=trials())
