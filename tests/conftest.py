@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -104,28 +104,44 @@ def _statements_are_compiled_once() -> Iterator[None]:
 class LastingProcess(ReadingProcess):
     """Reads files for one import after another of a test process: starting it takes longer than a file."""
 
-    folder = Path.cwd()
-    """It only serves imports from here: a path may be relative."""
-    spare: ClassVar[list[subprocess.Popen[bytes]]] = []
-    is_answering = False
+    spare: ClassVar[list[tuple[Path, subprocess.Popen[bytes]]]] = []
+    """With the folder that each began in: there alone it can be asked for a relative path."""
+    most = 2
 
-    def trials(self, *asked: Any) -> Iterator[Trial]:
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path.cwd()
+        self.is_answering = False
+
+    def trials(self, path: str, uploads: Mapping[str, bytes], *asked: Any) -> Iterator[Trial]:
+        here = None if uploads or Path(path).is_absolute() else Path.cwd()
+        if here not in (None, self.folder):
+            self._end()
+        if self._process is None:
+            self._take_spare(here)
         self.is_answering = True
         try:
-            yield from super().trials(*asked)
+            yield from super().trials(path, uploads, *asked)
         finally:
             self.is_answering = False
 
-    def __exit__(self, *_: object) -> None:
-        if self._process is not None and not self.is_answering and Path.cwd() == self.folder:
-            self.spare.append(self._process)
-            self._process = None
-        self._end()
+    def _take_spare(self, here: Path | None) -> None:
+        for found in self.spare:
+            if here in (None, found[0]):
+                self.spare.remove(found)
+                self.folder, self._process = found
+                return
 
     def _begun(self) -> subprocess.Popen[bytes]:
-        if self._process is None and self.spare and Path.cwd() == self.folder:
-            self._process = self.spare.pop()
+        if self._process is None:
+            self.folder = Path.cwd()
         return super()._begun()
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None and not self.is_answering and len(self.spare) < self.most:
+            self.spare.append((self.folder, self._process))
+            self._process = None
+        self._end()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -133,7 +149,7 @@ def _files_are_read_by_a_process_that_lasts() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(db.interchange.read.importing, "ReadingProcess", LastingProcess)
         yield
-    for process in LastingProcess.spare:
+    for _, process in LastingProcess.spare:
         with process:
             process.kill()
 
