@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import shutil
 import subprocess
@@ -51,17 +50,6 @@ settings.register_profile(
 )
 settings.register_profile("fuzz", deadline=None, max_examples=5_000)
 settings.load_profile(os.environ.get("COMPILEWATCH_HYPOTHESIS_PROFILE", "compilewatch"))
-
-# Garbage collection goes through all modules and collected tests again and again: a third of the collection
-# of tests and an eighth of running them.
-gc.disable()
-
-
-def pytest_collection_finish() -> None:
-    """From here on garbage is collected, seldom, and only what tests make."""
-    gc.freeze()
-    gc.enable()
-    gc.set_threshold(100_000, 20, 20)
 
 
 @pytest.fixture(scope="session", autouse=True)
