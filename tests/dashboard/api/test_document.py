@@ -16,6 +16,7 @@ from dashboard.api.routes import routes
 from dashboard.http.rate_limit import RateLimit
 from tests.dashboard.asking import Reply, ask
 from tests.dashboard.conftest import DATABASE, REPORT_ID
+from tests.few_examples import FEW
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ def test_real_answers_are_as_described(app: Starlette, document: Any) -> None:
         assert endpoint.path in ("/requests", "/annotations") or reply.json.get("rows", True)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(FEW, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     endpoint=st.sampled_from(ENDPOINTS),
     query=st.dictionaries(

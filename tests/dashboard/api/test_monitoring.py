@@ -28,6 +28,7 @@ from runner.fleet.queue import create_tables
 from tests.builders import MS, START, make_imported, make_machine, make_strategy, make_trial, make_workload
 from tests.dashboard.asking import Reply, ask
 from tests.dashboard.conftest import DATABASE, Store
+from tests.few_examples import FEW
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -117,6 +118,7 @@ def test_a_badge_of_a_workload_named_like_a_path(store: Store) -> None:
     assert b"<svg onload" not in reply.body
 
 
+@FEW
 @given(st.text())
 def test_a_badge_is_xml_whatever_the_label(label: str) -> None:
     root = ET.fromstring(draw(label, BadgeText("no data", "#000")).encode())

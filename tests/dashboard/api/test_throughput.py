@@ -79,42 +79,43 @@ def close(value: float) -> object:
     return pytest.approx(value, rel=1e-6)
 
 
-@pytest.mark.parametrize(("workload", "strategy"), CASES)
-def test_api_history_and_badge(told: str, tmp_path: Path, workload: str, strategy: str) -> None:
-    app, per_s = Starlette(routes=routes()), expected(workload, strategy)
+def test_api_history_and_badge(told: str, tmp_path: Path) -> None:
+    app = Starlette(routes=routes())
     rows = ask(app, "/api/v1/break-even", {}).json["rows"]
-    (row,) = (each for each in rows if (each["workload"], each["strategy"]) == (workload, strategy))
-    assert row["throughput_per_s"] == close(per_s)
-    assert f"{row['item']}s" == BY_HAND[workload][4]
-    series = ask(app, "/api/v1/series", {"workload": workload, "strategy": strategy}).json["rows"]
-    points = ask(app, f"/api/v1/series/{series[0]['series_id']}", {}).json["rows"]
-    assert [each["throughput_per_s"] for each in points] == [close(per_s)] * len(points)
-    if strategy != "eager":
-        beside = close(expected(workload, "eager"))
-        assert [each["control_throughput_per_s"] for each in points] == [beside] * len(points)
-    badge = ask(app, f"/badge/{workload}/{strategy}.svg", {"metric": "throughput"}).body.decode()
-    assert f"{BY_HAND[workload][4]}/s" in badge
-    history = ("history", "--metric", "throughput", "-w", workload, "-s", strategy, "--db", told)
-    assert f"{BY_HAND[workload][4]}/s" in in_this_process(*history, cwd=tmp_path).stdout
-    ended = in_this_process(*history, "--json", cwd=tmp_path)
-    values = [each["value"] for each in json.loads(ended.stdout)["points"]]
-    assert values == [close(per_s)] * len(values)
+    for workload, strategy in CASES:
+        per_s = expected(workload, strategy)
+        (row,) = (each for each in rows if (each["workload"], each["strategy"]) == (workload, strategy))
+        assert row["throughput_per_s"] == close(per_s)
+        assert f"{row['item']}s" == BY_HAND[workload][4]
+        series = ask(app, "/api/v1/series", {"workload": workload, "strategy": strategy}).json["rows"]
+        points = ask(app, f"/api/v1/series/{series[0]['series_id']}", {}).json["rows"]
+        assert [each["throughput_per_s"] for each in points] == [close(per_s)] * len(points)
+        if strategy != "eager":
+            beside = close(expected(workload, "eager"))
+            assert [each["control_throughput_per_s"] for each in points] == [beside] * len(points)
+        badge = ask(app, f"/badge/{workload}/{strategy}.svg", {"metric": "throughput"}).body.decode()
+        assert f"{BY_HAND[workload][4]}/s" in badge
+        history = ("history", "--metric", "throughput", "-w", workload, "-s", strategy, "--db", told)
+        assert f"{BY_HAND[workload][4]}/s" in in_this_process(*history, cwd=tmp_path).stdout
+        ended = in_this_process(*history, "--json", cwd=tmp_path)
+        values = [each["value"] for each in json.loads(ended.stdout)["points"]]
+        assert values == [close(per_s)] * len(values)
     assert values
 
 
-@pytest.mark.parametrize(("workload", "strategy"), CASES)
-def test_show_and_export(told: str, tmp_path: Path, workload: str, strategy: str) -> None:
-    per_s = expected(workload, strategy)
-    with open_database(told) as database:
-        trials = list(trial_records(database, Filters(workloads=(workload,), strategies=(strategy,))))
-    shown = in_this_process("show", trials[0].trial_id, "--db", told, cwd=tmp_path).stdout
-    (line,) = (line for line in shown.splitlines() if line.startswith("throughput"))
-    assert BY_HAND[workload][4] in line
+def test_show_and_export(told: str, tmp_path: Path) -> None:
     out = tmp_path / "trials.csv"
     in_this_process("export", "--format", "csv", "--db", told, "--output", str(out), cwd=tmp_path)
     rows = list(csv.DictReader(out.read_text().splitlines()))
-    mine = [row for row in rows if (row["workload"], row["strategy"]) == (workload, strategy)]
-    assert [float(row["throughput_per_s"]) for row in mine] == [close(per_s)] * len(trials)
+    for workload, strategy in CASES:
+        with open_database(told) as database:
+            trials = list(trial_records(database, Filters(workloads=(workload,), strategies=(strategy,))))
+        shown = in_this_process("show", trials[0].trial_id, "--db", told, cwd=tmp_path).stdout
+        (line,) = (line for line in shown.splitlines() if line.startswith("throughput"))
+        assert BY_HAND[workload][4] in line
+        mine = [row for row in rows if (row["workload"], row["strategy"]) == (workload, strategy)]
+        per_s = close(expected(workload, strategy))
+        assert [float(row["throughput_per_s"]) for row in mine] == [per_s] * len(trials)
 
 
 def test_every_table_of_a_page(told: str) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -24,16 +25,17 @@ from db import units
 from tests.dashboard.conftest import opened
 
 pytestmark = pytest.mark.usefixtures("recorded_here")
+exhaustive = partial(pytest.param, marks=pytest.mark.slow)
 LINKS = [
     Link(page=Page.BREAK_EVEN, focus="bert-base", steps=2_000, restarts=50, price=7.5),
-    Link(page=Page.BREAK_EVEN, focus="lstm-cell", scale="log"),
-    Link(page=Page.BREAK_EVEN, strategy=("max-autotune",)),
-    Link(page=Page.COLD_START),
+    exhaustive(Link(page=Page.BREAK_EVEN, focus="lstm-cell", scale="log")),
+    exhaustive(Link(page=Page.BREAK_EVEN, strategy=("max-autotune",))),
+    exhaustive(Link(page=Page.COLD_START)),
     Link(page=Page.COLD_START, focus="mlp"),
     Link(page=Page.MODES),
-    Link(page=Page.MODES, goal="steps", steps=500),
-    Link(page=Page.MODES, goal="memory"),
-    Link(page=Page.TRENDS, focus="bert-base"),
+    exhaustive(Link(page=Page.MODES, goal="steps", steps=500)),
+    exhaustive(Link(page=Page.MODES, goal="memory")),
+    exhaustive(Link(page=Page.TRENDS, focus="bert-base")),
     Link(page=Page.TRENDS, metric="latency", axis="torch"),
     Link(page=Page.TRIAL, strategy=("max-autotune",)),
     Link(page=Page.TRIAL, trial="run-gpu-box-3-0-0002-0001"),

@@ -161,19 +161,19 @@ def test_several_are_said_at_once(recorded: Recorded) -> None:
     assert {e.regression.regression_id for e in recorded() if e.state is TriageState.EXPECTED} == set(both)
 
 
-@pytest.mark.parametrize(
-    ("typed", "problem"),
-    [
-        ({"name": "  "}, "Type your name"),
-        ({"name": "Ada", "link": "javascript:alert(1)"}, "must begin with https://"),
-        ({"name": "Ada", "link": "https://example.org/a b"}, "hold no blanks"),
-    ],
+WRONGLY: tuple[tuple[dict[str, str], str], ...] = (
+    ({"name": "  "}, "Type your name"),
+    ({"name": "Ada", "link": "javascript:alert(1)"}, "must begin with https://"),
+    ({"name": "Ada", "link": "https://example.org/a b"}, "hold no blanks"),
 )
-def test_what_cannot_be_recorded_is_said_and_changes_nothing(
-    recorded: Recorded, typed: dict[str, str], problem: str
-) -> None:
-    test = _type(opened(Link(page=Page.REGRESSIONS, regression=(_id(recorded()),))), **typed)
-    assert problem in test.warning[0].value
+
+
+def test_what_cannot_be_recorded_is_said_and_changes_nothing(recorded: Recorded) -> None:
+    test = opened(Link(page=Page.REGRESSIONS, regression=(_id(recorded()),)))
+    for typed, problem in WRONGLY:
+        test = _type(test, **typed)
+        (said,) = test.warning
+        assert problem in said.value
     assert all(not each.triage for each in recorded())
 
 

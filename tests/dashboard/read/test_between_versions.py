@@ -55,7 +55,12 @@ def drawn_of_before(copied_recorded_url: str, monkeypatch: pytest.MonkeyPatch) -
     return before
 
 
-@pytest.mark.parametrize("page", PAGES)
+EVERY_OTHER = [
+    pytest.param(page, marks=[pytest.mark.slow] if place % 2 else []) for place, page in enumerate(PAGES)
+]
+
+
+@pytest.mark.parametrize("page", EVERY_OTHER)
 def test_a_build_that_came_since_waits_for_the_next_version(page: Page, drawn_of_before: int) -> None:
     drawn = opened(Link(page=page))
     said = texts(drawn) + "".join(str(frame.value) for frame in drawn.dataframe)

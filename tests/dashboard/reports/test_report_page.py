@@ -78,7 +78,7 @@ def test_nothing_frozen_and_a_wrong_id_say_so(copied_url: str, monkeypatch: pyte
     assert "There is no report abc" in texts(opened(Link(page=Page.REPORTS, report="abc")))
 
 
-@pytest.mark.parametrize("page", [Page.MODES, Page.REGRESSIONS])
+@pytest.mark.parametrize("page", [Page.COLD_START, Page.REGRESSIONS])
 def test_a_page_is_frozen_from_its_menu(copied_url: str, page: Page) -> None:
     test = opened(Link(page=page))
     test.text_input("freeze-title").input("Kept")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import socketserver
 from email import message_from_bytes, policy
-from pathlib import Path
 from threading import Thread
 from typing import ClassVar
 
@@ -27,10 +26,11 @@ from db.store.trials import save_trials
 from runner.config.settings import ChannelSettings, NotifySettings
 from runner.regressions.notify import Notified, notify
 from tests.builders import START
+from tests.dashboard.asking import ask, whole_application
 from tests.dashboard.conftest import DATABASE, opened, texts
-from tests.dashboard.serving import served
 from tests.regression_cases import RUN_0, RUN_1, RUN_2, judged, stepping_history
 
+ORIGIN = "https://watch.example"
 CHANNELS = '{"team": false, "mail": true}'
 
 
@@ -40,7 +40,7 @@ def _stored(url: str) -> list[Watch]:
 
 
 def test_a_watch_is_kept_by_the_form_and_ended_by_its_link(
-    copied_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    copied_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not [each for each in opened(Link(page=Page.WORKLOAD)).button if each.label == "Notify me"]
     monkeypatch.setenv("COMPILEWATCH_CHANNELS", CHANNELS)
@@ -54,11 +54,11 @@ def test_a_watch_is_kept_by_the_form_and_ended_by_its_link(
     (kept,) = _stored(copied_url)
     assert (kept.author, kept.channel, kept.address) == ("Ann Lee", "mail", "ann@example.com")
     assert (kept.workload, kept.daily, kept.machine_id is None) == ("mlp", True, False)
-    with served(copied_url, tmp_path / "log") as server:
+    with whole_application() as app:
         path = f"/unsubscribe/{kept.key}"
-        assert server.get(path).status == 200
+        assert ask(app, path).status == 200
         assert _stored(copied_url) == [kept], "a mail server that opens links ends nothing"
-        answer = server.ask("POST", path, {"Origin": "null", "Sec-Fetch-Site": "same-origin"})
+        answer = ask(app, path, method="POST", origin="null", sec_fetch_site="same-origin")
         assert (answer.status, b"Nothing more is sent." in answer.body) == (200, True)
     assert _stored(copied_url) == []
 
@@ -123,7 +123,7 @@ def _of_two_commits(history: list[Trial]) -> list[Trial]:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("head", ["2.13.0", "2.12.0"], ids=["new_build", "new_code"])
 def test_a_mail_says_what_its_page_says_and_its_link_ends_it(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, head: str
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, head: str
 ) -> None:
     pytest.importorskip("apprise", reason="apprise is not installed: pip install compilewatch[notify]")
     to, key = "ann@example.com", "k" * 16
@@ -132,7 +132,6 @@ def test_a_mail_says_what_its_page_says_and_its_link_ends_it(
     )
     with (
         open_database(sqlite_url) as database,
-        served(sqlite_url, tmp_path / "log") as server,
         socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Mails) as mails,
     ):
         Thread(target=mails.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
@@ -145,20 +144,19 @@ def test_a_mail_says_what_its_page_says_and_its_link_ends_it(
             f"mailto://127.0.0.1:{mails.server_address[1]}?from=cw@example.com&to=x@example.com"
         )
         channel = ChannelSettings(name="mail", apprise=address, only_watched=True)
-        settings = NotifySettings(base_url=server.origin)
+        settings = NotifySettings(base_url=ORIGIN)
         assert notify(database, [channel], settings) == Notified(1, ())
         mails.shutdown()
         mail = _Mails.taken.pop()
         assert mail.startswith("ann@example.com\n2 cases regressed: ")
         monkeypatch.setenv(DATABASE, sqlite_url)
-        page, way_out = (
-            re.search(rf"{server.origin}/({way}\S*)", mail) for way in ("upgrade", "unsubscribe")
-        )
+        page, way_out = (re.search(rf"{ORIGIN}/({way}\S*)", mail) for way in ("upgrade", "unsubscribe"))
         assert page
         assert way_out
         said = texts(opened(read_url(page[1])[0]))
         counted = re.search(r"\d+ slower \(.*undecided", mail)
         assert counted
         assert counted[0] in said
-        assert server.ask("POST", f"/{way_out[1]}", {"Sec-Fetch-Site": "same-origin"}).status == 200
+        with whole_application() as app:
+            assert ask(app, f"/{way_out[1]}", method="POST", sec_fetch_site="same-origin").status == 200
     assert _stored(sqlite_url) == []

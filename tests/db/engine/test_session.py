@@ -168,45 +168,36 @@ from db.errors import DatabaseError
 from db.queries.trials import trials_frame
 from db.engine.session import open_database
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
-try:
-    database = open_database(sys.argv[1], migrate=sys.argv[2] == "migrate", read_only=sys.argv[2] == "read")
-except DatabaseError as error:
-    print(error)
-else:
-    with database:
-        print(len(trials_frame(database)), "trials")
+for how, path in (argument.split(":", 1) for argument in sys.argv[1:]):
+    try:
+        database = open_database("sqlite:///" + path, migrate=how == "migrate", read_only=how == "read")
+    except DatabaseError as error:
+        print(" ".join(str(error).split()))
+    else:
+        with database:
+            print(len(trials_frame(database)), "trials")
 """
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="drops privileges: run the tests as root to include it")
 class TestPermissions:
-    def unprivileged(self, path: Path, how: str) -> str:
-        """What a user without any rights is told."""
-        program = [sys.executable, "-W", "error", "-c", UNPRIVILEGED, f"sqlite:///{path}", how]
-        done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=False)
-        assert done.stderr == ""
-        return done.stdout
-
-    def test_a_directory_that_cannot_be_written(self, open_to_all: Path) -> None:
-        said = self.unprivileged(open_to_all / "x.db", "migrate")
-        assert "cannot be written" in said
-        assert list(open_to_all.iterdir()) == []
-
-    def test_a_file_that_cannot_be_written(self, open_to_all: Path, sqlite_url: str) -> None:
-        shutil.copyfile(sqlite_url.removeprefix("sqlite:///"), open_to_all / "x.db")
-        assert "cannot be written" in self.unprivileged(open_to_all / "x.db", "write")
-        assert "cannot be written" in self.unprivileged(open_to_all / "x.db", "migrate")
-
-    def test_a_file_that_cannot_be_written_can_be_read(self, open_to_all: Path, sqlite_url: str) -> None:
+    def test_what_a_user_without_any_rights_is_told(self, open_to_all: Path, sqlite_url: str) -> None:
         with open_database(sqlite_url) as database:
             save_trial(database, make_trial())
-        shutil.copyfile(sqlite_url.removeprefix("sqlite:///"), open_to_all / "x.db")
-        assert self.unprivileged(open_to_all / "x.db", "read") == "1 trials\n"
-
-    def test_a_file_that_cannot_be_read(self, open_to_all: Path, sqlite_url: str) -> None:
-        shutil.copyfile(sqlite_url.removeprefix("sqlite:///"), open_to_all / "x.db")
-        (open_to_all / "x.db").chmod(0o600)
-        assert "cannot be read" in self.unprivileged(open_to_all / "x.db", "read")
+        known, hidden, new = (open_to_all / f"{name}.db" for name in ("known", "hidden", "new"))
+        for path in (known, hidden):
+            shutil.copyfile(sqlite_url.removeprefix("sqlite:///"), path)
+        hidden.chmod(0o600)
+        asked = (f"migrate:{new}", f"write:{known}", f"migrate:{known}", f"read:{known}", f"read:{hidden}")
+        program = [sys.executable, "-W", "error", "-c", UNPRIVILEGED, *asked]
+        done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.stderr == ""
+        a_new, writing, migrating, reading, without = done.stdout.splitlines()
+        for said in (a_new, writing, migrating):
+            assert "cannot be written" in said
+        assert not new.exists()
+        assert reading == "1 trials"
+        assert "cannot be read" in without
 
 
 class TestSchema:

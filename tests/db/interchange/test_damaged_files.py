@@ -25,7 +25,7 @@ from tests.db.interchange.reading import TOLD, read
 from tests.db.interchange.tiny_files import TINY
 
 OPTIONS = ImportOptions(**TOLD)
-BY_DEFAULT = 60
+BY_DEFAULT = 45
 THOROUGHLY = 10_000
 # Far above what any of these small files needs, and far below what would hurt.
 WORST_S = 10.0

@@ -41,14 +41,14 @@ def trials(folder: Path, *records: dict[str, Any]) -> list[Trial]:
     return read_told(write(folder, *records), format="oss-v3")
 
 
-def test_sizes_of_our_own_export_come_back(database: Database, tmp_path: Path) -> None:
+def test_sizes_of_our_own_export_come_back(sqlite_database: Database, tmp_path: Path) -> None:
     shapes = [{"sequence_length": 64}, {"sequence_length": 512}, {"sequence_length": 0, "time": -3}]
     save_trials(
-        database,
+        sqlite_database,
         [make_trial(workload=make_workload("w", shape=shape), latency_ns=MS) for shape in shapes],
     )
     output = io.BytesIO()
-    export(database, Filters(), format=ExportFormat.OSS_V3, output=output)
+    export(sqlite_database, Filters(), format=ExportFormat.OSS_V3, output=output)
     path = tmp_path / "results.json"
     path.write_bytes(output.getvalue())
     with open_database(f"sqlite:///{tmp_path}/copy.db", migrate=True) as copy:
@@ -132,8 +132,8 @@ def test_dynamic_may_be_a_text(tmp_path: Path, told: object, dynamic: bool | Non
     assert trial.strategy.dynamic is dynamic
 
 
-def test_the_same_file_twice_adds_nothing(database: Database, tmp_path: Path) -> None:
+def test_the_same_file_twice_adds_nothing(sqlite_database: Database, tmp_path: Path) -> None:
     path = write(tmp_path, record({"tp": 2}, {"kind": "a"}), record({"tp": 8}, {"kind": "a"}))
     options = ImportOptions(**TOLD)
-    assert import_paths(database, [path], format="oss-v3", options=options).new == 2
-    assert import_paths(database, [path], format="oss-v3", options=options).new == 0
+    assert import_paths(sqlite_database, [path], format="oss-v3", options=options).new == 2
+    assert import_paths(sqlite_database, [path], format="oss-v3", options=options).new == 0

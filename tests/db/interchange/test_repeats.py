@@ -33,13 +33,15 @@ def ids(path: Path) -> list[str]:
     return [trial.trial_id for trial in read_told(path)]
 
 
-def test_equal_rows_are_trials_of_their_own(database: Database, tmp_path: Path) -> None:
+def test_equal_rows_are_trials_of_their_own(sqlite_database: Database, tmp_path: Path) -> None:
     path = table(tmp_path, "a,default,1.5", "a,default,1.5", "b,default,2", "a,default,1.5", "a,default,1.25")
-    report = import_paths(database, [path], options=OPTIONS)
+    report = import_paths(sqlite_database, [path], options=OPTIONS)
     assert (report.new, report.known) == (5, 0)
-    again = import_paths(database, [path], options=OPTIONS)
+    again = import_paths(sqlite_database, [path], options=OPTIONS)
     assert (again.new, again.known) == (0, 5)
-    kept = [trial.summary for trial in trial_records(database, Filters()) if trial.workload.name == "a"]
+    kept = [
+        trial.summary for trial in trial_records(sqlite_database, Filters()) if trial.workload.name == "a"
+    ]
     assert sorted(summary.latency_ns or 0 for summary in kept if summary) == [1_250_000, *[1_500_000] * 3]
 
 
@@ -51,27 +53,29 @@ def test_the_first_of_equal_rows_keeps_the_id_it_always_had(tmp_path: Path) -> N
     assert len(set(more)) == 4
 
 
-def test_a_repeat_added_to_a_known_file_is_one_new_trial(database: Database, tmp_path: Path) -> None:
-    import_paths(database, [table(tmp_path, "a,default,1.5", "a,default,1.5")], options=OPTIONS)
+def test_a_repeat_added_to_a_known_file_is_one_new_trial(sqlite_database: Database, tmp_path: Path) -> None:
+    import_paths(sqlite_database, [table(tmp_path, "a,default,1.5", "a,default,1.5")], options=OPTIONS)
     more = table(tmp_path, "a,default,1.5", "a,default,1.5", "a,default,1.5")
-    report = import_paths(database, [more], options=OPTIONS)
+    report = import_paths(sqlite_database, [more], options=OPTIONS)
     assert (report.new, report.known) == (1, 2)
 
 
-def test_a_file_packed_twice_is_no_repeat(database: Database, tmp_path: Path) -> None:
+def test_a_file_packed_twice_is_no_repeat(sqlite_database: Database, tmp_path: Path) -> None:
     path = table(tmp_path, "a,default,1.5", "a,default,1.5")
     packed = tmp_path / "both.zip"
     with zipfile.ZipFile(packed, "w") as archive:
         archive.write(path, "one/table.csv")
         archive.write(path, "two/table.csv")
-    report = import_paths(database, [packed], options=OPTIONS)
+    report = import_paths(sqlite_database, [packed], options=OPTIONS)
     assert (report.new, report.known) == (2, 2)
 
 
-def test_repeats_of_a_performance_file_are_trials_of_their_own(database: Database, tmp_path: Path) -> None:
+def test_repeats_of_a_performance_file_are_trials_of_their_own(
+    sqlite_database: Database, tmp_path: Path
+) -> None:
     row = "cuda,m,8,2.0,1.5\n"
     (tmp_path / DYNAMO).write_text(f"dev,name,batch_size,speedup,abs_latency\n{row}{row}{row}")
-    report = import_paths(database, [tmp_path / DYNAMO], options=OPTIONS)
+    report = import_paths(sqlite_database, [tmp_path / DYNAMO], options=OPTIONS)
     assert (report.new, report.known) == (3, 0)
 
 

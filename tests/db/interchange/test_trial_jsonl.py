@@ -13,12 +13,12 @@ from db.interchange.files.opening import MAX_LINE_BYTES
 from db.records.trial import Trial
 from tests.builders import make_trial
 from tests.db.interchange.reading import read
+from tests.few_examples import FEW
 from tests.record_strategies import trials
 
 
 @settings(
-    max_examples=25,
-    deadline=None,
+    FEW,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(st.lists(trials(), min_size=1, max_size=3))

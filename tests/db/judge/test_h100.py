@@ -31,8 +31,15 @@ def test_five_percent_on_the_device_is_found_with_five_processes_a_side():
     assert np.mean([each.grew[0] for each in found]) >= 0.8
 
 
-@pytest.mark.parametrize("trials", [3, 5])
-@pytest.mark.parametrize("smoothing", [0.1, 0.5])
+@pytest.mark.parametrize(
+    ("trials", "smoothing"),
+    [
+        (3, 0.1),
+        (5, 0.5),
+        pytest.param(3, 0.5, marks=pytest.mark.slow),
+        pytest.param(5, 0.1, marks=pytest.mark.slow),
+    ],
+)
 def test_identical_builds_raise_almost_nothing(trials: int, smoothing: float):
     generator = np.random.default_rng(12)
     alarms = sum(raised(judge(draw(24, trials, generator, smoothing))) for _ in range(60))

@@ -36,7 +36,9 @@ def anything(random: Random) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("trials", [0, 1, 5, 40, 200])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 8))]
+)
 def test_values_are_those_of_the_summary(trials: int, seed: int) -> None:
     random = Random(seed)
     frame = trials_frame([anything(random) for _ in range(trials)])

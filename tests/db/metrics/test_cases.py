@@ -18,6 +18,7 @@ from db.columns.case import CASE_COLUMNS
 from db.metrics.break_even import Never, steps_to_break_even
 from db.metrics.cases import summarize_cases
 from tests.db.metrics.frames import START, trial, trials_frame
+from tests.few_examples import FEW
 
 
 def one(*rows: dict[str, Any]) -> pd.Series:
@@ -264,7 +265,7 @@ _trials = st.builds(
 
 
 # A failure would take minutes to be made smaller.
-@settings(max_examples=15, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(FEW, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.lists(_trials, max_size=16), st.randoms(use_true_random=False))
 def test_any_frame_gives_the_same_cases_in_any_order_and_no_hidden_nan(
     rows: list[dict[str, Any]], order: random.Random

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from db.metrics.cases import case_values, summarize_cases
 from tests.db.metrics.frames import trial, trials_frame
+from tests.few_examples import FEW
 
 
 def case(eager: Sequence[float], compiled: Sequence[float]) -> pd.Series:
@@ -42,7 +43,7 @@ def test_two_trials_have_no_interval() -> None:
     assert one[["speedup_low", "speedup_high"]].isna().all()
 
 
-@settings(max_examples=min(30, settings.default.max_examples))
+@FEW
 @given(st.lists(st.tuples(st.floats(1.0, 2.0), st.floats(1.0, 2.0)), min_size=3, max_size=9))
 def test_swapping_the_sides_turns_the_interval_over(pairs: list[tuple[float, float]]) -> None:
     eager, compiled = zip(*pairs, strict=True)
@@ -52,6 +53,7 @@ def test_swapping_the_sides_turns_the_interval_over(pairs: list[tuple[float, flo
     assert there["speedup_low"] <= there["speedup"] <= there["speedup_high"]
 
 
+@FEW
 @given(st.lists(st.tuples(st.floats(1.0, 1e9), st.floats(1.0, 1e9)), min_size=1, max_size=7))
 def test_a_speedup_is_the_quotient_of_the_latencies_beside_it(pairs: list[tuple[float, float]]) -> None:
     rows = [trial(latency_ns=own, control_latency_ns=control, graphs=1) for control, own in pairs]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 from scipy import stats
@@ -16,6 +16,7 @@ from db.columns.point import POINT_COLUMNS
 from db.metrics.cases import summarize_cases
 from db.metrics.trend import series_points
 from tests.db.metrics.frames import START, trial, trials_frame
+from tests.few_examples import FEW
 
 
 def night(number: int, latency: float, **fields: Any) -> dict[str, Any]:
@@ -81,7 +82,7 @@ def test_an_empty_frame_has_the_columns_and_types_of_a_full_one() -> None:
     assert dict(full.dtypes.astype(str)) == POINT_COLUMNS
 
 
-@settings(max_examples=12)
+@FEW
 @given(st.lists(st.tuples(st.integers(1, 3), st.floats(1, 1e9)), min_size=1, max_size=15), st.randoms())
 def test_a_point_is_the_summary_of_its_own_trials_in_any_order(
     nights: list[tuple[int, float]], random: Any

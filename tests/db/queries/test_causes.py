@@ -53,10 +53,10 @@ def compared(database: Database, base=RUN_0, head=RUN_1):
     return gateway.compare(database, before, after)
 
 
-def test_a_case_that_moved_has_its_cause(database: Database) -> None:
-    save_trials(database, explained_history(BEFORE, AFTER))
-    comparison = compared(database)
-    (document,) = explanation_documents(comparison, explanations(database, comparison))
+def test_a_case_that_moved_has_its_cause(sqlite_database: Database) -> None:
+    save_trials(sqlite_database, explained_history(BEFORE, AFTER))
+    comparison = compared(sqlite_database)
+    (document,) = explanation_documents(comparison, explanations(sqlite_database, comparison))
     assert (document["workload"], document["strategy"]) == ("mlp", "default")
     assert document["sentence"] == SENTENCE
 
@@ -100,7 +100,7 @@ def test_a_peak_that_moved_says_what_is_held(sqlite_database: Database) -> None:
     assert all(document["memory"] for document in explanation_documents(comparison, explained))
 
 
-def test_a_calm_profile_is_taken_before_a_newer_disturbed_one(database: Database) -> None:
+def test_a_calm_profile_is_taken_before_a_newer_disturbed_one(sqlite_database: Database) -> None:
     kernel = "graph_0_cpp_fused_add_0"
     calm, slow = (side((kernel, 1, ns), busy=None) for ns in (8 * MS, 20 * MS))
     disturbed = side((kernel, 1, 90 * MS), busy=None)
@@ -114,8 +114,8 @@ def test_a_calm_profile_is_taken_before_a_newer_disturbed_one(database: Database
         for number, own in zip(mine[:2], profiles, strict=True):
             profile = Profile(steps=5, own=own)
             trials[number] = trials[number].model_copy(update={"profile": profile})
-    save_trials(database, trials)
-    (found,) = causes(database, compared(database)).values()
+    save_trials(sqlite_database, trials)
+    (found,) = causes(sqlite_database, compared(sqlite_database)).values()
     assert found.sentence == (
         "Slower (8.00 ms became 20.0 ms a step): cpp_fused_add takes 20.0 ms instead of 8.00 ms."
     )
@@ -166,15 +166,15 @@ def test_a_recorded_regression_without_evidence_has_no_sentence(sqlite_database:
     assert regressions_frame(sqlite_database)["explanation"].isna().all()
 
 
-def test_what_the_compiler_did_differently_is_listed(database: Database) -> None:
+def test_what_the_compiler_did_differently_is_listed(sqlite_database: Database) -> None:
     trials = stepping_history(1.0, 1.4, builds=("2.12.0", "2.13.0"))
     for number, trial in enumerate(trials):
         if trial.run_id == RUN_1 and trial.workload.name == "mlp" and trial.compiler is not None:
             more = trial.compiler.model_copy(update={"graphs": (trial.compiler.graphs or 0) + 2})
             trials[number] = trial.model_copy(update={"compiler": more})
-    save_trials(database, trials)
-    comparison = compared(database)
-    (found,) = explanations(database, comparison).values()
+    save_trials(sqlite_database, trials)
+    comparison = compared(sqlite_database)
+    (found,) = explanations(sqlite_database, comparison).values()
     graphs = next(trial.compiler.graphs for trial in trials if trial.compiler is not None)
     noun = "graph" if graphs == 1 else "graphs"
     assert found.cause is None
@@ -193,9 +193,9 @@ def traced_history(**sources: str):
     return trials
 
 
-def test_generated_code_is_compared_where_both_sides_were_traced(database: Database) -> None:
-    save_trials(database, traced_history(**{RUN_0: "a = 1\nb = 2", RUN_1: "a = 1\nb = 3"}))
-    ((change,),) = traced_changes(database, compared(database)).values()
+def test_generated_code_is_compared_where_both_sides_were_traced(sqlite_database: Database) -> None:
+    save_trials(sqlite_database, traced_history(**{RUN_0: "a = 1\nb = 2", RUN_1: "a = 1\nb = 3"}))
+    ((change,),) = traced_changes(sqlite_database, compared(sqlite_database)).values()
     assert change.lines[-3:] == (" a = 1", "-b = 2", "+b = 3")
 
 

@@ -64,13 +64,13 @@ def test_a_clock_that_is_minutes_ahead_is_believed(database: Database) -> None:
 
 @pytest.mark.usefixtures("today")
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_an_import_says_which_record_it_is(dry_run: bool, tmp_path: Path, database: Database) -> None:
+def test_an_import_says_which_record_it_is(dry_run: bool, tmp_path: Path, sqlite_database: Database) -> None:
     file = tmp_path / "some.jsonl"
     file.write_text("".join(trial.to_json() + "\n" for trial in (make_trial(), wrong_trials()[0])))
-    report = import_paths(database, [file], dry_run=dry_run)
+    report = import_paths(sqlite_database, [file], dry_run=dry_run)
     (error,) = report.errors
     assert "Trial wrong-0 is of 2999-" in str(error)
-    assert not any(rows(database).values())
+    assert not any(rows(sqlite_database).values())
 
 
 def test_what_is_stored_already_is_found_and_taken_out(

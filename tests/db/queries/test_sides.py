@@ -72,20 +72,22 @@ def test_all_names_of_a_build_stand_for_it(database: Database, name: str) -> Non
 
 
 def test_of_several_builds_the_one_with_most_cases_in_common_is_taken_and_all_are_named(
-    database: Database,
+    sqlite_database: Database,
 ) -> None:
     other = make_build("2.12.0", os="Linux 5.10")
-    save_trials(database, make_history(workloads=("mlp", "cnn"), builds=("2.12.0", "2.13.0")))
-    save_trials(database, make_history(workloads=("rnn",), builds=(other,), seed=1))
-    sides = resolve_sides("torch=2.12.0", "torch=2.13.0", database)
-    plain = next(each for each in builds_named(["torch=2.12.0"], database) if each in sides.base.build_ids)
+    save_trials(sqlite_database, make_history(workloads=("mlp", "cnn"), builds=("2.12.0", "2.13.0")))
+    save_trials(sqlite_database, make_history(workloads=("rnn",), builds=(other,), seed=1))
+    sides = resolve_sides("torch=2.12.0", "torch=2.13.0", sqlite_database)
+    plain = next(
+        each for each in builds_named(["torch=2.12.0"], sqlite_database) if each in sides.base.build_ids
+    )
     assert sides.base.build_ids == (plain,)
-    assert len(builds_named(["torch=2.12.0"], database)) == 2
+    assert len(builds_named(["torch=2.12.0"], sqlite_database)) == 2
     (sentence,) = sides.said
-    for build_id in builds_named(["torch=2.12.0"], database):
+    for build_id in builds_named(["torch=2.12.0"], sqlite_database):
         assert build_id[:8] in sentence
     assert "4 cases" in sentence
-    assert resolve_sides(plain, "latest", database).said == ()
+    assert resolve_sides(plain, "latest", sqlite_database).said == ()
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_of_several_builds_the_one_with_most_cases_in_common_is_taken_and_all_ar
         ("abc", NotFoundError),
     ],
 )
-def test_what_means_nothing_is_refused(database: Database, name: str, error: type[Exception]) -> None:
-    save_trials(database, make_history(workloads=("mlp",)))
+def test_what_means_nothing_is_refused(sqlite_database: Database, name: str, error: type[Exception]) -> None:
+    save_trials(sqlite_database, make_history(workloads=("mlp",)))
     with pytest.raises(error):
-        resolve_side(name, database)
+        resolve_side(name, sqlite_database)

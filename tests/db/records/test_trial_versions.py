@@ -60,13 +60,13 @@ def test_the_second_version_comes_back_as_it_was(database: Database) -> None:
     assert find_damage(database) == []
 
 
-def test_the_third_version_holds_the_code(database: Database) -> None:
+def test_the_third_version_holds_the_code(sqlite_database: Database) -> None:
     code = {"commit": "0123456789abcdef" * 2 + "01234567", "dirty": True, "source_hash": "0" * 16}
     fields = {"schema": "compilewatch.trial/3", "code": code}
     trials = [make_timed(**fields), cpu_trial(schema="compilewatch.trial/3", code={}), make_timed()]
-    save_trials(database, trials)
-    assert [parse_trial(line) for line in lines(database)] == trials
-    frame = trials_frame(database).set_index("trial_id")
+    save_trials(sqlite_database, trials)
+    assert [parse_trial(line) for line in lines(sqlite_database)] == trials
+    frame = trials_frame(sqlite_database).set_index("trial_id")
     row, without = frame.loc[trials[0].trial_id], frame.loc[trials[1].trial_id]
     assert (row["code"], row["code_commit"], row["code_hash"]) == (
         "0123456-dirty+0000000",
@@ -76,7 +76,7 @@ def test_the_third_version_holds_the_code(database: Database) -> None:
     assert without[["code", "code_commit", "code_dirty", "code_hash"]].isna().all()
     other = trials[0].model_copy(update={"code": Code(**code | {"source_hash": "1" * 16})})
     with pytest.raises(ConflictError, match="different content in code"):
-        save_trial(database, other)
+        save_trial(sqlite_database, other)
 
 
 @pytest.mark.parametrize(
@@ -162,21 +162,23 @@ def test_the_row_holds_the_medians_and_the_headline_is_the_latency(database: Dat
     assert frame["record_version"].to_dict()[first.trial_id] == 1
 
 
-def test_the_first_version_of_a_cpu_was_timed_by_the_host(database: Database) -> None:
+def test_the_first_version_of_a_cpu_was_timed_by_the_host(sqlite_database: Database) -> None:
     machine = make_trial().machine.model_copy(update={"device": "cpu"})
-    save_trials(database, [make_trial(machine=machine), make_trial(failure="timeout")])
-    assert sorted(trials_frame(database)["timing_method"].fillna("none")) == ["host", "none"]
+    save_trials(sqlite_database, [make_trial(machine=machine), make_trial(failure="timeout")])
+    assert sorted(trials_frame(sqlite_database)["timing_method"].fillna("none")) == ["host", "none"]
 
 
 @pytest.mark.parametrize(
     "column", ["device_ns", "control_wall_pipelined_ns", "latency_ns", "control_samples"]
 )
-def test_a_median_that_does_not_follow_from_its_samples_is_damage(database: Database, column: str) -> None:
+def test_a_median_that_does_not_follow_from_its_samples_is_damage(
+    sqlite_database: Database, column: str
+) -> None:
     trial = make_timed()
-    save_trial(database, trial)
-    with database.write() as connection:
+    save_trial(sqlite_database, trial)
+    with sqlite_database.write() as connection:
         connection.execute(update(TRIAL).values({column: 1}))
-    assert [found.what for found in find_damage(database)] == [
+    assert [found.what for found in find_damage(sqlite_database)] == [
         f"1 trial with figures that do not follow from their samples: {trial.trial_id}."
     ]
 

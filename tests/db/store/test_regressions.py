@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database
+from db.engine.session import Database, open_database
 from db.errors import ConflictError, NotFoundError
 from db.judge.compare.regressions import EventKind, Regression, TriageEvent, event_subject, moved
 from db.queries.data_version import data_version
@@ -24,12 +26,32 @@ NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 LATER = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
 
 
-@pytest.fixture
-def regressed(database: Database) -> Database:
+def _regress(database: Database) -> Database:
     """2.13.0 is 40 % slower than 2.12.0 when compiled, in two runs; a third run is as quick as the first."""
     builds = ("2.12.0", "2.13.0", "2.13.0", "2.13.0")
     save_trials(database, stepping_history(1.0, 1.4, 1.4, 1.0, builds=builds))
     return database
+
+
+@pytest.fixture(scope="module")
+def once_regressed(_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = Path(shutil.copy(_sqlite_template, tmp_path_factory.mktemp("regressed") / "regressed.db"))
+    with open_database(f"sqlite:///{path}") as database:
+        _regress(database)
+    return path
+
+
+@pytest.fixture
+def regressed(once_regressed: Path, tmp_path: Path) -> Iterator[Database]:
+    """A copy to write into."""
+    with open_database(f"sqlite:///{shutil.copy(once_regressed, tmp_path / 'regressed.db')}") as database:
+        yield database
+
+
+@pytest.fixture
+def regressed_on_both(database: Database) -> Database:
+    """For what is written and asked in more than one statement."""
+    return _regress(database)
 
 
 def latency_of_mlp(database: Database) -> str:
@@ -38,9 +60,9 @@ def latency_of_mlp(database: Database) -> str:
     return str(mine["regression_id"].iloc[0])
 
 
-def test_every_regression_is_recorded_once_with_its_numbers(regressed: Database) -> None:
-    comparison = judged(regressed, RUN_0, RUN_1)
-    recorded = record_comparison(regressed, comparison, at=NOW)
+def test_every_regression_is_recorded_once_with_its_numbers(regressed_on_both: Database) -> None:
+    comparison = judged(regressed_on_both, RUN_0, RUN_1)
+    recorded = record_comparison(regressed_on_both, comparison, at=NOW)
     rows = [row for row in comparison.rows if row.verdict is Verdict.REGRESSED]
     assert {row.metric for row in rows} >= {Metric.LATENCY, Metric.SPEEDUP}
     # One event however many metrics show it: what people pay first speaks for it.
@@ -49,35 +71,35 @@ def test_every_regression_is_recorded_once_with_its_numbers(regressed: Database)
     shown = {(row.case.ids, row.metric) for each in recorded.new for row in (each.row, *each.also)}
     assert shown == {(row.case.ids, row.metric) for row in rows}
     assert (recorded.revised, recorded.confirmed) == ((), ())
-    frame = regressions_frame(regressed)
+    frame = regressions_frame(regressed_on_both)
     assert set(frame["state"]) == {"new"}
     assert set(frame["base"]) == {"torch 2.12.0"}
     assert set(frame["head"]) == {"torch 2.13.0"}
-    mlp = regression_state(regressed, latency_of_mlp(regressed)).regression
+    mlp = regression_state(regressed_on_both, latency_of_mlp(regressed_on_both)).regression
     assert mlp.row in comparison.rows
     assert mlp.row.change == pytest.approx(0.40, abs=0.01)
     assert (mlp.recorded_at, mlp.base, mlp.revision, mlp.revises) == (NOW, comparison.base, 0, None)
 
 
-def test_recording_again_changes_nothing(regressed: Database) -> None:
-    comparison = judged(regressed, RUN_0, RUN_1)
-    record_comparison(regressed, comparison, at=NOW)
-    before, version = regressions_frame(regressed), data_version(regressed)
-    assert not record_comparison(regressed, comparison, at=LATER)
-    assert regressions_frame(regressed).equals(before)
-    assert data_version(regressed) == version
+def test_recording_again_changes_nothing(regressed_on_both: Database) -> None:
+    comparison = judged(regressed_on_both, RUN_0, RUN_1)
+    record_comparison(regressed_on_both, comparison, at=NOW)
+    before, version = regressions_frame(regressed_on_both), data_version(regressed_on_both)
+    assert not record_comparison(regressed_on_both, comparison, at=LATER)
+    assert regressions_frame(regressed_on_both).equals(before)
+    assert data_version(regressed_on_both) == version
 
 
 def test_many_processes_record_one_regression_once(
-    regressed: Database, open_again: Callable[[], Database]
+    regressed_on_both: Database, open_again: Callable[[], Database]
 ) -> None:
-    comparison = judged(regressed, RUN_0, RUN_1)
+    comparison = judged(regressed_on_both, RUN_0, RUN_1)
     databases = [open_again() for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
         counts = list(pool.map(lambda each: len(record_comparison(each, comparison, at=NOW).new), databases))
     expected = len({event_subject(row) for row in comparison.rows if row.verdict is Verdict.REGRESSED})
     assert sorted(counts) == [0, 0, 0, expected]
-    assert len(regressions_frame(regressed)) == expected
+    assert len(regressions_frame(regressed_on_both)) == expected
 
 
 def test_fresh_trials_that_show_it_again_confirm_it(regressed: Database) -> None:
@@ -187,17 +209,17 @@ def test_a_second_look_with_too_few_trials_decides_nothing(regressed: Database) 
     assert {each.state for each in standing_regressions(regressed)} == {TriageState.NEW}
 
 
-def test_triage_keeps_who_said_what_when(regressed: Database) -> None:
-    record_comparison(regressed, judged(regressed, RUN_0, RUN_1), at=NOW)
-    identifier = latency_of_mlp(regressed)
+def test_triage_keeps_who_said_what_when(regressed_on_both: Database) -> None:
+    record_comparison(regressed_on_both, judged(regressed_on_both, RUN_0, RUN_1), at=NOW)
+    identifier = latency_of_mlp(regressed_on_both)
     first = TriageEvent(state=TriageState.ACKNOWLEDGED, author="ada", at=NOW, note="Mine.")
     second = TriageEvent(
         state=TriageState.EXPECTED, author="grace", at=LATER, url="https://example.com/issues/7"
     )
-    assert triage(regressed, identifier, first)
-    assert not triage(regressed, identifier, first.model_copy(update={"at": LATER}))
-    assert triage(regressed, identifier[:10], second)
-    found = regression_state(regressed, identifier)
+    assert triage(regressed_on_both, identifier, first)
+    assert not triage(regressed_on_both, identifier, first.model_copy(update={"at": LATER}))
+    assert triage(regressed_on_both, identifier[:10], second)
+    found = regression_state(regressed_on_both, identifier)
     assert found.triage == (first, second)
     assert found.state is TriageState.EXPECTED
 

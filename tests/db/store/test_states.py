@@ -49,7 +49,7 @@ from tests.builders import make_failure, make_trial
 START = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 PLANNED = 3
 # `make fuzz` walks as many more ways through the states as it tries more of anything else.
-EXAMPLES = max(4, int(os.environ.get("COMPILEWATCH_FUZZ_EXAMPLES", "0")) // 10)
+EXAMPLES = max(2, int(os.environ.get("COMPILEWATCH_FUZZ_EXAMPLES", "0")) // 10)
 OWNERS = st.sampled_from(("boss:1", "boss:2", "gpu:1", "gpu:2"))
 _numbers = itertools.count()
 

@@ -18,12 +18,12 @@ from db.records.service.runs import RunStatus
 from db.records.trial import FailureKind, Trial, parse_trial
 from db.store.trials import end_run, save_trial, save_trials, start_run
 from tests.builders import MS, START, make_build, make_compiler_facts, make_history, make_machine, make_trial
+from tests.few_examples import FEW
 from tests.record_strategies import trials
 
 
 @settings(
-    max_examples=20,
-    deadline=None,
+    FEW,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(drawn=trials())

@@ -53,11 +53,11 @@ def judged_by_hand(database: Database, base: str, head: str, past: pd.Series) ->
     return compare_builds(sides, side(base), side(head), history=everything[past])
 
 
-def test_a_short_history_is_read_whole(database: Database) -> None:
-    save_trials(database, nights(12))
-    everything = trials_frame(database)
-    by_hand = judged_by_hand(database, run(3), run(11), everything["trial_id"].notna())
-    assert compare(database, side(run(3)), side(run(11))) == by_hand
+def test_a_short_history_is_read_whole(sqlite_database: Database) -> None:
+    save_trials(sqlite_database, nights(12))
+    everything = trials_frame(sqlite_database)
+    by_hand = judged_by_hand(sqlite_database, run(3), run(11), everything["trial_id"].notna())
+    assert compare(sqlite_database, side(run(3)), side(run(11))) == by_hand
 
 
 @pytest.mark.parametrize(
@@ -92,47 +92,47 @@ def test_runs_of_other_cases_take_no_place_of_a_cases_past(database: Database) -
     assert found == judged_by_hand(database, run(RUNS + 2), run(RUNS + 3), past)
 
 
-def test_filters_narrow_the_past_as_they_narrow_the_sides(database: Database) -> None:
-    save_trials(database, nights(20))
+def test_filters_narrow_the_past_as_they_narrow_the_sides(sqlite_database: Database) -> None:
+    save_trials(sqlite_database, nights(20))
     since = START + timedelta(days=10)
-    found = compare(database, side(run(18)), side(run(19)), Filters(since=since))
-    past = trials_frame(database)["run_id"].isin([run(number) for number in range(10, 18)])
-    assert found == judged_by_hand(database, run(18), run(19), past)
+    found = compare(sqlite_database, side(run(18)), side(run(19)), Filters(since=since))
+    past = trials_frame(sqlite_database)["run_id"].isin([run(number) for number in range(10, 18)])
+    assert found == judged_by_hand(sqlite_database, run(18), run(19), past)
 
 
-def test_a_break_even_is_one_number_whatever_strategies_are_looked_at(database: Database) -> None:
+def test_a_break_even_is_one_number_whatever_strategies_are_looked_at(sqlite_database: Database) -> None:
     """Eager is that of all processes of a workload, beside whichever strategy it was measured."""
-    save_trials(database, nights(2, strategies=("eager", "default", "max-autotune")))
+    save_trials(sqlite_database, nights(2, strategies=("eager", "default", "max-autotune")))
 
     def told(comparison: Comparison) -> dict[str, list[object]]:
         rows = (row for row in comparison.rows if row.metric is Metric.BREAK_EVEN)
         return {row.strategy: [row.base, row.head] for row in rows}
 
     sides = side(run(0)), side(run(1))
-    every = told(compare(database, *sides))
+    every = told(compare(sqlite_database, *sides))
     for strategy in ("default", "max-autotune"):
-        alone = told(compare(database, *sides, Filters(strategies=(strategy,))))
+        alone = told(compare(sqlite_database, *sides, Filters(strategies=(strategy,))))
         assert alone == {strategy: every[strategy]}
-    newest = trials_frame(database, Filters(runs=(run(1),)))
+    newest = trials_frame(sqlite_database, Filters(runs=(run(1),)))
     against = told(compare_strategies(newest, "default", "max-autotune"))
     assert against == {"max-autotune": [every["default"][1], every["max-autotune"][1]]}
 
 
-def test_a_policy_says_how_many_runs_are_the_past(database: Database) -> None:
-    save_trials(database, nights(40))
+def test_a_policy_says_how_many_runs_are_the_past(sqlite_database: Database) -> None:
+    save_trials(sqlite_database, nights(40))
     policy = Policy(history_runs=22)
-    past = trials_frame(database)["run_id"].isin([run(number) for number in range(16, 38)])
-    everything = trials_frame(database)
+    past = trials_frame(sqlite_database)["run_id"].isin([run(number) for number in range(16, 38)])
+    everything = trials_frame(sqlite_database)
     expected = compare_builds(everything, side(run(38)), side(run(39)), policy, history=everything[past])
-    assert compare(database, side(run(38)), side(run(39)), policy=policy) == expected
+    assert compare(sqlite_database, side(run(38)), side(run(39)), policy=policy) == expected
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_a_machine_that_is_named_is_asked_about_alone(database: Database, *, named: bool) -> None:
+def test_a_machine_that_is_named_is_asked_about_alone(sqlite_database: Database, *, named: bool) -> None:
     machines = ("gpu-box-3", "gpu-box-4")
     history = make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0"), machines=machines)
-    save_trials(database, history)
-    trials = trials_frame(database)
+    save_trials(sqlite_database, history)
+    trials = trials_frame(sqlite_database)
     base, head = (
         Selection(name=torch, build_ids=tuple(trials.loc[trials["torch"] == torch, "build_id"].unique()))
         for torch in ("2.12.0", "2.13.0")
@@ -140,20 +140,20 @@ def test_a_machine_that_is_named_is_asked_about_alone(database: Database, *, nam
     machine_id = str(trials["machine_id"].iloc[0])
     filters = Filters(machines=(machine_id,))
     found = (
-        compare(database, base, head, machine_id=machine_id)
+        compare(sqlite_database, base, head, machine_id=machine_id)
         if named
-        else compare(database, base, head, filters)
+        else compare(sqlite_database, base, head, filters)
     )
     assert (found.machine_id, found.total) == (machine_id, found.matched)
-    assert compare(database, base, head, replace(filters, workloads=("mlp",))).rows == found.rows
+    assert compare(sqlite_database, base, head, replace(filters, workloads=("mlp",))).rows == found.rows
 
 
-def test_a_side_without_a_trial_of_the_case_asked_for_is_refused(database: Database) -> None:
-    save_trials(database, nights(2))
+def test_a_side_without_a_trial_of_the_case_asked_for_is_refused(sqlite_database: Database) -> None:
+    save_trials(sqlite_database, nights(2))
     with pytest.raises(VerdictError, match="fits these filters"):
-        compare(database, side(run(0)), side(run(1)), Filters(workloads=("bert-base",)))
+        compare(sqlite_database, side(run(0)), side(run(1)), Filters(workloads=("bert-base",)))
     with pytest.raises(VerdictError, match="is stored"):
-        compare(database, side(run(0)), side("nothing"))
+        compare(sqlite_database, side(run(0)), side("nothing"))
 
 
 def test_what_is_read_does_not_grow_with_the_history(

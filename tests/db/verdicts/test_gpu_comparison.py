@@ -84,22 +84,22 @@ def upgrade(slower: float, head_mhz: float, **head: Any) -> Iterator[Trial]:
             yield timed(workload, "2.13.0", trial, **(fields | head), slower=slower if moved else 1.0)
 
 
-def test_a_stored_record_says_what_device_time_is_in_cycles(database: Database) -> None:
-    row = row_of(judged(database, upgrade(1.06, 1980.0 / 1.06)), Metric.DEVICE_TIME)
+def test_a_stored_record_says_what_device_time_is_in_cycles(sqlite_database: Database) -> None:
+    row = row_of(judged(sqlite_database, upgrade(1.06, 1980.0 / 1.06)), Metric.DEVICE_TIME)
     assert (row.verdict, row.cause) == (Verdict.INCONCLUSIVE, CauseClass.MACHINE), "set aside"
     assert row.cycles_change == pytest.approx(0.0, abs=0.01)
     assert "the SM clock changed by -5." in row.reason
 
 
-def test_at_a_steady_clock_cycles_are_not_told(database: Database) -> None:
-    row = row_of(judged(database, upgrade(1.06, 1980.0)), Metric.DEVICE_TIME)
+def test_at_a_steady_clock_cycles_are_not_told(sqlite_database: Database) -> None:
+    row = row_of(judged(sqlite_database, upgrade(1.06, 1980.0)), Metric.DEVICE_TIME)
     assert (row.verdict, row.cause, row.cycles_change) == (Verdict.REGRESSED, CauseClass.COMPILER, None)
 
 
-def test_device_times_of_two_methods_make_no_device_speedup(database: Database) -> None:
+def test_device_times_of_two_methods_make_no_device_speedup(sqlite_database: Database) -> None:
     timing = make_timing()
     mixed = timing.model_copy(update={"control": make_timing("cupti").side})
-    comparison = judged(database, upgrade(1.06, 1980.0, timing=mixed))
+    comparison = judged(sqlite_database, upgrade(1.06, 1980.0, timing=mixed))
     row = row_of(comparison, Metric.DEVICE_SPEEDUP)
     assert (row.verdict, row.cause, row.change) == (Verdict.NOT_COMPARABLE, CauseClass.METHOD, None)
     assert row.base is not None
@@ -130,12 +130,12 @@ def nights(method: str, wobble: float) -> Iterator[Trial]:
     ("method", "verdict"), [("gated", Verdict.INCONCLUSIVE), ("cupti", Verdict.REGRESSED)]
 )
 def test_the_past_lends_its_noise_only_where_it_was_timed_alike(
-    database: Database, method: str, verdict: Verdict
+    sqlite_database: Database, method: str, verdict: Verdict
 ) -> None:
-    save_trials(database, list(nights(method, 0.4)))
-    save_trials(database, list(upgrade(1.06, 1980.0)))
-    base = side("2.12.0", database, run_ids=("upgrade",))
-    found = compare(database, base, side("2.13.0", database))
+    save_trials(sqlite_database, list(nights(method, 0.4)))
+    save_trials(sqlite_database, list(upgrade(1.06, 1980.0)))
+    base = side("2.12.0", sqlite_database, run_ids=("upgrade",))
+    found = compare(sqlite_database, base, side("2.13.0", sqlite_database))
     assert row_of(found, Metric.DEVICE_TIME).verdict is verdict
 
 

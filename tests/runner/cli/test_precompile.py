@@ -48,6 +48,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
     return tmp_path, json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_second_process_compiles_nothing(compiled: tuple[Path, dict[str, Any]]):
     project, document = compiled
     assert document["all_from_cache"] is True

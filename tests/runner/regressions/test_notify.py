@@ -309,10 +309,10 @@ def test_one_channel_in_trouble_keeps_no_other_from_its_message(
 
 
 def test_what_is_taken_back_or_triaged_before_it_is_sent_stays_unsent(
-    confirmed_on_both: Database, receiver: Receiver
+    confirmed: Database, receiver: Receiver
 ) -> None:
-    record_comparison(confirmed_on_both, judged(confirmed_on_both, RUN_0, RUN_3), at=NOW, channels=("team",))
-    assert send(confirmed_on_both, receiver) == Notified(0, ())
+    record_comparison(confirmed, judged(confirmed, RUN_0, RUN_3), at=NOW, channels=("team",))
+    assert send(confirmed, receiver) == Notified(0, ())
     assert receiver.received == []
 
 
@@ -410,34 +410,34 @@ def test_an_address_that_apprise_does_not_understand_is_not_repeated(
 
 
 def test_who_watches_is_told_at_once_or_once_a_day_with_a_way_out(
-    database: Database, receiver: Receiver
+    sqlite_database: Database, receiver: Receiver
 ) -> None:
     """Of what they watch alone, in the words of the team's message; nothing once they left."""
     ways = {"all": {}, "daily": {"daily": True}, "mlp": {"workload": "mlp"}, "none": {"workload": "gpt2"}}
     for name, about in ways.items():
         key = name.rjust(16, "k")
         save_watch(
-            database,
+            sqlite_database,
             Watch(watch_id=name, key=key, author="Ann", channel="hook", made_at=NOW, told_at=NOW, **about),
         )
-    note_told(database, "daily", datetime.now(UTC))
-    _confirm(database)
-    assert remove_watch(database, "none".rjust(16, "k"))
+    note_told(sqlite_database, "daily", datetime.now(UTC))
+    _confirm(sqlite_database)
+    assert remove_watch(sqlite_database, "none".rjust(16, "k"))
     channel = ChannelSettings(name="hook", webhook=SecretStr(receiver.address), only_watched=True)
-    assert notify(database, [channel], SETTINGS, pause=Pauses()) == Notified(2, ())
+    assert notify(sqlite_database, [channel], SETTINGS, pause=Pauses()) == Notified(2, ())
     assert [each["unsubscribe"].rpartition("/")[2].lstrip("k") for each in receiver.received] == [
         "all",
         "mlp",
     ]
     assert [len({one["workload"] for one in each["regressions"]}) for each in receiver.received] == [2, 1]
-    assert send(database, receiver).sent == 1
+    assert send(sqlite_database, receiver).sent == 1
     everything, _, team = receiver.received
     assert (everything["title"], everything["regressions"]) == (team["title"], team["regressions"])
     assert "unsubscribe" not in team
-    note_told(database, "daily", datetime.now(UTC) - timedelta(days=1))
-    assert notify(database, [channel], SETTINGS, pause=Pauses()) == Notified(1, ())
+    note_told(sqlite_database, "daily", datetime.now(UTC) - timedelta(days=1))
+    assert notify(sqlite_database, [channel], SETTINGS, pause=Pauses()) == Notified(1, ())
     assert receiver.received[-1]["title"] == team["title"]
-    assert notify(database, [channel], SETTINGS, pause=Pauses()) == Notified(0, ())
+    assert notify(sqlite_database, [channel], SETTINGS, pause=Pauses()) == Notified(0, ())
 
 
 def test_mail_goes_to_the_address_of_a_watch() -> None:

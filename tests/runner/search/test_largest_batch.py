@@ -67,24 +67,24 @@ def test_the_time_ends_it_after_what_fits_and_an_error_at_once() -> None:
 
 
 def test_both_sides_at_their_own_largest(tmp_path: Path) -> None:
-    """A model that refuses more than 3 samples as memory does: 2, 4 and 3 are tried on each side."""
+    """A model that refuses more than one sample as memory does: 1 and 2 are tried on each side."""
     (tmp_path / "own_models.py").write_text(
         "import torch\n"
-        "def build(batch_size=2):\n"
-        "    if batch_size > 3:\n"
+        "def build(batch_size=1):\n"
+        "    if batch_size > 1:\n"
         "        raise MemoryError('no room')\n"
         "    return torch.nn.Linear(4, 4), (torch.randn(batch_size, 4),)\n",
         encoding="utf-8",
     )
     (tmp_path / "compilewatch.toml").write_text(
-        '[[workload]]\nname = "own"\ntarget = "own_models:build"\nbatch_size = 2\n', encoding="utf-8"
+        '[[workload]]\nname = "own"\ntarget = "own_models:build"\nbatch_size = 1\n', encoding="utf-8"
     )
     told = in_this_process("largest-batch", "own", "-s", "backend:eager", "--json", cwd=tmp_path)
     assert told.returncode == 0, told.stderr
     found = json.loads(told.stdout)
-    assert [side["largest_batch"] for side in found["sides"].values()] == [3, 3]
+    assert [side["largest_batch"] for side in found["sides"].values()] == [1, 1]
     assert found["ratios"]["batch"] == 1.0
-    same = found["sides"]["backend:eager"]["fits"]["3"]["latency_ns"]
-    eager = found["sides"]["eager"]["fits"]["3"]["latency_ns"]
+    same = found["sides"]["backend:eager"]["fits"]["1"]["latency_ns"]
+    eager = found["sides"]["eager"]["fits"]["1"]["latency_ns"]
     assert found["ratios"]["throughput_at_own"] == pytest.approx(eager / same)
     assert not list(tmp_path.glob("**/*.db"))

@@ -193,7 +193,8 @@ class FakeHost:
         self.measured += len(trials)
         return RunOutcome(len(trials), 0, 0, False), None
 
-    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def install(self, monkeypatch: pytest.MonkeyPatch, *, is_frozen: bool = False) -> None:
+        """In the place of the real one; without the process that freezes the page as a report."""
         facts = InterpreterFacts(
             path=sys.executable, python="3.11", torch="2.13.0", cuda=None, hip=None, device_count=0
         )
@@ -204,6 +205,8 @@ class FakeHost:
         for module in (watch, requests):
             monkeypatch.setattr(module, "interpreter_facts", lambda _builds: [facts])
         monkeypatch.setattr(command, "measure", self.measure)
+        if not is_frozen:
+            monkeypatch.setattr(command, "freeze", lambda *_: "0" * 32)
 
 
 CONFIG = """
@@ -237,7 +240,7 @@ def test_a_slower_release_is_measured_filed_frozen_told_once_and_removed(
     hook: Webhook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = FakeHost({("2.14.0", "elementwise"): 12.0}, ["2.14.0", "2.13.0"])
-    host.install(monkeypatch)
+    host.install(monkeypatch, is_frozen=True)
     looked = in_this_process("watch", cwd=Path.cwd())
     assert (looked.returncode, host.measured, hook.messages) == (0, 0, [])
     assert "torch 2.14.0 against 2.13.0: 20 trials" in looked.stderr

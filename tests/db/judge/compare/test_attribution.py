@@ -99,9 +99,9 @@ def test_a_change_below_the_smallest_that_matters_is_not_named():
 
 
 def test_in_identical_builds_nothing_is_named():
-    cases = [found(TWO, lambda _: 0.0, noise=0.05, drift=0.1, rounds=6, seed=seed) for seed in range(60)]
-    # The false discovery rate of the policy is 5 %; of 60 comparisons 9 or more are false in 1 of 500.
-    assert sum(case.named != () for case in cases) < 9
+    cases = [found(TWO, lambda _: 0.0, noise=0.05, drift=0.1, rounds=6, seed=seed) for seed in range(20)]
+    # The false discovery rate of the policy is 5 %; of 20 comparisons 5 or more are false in 1 of 400.
+    assert sum(case.named != () for case in cases) < 5
 
 
 def recorded_latencies():

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -19,6 +19,7 @@ from db.metrics.cases import case_values
 from db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
 from tests.db.judge.frames import MS, sides, trial
 from tests.db.metrics.frames import trials_frame
+from tests.few_examples import FEW
 
 CALM = (10.0, 10.05, 9.95, 10.02, 9.98)
 APART = ("R1", "R2")
@@ -302,10 +303,9 @@ def test_thresholds_of_one_workload_move_its_verdict_only():
 FLIPPED = {Verdict.REGRESSED: Verdict.IMPROVED, Verdict.IMPROVED: Verdict.REGRESSED}
 factors = st.floats(min_value=0.9, max_value=1.12)
 seeds = st.integers(min_value=0, max_value=10_000)
-few = settings(max_examples=12, deadline=None)
 
 
-@few
+@FEW
 @given(st.lists(st.tuples(factors, factors), min_size=1, max_size=4), st.integers(1, 5), seeds)
 def test_swapping_base_and_head_flips_regressed_and_improved(
     changes: list[tuple[float, float]], trials: int, seed: int
@@ -320,7 +320,7 @@ def test_swapping_base_and_head_flips_regressed_and_improved(
     assert verdicts(back) == {key: FLIPPED.get(v, v) for key, v in verdicts(forth).items()}
 
 
-@few
+@FEW
 @given(factors, st.sampled_from([1e-3, 0.37, 1024.0]), seeds)
 def test_measuring_in_other_units_changes_no_verdict(change: float, scale: float, seed: int):
     table = trials_frame(case(change, seed=seed) + background(3, seed=seed))
@@ -333,7 +333,7 @@ def test_measuring_in_other_units_changes_no_verdict(change: float, scale: float
     assert verdicts(compare_builds(scaled, "old", "new")) == verdicts(compare_builds(table, "old", "new"))
 
 
-@few
+@FEW
 @given(factors, factors, st.integers(3, 6), st.floats(0.001, 0.02), seeds)
 def test_an_unrelated_case_never_turns_unchanged_into_regressed(
     change: float, other: float, trials: int, noise: float, seed: int
@@ -346,7 +346,7 @@ def test_an_unrelated_case_never_turns_unchanged_into_regressed(
             assert after[key] in (Verdict.UNCHANGED, Verdict.INCONCLUSIVE)
 
 
-@few
+@FEW
 @given(st.permutations(list(range(3))), seeds)
 def test_the_order_of_cases_changes_nothing(order: list[int], seed: int):
     blocks = [
