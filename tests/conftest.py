@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -101,7 +101,7 @@ class LastingProcess(ReadingProcess):
         self.folder = Path.cwd()
         self.is_answering = False
 
-    def trials(self, path: str, uploads: Mapping[str, bytes], *asked: Any) -> Iterator[Trial]:
+    def trials(self, path: str, uploads: Mapping[str, bytes], *asked: Any) -> Generator[Trial]:
         here = None if uploads or Path(path).is_absolute() else Path.cwd()
         if here not in (None, self.folder):
             self._end()

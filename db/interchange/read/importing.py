@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
@@ -154,15 +154,15 @@ def _import_one(
     db: Database,
     save: Save,
     path: str,
-    read_trials: Callable[[ImportOptions, Read], Iterator[Trial]],
+    read_trials: Callable[[ImportOptions, Read], Generator[Trial]],
     options: ImportOptions,
 ) -> FileReport:
     read, report = Read(), FileReport(one_line(path, len(path)))
     try:
-        trials = read_trials(replace(options, notes=[]), read)
-        # The first before anything is locked: what takes long to read often has none.
-        trials = chain(list(islice(trials, 1)), trials)
-        new, known = save(_observed(_not_stored(db, trials, report), report))
+        with closing(read_trials(replace(options, notes=[]), read)) as told:
+            # The first before anything is locked: what takes long to read often has none.
+            trials = chain(list(islice(told, 1)), told)
+            new, known = save(_observed(_not_stored(db, trials, report), report))
         report.new, report.known = new, report.known + known
     except ConflictError as error:
         # The store knows the trial, not the file that it came from.

@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,8 +59,10 @@ class ReadingProcess:
 
     def trials(
         self, path: str, uploads: Mapping[str, bytes], format_: str, options: ImportOptions, read: Read
-    ) -> Iterator[Trial]:
+    ) -> Generator[Trial]:
         """The trials of `path`, or of the upload of that name; `read` takes in what else is told.
+
+        Who does not want them all closes it: what is left of them would be taken for the next path's.
 
         Raises what the reader raised; RecordError where it needs too much memory or time.
         """

@@ -68,6 +68,20 @@ def test_a_file_with_an_error_adds_nothing_and_others_come_in(database: Database
     assert data_version(database) == version + 1
 
 
+@pytest.mark.usefixtures("today")
+def test_what_is_left_of_a_refused_file_is_not_of_the_next(sqlite_database: Database, tmp_path: Path) -> None:
+    """Its first trial is refused by the store, while the process still reads the others."""
+    future = datetime(2200, 1, 1, tzinfo=UTC)
+    trials = [make_trial(started_at=future, ended_at=future), *(make_trial() for _ in range(1500))]
+    bad, good = (
+        write_jsonl(tmp_path / "bad.jsonl", trials),
+        write_jsonl(tmp_path / "good.jsonl", [make_trial()]),
+    )
+    report = import_paths(sqlite_database, [bad, good])
+    assert [file.new for file in report.files] == [0, 1]
+    assert "which is not yet" in report.errors[0].message
+
+
 def test_a_conflicting_trial_names_itself_and_adds_nothing(database: Database, tmp_path: Path) -> None:
     first = make_trial()
     changed = first.model_copy(update={"label": "other"})
