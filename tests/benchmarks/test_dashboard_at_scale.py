@@ -10,7 +10,10 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import socket
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +21,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from playwright.sync_api import Browser
 from playwright.sync_api import Page as Tab
+from playwright.sync_api import sync_playwright
 
 from dashboard.links.links import PAGES, Page
 from dashboard.read.versions import EVERY_S
@@ -29,8 +32,8 @@ from db.store.trials import save_trials
 from tests.benchmarks.large_databases import postgresql_history, sizes, sqlite_history
 from tests.benchmarks.newest_night import night_of_newest_machine
 from tests.benchmarks.websocket_reader import Ran, Reader, reading
-from tests.dashboard.serving import Served, served
-from tests.e2e.browser import CHROMIUM, INSTALL, PLAIN_FLAGS, chromium, new_page
+from tests.dashboard.serving import Served, free_port, served
+from tests.e2e.browser import CHROMIUM, INSTALL
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 
@@ -167,50 +170,87 @@ def test_what_the_first_look_after_a_start_costs(
     )
 
 
-@pytest.fixture(scope="module")
-def plain_chromium() -> Iterator[Browser]:
-    """As a reader has it: that of the other tests does without the optimizing compilers of JavaScript."""
+@pytest.fixture
+def bare_page(tmp_path: Path) -> Iterator[str]:
+    """The address of `bare_page.py`, served by Streamlit as it is."""
+    port = free_port()
+    options = [f"--server.port={port}", "--server.headless=true", "--browser.gatherUsageStats=false"]
+    command = [sys.executable, "-m", "streamlit", "run", str(Path(__file__).with_name("bare_page.py"))]
+    with (tmp_path / "log").open("wb") as log, subprocess.Popen([*command, *options], stdout=log) as server:
+        while not _answers(port):
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}"
+        server.terminate()
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture
+def reader_tab(tmp_path: Path) -> Iterator[Tab]:
+    """A tab of a Chromium as readers have it: with its cache on disk, and with the optimizing compilers of
+    JavaScript, which that of the other tests does without.
+    """
     if not CHROMIUM.exists():
         pytest.skip(f"needs Chromium; as root: {INSTALL}")
-    with chromium(PLAIN_FLAGS) as running:
-        yield running
+    with sync_playwright() as playwright:
+        context = playwright.chromium.launch_persistent_context(
+            tmp_path,
+            executable_path=str(CHROMIUM),
+            args=["--no-sandbox"],
+            viewport={"width": 1440, "height": 900},
+        )
+        yield context.new_page()
+        context.close()
 
 
-def _stands_s(page: Tab, target: Page) -> float:
+def _stands_s(tab: Tab, title: str) -> float:
     """Seconds on the page's own clock until its title, charts and tables are drawn and its script has run;
     looked at before every frame, since whoever waits from outside looks only now and then.
     """
-    drawn = page.wait_for_function(STANDS, arg=PAGES[target].title)
-    return float(drawn.json_value()) / 1000
+    return float(tab.wait_for_function(STANDS, arg=title, timeout=60_000).json_value()) / 1000
+
+
+def _opened(tab: Tab, address: str, title: str) -> tuple[float, float]:
+    """Seconds until the first paint, and until the page stands."""
+    tab.goto("about:blank")
+    tab.goto(address, wait_until="commit")
+    stood = _stands_s(tab, title)
+    return float(tab.evaluate(FIRST_PAINT_MS)) / 1000, stood
+
+
+def _clicked(tab: Tab, title: str) -> float:
+    """Seconds from a click in the sidebar until the page it leads to stands."""
+    before = float(tab.evaluate("() => performance.now()")) / 1000
+    tab.get_by_test_id("stSidebar").get_by_role("link", name=title, exact=True).click()
+    return _stands_s(tab, title) - before
 
 
 @pytest.mark.browser
-def test_first_paint(history: tuple[str, str], running: Served, plain_chromium: Browser) -> None:
-    """First paint, then title, chart and table; and the same of a click in the sidebar, from the Overview."""
+def test_first_paint(history: tuple[str, str], running: Served, reader_tab: Tab, bare_page: str) -> None:
+    """Of each page first paint, title with chart and table, a click that leads there; and beside each what a
+    page of Streamlit's own takes with one chart and one table, by turns with it.
+    """
     slow = {}
-    with new_page(plain_chromium, running.origin) as (page, _):
-        for target in MEASURED:
-            painted, stood, clicked = [], [], []
-            for _ in range(1 + PAINTS):
-                page.goto("about:blank")
-                page.goto(f"{running.origin}/{target.value}", wait_until="commit")
-                stood.append(_stands_s(page, target))
-                painted.append(page.evaluate(FIRST_PAINT_MS) / 1000)
-            for _ in range(1 + PAINTS):
-                away = Page.TRENDS if target is Page.OVERVIEW else Page.OVERVIEW
-                page.goto(f"{running.origin}/{away.value}")
-                _stands_s(page, away)
-                before = page.evaluate("() => performance.now()") / 1000
-                page.get_by_test_id("stSidebar").get_by_role("link", name=PAGES[target].title).click()
-                clicked.append(_stands_s(page, target) - before)
-            figures = [statistics.median(each[1:]) for each in (painted, stood, clicked)]
-            print(
-                f"\n| {history[0]} | {PAGES[target].title} | "
-                + " | ".join(f"{figure:.2f}" for figure in figures)
-                + f" | first click {clicked[0]:.2f} | load {os.getloadavg()[0]:.1f}"
-            )
-            if figures[1] > STANDS_S or figures[2] > CLICK_S:
-                slow[target] = figures
+    for target in MEASURED:
+        title, away = PAGES[target].title, Page.TRENDS if target is Page.OVERVIEW else Page.OVERVIEW
+        bare, painted, stood, clicked = [], [], [], []
+        for _ in range(1 + PAINTS):
+            bare.append(_opened(reader_tab, bare_page, "Bare")[1])
+            first, whole = _opened(reader_tab, f"{running.origin}/{target.value}", title)
+            painted.append(first)
+            stood.append(whole)
+            _opened(reader_tab, f"{running.origin}/{away.value}", PAGES[away].title)
+            clicked.append(_clicked(reader_tab, title))
+        figures = [statistics.median(each[1:]) for each in (painted, stood, bare, clicked)]
+        print(
+            f"\n| {history[0]} | {title} | " + " | ".join(f"{figure:.2f}" for figure in figures) + " | "
+            f"{figures[1] / figures[2]:.2f} of the bare page | load {os.getloadavg()[0]:.1f}"
+        )
+        if figures[1] > STANDS_S or figures[3] > CLICK_S:
+            slow[title] = figures
     assert slow == {}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +16,8 @@ CHROMIUM = Path(
     os.environ.get("COMPILEWATCH_TEST_CHROMIUM") or next(filter(Path.exists, _INSTALLED), _INSTALLED[0])
 )
 INSTALL = "apt-get update && apt-get install -y --no-install-recommends chromium-headless-shell"
-PLAIN_FLAGS = ["--no-sandbox"]
 FLAGS = [
-    *PLAIN_FLAGS,
+    "--no-sandbox",
     "--disable-gpu",
     "--disable-background-networking",
     "--disable-component-update",
@@ -65,11 +64,11 @@ class Trouble:
 
 
 @contextmanager
-def chromium(flags: Sequence[str] = FLAGS) -> Iterator[Browser]:
+def chromium() -> Iterator[Browser]:
     """What is expected of its pages may take as long as painting them: other tests use the machine too."""
     expect.set_options(timeout=PAINTED_TIMEOUT_MS)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(flags))
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
         try:
             yield browser
         finally:
