@@ -36,7 +36,8 @@ def stack_order(build: Mapping[str, Any]) -> tuple[VersionKey, ...]:
     return tuple(version_key(part if isinstance(part, str) else None) for part in parts)
 
 
-@lru_cache(maxsize=4096)
+# More than a decade of nightly builds: one that is forgotten is read anew with every look at the choices.
+@lru_cache(maxsize=16_384)
 def version_key(version: str | None) -> VersionKey:
     """Sorts versions by PEP 440, and what is no such version (a driver, a kernel) by its numbers and words.
 
