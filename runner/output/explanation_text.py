@@ -55,7 +55,7 @@ def frame_table(explained: Explanation) -> Table:
 
 def operation_lines(explained: Explanation) -> Iterator[str]:
     """The most frequent operations as Inductor gets them, and those that it leaves to ATen."""
-    for title, counted in (("Operations", explained.operations), ("Left to ATen", explained.fallbacks)):
+    for title, counted in (("Decomposed", explained.operations), ("Left to ATen", explained.fallbacks)):
         if counted:
             named = [f"{name} {count(number)}" for name, number in list(counted.items())[:_MOST]]
             rest = len(counted) - len(named)
