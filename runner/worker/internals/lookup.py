@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 
@@ -20,13 +21,8 @@ def attribute(module: str, name: str) -> Any:
 
 
 @contextlib.contextmanager
-def before(owner: Any, method: str, call: Callable[[str], None]) -> Iterator[None]:
+def _replaced(owner: Any, method: str, listener: Callable[..., Any]) -> Iterator[None]:
     original = getattr(owner, method)
-
-    def listener(self: Any, event_name: str, *arguments: Any, **options: Any) -> Any:
-        call(event_name)
-        return original(self, event_name, *arguments, **options)
-
     setattr(owner, method, listener)
     try:
         yield
@@ -34,10 +30,21 @@ def before(owner: Any, method: str, call: Callable[[str], None]) -> Iterator[Non
         setattr(owner, method, original)
 
 
-@contextlib.contextmanager
+def before(owner: Any, method: str, call: Callable[[str], None]) -> AbstractContextManager[None]:
+    """Call `call(event_name)` before a method that takes an event's name first."""
+    original = getattr(owner, method)
+
+    def listener(self: Any, event_name: str, *arguments: Any, **options: Any) -> Any:
+        call(event_name)
+        return original(self, event_name, *arguments, **options)
+
+    return _replaced(owner, method, listener)
+
+
 def around(
     owner: Any, method: str, name: str, begin: Callable[[str], None], end: Callable[[str], None]
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
+    """Call `begin(name)` before a method and `end(name)` after it, however it ends."""
     original = getattr(owner, method)
 
     def listener(*arguments: Any, **options: Any) -> Any:
@@ -47,28 +54,18 @@ def around(
         finally:
             end(name)
 
-    setattr(owner, method, listener)
-    try:
-        yield
-    finally:
-        setattr(owner, method, original)
+    return _replaced(owner, method, listener)
 
 
-@contextlib.contextmanager
-def after(owner: Any, method: str, note: Callable[[Any, Any], None]) -> Iterator[None]:
+def after(owner: Any, method: str, note: Callable[[Any, Any], None]) -> AbstractContextManager[None]:
     """Call `note(self, result)` after a method, where its class is there and has it."""
     original = getattr(owner, method, None)
     if not callable(original):
-        yield
-        return
+        return contextlib.nullcontext()
 
     def wrapper(self: Any, *arguments: Any, **options: Any) -> Any:
         result = original(self, *arguments, **options)
         note(self, result)
         return result
 
-    setattr(owner, method, wrapper)
-    try:
-        yield
-    finally:
-        setattr(owner, method, original)
+    return _replaced(owner, method, wrapper)
