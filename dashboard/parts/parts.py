@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import pandas as pd
@@ -200,11 +200,18 @@ class Group:
 
 @dataclass(frozen=True)
 class Folded:
-    """Parts under a title, which a screen has made and shows once somebody opens them; a report has all."""
+    """Parts under a title, which a screen has made and shows once somebody opens them; a report has all.
+
+    They are made once, for as long as the page around them is kept.
+    """
 
     title: str
-    made: Callable[[], tuple[Part, ...]]
+    make: Callable[[], tuple[Part, ...]]
     key: str
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        return self.make()
 
 
 Part = PageHeadline | Lines | Empty | Badges | Figures | Table | Chart | Pairs | Group | Folded
@@ -243,7 +250,7 @@ def flat(parts: Iterable[Part]) -> Iterator[Part]:
             continue
         if part.title:
             yield Lines((), part.title)
-        for column in part.columns if isinstance(part, Group) else (part.made(),):
+        for column in part.columns if isinstance(part, Group) else (part.parts,):
             yield from flat(column)
 
 

@@ -145,7 +145,7 @@ def _several(part: Group | Folded, draw_parts: Callable[[Iterable[Part]], None])
     # What nobody opens costs neither the server nor the browser anything.
     with st.expander(escaped(part.title), key=f"{part.key}{FOLD}", on_change="rerun") as box:
         if box.open:
-            draw_parts(part.made())
+            draw_parts(part.parts)
 
 
 def _columns(count: int) -> Sequence[DeltaGenerator]:

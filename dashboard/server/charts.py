@@ -6,7 +6,7 @@ names what is not there gets 404, as a picture or page that says so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from starlette.applications import Starlette
@@ -25,7 +25,7 @@ from dashboard.links import links
 from dashboard.links.links import Link, Page
 from dashboard.links.sentence import sentence
 from dashboard.pages.registry import CONTENTS
-from dashboard.parts.parts import Chart, PageContent, flat
+from dashboard.parts.parts import Chart, Folded, PageContent, Part, flat
 from dashboard.read.data import read_choices, read_choices_on
 from dashboard.read.requested import resolved_link
 from dashboard.read.versions import one_version
@@ -130,17 +130,22 @@ def _chart(request: Request) -> tuple[Chart, str]:
     page = Page.OVERVIEW if name == links.OVERVIEW else links.page_named(name) if name else None
     with RENDER_LIMIT.take():
         content = None if page is None else asked_for(page, query_of(request))
-    drawn = {
-        part.key: part
-        for part in (flat(content.parts) if content else ())
-        if isinstance(part, Chart) and part.chart.spec is not None
-    }
+    parts = content.parts if content else ()
+    # What is folded is made for nobody who asks for what is not.
+    drawn = _charts(part for part in parts if not isinstance(part, Folded))
+    if key not in drawn:
+        drawn = _charts(parts)
     if content is None or key not in drawn:
         raise NotFoundError(
             f"There is no chart {key!r} on the page {name!r} under these filters.",
             f"Charts there: {', '.join(drawn) or 'none'}.",
         )
     return drawn[key], where(content)
+
+
+def _charts(parts: Iterable[Part]) -> dict[str, Chart]:
+    """Those that have something to draw, by key."""
+    return {part.key: part for part in flat(parts) if isinstance(part, Chart) and part.chart.spec is not None}
 
 
 def _drawn(chart: Chart, place: str) -> str:

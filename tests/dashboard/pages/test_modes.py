@@ -195,3 +195,5 @@ def test_what_is_folded_is_made_once_somebody_opens_it(store: Store, monkeypatch
     page.run()
     assert judged == ["pairs"]
     assert "Negative is faster." in texts(page)
+    page.run()
+    assert judged == ["pairs"], "once, however often the page is drawn"
