@@ -52,7 +52,7 @@ _MOST_LINES_WHOLE, _TALLEST_LOG_PX = 18, 420
 # A longer table scrolls within itself; a shorter one is shown whole, or its last row would look cut.
 _MOST_ROWS_WHOLE = 20
 _ICONS = {LEFT_OUT: ":material/report:"}
-_MOST_CARDS = 6
+_MOST_CARDS = 4
 FOLD = "-fold"
 """What follows the key of a folded part in the state of a session: whether it is open."""
 # Beside two columns of words on a phone.
