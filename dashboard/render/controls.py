@@ -15,7 +15,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard.links import links
-from dashboard.links.links import Link, Page
+from dashboard.links.links import PAGES, Link, Page
 from dashboard.links.values import Whole
 from dashboard.text.foreign_text import escaped, shortened
 
@@ -177,6 +177,16 @@ def go(page: Page, **changes: object) -> None:
     """Callback: open `page` with the global selectors kept and `changes` made."""
     target = links.move(current(), page, **changes)
     st.switch_page(st.session_state[_PAGES][page], query_params=links.query(target))
+
+
+def button_to(label: str, page: Page, /, **changes: object) -> None:
+    """A button that opens `page` as `go` does, with the icon of that page."""
+    st.button(label, icon=PAGES[page].icon, on_click=go, args=(page,), kwargs=changes)
+
+
+def button_that_changes(label: str, icon: str, /, **changes: object) -> None:
+    """A button that shows the current link with `changes`."""
+    st.button(label, icon=icon, on_click=change, kwargs=changes)
 
 
 def register(pages: Mapping[Page, st.Page]) -> None:

@@ -51,12 +51,8 @@ def _between(view: View) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         word = "from" if view.link.base else "to"
         st.markdown(escaped(f"Only regressions {word} {' to '.join(names)}."), width="content")
-        st.button(
-            "Show those of all builds",
-            icon=":material/filter_alt_off:",
-            on_click=controls.change,
-            kwargs={"base": None, "head": None},
-        )
+        icon = ":material/filter_alt_off:"
+        controls.button_that_changes("Show those of all builds", icon, base=None, head=None)
 
 
 def _ticked(view: View, shown: Sequence[RegressionState]) -> Pick:
@@ -93,17 +89,5 @@ def _ways_on(view: View, recorded: Sequence[RegressionState]) -> None:
         return
     with st.container(horizontal=True):
         case = {"machine": chosen.machine_id, "focus": chosen.row.workload}
-        st.button(
-            "Its history",
-            icon=":material/show_chart:",
-            on_click=controls.go,
-            args=(Page.TRENDS,),
-            kwargs={**case, "strategy": (chosen.row.strategy,)},
-        )
-        st.button(
-            "All of its workload",
-            icon=":material/deployed_code:",
-            on_click=controls.go,
-            args=(Page.WORKLOAD,),
-            kwargs=case,
-        )
+        controls.button_to("Its history", Page.TRENDS, **case, strategy=(chosen.row.strategy,))
+        controls.button_to("All of its workload", Page.WORKLOAD, **case)
