@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from db import units
-from db.judge.results import Row
+from db.judge.results import LeftOut, Row
 from db.records.vocabulary import Verdict
 
 MARKS: dict[Verdict, str] = {
@@ -53,3 +53,11 @@ def worst_first(rows: Iterable[Row]) -> list[Row]:
             row.metric,
         ),
     )
+
+
+def by_reason(left_out: Iterable[LeftOut]) -> list[list[LeftOut]]:
+    """Cases that were not compared, those of one verdict and reason together, the most common first."""
+    groups: dict[tuple[Verdict, str], list[LeftOut]] = {}
+    for case in left_out:
+        groups.setdefault((case.verdict, case.reason), []).append(case)
+    return sorted(groups.values(), key=len, reverse=True)
