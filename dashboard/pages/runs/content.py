@@ -28,8 +28,8 @@ from dashboard.read.data import read_choices, read_choices_on, read_machines, re
 from dashboard.read.database import reader
 from dashboard.read.shaping import joined, number
 from dashboard.read.versions import cached
-from dashboard.text.rows import rows_of
 from db import units
+from db.json_rows import rows_of
 from db.judge.statistics.noise_floor import NoiseFloor
 from db.metrics.groups import row_dicts
 from db.queries.facets import silent

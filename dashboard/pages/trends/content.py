@@ -41,12 +41,12 @@ from dashboard.read.policy import policy_in_force, targets_in_force
 from dashboard.read.shaping import ASIDE_COLUMNS, BUILD_COMPONENTS, asides, newest_builds
 from dashboard.read.versions import cached
 from dashboard.text import theme
-from dashboard.text.rows import rows_of
 from dashboard.verdicts.evidence import each_to_the_next
 from dashboard.verdicts.pair import largest_change
 from db import units
 from db.columns import column as columns
 from db.columns.metrics import HISTORY_METRICS, METRICS
+from db.json_rows import rows_of
 from db.judge.compare.sides import CODE, LIBRARIES
 from db.judge.statistics.noise_floor import NoiseFloor
 from db.metrics.case_modes import with_strategies

@@ -14,8 +14,8 @@ from starlette.applications import Starlette
 from dashboard.api.endpoints import ENDPOINTS
 from dashboard.api.representation import CSV, JSON, Answer, MadeAnswer, as_csv, made_answer
 from dashboard.api.routes import routes
-from dashboard.text.rows import plain
 from db.engine.session import open_database
+from db.json_rows import plain
 from db.judge.policy import Policy
 from db.queries.filters import Filters
 from db.queries.trials import trial_records, trials_frame
