@@ -106,6 +106,11 @@ def with_labels(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(workload_label=pd.array([labels[key] for key in ids], dtype="str").take(of_row))
 
 
+def labels_of(frame: pd.DataFrame) -> dict[str, str]:
+    """Workload id -> label, of a frame that `with_labels` made."""
+    return dict(zip(frame["workload_id"], frame["workload_label"], strict=True))
+
+
 def _words(value: object) -> str:
     if isinstance(value, dict):
         return "x".join(str(size) for size in value.values())

@@ -38,7 +38,7 @@ from dashboard.read.data import (
 from dashboard.read.database import reader
 from dashboard.read.policy import policy_in_force
 from dashboard.read.requested import resolved_link
-from dashboard.read.shaping import BUILD_COMPONENTS
+from dashboard.read.shaping import BUILD_COMPONENTS, labels_of
 from dashboard.read.versions import drawn_version, one_version
 from dashboard.render.shell import resolved_view
 from dashboard.verdicts import inbox
@@ -150,14 +150,10 @@ def _compared(
     comparison = compare(
         reader(), base, head, filters, machine_id=machine_id, policy=policy_in_force(), said=said
     )
-    known = read_workloads(filters)
-    labels = dict(zip(known["workload_id"], known["workload_label"], strict=True))
-    built = _built(comparison, choices)
-    before, after = built.values()
-    differs = pd.DataFrame(verdict_words.environment_diff(before, after, comparison.changed_components))
+    labels = labels_of(read_workloads(filters))
     floors = floors_of(comparison.machine_id)
     why, code = read_explanations(comparison), traced_changes(reader(), comparison)
-    beside = upgrade.Beside(differs, why=why, code=code, floors=floors)
+    beside = upgrade.Beside(why=why, code=code, floors=floors)
     if link is not None:
         beside = replace(
             beside,
@@ -173,7 +169,7 @@ def _compared(
         timing=_timing(replace(filters, builds=(*comparison.base.build_ids, *comparison.head.build_ids))),
         made_from=made_from,
         sections=sections((*shown.parts, *shown.appendix()), narrow=True),
-        environment=environment(_machine(comparison.machine_id), built),
+        environment=environment(_machine(comparison.machine_id), _built(comparison, choices)),
         data={"comparison": comparison_document(reader(), comparison)},
     )
 

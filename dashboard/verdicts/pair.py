@@ -22,6 +22,7 @@ from dashboard.read.data import (
     read_series_by_build,
     read_workloads,
 )
+from dashboard.read.shaping import labels_of
 from db.judge.compare.sides import VerdictError
 from db.queries.filters import Filters
 from db.records.vocabulary import Verdict
@@ -93,10 +94,9 @@ def largest_change(link: Link) -> Largest | None:
     if not known:
         return None
     largest = max(moved or known, key=lambda row: abs(math.log1p(max(row.change or 0.0, -0.999))))
-    labels = read_workloads(filters)
-    names = dict(zip(labels["workload_id"], labels["workload_label"], strict=True))
+    labels = labels_of(read_workloads(filters))
     since = read_choices_on(link.machine).builds[pair.base]
-    return Largest(names.get(largest.case.workload_id, largest.workload), since, bool(moved))
+    return Largest(labels.get(largest.case.workload_id, largest.workload), since, bool(moved))
 
 
 def focus_on(link: Link, workloads: Iterable[str]) -> str:

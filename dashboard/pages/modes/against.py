@@ -13,6 +13,7 @@ from dashboard.parts import parts, verdict_words
 from dashboard.parts.parts import Empty, Folded, Part, TableColumn
 from dashboard.read.data import filters_of, read_trials
 from dashboard.read.policy import policy_in_force
+from dashboard.read.shaping import labels_of
 from dashboard.read.versions import cached
 from dashboard.text import theme
 from db import units
@@ -34,7 +35,7 @@ def against_parts(link: Link) -> tuple[Part, ...]:
     if link.build is None:
         return ()
     trials = with_strategies(without_canaries(read_trials(filters_of(link))), link.strategy)
-    labels = dict(zip(trials["workload_id"], trials["workload_label"], strict=True))
+    labels = labels_of(trials)
     if trials["strategy"].nunique() < 2:
         return ()
     matrix = Folded("One strategy against another", partial(_matrix, trials, labels), "modes-against")

@@ -32,7 +32,7 @@ from dashboard.read.versions import cached, drawn_version
 from dashboard.verdicts import inbox
 from dashboard.verdicts.evidence import Evidence, evidence, evidence_parts, series_parts
 from dashboard.verdicts.issue import issue_of_case
-from dashboard.verdicts.tables import case_title
+from dashboard.verdicts.tables import case_title, what_differs
 from db import units
 from db.columns.metrics import METRICS
 from db.judge.compare.regressions import tally_lines
@@ -173,23 +173,18 @@ def _regression(each: RegressionState, *, listed: bool) -> tuple[Part, ...]:
         f"{inbox.state_text(each.state)}: {inbox.MEANINGS[each.state]}. Recorded "
         f"{units.moment(regression.recorded_at)} on {regression.machine}.{revised}",
     )
-    differs = inbox.environment(regression)
     said = {
         f"{number}. {units.moment(row['at'])}, {row['state']}, {row['by']}": " ".join(
             said for said in (row["note"], row["link"]) if isinstance(said, str) and said
         )
         for number, row in enumerate(row_dicts(inbox.story(each)), 1)
     }
-    columns = parts.texts({"part": "Part", "base": "Base", "head": "Head"})
-    alt = "Parts of the build that differ between the sides"
+    differs = what_differs("regression-environment", regression, "the sides")
     shown = _evidence(regression.regression_id)
     filters = Filters(runs=(*regression.base.run_ids, *regression.head.run_ids))
     return (
         Lines(about, f"{case_title(row)}: {row.reason}", key="regression-about"),
-        *(parts.notes(["No part of the build changed between the sides."]) if differs.empty else ()),
-        *parts.table(
-            "regression-environment", alt, differs, columns, title="What differs between the builds"
-        ),
+        *(differs or parts.notes(["No part of the build changed between the sides."])),
         *parts.notes(read_explanation(regression.machine_id, (regression.base, regression.head), (row,))),
         *evidence_parts(shown, row.metric, title, key="regression-case", confidence=None),
         *series_parts(regression.machine_id, row.case, row.metric, key="regression-series"),
