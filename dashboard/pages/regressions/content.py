@@ -30,7 +30,8 @@ from dashboard.read.data import (
 )
 from dashboard.read.versions import cached, drawn_version
 from dashboard.verdicts import inbox
-from dashboard.verdicts.evidence import Evidence, evidence, evidence_parts, series_parts
+from dashboard.verdicts.evidence import Evidence, evidence, evidence_parts
+from dashboard.verdicts.history import history_parts
 from dashboard.verdicts.issue import issue_of_case
 from dashboard.verdicts.tables import case_title, what_differs
 from db import units
@@ -187,7 +188,7 @@ def _regression(each: RegressionState, *, listed: bool) -> tuple[Part, ...]:
         *(differs or parts.notes(["No part of the build changed between the sides."])),
         *parts.notes(read_explanation(regression.machine_id, (regression.base, regression.head), (row,))),
         *evidence_parts(shown, row.metric, title, key="regression-case", confidence=None),
-        *series_parts(regression.machine_id, row.case, row.metric, key="regression-series"),
+        *history_parts(regression.machine_id, row.case, row.metric, key="regression-series"),
         Pairs("Who said what", said),
         *issue_of_case(filters, (regression.base, regression.head), row.case),
         *parts.notes(["The same sides judged again, on all that is stored of them:"]),

@@ -41,7 +41,7 @@ from dashboard.read.policy import policy_in_force, targets_in_force
 from dashboard.read.shaping import ASIDE_COLUMNS, BUILD_COMPONENTS, asides, newest_builds
 from dashboard.read.versions import cached
 from dashboard.text import theme
-from dashboard.verdicts.evidence import each_to_the_next
+from dashboard.verdicts.history import each_to_the_next
 from dashboard.verdicts.pair import largest_change
 from db import units
 from db.columns import column as columns
@@ -251,6 +251,8 @@ def _chart_of(points: pd.DataFrame, link: Link, builds: Mapping[str, str]) -> Ch
     else:
         changes = change_points.between(rows, verdicts)
     written = annotation_marks.frame(read_annotations(link.machine), points, rows, builds)
+    events = build_events.events(points, rows)
+    frames = trends.frames_of(rows, events, targets=drawn, changes=changes.frame, annotations=written)
     spec = trends.spec(
         metric,
         axis=link.axis,
@@ -258,13 +260,8 @@ def _chart_of(points: pd.DataFrame, link: Link, builds: Mapping[str, str]) -> Ch
         strategies=tuple(theme.ordered(rows["strategy"])),
         builds=since.builds,
         shown=window,
-        targets=not drawn.empty,
-        changes=not changes.frame.empty,
-        annotated=not written.empty,
+        frames=tuple(frames),
     )
-    events = build_events.events(points, rows)
-    beside = {"targets": drawn, "changes": changes.frame, "annotations": written}
-    frames = {"main": rows, "events": events, **{name: each for name, each in beside.items() if len(each)}}
     older_points = trend_rows.older_points(points, rows, link.axis)
     earlier = [f"{older_points} {EARLIER}"] if older_points else []
     design = [_BY_TURNS] if turns else []

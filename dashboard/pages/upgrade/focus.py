@@ -18,7 +18,8 @@ from dashboard.read.data import (
     read_trials,
 )
 from dashboard.read.versions import cached
-from dashboard.verdicts.evidence import Evidence, evidence, evidence_parts, series_parts
+from dashboard.verdicts.evidence import Evidence, evidence, evidence_parts
+from dashboard.verdicts.history import history_parts
 from dashboard.verdicts.issue import issue_of_case
 from dashboard.verdicts.side_by_side import side_by_side
 from db.judge.results import CaseKey, Comparison
@@ -54,7 +55,7 @@ def in_focus(link: Link, comparison: Comparison, labels: Mapping[str, str]) -> t
             both_sides, metric, title, key="upgrade-case", confidence=comparison.policy.confidence
         ),
         *side_by_side(builds, sides, case, case_rows),
-        *series_parts(link.machine, case, metric, key="upgrade-series"),
+        *history_parts(link.machine, case, metric, key="upgrade-series"),
         *issue_of_case(builds, sides, case),
     )
 

@@ -27,7 +27,7 @@ from dashboard.read.data import (
 )
 from dashboard.read.versions import cached
 from dashboard.verdicts import inbox
-from dashboard.verdicts.evidence import series_parts
+from dashboard.verdicts.history import history_parts
 from dashboard.verdicts.pair import focus_on
 from db import units
 from db.cause.profile_words import why
@@ -116,7 +116,7 @@ def _trend(link: Link, case: Mapping[str, Any]) -> tuple[Part, ...]:
     names = {name: str(case[name]) for name in ("workload", "strategy", "workload_id", "strategy_id")}
     key = CaseKey.model_validate(names)
     metric = Metric.LATENCY if case["strategy"] == EAGER.name else Metric.SPEEDUP
-    return series_parts(link.machine, key, metric, key="workload-trend")
+    return history_parts(link.machine, key, metric, key="workload-trend")
 
 
 def _regressions(link: Link, workload: str) -> tuple[Part, ...]:
