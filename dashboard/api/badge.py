@@ -191,7 +191,7 @@ def draw(label: str, badge_text: BadgeText) -> str:
     """The SVG. `label` may hold anything; what XML cannot hold is an escape."""
     shown = visible(label)
     shown = shown if len(shown) <= _LONGEST_LABEL else f"{shown[: _LONGEST_LABEL - 1]}…"
-    left, right = (_width(text) for text in (shown, badge_text.text))
+    left, right = (len(text) * _PX_PER_CHARACTER + _PADDING_PX for text in (shown, badge_text.text))
     title = html.escape(f"{shown}: {badge_text.text}" + (f", {badge_text.about}" if badge_text.about else ""))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
@@ -202,10 +202,6 @@ def draw(label: str, badge_text: BadgeText) -> str:
         '<g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
         f"{_text(shown, left / 2, left)}{_text(badge_text.text, left + right / 2, right)}</g></svg>"
     )
-
-
-def _width(text: str) -> int:
-    return len(text) * _PX_PER_CHARACTER + _PADDING_PX
 
 
 def _text(text: str, middle: float, width: int) -> str:
