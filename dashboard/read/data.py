@@ -15,7 +15,7 @@ from dashboard.links.links import Link, Page
 from dashboard.read import shaping
 from dashboard.read.choices import NEWEST_RUNS, Choices, choices
 from dashboard.read.database import reader
-from dashboard.read.policy import policy_in_force
+from dashboard.read.in_force import in_force
 from dashboard.read.versions import cached, drawn_version
 from dashboard.text import theme
 from db.columns.case import CASE_KEYS
@@ -207,7 +207,7 @@ def read_comparison(
         for side, runs in ((base, base_runs), (head, head_runs))
     )
     further = () if asked is None else (asked,)
-    return compare(reader(), first, second, filters, policy=policy_in_force(), asked=further)
+    return compare(reader(), first, second, filters, policy=in_force().policy, asked=further)
 
 
 @cached
@@ -341,7 +341,7 @@ def read_steps(machine: str, filters: Filters) -> str:
         command = f"compilewatch history --machine {machine}"
         return f"{trials:,} trials: `{command}` tells every change in their history."
     try:
-        return f"{machine_steps(database, filters, policy_in_force(), machine=machine).sentence}."
+        return f"{machine_steps(database, filters, in_force().policy, machine=machine).sentence}."
     except NotFoundError:
         return ""
 

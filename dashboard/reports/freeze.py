@@ -36,7 +36,7 @@ from dashboard.read.data import (
     side_of,
 )
 from dashboard.read.database import reader
-from dashboard.read.policy import policy_in_force
+from dashboard.read.in_force import in_force
 from dashboard.read.requested import resolved_link
 from dashboard.read.shaping import BUILD_COMPONENTS, labels_of
 from dashboard.read.versions import drawn_version, one_version
@@ -148,7 +148,7 @@ def _compared(
 ) -> _Shown:
     base, head, said, machine_id = sides
     comparison = compare(
-        reader(), base, head, filters, machine_id=machine_id, policy=policy_in_force(), said=said
+        reader(), base, head, filters, machine_id=machine_id, policy=in_force().policy, said=said
     )
     labels = labels_of(read_workloads(filters))
     floors = floors_of(comparison.machine_id)
@@ -259,7 +259,7 @@ def _signed(shown: _Shown, choices: Choices, *, title: str | None, by: str, at: 
         newest_result_at=None if newest is None else pd.Timestamp(newest).to_pydatetime(),
         sections=shown.sections,
         environment=shown.environment,
-        policy=table(policy_part(policy_in_force())),
+        policy=table(policy_part(in_force().policy)),
         data=shown.data,
     )
     return _fitting(content)

@@ -17,7 +17,7 @@ from dashboard.read.data import (
     read_points,
     read_turns,
 )
-from dashboard.read.policy import policy_in_force
+from dashboard.read.in_force import in_force
 from dashboard.read.shaping import BUILD_COMPONENTS
 from dashboard.read.versions import cached
 from db.columns.metrics import HISTORY_METRICS, METRICS
@@ -79,7 +79,7 @@ def _chart(machine_id: str, case: CaseKey, metric: str) -> ChartContent | None:
     if axis == "torch":
         changes = change_points.between(rows, each_to_the_next(filters, mine.loc[rows.index], metric))
     else:
-        changes = change_points.over(mine, rows, metric, policy_in_force(), read_turns(filters))
+        changes = change_points.over(mine, rows, metric, in_force().policy, read_turns(filters))
     written = annotation_marks.frame(read_annotations(machine_id), mine, rows, names)
     events = build_events.events(mine, rows)
     frames = trends.frames_of(rows, events, changes=changes.frame, annotations=written)

@@ -12,7 +12,7 @@ from dashboard.links.links import Link
 from dashboard.parts import parts, verdict_words
 from dashboard.parts.parts import Empty, Folded, Part, TableColumn
 from dashboard.read.data import filters_of, read_trials
-from dashboard.read.policy import policy_in_force
+from dashboard.read.in_force import in_force
 from dashboard.read.shaping import labels_of
 from dashboard.read.versions import cached
 from dashboard.text import theme
@@ -74,7 +74,7 @@ def _judged(
 ) -> list[Difference]:
     """Nothing where the trials cannot be set against each other."""
     try:
-        return list(judge(trials, policy_in_force()))
+        return list(judge(trials, in_force().policy))
     except VerdictError:
         return []
 

@@ -37,7 +37,7 @@ from dashboard.read.data import (
     read_workloads,
     recent,
 )
-from dashboard.read.policy import policy_in_force, targets_in_force
+from dashboard.read.in_force import in_force
 from dashboard.read.shaping import ASIDE_COLUMNS, BUILD_COMPONENTS, asides, newest_builds
 from dashboard.read.versions import cached
 from dashboard.text import theme
@@ -242,12 +242,12 @@ def _chart_of(points: pd.DataFrame, link: Link, builds: Mapping[str, str]) -> Ch
     drawn_points, asked = points.loc[rows.index], asked_metric(link)
     verdicts = {} if over_time else each_to_the_next(whole, drawn_points, metric, asked)
     finding = trend_rows.finding(rows, metric, focus, verdicts)
-    lines = target_lines.frame(rows, metric, targets_in_force())
+    lines = target_lines.frame(rows, metric, in_force().target)
     window = trend_rows.with_eager(trend_rows.window(rows), metric)
     drawn, window, outside = target_lines.beside(lines, window)
     since = gaps.since_first(points, rows, metric, axis=link.axis, names=builds)
     if over_time:
-        changes = change_points.over(points, rows, metric, policy_in_force(), turns)
+        changes = change_points.over(points, rows, metric, in_force().policy, turns)
     else:
         changes = change_points.between(rows, verdicts)
     written = annotation_marks.frame(read_annotations(link.machine), points, rows, builds)
