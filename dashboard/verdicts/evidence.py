@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pandas as pd
 
@@ -32,31 +31,6 @@ def _columns(confidence: float | None) -> dict[str, TableColumn]:
     }
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """What is shown of one case; `without_value` counts trials that have no value to draw."""
-
-    strip: pd.DataFrame
-    middles: pd.DataFrame
-    table: pd.DataFrame
-    without_value: int
-
-
-def evidence(
-    trials: pd.DataFrame, sides: Sequence[BuildSide], case: CaseKey, rows: Sequence[Row], metric: Metric
-) -> Evidence:
-    """Of the verdicts `rows` on `case`, and of its `trials` on both `sides`, base first."""
-    sides_trials = [charts.side_trials(trials, side, case) for side in sides]
-    strip = charts.frame(sides_trials, case, metric)
-    drawn = strip.loc[strip["strategy"] == case.strategy, "trial_id"].nunique()
-    return Evidence(
-        strip=strip,
-        middles=charts.middles(strip),
-        table=case_table(rows),
-        without_value=sum(map(len, sides_trials)) - drawn,
-    )
-
-
 def lanes(strategies: tuple[str, ...]) -> tuple[str, ...]:
     """Compiled first, eager below it, each with base above head."""
     ordered = sorted(strategies, key=lambda name: name == EAGER.name)
@@ -72,30 +46,41 @@ def reading(metric: Metric) -> str:
 
 
 def evidence_parts(
-    evidence: Evidence, metric: Metric, title: str, *, key: str, confidence: float | None
+    trials: pd.DataFrame,
+    sides: Sequence[BuildSide],
+    case: CaseKey,
+    rows: Sequence[Row],
+    metric: Metric,
+    *,
+    title: str,
+    key: str,
+    confidence: float | None,
 ) -> tuple[Part, ...]:
-    """The trials of both sides of the case called `title`, and below them the numbers. `confidence` of their
-    intervals; the parts have keys that begin with `key`.
+    """The `trials` on both `sides`, base first, of the `case` called `title`, and below them the numbers of
+    the verdicts `rows` on it. `confidence` of their intervals; the parts have keys that begin with `key`.
     """
+    of_sides = [charts.side_trials(trials, side, case) for side in sides]
+    strip = charts.frame(of_sides, case, metric)
     shown = charts.shown_metric(metric)
     alt = f"{METRICS[shown].name} of every trial of the base side and of the head side"
     drawn: Part = Empty(f"No trial of this case has a {METRICS[shown].word} to draw.")
-    if not evidence.strip.empty:
-        strategies = tuple(theme.ordered(evidence.strip["strategy"]))
-        missing = f"{units.plural(evidence.without_value, 'trial')} without a value left out."
-        strip = ChartContent(
+    if not strip.empty:
+        strategies = tuple(theme.ordered(strip["strategy"]))
+        with_value = strip.loc[strip["strategy"] == case.strategy, "trial_id"].nunique()
+        missing = sum(map(len, of_sides)) - with_value
+        chart = ChartContent(
             f"{title}: the trials of both sides",
             charts.spec(lanes(strategies), strategies, shown),
-            {"main": evidence.strip, "middles": evidence.middles},
-            [missing] if evidence.without_value else [],
+            {"main": strip, "middles": charts.middles(strip)},
+            [f"{units.plural(missing, 'trial')} without a value left out."] if missing else [],
         )
-        drawn = Chart(f"{key}-strip", alt, strip, explained=reading(shown))
+        drawn = Chart(f"{key}-strip", alt, chart, explained=reading(shown))
     return (
         drawn,
         Table(
             f"{key}-numbers",
             "Every metric of this case on both sides, its change with interval, verdict and reason",
-            evidence.table,
+            case_table(rows),
             _columns(confidence),
         ),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dashboard.links.links import Link
 from dashboard.pages.regressions.newest_run import finding_columns, newest_run
@@ -30,7 +31,7 @@ from dashboard.read.data import (
 )
 from dashboard.read.versions import cached, drawn_version
 from dashboard.verdicts import inbox
-from dashboard.verdicts.evidence import Evidence, evidence, evidence_parts
+from dashboard.verdicts.evidence import evidence_parts
 from dashboard.verdicts.history import history_parts
 from dashboard.verdicts.issue import issue_of_case
 from dashboard.verdicts.tables import case_title, what_differs
@@ -153,17 +154,6 @@ def _builds(shown: Sequence[RegressionState], chosen: Sequence[RegressionState])
     return tuple(key for key in of_sides if key in known)
 
 
-@cached
-def _evidence(regression_id: str) -> Evidence:
-    regression = next(
-        each.regression for each in read_regressions() if each.regression.regression_id == regression_id
-    )
-    machines = (regression.machine_id,) if regression.machine_id else ()
-    filters = Filters(machines=machines, runs=(*regression.base.run_ids, *regression.head.run_ids))
-    row = regression.row
-    return evidence(read_trials(filters), (regression.base, regression.head), row.case, [row], row.metric)
-
-
 def _regression(each: RegressionState, *, listed: bool) -> tuple[Part, ...]:
     """The evidence of a chosen one; `listed` where the table has it."""
     regression, row = each.regression, each.regression.row
@@ -181,16 +171,19 @@ def _regression(each: RegressionState, *, listed: bool) -> tuple[Part, ...]:
         for number, row in enumerate(row_dicts(inbox.story(each)), 1)
     }
     differs = what_differs("regression-environment", regression, "the sides")
-    shown = _evidence(regression.regression_id)
+    sides, machines = (regression.base, regression.head), filter(None, [regression.machine_id])
     filters = Filters(runs=(*regression.base.run_ids, *regression.head.run_ids))
+    trials = read_trials(replace(filters, machines=tuple(machines)))
     return (
         Lines(about, f"{case_title(row)}: {row.reason}", key="regression-about"),
         *(differs or parts.notes(["No part of the build changed between the sides."])),
-        *parts.notes(read_explanation(regression.machine_id, (regression.base, regression.head), (row,))),
-        *evidence_parts(shown, row.metric, title, key="regression-case", confidence=None),
+        *parts.notes(read_explanation(regression.machine_id, sides, (row,))),
+        *evidence_parts(
+            trials, sides, row.case, [row], row.metric, title=title, key="regression-case", confidence=None
+        ),
         *history_parts(regression.machine_id, row.case, row.metric, key="regression-series"),
         Pairs("Who said what", said),
-        *issue_of_case(filters, (regression.base, regression.head), row.case),
+        *issue_of_case(filters, sides, row.case),
         *parts.notes(["The same sides judged again, on all that is stored of them:"]),
         Lines((inbox.compare_command(regression),), code=True),
     )
