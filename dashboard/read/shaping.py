@@ -252,11 +252,11 @@ def _aside_reason(case: dict[str, Any]) -> str:
     return "nothing was compiled: the graph count is 0, so this is eager's speed"
 
 
-def joined(items: Iterable[str], limit: int = 3) -> str:
-    """`items` as a list in a sentence, cut after `limit`."""
+def joined(items: Iterable[str]) -> str:
+    """`items` as a list in a sentence, cut after three."""
     everything = list(items)
-    if len(everything) > limit:
-        return f"{', '.join(everything[:limit])} and {len(everything) - limit} more"
+    if len(everything) > 3:
+        return f"{', '.join(everything[:3])} and {len(everything) - 3} more"
     return " and ".join([", ".join(everything[:-1]), everything[-1]] if len(everything) > 1 else everything)
 
 

@@ -35,18 +35,13 @@ def current() -> Link:
     return link
 
 
-def _show(link: Link) -> None:
-    """Put `link` into the address bar; its page must be the page shown."""
-    st.query_params.from_dict(links.query(link))
-
-
 def change(**changes: object) -> None:
     """Callback: show the current link with `changes`. The data version it was made at is forgotten, and with
     a build the runs that were meant of it.
     """
     runs = {links.RUNS_OF[key]: () for key in changes if key in links.RUNS_OF}
     wanted: dict[str, Any] = {"data": None, **runs, **changes}
-    _show(replace(current(), **wanted))
+    st.query_params.from_dict(links.query(replace(current(), **wanted)))
 
 
 def _widget(key: str, value: object, words: Mapping[str, str] | None = None) -> dict[str, Any]:

@@ -46,7 +46,6 @@ from dashboard.verdicts.pair import with_builds
 from db import __version__, units
 from db.engine.session import open_database
 from db.errors import NotFoundError, one_line
-from db.judge.results import Comparison
 from db.metrics.groups import row_dicts
 from db.queries import facets
 from db.queries.cases.causes import traced_changes
@@ -164,22 +163,18 @@ def _compared(
     shown = upgrade.content_of(
         comparison, labels, link or Link(page=Page.UPGRADE, metric=metric.value), beside
     )
+    built = {
+        f"{name}: {side.name}": verdict_words.side_parts(side, choices.build_rows)
+        for name, side in (("base", comparison.base), ("head", comparison.head))
+    }
     return _Shown(
         subject=f"{head.name} against {base.name} on {comparison.machine}.",
         timing=_timing(replace(filters, builds=(*comparison.base.build_ids, *comparison.head.build_ids))),
         made_from=made_from,
         sections=sections((*shown.parts, *shown.appendix()), narrow=True),
-        environment=environment(_machine(comparison.machine_id), _built(comparison, choices)),
+        environment=environment(_machine(comparison.machine_id), built),
         data={"comparison": comparison_document(reader(), comparison)},
     )
-
-
-def _built(comparison: Comparison, choices: Choices) -> dict[str, dict[str, Any]]:
-    """The parts of the build of each side, base first."""
-    return {
-        f"{name}: {side.name}": verdict_words.side_parts(side, choices.build_rows)
-        for name, side in (("base", comparison.base), ("head", comparison.head))
-    }
 
 
 def _view(choices: Choices, link: Link) -> _Shown:

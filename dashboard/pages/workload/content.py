@@ -33,7 +33,6 @@ from db import units
 from db.cause.profile_words import why
 from db.cause.trial_words import step_times
 from db.judge.results import CaseKey
-from db.judge.statistics.noise_floor import NoiseFloor
 from db.metrics.case_modes import Fastest, fastest, mode_options
 from db.metrics.groups import row_dicts
 from db.records.strategies import EAGER, sort_key
@@ -86,7 +85,7 @@ def page(link: Link) -> PageContent:
         *_causes(link, rows),
         *_last_failure(link, focus),
         *_trials(link, focus),
-        *parts.how_sure(*_noise(floors)),
+        *parts.how_sure(*parts.notes([floor_sentence(floors) or ""])),
     )
     return of_cases(shown, cases, replace(link, focus=focus), floors)
 
@@ -157,7 +156,3 @@ def _trials(link: Link, focus: str) -> tuple[Part, ...]:
     trials, _ = read_newest_trials(filters, MOST_TRIALS)
     mine = trials[trials["workload_label"] == focus]
     return () if mine.empty else (trials_table(mine, read_choices_on(link.machine).builds, of_one=True),)
-
-
-def _noise(floors: Sequence[NoiseFloor]) -> tuple[Lines, ...]:
-    return parts.notes(filter(None, [floor_sentence(floors)]))
