@@ -125,10 +125,7 @@ def left_out_table(left_out: Sequence[LeftOut]) -> pd.DataFrame:
         key=lambda case: (-common[case.verdict, case.reason], case.reason, case.workload, case.strategy),
     )
     return pd.DataFrame(
-        [
-            (verdict_words.left_out_label(case), case.strategy, case.verdict.value, case.reason)
-            for case in ordered
-        ],
+        [(wording.workload_name(case), case.strategy, case.verdict.value, case.reason) for case in ordered],
         columns=["workload", "strategy", "verdict", "reason"],
     )
 

@@ -17,14 +17,14 @@ from db.judge.policy import Policy
 from db.judge.policy_entries import policy_entries
 from db.judge.results import Comparison, LeftOut, Row
 from db.judge.targets import AT_LEAST, TargetCheck
-from db.judge.words.verdicts import by_reason, row_verdict, worst_first
+from db.judge.words.verdicts import by_reason, row_verdict, workload_name, worst_first
 from db.markdown_cells import escaped_text
 from db.queries.people.regressions import RegressionState
 from db.records.people.triage import TriageState
 from db.records.versions import component_name
 from db.records.vocabulary import Metric, Verdict
 from db.units import MISSING, NEVER, TWO_TRIALS, count, level, percent, plural, ratio, words
-from runner.output.tables import marked, plain_table
+from runner.output.tables import plain_table
 
 # Targets in words: which are missed, which cannot be checked.
 
@@ -89,7 +89,7 @@ def _left_out_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
     """One line per reason, with the first cases by name; thousands may share one."""
     groups = by_reason(left_out)
     for cases in groups[:_NAMED_REASONS]:
-        names = Counter(f"{marked(case)} / {case.strategy}" for case in cases)
+        names = Counter(f"{workload_name(case)} / {case.strategy}" for case in cases)
         first = names.most_common(_NAMED_CASES)
         named = ", ".join(
             name if times == 1 else f"{name} ({plural(times, 'case')})" for name, times in first
@@ -119,7 +119,7 @@ def _otherwise_measured(left_out: Sequence[LeftOut]) -> Iterator[tuple[str, ...]
         conditions = ", ".join(map(condition_name, case.fields))
         verb = "differs" if len(case.fields) == 1 else "differ"
         verdict = f"{case.verdict.value}: {conditions} {verb}"
-        yield marked(case), case.strategy, *([MISSING] * 5), verdict, MISSING
+        yield workload_name(case), case.strategy, *([MISSING] * 5), verdict, MISSING
 
 
 def markdown(
@@ -165,7 +165,7 @@ def _title(comparison: Comparison) -> str:
         return title
     worst = worst_first(rows[0] for rows in events.values())[0]
     factor = "" if worst.change is None else f" {ratio(1.0 + worst.change)}"
-    named = f"{marked(worst.case)} / {worst.strategy} {METRICS[worst.metric].word}{factor}"
+    named = f"{workload_name(worst.case)} / {worst.strategy} {METRICS[worst.metric].word}{factor}"
     return f"{title}: {escaped_text(named + changed_line(comparison))}"
 
 
@@ -204,7 +204,7 @@ def changed_line(comparison: Comparison) -> str:
 
 def _cells(row: Row) -> tuple[str, ...]:
     return (
-        marked(row.case),
+        workload_name(row.case),
         row.strategy,
         METRICS[row.metric].name,
         _figure(row.metric, row.base),

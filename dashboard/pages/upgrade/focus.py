@@ -22,6 +22,7 @@ from dashboard.verdicts.history import history_parts
 from dashboard.verdicts.issue import issue_of_case
 from dashboard.verdicts.side_by_side import side_by_side
 from db.judge.results import Comparison
+from db.judge.words.verdicts import workload_name
 from db.records.marks import bound_word
 
 
@@ -40,7 +41,7 @@ def in_focus(link: Link, comparison: Comparison, labels: Mapping[str, str]) -> t
         reasons = [
             f"{title}: left out of the comparison, {case.verdict}: {case.reason}"
             for case in comparison.left_out
-            if (verdict_words.left_out_label(case), case.strategy) == wanted
+            if (workload_name(case), case.strategy) == wanted
         ]
         return (Empty([*reasons, f"{title} is no case of this comparison."][0], key="focus"),)
     metric, case = verdict_metric(link), rows[0].case
