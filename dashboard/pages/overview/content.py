@@ -184,11 +184,10 @@ def _basis(link: Link, now: datetime) -> tuple[Lines, ...]:
     overview = _overview(link)
     if overview is None:
         return ()
-    left_out = overview.comparison.left_out if overview.comparison else ()
+    left_out = len(overview.comparison.left_out) if overview.comparison else 0
     floor = floor_sentence(floors_of(link.machine))
     newest = overview.now["last_started_at"].max()
-    names = [f"{case.workload} with {case.strategy}" for case in left_out]
-    sentences = headlines.basis(newest, now, noise_floor=floor, left_out=names, since=overview.since)
+    sentences = headlines.basis(newest, now, noise_floor=floor, left_out=left_out, since=overview.since)
     gpu = overview.now["device"].iloc[0] != "cpu"
     unbound = (_NO_BOUND,) if gpu and overview.now["bound"].isna().all() else ()
     steps = read_steps(str(link.machine), Filters(workloads=link.workload))
