@@ -29,7 +29,6 @@ from dashboard.read.data import (
     filters_of,
     read_cases,
     read_choices_on,
-    read_pair,
     read_points,
     read_regressions,
     read_steps,
@@ -41,10 +40,9 @@ from dashboard.read.shaping import asides, build_changes, confounded, not_applic
 from dashboard.read.versions import cached
 from dashboard.text import theme
 from dashboard.verdicts import headlines, inbox
-from dashboard.verdicts.pair import with_builds
+from dashboard.verdicts.pair import comparison_of, with_builds
 from db import units
 from db.cause.numerics import numerics_sentence
-from db.judge.compare.sides import VerdictError
 from db.judge.results import Comparison, Tally
 from db.metrics.groups import row_dicts
 from db.queries.filters import Filters
@@ -145,7 +143,7 @@ def _overview(link: Link) -> _Overview | None:
     lately = recent(filters_of(everything), up_to=link.build)
     points = read_points(lately, columns=("speedup",))
     pair = with_builds(replace(everything, page=Page.UPGRADE, base=None, head=link.build))
-    comparison = _comparison(pair)
+    comparison = comparison_of(pair)
     base = pair.base if comparison is not None and comparison.matched else None
     recorded = read_regressions()
     like = Link(page=Page.REGRESSIONS, machine=link.machine, task=link.task, workload=link.workload)
@@ -160,16 +158,6 @@ def _overview(link: Link) -> _Overview | None:
         regressions=[each for each in inbox.chosen(recorded, like) if each.state in OPEN_STATES],
         any_recorded=bool(recorded),
     )
-
-
-def _comparison(pair: Link) -> Comparison | None:
-    """The verdict that the page Upgrade has on the two builds of `pair`; None where there are no two."""
-    if not (pair.base and pair.head):
-        return None
-    try:
-        return read_pair(pair)
-    except VerdictError:
-        return None
 
 
 def _left_out(lines: Sequence[str]) -> tuple[Part, ...]:
