@@ -245,7 +245,7 @@ def _chart_of(points: pd.DataFrame, link: Link, builds: Mapping[str, str]) -> Ch
     lines = target_lines.frame(rows, metric, in_force().target)
     window = trend_rows.with_eager(trend_rows.window(rows), metric)
     drawn, window, outside = target_lines.beside(lines, window)
-    since = gaps.since_first(points, rows, metric, axis=link.axis, names=builds)
+    shown, missing = gaps.since_first(points, rows, metric, axis=link.axis, names=builds)
     if over_time:
         changes = change_points.over(points, rows, metric, in_force().policy, turns)
     else:
@@ -258,14 +258,14 @@ def _chart_of(points: pd.DataFrame, link: Link, builds: Mapping[str, str]) -> Ch
         axis=link.axis,
         scale=link.scale,
         strategies=tuple(theme.ordered(rows["strategy"])),
-        builds=since.builds,
+        builds=shown,
         shown=window,
         frames=tuple(frames),
     )
     older_points = trend_rows.older_points(points, rows, link.axis)
     earlier = [f"{older_points} {EARLIER}"] if older_points else []
     design = [_BY_TURNS] if turns else []
-    notes = [*design, *changes.notes, *earlier, *outside, *filter(None, (since.missing,))]
+    notes = [*design, *changes.notes, *earlier, *outside, *filter(None, (missing,))]
     return ChartContent("; ".join(filter(None, (finding, changes.last))), spec, frames, notes)
 
 
