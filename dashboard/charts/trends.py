@@ -18,7 +18,6 @@ from db.columns.metrics import METRICS
 # A shorter time axis tells the hour as well.
 _WITH_HOURS = timedelta(days=4)
 _MARK_PX2, _DENSE_MARK_PX2, _PICKED_PX2 = 85, 18, 220
-# More labels than this do not fit side by side.
 # What the name of a build takes side by side, and how many have room on a phone where they are slanted.
 _BUILD_PX, _MOST_BUILD_NAMES = 100, 12
 # What a logarithmic axis has below the least value and above the largest, as a factor.
