@@ -12,19 +12,8 @@ from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import charts, components, figures, headline, workloads
 from dashboard.parts import parts
-from dashboard.parts.cases import (
-    NO_CASE,
-    floors_of,
-    of_cases,
-)
-from dashboard.parts.parts import (
-    LEFT_OUT,
-    Chart,
-    Folded,
-    Lines,
-    PageContent,
-    Part,
-)
+from dashboard.parts.cases import NO_CASE, floors_of, of_cases
+from dashboard.parts.parts import LEFT_OUT, Chart, Folded, Lines, PageContent, Part
 from dashboard.read.data import (
     filters_of,
     read_cases,

@@ -25,16 +25,8 @@ from dashboard.parts.cases import (
     repayment,
     speedup_interval,
 )
-from dashboard.parts.parts import (
-    CASE_FACTS,
-    Part,
-    Table,
-    TableColumn,
-)
-from dashboard.read.data import (
-    read_profiled,
-    read_trial,
-)
+from dashboard.parts.parts import CASE_FACTS, Part, Table, TableColumn
+from dashboard.read.data import read_profiled, read_trial
 from dashboard.text.glossary import explained
 from db import units
 from db.cause.profile_words import why

@@ -22,13 +22,7 @@ from dashboard.parts.parts import (
     Table,
     TableColumn,
 )
-from dashboard.read.data import (
-    read_choices,
-    read_explanation,
-    read_regressions,
-    read_steps,
-    read_trials,
-)
+from dashboard.read.data import read_choices, read_explanation, read_regressions, read_steps, read_trials
 from dashboard.read.versions import cached, drawn_version
 from dashboard.verdicts import inbox
 from dashboard.verdicts.evidence import evidence_parts

@@ -18,13 +18,7 @@ from dashboard.pages.upgrade.verdict import every_sentence, figures, headline_pa
 from dashboard.parts import parts, verdict_words
 from dashboard.parts.cases import CASE, floors_of
 from dashboard.parts.parts import BOUND, Empty, Lines, PageContent, Part, TableColumn
-from dashboard.read.data import (
-    filters_of,
-    read_explanations,
-    read_pair,
-    read_regressions,
-    read_workloads,
-)
+from dashboard.read.data import filters_of, read_explanations, read_pair, read_regressions, read_workloads
 from dashboard.read.shaping import labels_of
 from dashboard.read.versions import cached
 from dashboard.verdicts import inbox, tables

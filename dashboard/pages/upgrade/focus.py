@@ -7,16 +7,8 @@ from dataclasses import replace
 
 from dashboard.links.links import Link, asked_metric, verdict_metric
 from dashboard.parts import parts, verdict_words
-from dashboard.parts.parts import (
-    Empty,
-    Part,
-)
-from dashboard.read.data import (
-    filters_of,
-    read_explanation,
-    read_pair,
-    read_trials,
-)
+from dashboard.parts.parts import Empty, Part
+from dashboard.read.data import filters_of, read_explanation, read_pair, read_trials
 from dashboard.verdicts.evidence import evidence_parts
 from dashboard.verdicts.history import history_parts
 from dashboard.verdicts.issue import issue_of_case
