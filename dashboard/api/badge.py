@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -16,14 +16,13 @@ from dashboard.api.comparisons import cases_of
 from dashboard.api.queries import BadgeQuery, TallyBadgeQuery, Values, query_of, with_ids
 from dashboard.api.representation import entity_tag, tagged, unchanged
 from dashboard.links.links import Link, Page
-from dashboard.read.data import read_choices, read_pair
+from dashboard.read.data import read_choices
 from dashboard.read.database import read_version, reader
 from dashboard.text import theme
-from dashboard.verdicts.pair import with_builds
+from dashboard.verdicts.pair import comparison_of, with_builds
 from db import units
 from db.engine.session import Database
 from db.errors import NotFoundError, visible
-from db.judge.compare.sides import VerdictError
 from db.judge.words.sentences import tallied
 from db.metrics.throughput import items_of, throughputs_text
 from db.queries.filters import Filters
@@ -58,28 +57,24 @@ class BadgeText:
 def badge(request: Request) -> Response:
     """404 for what is not there, with an image that says so."""
     values = BadgeQuery.read(query_of(request))
-    version = read_version()
-    tag = entity_tag(version, request.url.path, request.url.query)
-    if unchanged(request, tag):
-        return Response(status_code=304, headers=tagged(tag))
     workload, strategy = request.path_params["workload"], request.path_params["strategy"]
-    badge_text = _badge_text(reader(), workload, strategy, values)
     label = f"{workload} {strategy}{_SUFFIXES[values['metric']]}"
-    return Response(
-        draw(label, badge_text), badge_text.status, media_type="image/svg+xml", headers=tagged(tag)
-    )
+    return _drawn(request, label, lambda: _badge_text(reader(), workload, strategy, values))
 
 
 def tally_badge(request: Request) -> Response:
     """The tally of what the Overview compares: the newest build of a machine, and the one before."""
     asked = TallyBadgeQuery.read(query_of(request))
+    return _drawn(request, "compilewatch", lambda: _tally_text(asked))
+
+
+def _drawn(request: Request, label: str, make: Callable[[], BadgeText]) -> Response:
     tag = entity_tag(read_version(), request.url.path, request.url.query)
     if unchanged(request, tag):
         return Response(status_code=304, headers=tagged(tag))
-    badge_text = _tally_text(asked)
-    return Response(
-        draw("compilewatch", badge_text), badge_text.status, media_type="image/svg+xml", headers=tagged(tag)
-    )
+    badge_text = make()
+    image = draw(label, badge_text)
+    return Response(image, badge_text.status, media_type="image/svg+xml", headers=tagged(tag))
 
 
 def _tally_text(asked: Values) -> BadgeText:
@@ -90,10 +85,7 @@ def _tally_text(asked: Values) -> BadgeText:
     machine = asked["machine"] or read_choices().newest_machine
     head = asked["build"] or newest_build(reader(), Filters(machines=_only(machine)))
     pair = with_builds(Link(page=Page.UPGRADE, machine=machine, head=head))
-    try:
-        comparison = read_pair(pair) if pair.base and pair.head else None
-    except VerdictError:
-        comparison = None
+    comparison = comparison_of(pair)
     if comparison is None or not comparison.matched:
         return BadgeText(NO_DATA, _UNKNOWN_COLOUR, "There is no build to compare with.")
     tally = comparison.tally
@@ -191,7 +183,7 @@ def draw(label: str, badge_text: BadgeText) -> str:
     """The SVG. `label` may hold anything; what XML cannot hold is an escape."""
     shown = visible(label)
     shown = shown if len(shown) <= _LONGEST_LABEL else f"{shown[: _LONGEST_LABEL - 1]}…"
-    left, right = (_width(text) for text in (shown, badge_text.text))
+    left, right = (len(text) * _PX_PER_CHARACTER + _PADDING_PX for text in (shown, badge_text.text))
     title = html.escape(f"{shown}: {badge_text.text}" + (f", {badge_text.about}" if badge_text.about else ""))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
@@ -202,10 +194,6 @@ def draw(label: str, badge_text: BadgeText) -> str:
         '<g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
         f"{_text(shown, left / 2, left)}{_text(badge_text.text, left + right / 2, right)}</g></svg>"
     )
-
-
-def _width(text: str) -> int:
-    return len(text) * _PX_PER_CHARACTER + _PADDING_PX
 
 
 def _text(text: str, middle: float, width: int) -> str:

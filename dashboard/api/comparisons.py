@@ -10,7 +10,7 @@ import pandas as pd
 from dashboard.api.queries import Values, filters_asked
 from dashboard.api.representation import Answer, object_schema
 from dashboard.links.values import JsonSchema
-from dashboard.read.policy import policy_in_force
+from dashboard.read.in_force import in_force
 from db.columns.case import CASE_COLUMNS
 from db.engine.session import Database
 from db.errors import ConfigError, NotFoundError
@@ -77,7 +77,7 @@ def _comparison(database: Database, values: Values) -> Comparison:
         sides.head,
         filters,
         machine_id=sides.machine_id,
-        policy=policy_in_force(),
+        policy=in_force().policy,
         said=sides.said,
     )
 
@@ -122,7 +122,7 @@ def compare_schema(_: Database) -> JsonSchema:
 def changes(database: Database, values: Values) -> Answer:
     """What changed on a machine as `compilewatch history --json`; as CSV a row for each series that moved."""
     steps = machine_steps(
-        database, filters_asked({**values, "machine": ()}), policy_in_force(), machine=values["machine"]
+        database, filters_asked({**values, "machine": ()}), in_force().policy, machine=values["machine"]
     )
     document = steps.document()
     rows = [

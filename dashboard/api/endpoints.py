@@ -27,7 +27,7 @@ class Endpoint:
     answer: Callable[[Database, Values], Answer]
     schema: Callable[[Database], JsonSchema]
     # What it may say besides 200, 304, 400, 429 and 503.
-    refusals: tuple[int, ...] = ()
+    refusals: tuple[int, ...] = (404,)
     # What the answer depends on beside the data version.
     freshness: Callable[[Database], object] | None = None
     # False for what must not outlive its revocation in a browser or a proxy.
@@ -51,15 +51,8 @@ def _listing(
     *,
     freshness: Callable[[Database], object] | None = None,
 ) -> Endpoint:
-    return Endpoint(
-        f"/{listing.name}",
-        summary,
-        query,
-        listing.answer,
-        listing.schema,
-        (404,),
-        freshness=freshness,
-    )
+    path = f"/{listing.name}"
+    return Endpoint(path, summary, query, listing.answer, listing.schema, freshness=freshness)
 
 
 _MACHINES, _BUILDS, _WORKLOADS, _RUNS = stored.LISTINGS
@@ -77,7 +70,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         queries.TrialsQuery,
         stored.trials,
         stored.trials_schema,
-        (404,),
     ),
     Endpoint(
         "/trials/{trial}",
@@ -85,7 +77,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         queries.Represented,
         stored.trial,
         stored.trial_schema,
-        (404,),
     ),
     Endpoint(
         "/series",
@@ -93,7 +84,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         queries.SeriesQuery,
         stored.series,
         lambda database: stored.page_schema("series", stored.series_row_schema(database)),
-        (404,),
     ),
     Endpoint(
         "/series/{series}",
@@ -101,7 +91,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         queries.PointsQuery,
         stored.points,
         stored.points_schema,
-        (404,),
     ),
     Endpoint(
         "/compare",
@@ -117,7 +106,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         queries.ChangesQuery,
         comparisons.changes,
         comparisons.changes_schema,
-        (404,),
     ),
     Endpoint(
         "/break-even",
@@ -125,7 +113,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         queries.BreakEvenQuery,
         comparisons.break_even,
         comparisons.break_even_schema,
-        (404,),
     ),
     _listing(
         recorded.REGRESSIONS,
@@ -138,7 +125,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         queries.Represented,
         recorded.regression,
         recorded.regression_schema,
-        (404,),
     ),
     _listing(
         run_requests.REQUESTS,

@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from dashboard.read.database import read_version, reader
-from dashboard.text.rows import rows_of
 from db import __version__
 from db.engine.session import Database
 from db.errors import DatabaseError
+from db.json_rows import rows_of
 from db.queries import facets
 from db.queries.service.fleet import has_queue, queue_lengths
 from db.queries.service.schedule_watch import host_healths, schedule_watches, silent_schedules

@@ -237,7 +237,8 @@ def with_ids(database: Database, values: Mapping[str, Any]) -> dict[str, Any]:
         sides = [_side(database, name, where, alone=alone) for name in ([builds] if alone else builds)]
         ids = tuple(dict.fromkeys(build for side in sides for build in builds_of_side(side, database)))
         found["build"] = ids[0] if alone else ids
-        found["build_run"] = tuple(run for side in sides for run in _runs_of(side))
+        of_runs = [side for side in sides if side.name not in (LATEST, PREVIOUS)]
+        found["build_run"] = tuple(run for side in of_runs for run in side.run_ids)
     return found
 
 
@@ -259,10 +260,6 @@ def _side(database: Database, name: str, machine: str | None, *, alone: bool) ->
         return resolve_one(name, database, machine).side if alone else resolve_side(name, database)
     except ConfigError as error:
         raise NotFoundError(error.message, error.next_step) from error
-
-
-def _runs_of(side: Selection) -> tuple[str, ...]:
-    return () if side.name in (LATEST, PREVIOUS) else side.run_ids
 
 
 def filters_asked(values: Mapping[str, Any]) -> Filters:

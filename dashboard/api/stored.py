@@ -10,10 +10,10 @@ import pandas as pd
 from dashboard.api.queries import Values, filters_asked
 from dashboard.api.representation import Answer, object_schema, row_schema
 from dashboard.links.values import JsonSchema
-from dashboard.text.rows import rows_of
 from db.columns.point import POINT_COLUMNS
 from db.engine.session import Database
 from db.errors import NotFoundError, one_line
+from db.json_rows import rows_of
 from db.metrics.frames import empty_frame
 from db.queries import facets
 from db.queries.cases.run_cases import points_by_build, points_by_run

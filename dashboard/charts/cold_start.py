@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dashboard.charts import style
 from dashboard.charts.phases import PHASES
-from dashboard.read.shaping import ColdStarts
+from dashboard.read.shaping import ColdStarts, labels_of
 from dashboard.text import theme
 from db import units
 from db.metrics.groups import Groups, row_dicts
@@ -126,9 +126,8 @@ class Drawn(NamedTuple):
 
 def bars(cases: pd.DataFrame, starts: ColdStarts) -> Drawn:
     """The bars of `cases`; `starts` are of other cases too."""
-    labels = dict(zip(cases["workload_id"], cases["workload_label"], strict=True))
     chosen = starts.trials["strategy_id"].isin(set(cases["strategy_id"])).to_numpy(dtype=np.bool_)
-    return drawn(frame(ColdStarts(starts.trials[chosen], starts.phase_ns[chosen]), labels))
+    return drawn(frame(ColdStarts(starts.trials[chosen], starts.phase_ns[chosen]), labels_of(cases)))
 
 
 def drawn(rows: pd.DataFrame) -> Drawn:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,15 +17,6 @@ _NAMED_EACH = 2
 _MOST_GROUPS = 4
 
 
-class Since(NamedTuple):
-    """The names of the builds from some point of a history on, oldest version first, and in a sentence those
-    without a number.
-    """
-
-    builds: tuple[str, ...]
-    missing: str
-
-
 def stretches(points: pd.DataFrame, known: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Of each point how many points of its strategy before it have no number: a line connects equal ones.
 
@@ -38,13 +28,14 @@ def stretches(points: pd.DataFrame, known: NDArray[np.bool_]) -> NDArray[np.int6
 
 def since_first(
     points: pd.DataFrame, rows: pd.DataFrame, metric: str, *, axis: str, names: Mapping[str, str]
-) -> Since:
-    """What `points` of one workload have from the first of the chart's `rows` on; at least one is drawn.
+) -> tuple[tuple[str, ...], str]:
+    """Of `points` of one workload from the first of the chart's `rows` on the names of the builds, oldest
+    version first, and in a sentence those without a number; at least one is drawn.
 
     `names` by build id, oldest first. On an axis of time nothing is said of what has no number.
     """
     since = points.loc[rows.index[0] :]
-    return Since(axis_builds(since, names), sentence(since, metric, names) if axis == "torch" else "")
+    return axis_builds(since, names), sentence(since, metric, names) if axis == "torch" else ""
 
 
 def axis_builds(points: pd.DataFrame, names: Mapping[str, str]) -> tuple[str, ...]:

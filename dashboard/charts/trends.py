@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 import altair as alt
+import pandas as pd
 
 from dashboard.charts import annotation_marks, change_points, style, target_lines, trend_rows
 from dashboard.charts.style import log_ticks
@@ -17,7 +18,6 @@ from db.columns.metrics import METRICS
 # A shorter time axis tells the hour as well.
 _WITH_HOURS = timedelta(days=4)
 _MARK_PX2, _DENSE_MARK_PX2, _PICKED_PX2 = 85, 18, 220
-# More labels than this do not fit side by side.
 # What the name of a build takes side by side, and how many have room on a phone where they are slanted.
 _BUILD_PX, _MOST_BUILD_NAMES = 100, 12
 # What a logarithmic axis has below the least value and above the largest, as a factor.
@@ -36,11 +36,9 @@ def spec(
     strategies: tuple[str, ...],
     builds: tuple[str, ...],
     shown: Window,
-    targets: bool = False,
-    changes: bool = False,
-    annotated: bool = False,
+    frames: tuple[str, ...] = ("main", "events"),
 ) -> style.Spec:
-    """The chart over the frames `main` and `events`, over `targets` where it has budgets to draw, over
+    """The chart over `frames`: over `main` and `events`, over `targets` where it has budgets to draw, over
     `changes` where the level changed, and over `annotations` where somebody wrote some.
 
     `builds` are what the version axis shows, in its order.
@@ -62,17 +60,22 @@ def spec(
     spread = _spread(base, x, values, strategies, whiskers=not shown.dense)
     size = _DENSE_MARK_PX2 if shown.dense else _MARK_PX2
     points = _points(base, (x, y), figure, strategies, size_px2=size)
-    marked = (change_points.rings(axis), change_points.labels(axis)) if changes else None
+    marked = (change_points.rings(axis), change_points.labels(axis)) if "changes" in frames else None
     layers = [*spread, line, marked[0], *points, *marked[1]] if marked else [*spread, line, *points]
     if trend_rows.is_ratio(metric) and shown.low <= 1 <= shown.high:
         layers = [style.level(1, values), *layers]
-    if targets:
+    if "targets" in frames:
         layers = [*target_lines.layers(), *layers]
     if axis == "time":
         layers = [*_event_layers(), *layers]
-    if annotated:
+    if "annotations" in frames:
         layers = [*layers, *annotation_marks.layers(axis)]
     return style.spec_of(alt.layer(*layers).properties(height=style.HEIGHT))
+
+
+def frames_of(rows: pd.DataFrame, events: pd.DataFrame, **marks: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """What `spec` draws by name, of the `marks` those that have a row."""
+    return {"main": rows, "events": events, **{name: each for name, each in marks.items() if len(each)}}
 
 
 def _ends(scale: str, shown: Window) -> tuple[float, float]:

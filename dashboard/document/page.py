@@ -70,10 +70,6 @@ def _classes(table: Table) -> list[str]:
     ]
 
 
-def _drawing(svg: str, number: int) -> str:
-    return let_through(svg, number=number)
-
-
 _TEMPLATES = Environment(
     loader=PackageLoader("dashboard.document"),
     autoescape=True,
@@ -85,7 +81,7 @@ _TEMPLATES.globals["longest_caption"] = _LONGEST_CAPTION
 _TEMPLATES.filters |= {
     "text": _text,
     "classes": _classes,
-    "drawing": _drawing,
+    "drawing": lambda svg, number: let_through(svg, number=number),
     "moment": units.moment,
     "plural": units.plural,
 }

@@ -46,22 +46,6 @@ class _Attempt:
     ends_at: float
 
 
-@dataclass(frozen=True)
-class Begun:
-    """Where the browser goes now, and what it must bring back in a cookie."""
-
-    address: str
-    secret: str
-
-
-@dataclass(frozen=True)
-class Claims:
-    """What the provider says of somebody, after every check; `back_to` is the path they asked for."""
-
-    values: Mapping[str, Any]
-    back_to: str
-
-
 class Provider:
     """The OpenID provider of the configuration. Its metadata and keys are fetched when they are needed."""
 
@@ -73,8 +57,10 @@ class Provider:
         self._metadata: dict[str, Any] | None = None
         self._keys: KeySet | None = None
 
-    def begin(self, back_to: str) -> Begun:
-        """Begin a login that leads to the path `back_to`. Raises AccessError where the provider is away."""
+    def begin(self, back_to: str) -> tuple[str, str]:
+        """Begin a login that leads to the path `back_to`: where the browser goes now, and what it must bring
+        back in a cookie. Raises AccessError where the provider is away.
+        """
         state, secret, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(4))
         address, _ = self._client().create_authorization_url(
             self._endpoint("authorization_endpoint"), state=state, nonce=nonce, code_verifier=verifier
@@ -84,10 +70,11 @@ class Provider:
             self._attempts[state] = attempt
             while len(self._attempts) > _MOST_ATTEMPTS:
                 self._attempts.popitem(last=False)
-        return Begun(str(address), secret)
+        return str(address), secret
 
-    def finish(self, query: Mapping[str, str], secret: str | None) -> Claims:
-        """Who came back with `query` and the cookie's `secret`. Each attempt finishes once.
+    def finish(self, query: Mapping[str, str], secret: str | None) -> tuple[dict[str, Any], str]:
+        """What the provider says of who came back with `query` and the cookie's `secret`, after every check,
+        and the path that they asked for. Each attempt finishes once.
 
         Raises AccessError where the answer is not one to a login of this browser, or the provider said no.
         """
@@ -100,7 +87,7 @@ class Provider:
         if "code" not in query:
             raise AccessError("The provider did not let you sign in.", _AGAIN)
         token = self._exchange(query["code"], attempt.verifier)
-        return Claims(self._checked(token, attempt.nonce), attempt.back_to)
+        return self._checked(token, attempt.nonce), attempt.back_to
 
     def _client(self) -> OAuth2Session:
         secret = self._settings.client_secret

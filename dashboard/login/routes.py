@@ -50,22 +50,22 @@ class LoginRoutes:
 
     async def _begin(self, request: Request) -> Response:
         try:
-            begun = await to_thread.run_sync(
+            address, secret = await to_thread.run_sync(
                 self._provider.begin, safe_path(request.query_params.get("next", "/"))
             )
         except AccessError as error:
             return _message_page(503, "Cannot sign in", error)
-        answer = RedirectResponse(begun.address, 303, headers=_PRIVATE)
-        self._set_cookie(answer, self._attempt, begun.secret, None)
+        answer = RedirectResponse(address, 303, headers=_PRIVATE)
+        self._set_cookie(answer, self._attempt, secret, None)
         return answer
 
     async def _finish(self, request: Request) -> Response:
         query: Mapping[str, str] = dict(request.query_params)
         try:
-            claims = await to_thread.run_sync(
+            claims, back_to = await to_thread.run_sync(
                 self._provider.finish, query, request.cookies.get(self._attempt)
             )
-            person = person_of_claims(self._settings, claims.values)
+            person = person_of_claims(self._settings, claims)
         except AccessError as error:
             _LOG.warning("a login was refused: %s", error.message)
             return _message_page(403, "Not signed in", error)
@@ -73,7 +73,7 @@ class LoginRoutes:
         self._sessions.end(request.cookies.get(self._people.cookie))
         name = self._sessions.begin(person)
         _LOG.info("%s signed in as %s", person.name, person.role.value)
-        answer = RedirectResponse(claims.back_to, 303, headers=_PRIVATE)
+        answer = RedirectResponse(back_to, 303, headers=_PRIVATE)
         self._set_cookie(answer, self._people.cookie, name, round(self._sessions.lasts_s))
         self._delete_cookie(answer, self._attempt)
         return answer

@@ -12,8 +12,8 @@ from dashboard.parts import parts
 from dashboard.parts.parts import CASE_FACTS, Empty, PageContent, Part, Table, TableColumn
 from dashboard.read import shaping
 from dashboard.read.data import filters_of, read_cases, read_noise_floors
-from dashboard.text.rows import rows_of
 from db import units
+from db.json_rows import rows_of
 from db.judge.statistics.noise_floor import NoiseFloor
 from db.metrics.case_modes import with_strategies
 from db.metrics.groups import row_dicts

@@ -11,7 +11,7 @@ from db.columns.metrics import COUNTED_METRICS, METRICS
 from db.judge.compare.sides import changed_libraries
 from db.judge.compare.whole import overall_verdict
 from db.judge.results import BuildSide, CaseKey, Comparison, LeftOut, Row
-from db.records.marks import origin_mark
+from db.judge.words.verdicts import by_reason, workload_name
 from db.records.versions import component_name
 from db.records.vocabulary import Metric, Verdict
 
@@ -22,11 +22,6 @@ SIDES_HELP = "The geometric mean of the trials that were compared; of what is co
 def workload_label(case: CaseKey, labels: Mapping[str, str]) -> str:
     """What the workload of `case` is called; `labels`: workload id -> label."""
     return labels.get(case.workload_id, case.workload)
-
-
-def left_out_label(case: LeftOut) -> str:
-    """What the workload of a case that was not compared is called: imported ones say so, as labels do."""
-    return case.workload + origin_mark(case.source_kind, case.source_name)
 
 
 def figure(metric: Metric, value: float | str | None) -> str:
@@ -97,21 +92,13 @@ def no_regression(comparison: Comparison, strategies: Sequence[str]) -> tuple[st
 
 def left_out_lines(left_out: Iterable[LeftOut]) -> list[str]:
     """One line per reason, the most common first, with the first cases by name."""
-    by_reason: dict[tuple[str, str], list[str]] = {}
-    for case in left_out:
-        by_reason.setdefault((case.verdict.value, case.reason), []).append(
-            f"{left_out_label(case)} with {case.strategy}"
-        )
-    return [
-        f"{units.plural(len(cases), 'case')} {verdict}: {reason.rstrip('.')}: {_named(cases)}"
-        for (verdict, reason), cases in sorted(by_reason.items(), key=lambda item: -len(item[1]))
-    ]
-
-
-def _named(cases: Sequence[str]) -> str:
-    named = ", ".join(cases[:NAMED_CASES])
-    more = len(cases) - NAMED_CASES
-    return f"{named} and {units.count(more)} more" if more > 0 else named
+    lines = []
+    for cases in by_reason(left_out):
+        named = ", ".join(f"{workload_name(case)} with {case.strategy}" for case in cases[:NAMED_CASES])
+        more = f" and {units.count(len(cases) - NAMED_CASES)} more" if len(cases) > NAMED_CASES else ""
+        what = f"{units.plural(len(cases), 'case')} {cases[0].verdict.value}"
+        lines.append(f"{what}: {cases[0].reason.rstrip('.')}: {named}{more}")
+    return lines
 
 
 def side_parts(side: BuildSide, rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

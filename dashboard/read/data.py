@@ -5,9 +5,12 @@ Nothing here writes. Cached frames are shared between sessions and must not be c
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, time
-from typing import Literal
+from functools import wraps
+from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 import pandas as pd
 
@@ -15,16 +18,16 @@ from dashboard.links.links import Link, Page
 from dashboard.read import shaping
 from dashboard.read.choices import NEWEST_RUNS, Choices, choices
 from dashboard.read.database import reader
-from dashboard.read.policy import policy_in_force
+from dashboard.read.in_force import in_force
 from dashboard.read.versions import cached, drawn_version
 from dashboard.text import theme
 from db.columns.case import CASE_KEYS
 from db.columns.point import POINT_COLUMNS
+from db.engine.session import Database
 from db.errors import NotFoundError
 from db.judge.compare.sides import Selection
 from db.judge.results import BuildSide, Comparison, Row
 from db.judge.sequence import builds_interleaved, parts_by_turns
-from db.judge.statistics.noise_floor import NoiseFloor
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import is_canary, passed_mask, without_canaries
 from db.queries import facets, measured, names, records
@@ -40,10 +43,9 @@ from db.queries.measured import measured_workloads
 from db.queries.newest_trials import count_trials, newest_trials_frame, ungated_shown
 from db.queries.offered import offered
 from db.queries.people.annotations import stored_annotations
-from db.queries.people.regressions import RegressionState, standing_regressions
+from db.queries.people.regressions import standing_regressions
 from db.queries.trials import newest_profiled, trials_frame
 from db.records.evidence import RankFacts
-from db.records.people.annotations import Annotation
 from db.records.trial import SourceKind, Status, Task, Trial
 from db.records.vocabulary import Metric
 from db.verdicts import noise_floors
@@ -56,17 +58,38 @@ _PROFILES_AMONG = 200
 _MOST_EXPLAINED = 10
 
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _found_by(query: Callable[Concatenate[Database, P], T]) -> Callable[P, T]:
+    """What `query` finds in the database, cached."""
+
+    @wraps(query)
+    def read(*args: P.args, **kwargs: P.kwargs) -> T:
+        return query(reader(), *args, **kwargs)
+
+    _, *parameters = inspect.signature(query).parameters.values()
+    read.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return cached(read)
+
+
+_trials = _found_by(trials_frame)
+read_annotations = _found_by(stored_annotations)
+read_known = _found_by(known_columns)
+read_machines = _found_by(facets.machines)
+read_noise_floors = _found_by(noise_floors.read_noise_floors)
+read_regressions = _found_by(standing_regressions)
+read_rooflines = _found_by(rooflines)
+read_suites = _found_by(facets.suites_of_runs)
+read_ungated = _found_by(ungated_shown)
+
+
 @cached
 def read_choices() -> Choices:
     """What there is to choose from."""
     database = reader()
     return choices(offered(database, newest_runs=NEWEST_RUNS), facets.builds(database))
-
-
-@cached
-def read_annotations(machine: str | None) -> list[Annotation]:
-    """What somebody wrote of this machine, or of any."""
-    return stored_annotations(reader(), machine)
 
 
 @cached
@@ -88,11 +111,6 @@ def _known(rows: pd.DataFrame) -> pd.DataFrame:
     chosen = rows["build_id"].isin(list(choices_then.builds))
     chosen &= rows["machine_id"].isin(list(choices_then.machines))
     return rows if chosen.all() else rows[chosen].reset_index(drop=True)
-
-
-@cached
-def _trials(filters: Filters) -> pd.DataFrame:
-    return trials_frame(reader(), filters)
 
 
 @cached
@@ -207,7 +225,7 @@ def read_comparison(
         for side, runs in ((base, base_runs), (head, head_runs))
     )
     further = () if asked is None else (asked,)
-    return compare(reader(), first, second, filters, policy=policy_in_force(), asked=further)
+    return compare(reader(), first, second, filters, policy=in_force().policy, asked=further)
 
 
 @cached
@@ -250,18 +268,6 @@ def read_explanations(comparison: Comparison) -> list[str]:
 
 
 @cached
-def read_rooflines(filters: Filters) -> pd.DataFrame:
-    """As `db.queries.cases.roofs.rooflines` returns them."""
-    return rooflines(reader(), filters)
-
-
-@cached
-def read_regressions() -> tuple[RegressionState, ...]:
-    """Every recorded regression that no later verdict replaced, oldest first."""
-    return standing_regressions(reader())
-
-
-@cached
 def read_runs(newest: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The newest runs as `db.queries.facets.runs` returns them, and their machines and builds."""
     database = reader()
@@ -269,27 +275,9 @@ def read_runs(newest: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     return rows, _known(parts.run_parts(database, rows["run_id"]))
 
 
-@cached
-def read_suites(run_ids: tuple[str, ...]) -> dict[str, str | None]:
-    """The suite of each of these runs."""
-    return facets.suites_of_runs(reader(), run_ids)
-
-
-@cached
-def read_machines() -> pd.DataFrame:
-    """One row per machine, as `db.queries.facets.machines` returns them."""
-    return facets.machines(reader())
-
-
 def read_former_names() -> list[tuple[str, str]]:
     """As `db.queries.names.former_machine_names` returns them."""
     return names.former_machine_names(reader())
-
-
-@cached
-def read_noise_floors(machine: str | None = None) -> dict[str, tuple[NoiseFloor, ...]]:
-    """As `db.verdicts.noise_floors.read_noise_floors` returns them."""
-    return noise_floors.read_noise_floors(reader(), machine)
 
 
 @cached
@@ -322,12 +310,6 @@ def read_points(
     return shaping.with_labels(_known(points))
 
 
-@cached
-def read_known(filters: Filters, columns: tuple[str, ...]) -> frozenset[str]:
-    """As `db.queries.cases.run_cases.known_columns` returns them."""
-    return known_columns(reader(), filters, columns)
-
-
 MOST_TRIALS_JUDGED = 2_000
 """Of so many trials a page tells every step in their history; longer ones are for `compilewatch history`."""
 
@@ -341,7 +323,7 @@ def read_steps(machine: str, filters: Filters) -> str:
         command = f"compilewatch history --machine {machine}"
         return f"{trials:,} trials: `{command}` tells every change in their history."
     try:
-        return f"{machine_steps(database, filters, policy_in_force(), machine=machine).sentence}."
+        return f"{machine_steps(database, filters, in_force().policy, machine=machine).sentence}."
     except NotFoundError:
         return ""
 
@@ -394,12 +376,6 @@ def read_trial(trial_id: str) -> Trial:
 def read_ranks(trial_id: str) -> list[RankFacts]:
     """What the ranks that took a trial's steps together compiled; empty where there is one process."""
     return records.ranks_of(reader(), read_trial(trial_id))
-
-
-@cached
-def read_ungated(filters: Filters) -> bool:
-    """Whether what these filters show has ungated times: see `db.queries.newest_trials.ungated_shown`."""
-    return ungated_shown(reader(), filters)
 
 
 def filters_of(link: Link) -> Filters:

@@ -106,6 +106,11 @@ def with_labels(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(workload_label=pd.array([labels[key] for key in ids], dtype="str").take(of_row))
 
 
+def labels_of(frame: pd.DataFrame) -> dict[str, str]:
+    """Workload id -> label, of a frame that `with_labels` made."""
+    return dict(zip(frame["workload_id"], frame["workload_label"], strict=True))
+
+
 def _words(value: object) -> str:
     if isinstance(value, dict):
         return "x".join(str(size) for size in value.values())
@@ -247,11 +252,11 @@ def _aside_reason(case: dict[str, Any]) -> str:
     return "nothing was compiled: the graph count is 0, so this is eager's speed"
 
 
-def joined(items: Iterable[str], limit: int = 3) -> str:
-    """`items` as a list in a sentence, cut after `limit`."""
+def joined(items: Iterable[str]) -> str:
+    """`items` as a list in a sentence, cut after three."""
     everything = list(items)
-    if len(everything) > limit:
-        return f"{', '.join(everything[:limit])} and {len(everything) - limit} more"
+    if len(everything) > 3:
+        return f"{', '.join(everything[:3])} and {len(everything) - 3} more"
     return " and ".join([", ".join(everything[:-1]), everything[-1]] if len(everything) > 1 else everything)
 
 

@@ -130,5 +130,4 @@ def cached(prepare: Callable[P, T]) -> Callable[P, T]:
             result: T = kept(_drawn(), *asked.args, **asked.kwargs)
             return result
 
-    read.clear = kept.clear  # type: ignore[attr-defined]
     return read

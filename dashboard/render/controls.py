@@ -15,7 +15,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard.links import links
-from dashboard.links.links import Link, Page
+from dashboard.links.links import PAGES, Link, Page
 from dashboard.links.values import Whole
 from dashboard.text.foreign_text import escaped, shortened
 
@@ -35,18 +35,13 @@ def current() -> Link:
     return link
 
 
-def _show(link: Link) -> None:
-    """Put `link` into the address bar; its page must be the page shown."""
-    st.query_params.from_dict(links.query(link))
-
-
 def change(**changes: object) -> None:
     """Callback: show the current link with `changes`. The data version it was made at is forgotten, and with
     a build the runs that were meant of it.
     """
     runs = {links.RUNS_OF[key]: () for key in changes if key in links.RUNS_OF}
     wanted: dict[str, Any] = {"data": None, **runs, **changes}
-    _show(replace(current(), **wanted))
+    st.query_params.from_dict(links.query(replace(current(), **wanted)))
 
 
 def _widget(key: str, value: object, words: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -177,6 +172,16 @@ def go(page: Page, **changes: object) -> None:
     """Callback: open `page` with the global selectors kept and `changes` made."""
     target = links.move(current(), page, **changes)
     st.switch_page(st.session_state[_PAGES][page], query_params=links.query(target))
+
+
+def button_to(label: str, page: Page, /, **changes: object) -> None:
+    """A button that opens `page` as `go` does, with the icon of that page."""
+    st.button(label, icon=PAGES[page].icon, on_click=go, args=(page,), kwargs=changes)
+
+
+def button_that_changes(label: str, icon: str, /, **changes: object) -> None:
+    """A button that shows the current link with `changes`."""
+    st.button(label, icon=icon, on_click=change, kwargs=changes)
 
 
 def register(pages: Mapping[Page, st.Page]) -> None:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from dashboard.login.access import Role, person_here
 from dashboard.read.database import reader
-from dashboard.read.policy import channels_in_force
+from dashboard.read.in_force import in_force
 from dashboard.render import forms
 from dashboard.render.shell import View
 from dashboard.text.foreign_text import escaped
@@ -23,7 +23,7 @@ _WHEN = {False: "At once", True: "Once a day"}
 
 def draw(view: View) -> None:
     """Nothing where no channel is configured, and for who may only read."""
-    channels = channels_in_force()
+    channels = in_force().channels
     if not channels or not person_here().may(Role.EDITOR):
         return
     machines = view.choices.machine_names

@@ -36,9 +36,9 @@ from dashboard.read.data import (
     side_of,
 )
 from dashboard.read.database import reader
-from dashboard.read.policy import policy_in_force
+from dashboard.read.in_force import in_force
 from dashboard.read.requested import resolved_link
-from dashboard.read.shaping import BUILD_COMPONENTS
+from dashboard.read.shaping import BUILD_COMPONENTS, labels_of
 from dashboard.read.versions import drawn_version, one_version
 from dashboard.render.shell import resolved_view
 from dashboard.verdicts import inbox
@@ -46,7 +46,6 @@ from dashboard.verdicts.pair import with_builds
 from db import __version__, units
 from db.engine.session import open_database
 from db.errors import NotFoundError, one_line
-from db.judge.results import Comparison
 from db.metrics.groups import row_dicts
 from db.queries import facets
 from db.queries.cases.causes import traced_changes
@@ -148,16 +147,12 @@ def _compared(
 ) -> _Shown:
     base, head, said, machine_id = sides
     comparison = compare(
-        reader(), base, head, filters, machine_id=machine_id, policy=policy_in_force(), said=said
+        reader(), base, head, filters, machine_id=machine_id, policy=in_force().policy, said=said
     )
-    known = read_workloads(filters)
-    labels = dict(zip(known["workload_id"], known["workload_label"], strict=True))
-    built = _built(comparison, choices)
-    before, after = built.values()
-    differs = pd.DataFrame(verdict_words.environment_diff(before, after, comparison.changed_components))
+    labels = labels_of(read_workloads(filters))
     floors = floors_of(comparison.machine_id)
     why, code = read_explanations(comparison), traced_changes(reader(), comparison)
-    beside = upgrade.Beside(differs, why=why, code=code, floors=floors)
+    beside = upgrade.Beside(why=why, code=code, floors=floors)
     if link is not None:
         beside = replace(
             beside,
@@ -168,6 +163,10 @@ def _compared(
     shown = upgrade.content_of(
         comparison, labels, link or Link(page=Page.UPGRADE, metric=metric.value), beside
     )
+    built = {
+        f"{name}: {side.name}": verdict_words.side_parts(side, choices.build_rows)
+        for name, side in (("base", comparison.base), ("head", comparison.head))
+    }
     return _Shown(
         subject=f"{head.name} against {base.name} on {comparison.machine}.",
         timing=_timing(replace(filters, builds=(*comparison.base.build_ids, *comparison.head.build_ids))),
@@ -176,14 +175,6 @@ def _compared(
         environment=environment(_machine(comparison.machine_id), built),
         data={"comparison": comparison_document(reader(), comparison)},
     )
-
-
-def _built(comparison: Comparison, choices: Choices) -> dict[str, dict[str, Any]]:
-    """The parts of the build of each side, base first."""
-    return {
-        f"{name}: {side.name}": verdict_words.side_parts(side, choices.build_rows)
-        for name, side in (("base", comparison.base), ("head", comparison.head))
-    }
 
 
 def _view(choices: Choices, link: Link) -> _Shown:
@@ -263,7 +254,7 @@ def _signed(shown: _Shown, choices: Choices, *, title: str | None, by: str, at: 
         newest_result_at=None if newest is None else pd.Timestamp(newest).to_pydatetime(),
         sections=shown.sections,
         environment=shown.environment,
-        policy=table(policy_part(policy_in_force())),
+        policy=table(policy_part(in_force().policy)),
         data=shown.data,
     )
     return _fitting(content)

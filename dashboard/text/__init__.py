@@ -1,1 +1,1 @@
-"""Words and colours: what others wrote as text, frames as rows, the theme."""
+"""Words and colours: what others wrote as text, the theme."""

@@ -6,7 +6,7 @@ blindness can tell apart. No colour stands alone: every strategy has its own das
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,11 +128,6 @@ def _mixed(colour: str, tint: str, share: float) -> str:
     own, other = ([int(each[at : at + 2], 16) for at in (1, 3, 5)] for each in (colour, tint))
     mixed = (round(one * (1 - share) + two * share) for one, two in zip(own, other, strict=True))
     return "#" + "".join(f"{part:02X}" for part in mixed)
-
-
-def colours(strategies: Sequence[str]) -> list[str]:
-    """The colour of each strategy as hex, in the order given."""
-    return [_look(name).colour for name in strategies]
 
 
 # Speedup of a cell, below 1 to above 1, through a neutral grey: blue is faster, vermillion slower.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from dashboard.parts.parts import PageHeadline, Tone
@@ -83,7 +82,7 @@ def tally_sentence(tally: Tally, *, failing: int, regressions: int) -> str:
 
 
 def basis(
-    newest: datetime, now: datetime, *, noise_floor: str | None, left_out: Sequence[str], since: str | None
+    newest: datetime, now: datetime, *, noise_floor: str | None, left_out: int, since: str | None
 ) -> tuple[str, ...]:
     """How old the newest case is, and what the verdict cannot see."""
     age = max(now - newest, timedelta())
@@ -93,10 +92,8 @@ def basis(
     floor = (
         noise_floor or "No case has three trials in one run, so the smallest detectable change is unknown."
     )
-    exclusions = (
-        f"It does not see {units.plural(len(left_out), 'case')} left out of the comparison." if since else ""
-    )
-    return tuple(filter(None, (old, floor, exclusions if left_out else "")))
+    exclusions = f"It does not see {units.plural(left_out, 'case')} left out of the comparison."
+    return (old, floor, *([exclusions] if since and left_out else []))
 
 
 def _age(age: timedelta) -> str:

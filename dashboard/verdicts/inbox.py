@@ -10,7 +10,6 @@ import pandas as pd
 from dashboard.links.links import Link
 from dashboard.parts import verdict_words
 from dashboard.parts.parts import CASE_FACTS
-from dashboard.read.data import read_choices
 from dashboard.verdicts.tables import row_cells
 from db import units
 from db.columns.metrics import METRICS
@@ -174,15 +173,6 @@ def story(each: RegressionState) -> pd.DataFrame:
         for event in each.triage
     ]
     return pd.DataFrame(rows)
-
-
-def environment(regression: Regression) -> pd.DataFrame:
-    """The parts of the build that differ between the sides; of sides of one build each, packages too."""
-    base, head = (
-        verdict_words.side_parts(side, read_choices().build_rows)
-        for side in (regression.base, regression.head)
-    )
-    return pd.DataFrame(verdict_words.environment_diff(base, head, regression.changed_components))
 
 
 def compare_command(regression: Regression) -> str:

@@ -17,12 +17,14 @@ from dashboard.read.data import (
     read_builds,
     read_choices,
     read_choices_on,
-    read_comparison,
     read_measured_builds,
+    read_pair,
     read_series_by_build,
     read_workloads,
 )
+from dashboard.read.shaping import labels_of
 from db.judge.compare.sides import VerdictError
+from db.judge.results import Comparison
 from db.queries.filters import Filters
 from db.records.vocabulary import Verdict
 
@@ -70,6 +72,16 @@ def with_builds(link: Link) -> Link:
     return replace(link, base=base, head=head)
 
 
+def comparison_of(pair: Link) -> Comparison | None:
+    """What Upgrade says of the builds of `pair`; None where it names no two, or they cannot be compared."""
+    if not (pair.base and pair.head):
+        return None
+    try:
+        return read_pair(pair)
+    except VerdictError:
+        return None
+
+
 class Largest(NamedTuple):
     """The workload that changed most, the build that it is told against, and whether that is shown."""
 
@@ -81,22 +93,17 @@ class Largest(NamedTuple):
 def largest_change(link: Link) -> Largest | None:
     """By the judgement of Upgrade, undecided ones where it shows none; None where nothing can be compared."""
     pair = with_builds(replace(links.move(link, Page.UPGRADE), head=link.build))
-    if not (pair.base and pair.head):
-        return None
-    filters = filters_of(pair)
-    try:
-        comparison = read_comparison(filters, pair.base, pair.head)
-    except VerdictError:
+    comparison = comparison_of(pair)
+    if comparison is None:
         return None
     known = [row for row in comparison.rows if row.metric is verdict_metric(link) and row.change is not None]
     moved = [row for row in known if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)]
     if not known:
         return None
     largest = max(moved or known, key=lambda row: abs(math.log1p(max(row.change or 0.0, -0.999))))
-    labels = read_workloads(filters)
-    names = dict(zip(labels["workload_id"], labels["workload_label"], strict=True))
-    since = read_choices_on(link.machine).builds[pair.base]
-    return Largest(names.get(largest.case.workload_id, largest.workload), since, bool(moved))
+    labels = labels_of(read_workloads(filters_of(pair)))
+    since = read_choices_on(link.machine).builds[str(pair.base)]
+    return Largest(labels.get(largest.case.workload_id, largest.workload), since, bool(moved))
 
 
 def focus_on(link: Link, workloads: Iterable[str]) -> str:

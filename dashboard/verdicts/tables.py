@@ -11,9 +11,11 @@ import pandas as pd
 
 from dashboard.parts import parts, verdict_words
 from dashboard.parts.column_units import UNITS, SidesCell, quantity, unit_of
-from dashboard.parts.parts import Part, TableColumn, Tone
+from dashboard.parts.parts import Part, Table, TableColumn, Tone
+from dashboard.read.data import read_choices
 from db import units
 from db.columns.metrics import COUNTED_METRICS, METRICS
+from db.judge.compare.regressions import Regression
 from db.judge.results import Comparison, LatencyChange, LeftOut, Row
 from db.judge.statistics.noise_floor import NoiseFloor
 from db.judge.words import verdicts as wording
@@ -87,6 +89,19 @@ def case_table(rows: Sequence[Row]) -> pd.DataFrame:
     return pd.DataFrame([row_cells(row) for row in rows], columns=list(CASE_COLUMNS))
 
 
+DIFFERS = "What differs between the builds"
+
+
+def what_differs(key: str, compared: Comparison | Regression, sides: str) -> tuple[Table, ...]:
+    """The parts of the build that differ between the `sides`; of sides of one build each, packages too."""
+    rows = read_choices().build_rows
+    base, head = (verdict_words.side_parts(side, rows) for side in (compared.base, compared.head))
+    frame = pd.DataFrame(verdict_words.environment_diff(base, head, compared.changed_components))
+    columns = parts.texts({"part": "Part", "base": "Base", "head": "Head"})
+    alt = f"Parts of the build that differ between {sides}"
+    return parts.table(key, alt, frame, columns, title=DIFFERS)
+
+
 def left_out_parts(
     title: str, left_out: Sequence[LeftOut], case_columns: Mapping[str, TableColumn]
 ) -> tuple[Part, ...]:
@@ -110,10 +125,7 @@ def left_out_table(left_out: Sequence[LeftOut]) -> pd.DataFrame:
         key=lambda case: (-common[case.verdict, case.reason], case.reason, case.workload, case.strategy),
     )
     return pd.DataFrame(
-        [
-            (verdict_words.left_out_label(case), case.strategy, case.verdict.value, case.reason)
-            for case in ordered
-        ],
+        [(wording.workload_name(case), case.strategy, case.verdict.value, case.reason) for case in ordered],
         columns=["workload", "strategy", "verdict", "reason"],
     )
 

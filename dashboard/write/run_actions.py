@@ -10,7 +10,7 @@ from ulid import ULID
 
 from dashboard.login.access import Role, require
 from dashboard.read.database import database_url
-from dashboard.read.policy import limits_in_force
+from dashboard.read.in_force import in_force
 from db.engine.session import Database, open_database
 from db.queries.service.hosts import unserved
 from db.records.service.requests import RequestKind, RequestSpec, RequestState, RunRequest
@@ -33,7 +33,7 @@ def queue_request(spec: RequestSpec, *, by: str, note: str | None = None) -> tup
 
     Raises CompilewatchError.
     """
-    limits_in_force().require_request(spec)
+    in_force().limits.require_request(spec)
     at = datetime.now(UTC)
     request = new_request(str(ULID()), RequestKind.MANUAL, spec, by=by, at=at, note=note)
     with open_database(database_url()) as database:

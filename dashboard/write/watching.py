@@ -9,7 +9,7 @@ from ulid import ULID
 
 from dashboard.login.access import Role, require
 from dashboard.read.database import database_url
-from dashboard.read.policy import channels_in_force
+from dashboard.read.in_force import in_force
 from db.engine.session import open_database
 from db.errors import ConfigError
 from db.records.people.watches import Watch
@@ -21,7 +21,7 @@ def watch(
 ) -> str:
     """Keep a watch: a sentence on it. Raises CompilewatchError, ValidationError."""
     require(Role.EDITOR)
-    sends_mail = channels_in_force().get(channel)
+    sends_mail = in_force().channels.get(channel)
     if sends_mail is None:
         raise ConfigError(f"No channel is called {channel!r}.", "Choose one that is offered.")
     now = datetime.now(UTC)

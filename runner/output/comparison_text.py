@@ -17,14 +17,14 @@ from db.judge.policy import Policy
 from db.judge.policy_entries import policy_entries
 from db.judge.results import Comparison, LeftOut, Row
 from db.judge.targets import AT_LEAST, TargetCheck
-from db.judge.words.verdicts import row_verdict, worst_first
+from db.judge.words.verdicts import by_reason, row_verdict, workload_name, worst_first
 from db.markdown_cells import escaped_text
 from db.queries.people.regressions import RegressionState
 from db.records.people.triage import TriageState
 from db.records.versions import component_name
 from db.records.vocabulary import Metric, Verdict
 from db.units import MISSING, NEVER, TWO_TRIALS, count, level, percent, plural, ratio, words
-from runner.output.tables import marked, plain_table
+from runner.output.tables import plain_table
 
 # Targets in words: which are missed, which cannot be checked.
 
@@ -87,21 +87,17 @@ def recorded_lines(recorded: Collection[RegressionState]) -> Iterator[str]:
 
 def _left_out_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
     """One line per reason, with the first cases by name; thousands may share one."""
-    by_reason: dict[tuple[str, str], list[str]] = {}
-    for case in left_out:
-        by_reason.setdefault((case.verdict.value, case.reason), []).append(
-            f"{marked(case)} / {case.strategy}"
-        )
-    ordered = sorted(by_reason.items(), key=lambda item: -len(item[1]))
-    for (verdict, reason), cases in ordered[:_NAMED_REASONS]:
-        first = Counter(cases).most_common()[:_NAMED_CASES]
+    groups = by_reason(left_out)
+    for cases in groups[:_NAMED_REASONS]:
+        names = Counter(f"{workload_name(case)} / {case.strategy}" for case in cases)
+        first = names.most_common(_NAMED_CASES)
         named = ", ".join(
             name if times == 1 else f"{name} ({plural(times, 'case')})" for name, times in first
         )
         rest = len(cases) - sum(times for _, times in first)
         more = f" and {count(rest)} more" if rest else ""
-        yield f"Left out, {verdict}: {named}{more}: {reason}"
-    if rest := sum(len(cases) for _, cases in ordered[_NAMED_REASONS:]):
+        yield f"Left out, {cases[0].verdict.value}: {named}{more}: {cases[0].reason}"
+    if rest := sum(map(len, groups[_NAMED_REASONS:])):
         yield f"Left out for other reasons: {plural(rest, 'case')}; --json names each."
 
 
@@ -123,7 +119,7 @@ def _otherwise_measured(left_out: Sequence[LeftOut]) -> Iterator[tuple[str, ...]
         conditions = ", ".join(map(condition_name, case.fields))
         verb = "differs" if len(case.fields) == 1 else "differ"
         verdict = f"{case.verdict.value}: {conditions} {verb}"
-        yield marked(case), case.strategy, *([MISSING] * 5), verdict, MISSING
+        yield workload_name(case), case.strategy, *([MISSING] * 5), verdict, MISSING
 
 
 def markdown(
@@ -169,7 +165,7 @@ def _title(comparison: Comparison) -> str:
         return title
     worst = worst_first(rows[0] for rows in events.values())[0]
     factor = "" if worst.change is None else f" {ratio(1.0 + worst.change)}"
-    named = f"{marked(worst.case)} / {worst.strategy} {METRICS[worst.metric].word}{factor}"
+    named = f"{workload_name(worst.case)} / {worst.strategy} {METRICS[worst.metric].word}{factor}"
     return f"{title}: {escaped_text(named + changed_line(comparison))}"
 
 
@@ -208,7 +204,7 @@ def changed_line(comparison: Comparison) -> str:
 
 def _cells(row: Row) -> tuple[str, ...]:
     return (
-        marked(row.case),
+        workload_name(row.case),
         row.strategy,
         METRICS[row.metric].name,
         _figure(row.metric, row.base),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
 from db.columns.metrics import FURTHER_COLUMNS
 from db.errors import CONTROLS
+from db.json_rows import plain
 from db.metrics.throughput import items_of
 from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, SPEEDUP_COLUMNS
 from db.units import NEVER
@@ -28,7 +28,7 @@ NOT_APPLICABLE = "not_applicable"
 def print_document(document: Mapping[str, Any]) -> None:
     """One JSON document on standard output."""
     # Python's own encoder takes a second for the cases of a large suite, once it is to indent.
-    text = to_json(document, indent=2, inf_nan_mode="null", fallback=_plain).decode()
+    text = to_json(document, indent=2, inf_nan_mode="null", fallback=plain).decode()
     # JSON escapes only the first 32, and a terminal obeys these as well.
     sys.stdout.write(CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
 
@@ -113,11 +113,6 @@ def not_applicable_row(case: NotApplicable) -> dict[str, Any]:
     return case_row(unknown, {}, {}, {}) | {"reason": case.reason}
 
 
-def frame_rows(frame: DataFrame) -> list[dict[str, Any]]:
-    """A frame as JSON rows: missing values null, times RFC 3339."""
-    return [{str(key): _plain(value) for key, value in row.items()} for row in frame.to_dict("records")]
-
-
 def _break_even(row: Mapping[Any, Any]) -> int | str | None:
     if row["break_even"] == NEVER:
         return NEVER
@@ -143,16 +138,6 @@ def _number(value: Any) -> int | float | None:
 
 def _text(value: Any) -> str | None:
     return None if value is None or _is_missing(value) else str(value)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict | list | str | bool | None):
-        return value
-    if isinstance(value, datetime):
-        return None if _is_missing(value) else value.isoformat().replace("+00:00", "Z")
-    if _is_missing(value):
-        return None
-    return value.item() if hasattr(value, "item") else value
 
 
 def _is_missing(value: Any) -> bool:

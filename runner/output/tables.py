@@ -16,10 +16,9 @@ from rich.text import Text
 from db.columns.column import Column
 from db.columns.metrics import METRICS
 from db.errors import ConfigError, printable
-from db.judge.results import CaseKey, LeftOut
 from db.metrics.controls import Control
 from db.metrics.throughput import items_of, throughputs_text, write_of
-from db.records.marks import origin_mark, timing_text
+from db.records.marks import timing_text
 from db.records.trial import StrategyKind
 from db.units import MISSING, TWO_TRIALS, count, duration, interval, ratio, size, steps, words
 
@@ -238,13 +237,3 @@ def _break_even(row: Mapping[Any, Any]) -> str:
     if row["break_even"] != "steps":
         return steps("never") if row["break_even"] == "never" else MISSING
     return steps(row["break_even_steps"]) + (" or never" if row["break_even_interval"] == "open" else "")
-
-
-# The mark of what was not measured here, as the pages write it behind a workload.
-
-
-def marked(case: CaseKey | LeftOut) -> str:
-    """The name of the case's workload, with where its numbers come from and how they were timed."""
-    return case.workload + origin_mark(
-        case.source_kind, case.source_name, getattr(case, "timing_method", None)
-    )

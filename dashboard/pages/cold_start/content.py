@@ -153,7 +153,9 @@ class _Starts:
 def _starts(cases: pd.DataFrame) -> _Starts:
     """Cold and warm are different questions: no mean is over both."""
     first, cache = cases["time_to_first_result_ns"], cases["cache"].astype(str)
-    known = cases.assign(base=[_base(*each) for each in zip(cases["strategy"], cache, strict=True)])
+    # Their strategies whatever the cache held.
+    bases = [name.replace(f"+{held}", "") for name, held in zip(cases["strategy"], cache, strict=True)]
+    known = cases.assign(base=bases)
     known = known[first.notna() & (cases["strategy"] != EAGER.name)]
     cold = known[known["cache"] == CacheState.COLD]
     filled = known[known["cache"] == CacheState.WARM]
@@ -163,11 +165,6 @@ def _starts(cases: pd.DataFrame) -> _Starts:
     return _Starts(
         both, geomean(both["time_to_first_result_ns"]), geomean(both["time_to_first_result_ns_filled"])
     )
-
-
-def _base(strategy: str, cache: str) -> str:
-    """The strategy whatever its cache held."""
-    return strategy.replace(f"+{cache}", "")
 
 
 def _headline(cases: pd.DataFrame, starts: _Starts) -> tuple[PageHeadline, ...]:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from dashboard.links.links import Link
 from dashboard.pages.guide.content import policy_part
-from dashboard.read.policy import policy_in_force
+from dashboard.read.in_force import in_force
 from dashboard.render import streamlit_parts
 from dashboard.render.shell import View
 from dashboard.text import glossary
@@ -22,7 +22,7 @@ def draw(view: View) -> Link:
     with st.container(width=820):
         st.markdown(f"## Words\n\n{glossary.table()}")
         st.markdown(_text())
-        streamlit_parts.draw((policy_part(policy_in_force()),))
+        streamlit_parts.draw((policy_part(in_force().policy),))
     return view.link
 
 

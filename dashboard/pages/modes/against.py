@@ -12,7 +12,8 @@ from dashboard.links.links import Link
 from dashboard.parts import parts, verdict_words
 from dashboard.parts.parts import Empty, Folded, Part, TableColumn
 from dashboard.read.data import filters_of, read_trials
-from dashboard.read.policy import policy_in_force
+from dashboard.read.in_force import in_force
+from dashboard.read.shaping import labels_of
 from dashboard.read.versions import cached
 from dashboard.text import theme
 from db import units
@@ -34,7 +35,7 @@ def against_parts(link: Link) -> tuple[Part, ...]:
     if link.build is None:
         return ()
     trials = with_strategies(without_canaries(read_trials(filters_of(link))), link.strategy)
-    labels = dict(zip(trials["workload_id"], trials["workload_label"], strict=True))
+    labels = labels_of(trials)
     if trials["strategy"].nunique() < 2:
         return ()
     matrix = Folded("One strategy against another", partial(_matrix, trials, labels), "modes-against")
@@ -73,7 +74,7 @@ def _judged(
 ) -> list[Difference]:
     """Nothing where the trials cannot be set against each other."""
     try:
-        return list(judge(trials, policy_in_force()))
+        return list(judge(trials, in_force().policy))
     except VerdictError:
         return []
 

@@ -43,7 +43,7 @@ from dashboard.parts.parts import (
 )
 from dashboard.parts.published_lines import PUBLISHED_TITLE, published_lines
 from dashboard.read.data import filters_of, read_rooflines
-from dashboard.read.shaping import asides, not_applicable
+from dashboard.read.shaping import asides, labels_of, not_applicable
 from dashboard.read.versions import cached
 from dashboard.text import theme
 from db import units
@@ -103,10 +103,6 @@ def page(link: Link) -> PageContent:
         *_how_sure(cases, link),
     )
     return of_cases(shown, cases, link, floors)
-
-
-def _labels(cases: pd.DataFrame) -> dict[str, str]:
-    return dict(zip(cases["workload_id"], cases["workload_label"], strict=True))
 
 
 def _heat_map(cases: pd.DataFrame, link: Link) -> Chart:
@@ -232,11 +228,10 @@ def _rates(case: dict[str, Any], *, eager: bool) -> dict[str, Any]:
 
 def _best_for_steps(cases: pd.DataFrame, steps: int) -> pd.DataFrame:
     chosen = choose_modes(cases, steps=steps)
-    labels = _labels(cases)
     facts = dict(zip(_keys(cases), row_dicts(cases[list(NO_FACTS)]), strict=True))
     return pd.DataFrame(
         {
-            "workload": chosen["workload_id"].map(labels),
+            "workload": chosen["workload_id"].map(labels_of(cases)),
             "strategy": chosen["strategy"].where(chosen["rivals"] == "", NO_DIFFERENCE),
             "total": chosen["total_ns"],
             "eager": chosen["eager_total_ns"],
@@ -296,7 +291,7 @@ def _roofline(link: Link, cases: pd.DataFrame) -> tuple[Part, ...]:
     """Of the cases on the page, and of eager beside them."""
     frame = read_rooflines(filters_of(link))
     shown = frame["strategy"].isin([*cases["strategy"], EAGER.name])
-    return roofline_parts(frame[shown], _labels(cases))
+    return roofline_parts(frame[shown], labels_of(cases))
 
 
 def _front(rows: pd.DataFrame) -> tuple[Chart, ...]:

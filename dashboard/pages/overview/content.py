@@ -12,24 +12,12 @@ from dashboard.charts.style import ChartContent
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import charts, components, figures, headline, workloads
 from dashboard.parts import parts
-from dashboard.parts.cases import (
-    NO_CASE,
-    floors_of,
-    of_cases,
-)
-from dashboard.parts.parts import (
-    LEFT_OUT,
-    Chart,
-    Folded,
-    Lines,
-    PageContent,
-    Part,
-)
+from dashboard.parts.cases import NO_CASE, floors_of, of_cases
+from dashboard.parts.parts import LEFT_OUT, Chart, Folded, Lines, PageContent, Part
 from dashboard.read.data import (
     filters_of,
     read_cases,
     read_choices_on,
-    read_pair,
     read_points,
     read_regressions,
     read_steps,
@@ -41,10 +29,9 @@ from dashboard.read.shaping import asides, build_changes, confounded, not_applic
 from dashboard.read.versions import cached
 from dashboard.text import theme
 from dashboard.verdicts import headlines, inbox
-from dashboard.verdicts.pair import with_builds
+from dashboard.verdicts.pair import comparison_of, with_builds
 from db import units
 from db.cause.numerics import numerics_sentence
-from db.judge.compare.sides import VerdictError
 from db.judge.results import Comparison, Tally
 from db.metrics.groups import row_dicts
 from db.queries.filters import Filters
@@ -145,7 +132,7 @@ def _overview(link: Link) -> _Overview | None:
     lately = recent(filters_of(everything), up_to=link.build)
     points = read_points(lately, columns=("speedup",))
     pair = with_builds(replace(everything, page=Page.UPGRADE, base=None, head=link.build))
-    comparison = _comparison(pair)
+    comparison = comparison_of(pair)
     base = pair.base if comparison is not None and comparison.matched else None
     recorded = read_regressions()
     like = Link(page=Page.REGRESSIONS, machine=link.machine, task=link.task, workload=link.workload)
@@ -162,16 +149,6 @@ def _overview(link: Link) -> _Overview | None:
     )
 
 
-def _comparison(pair: Link) -> Comparison | None:
-    """The verdict that the page Upgrade has on the two builds of `pair`; None where there are no two."""
-    if not (pair.base and pair.head):
-        return None
-    try:
-        return read_pair(pair)
-    except VerdictError:
-        return None
-
-
 def _left_out(lines: Sequence[str]) -> tuple[Part, ...]:
     """Cases without a number: a few as a list, many folded."""
     if len(lines) <= _MOST_LINES_OPEN:
@@ -184,11 +161,10 @@ def _basis(link: Link, now: datetime) -> tuple[Lines, ...]:
     overview = _overview(link)
     if overview is None:
         return ()
-    left_out = overview.comparison.left_out if overview.comparison else ()
+    left_out = len(overview.comparison.left_out) if overview.comparison else 0
     floor = floor_sentence(floors_of(link.machine))
     newest = overview.now["last_started_at"].max()
-    names = [f"{case.workload} with {case.strategy}" for case in left_out]
-    sentences = headlines.basis(newest, now, noise_floor=floor, left_out=names, since=overview.since)
+    sentences = headlines.basis(newest, now, noise_floor=floor, left_out=left_out, since=overview.since)
     gpu = overview.now["device"].iloc[0] != "cpu"
     unbound = (_NO_BOUND,) if gpu and overview.now["bound"].isna().all() else ()
     steps = read_steps(str(link.machine), Filters(workloads=link.workload))

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dashboard.pages.overview import headline
-from dashboard.parts.parts import (
-    Figure,
-    Figures,
-)
+from dashboard.parts.parts import Figure, Figures
 from db import units
 from db.judge.results import Tally
 from db.queries.people.regressions import RegressionState

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from dashboard.links.links import Link, Page
 from dashboard.pages.overview import content
 from dashboard.render import controls, silent_schedules, streamlit_parts
@@ -29,10 +27,6 @@ def draw(view: View) -> Link:
                 lambda build: controls.change(build=build), "Choose a row to see that build.", "build_id"
             ),
         },
-        below={"overview-regressions": _inbox},
+        below={"overview-regressions": lambda: controls.button_to("Open the inbox", Page.REGRESSIONS)},
     )
     return page.link
-
-
-def _inbox() -> None:
-    st.button("Open the inbox", icon=":material/inbox:", on_click=controls.go, args=(Page.REGRESSIONS,))

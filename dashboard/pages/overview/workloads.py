@@ -25,16 +25,8 @@ from dashboard.parts.cases import (
     repayment,
     speedup_interval,
 )
-from dashboard.parts.parts import (
-    CASE_FACTS,
-    Part,
-    Table,
-    TableColumn,
-)
-from dashboard.read.data import (
-    read_profiled,
-    read_trial,
-)
+from dashboard.parts.parts import CASE_FACTS, Part, Table, TableColumn
+from dashboard.read.data import read_profiled, read_trial
 from dashboard.text.glossary import explained
 from db import units
 from db.cause.profile_words import why
@@ -171,13 +163,11 @@ def _rows(
     for case in row_dicts(cases[_OF_CASES]):
         by_workload.setdefault(case["workload_label"], []).append(case)
     changes = _largest_changes(comparison)
-    order = list(changes)
-    labels = sorted(by_workload, key=lambda label: _place(by_workload[label][0]["workload_id"], order))
+    places = {workload_id: place for place, workload_id in enumerate(changes)}
+    labels = sorted(
+        by_workload, key=lambda label: places.get(by_workload[label][0]["workload_id"], len(places))
+    )
     return pd.DataFrame([_row(label, by_workload[label], history, floors, changes) for label in labels])
-
-
-def _place(workload_id: str, order: Sequence[str]) -> int:
-    return order.index(workload_id) if workload_id in order else len(order)
 
 
 def _largest_changes(comparison: Comparison | None) -> dict[str, Row]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dashboard.links.links import Link
 from dashboard.pages.regressions.newest_run import finding_columns, newest_run
@@ -21,18 +22,13 @@ from dashboard.parts.parts import (
     Table,
     TableColumn,
 )
-from dashboard.read.data import (
-    read_choices,
-    read_explanation,
-    read_regressions,
-    read_steps,
-    read_trials,
-)
+from dashboard.read.data import read_choices, read_explanation, read_regressions, read_steps, read_trials
 from dashboard.read.versions import cached, drawn_version
 from dashboard.verdicts import inbox
-from dashboard.verdicts.evidence import Evidence, evidence, evidence_parts, series_parts
+from dashboard.verdicts.evidence import evidence_parts
+from dashboard.verdicts.history import history_parts
 from dashboard.verdicts.issue import issue_of_case
-from dashboard.verdicts.tables import case_title
+from dashboard.verdicts.tables import case_title, what_differs
 from db import units
 from db.columns.metrics import METRICS
 from db.judge.compare.regressions import tally_lines
@@ -152,17 +148,6 @@ def _builds(shown: Sequence[RegressionState], chosen: Sequence[RegressionState])
     return tuple(key for key in of_sides if key in known)
 
 
-@cached
-def _evidence(regression_id: str) -> Evidence:
-    regression = next(
-        each.regression for each in read_regressions() if each.regression.regression_id == regression_id
-    )
-    machines = (regression.machine_id,) if regression.machine_id else ()
-    filters = Filters(machines=machines, runs=(*regression.base.run_ids, *regression.head.run_ids))
-    row = regression.row
-    return evidence(read_trials(filters), (regression.base, regression.head), row.case, [row], row.metric)
-
-
 def _regression(each: RegressionState, *, listed: bool) -> tuple[Part, ...]:
     """The evidence of a chosen one; `listed` where the table has it."""
     regression, row = each.regression, each.regression.row
@@ -173,28 +158,26 @@ def _regression(each: RegressionState, *, listed: bool) -> tuple[Part, ...]:
         f"{inbox.state_text(each.state)}: {inbox.MEANINGS[each.state]}. Recorded "
         f"{units.moment(regression.recorded_at)} on {regression.machine}.{revised}",
     )
-    differs = inbox.environment(regression)
     said = {
         f"{number}. {units.moment(row['at'])}, {row['state']}, {row['by']}": " ".join(
             said for said in (row["note"], row["link"]) if isinstance(said, str) and said
         )
         for number, row in enumerate(row_dicts(inbox.story(each)), 1)
     }
-    columns = parts.texts({"part": "Part", "base": "Base", "head": "Head"})
-    alt = "Parts of the build that differ between the sides"
-    shown = _evidence(regression.regression_id)
+    differs = what_differs("regression-environment", regression, "the sides")
+    sides, machines = (regression.base, regression.head), filter(None, [regression.machine_id])
     filters = Filters(runs=(*regression.base.run_ids, *regression.head.run_ids))
+    trials = read_trials(replace(filters, machines=tuple(machines)))
     return (
         Lines(about, f"{case_title(row)}: {row.reason}", key="regression-about"),
-        *(parts.notes(["No part of the build changed between the sides."]) if differs.empty else ()),
-        *parts.table(
-            "regression-environment", alt, differs, columns, title="What differs between the builds"
+        *(differs or parts.notes(["No part of the build changed between the sides."])),
+        *parts.notes(read_explanation(regression.machine_id, sides, (row,))),
+        *evidence_parts(
+            trials, sides, row.case, [row], row.metric, title=title, key="regression-case", confidence=None
         ),
-        *parts.notes(read_explanation(regression.machine_id, (regression.base, regression.head), (row,))),
-        *evidence_parts(shown, row.metric, title, key="regression-case", confidence=None),
-        *series_parts(regression.machine_id, row.case, row.metric, key="regression-series"),
+        *history_parts(regression.machine_id, row.case, row.metric, key="regression-series"),
         Pairs("Who said what", said),
-        *issue_of_case(filters, (regression.base, regression.head), row.case),
+        *issue_of_case(filters, sides, row.case),
         *parts.notes(["The same sides judged again, on all that is stored of them:"]),
         Lines((inbox.compare_command(regression),), code=True),
     )

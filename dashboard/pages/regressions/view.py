@@ -17,6 +17,7 @@ from dashboard.render.streamlit_parts import Pick
 from dashboard.text.foreign_text import escaped
 from dashboard.verdicts import inbox
 from db import units
+from db.judge.compare.regressions import Regression
 from db.queries.people.regressions import RegressionState
 from db.records.people.triage import TriageState
 
@@ -36,10 +37,13 @@ def draw(view: View) -> Link:
     shown = inbox.chosen(recorded, view.link)
     streamlit_parts.draw(page.parts[:end], picks={key: _ticked(view, shown)})
     if places:
-        _chosen(view, recorded)
+        by_id = {each.regression.regression_id: each for each in recorded}
+        chosen = [by_id[each] for each in view.link.regression if each in by_id]
+        _chosen(view, chosen)
         open_trial = Pick(lambda mark: controls.go(Page.TRIAL, trial=str(mark["trial_id"])))
         streamlit_parts.draw(page.parts[end:], picks={"regression-case-strip": open_trial})
-        _ways_on(view, recorded)
+        if chosen:
+            _ways_on(chosen[0].regression)
     return page.link
 
 
@@ -51,12 +55,8 @@ def _between(view: View) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         word = "from" if view.link.base else "to"
         st.markdown(escaped(f"Only regressions {word} {' to '.join(names)}."), width="content")
-        st.button(
-            "Show those of all builds",
-            icon=":material/filter_alt_off:",
-            on_click=controls.change,
-            kwargs={"base": None, "head": None},
-        )
+        icon = ":material/filter_alt_off:"
+        controls.button_that_changes("Show those of all builds", icon, base=None, head=None)
 
 
 def _ticked(view: View, shown: Sequence[RegressionState]) -> Pick:
@@ -73,37 +73,19 @@ def _ticked(view: View, shown: Sequence[RegressionState]) -> Pick:
     return Pick(choose, hint, several=True, chosen=[place for place in ticked if place < len(ids)])
 
 
-def _chosen(view: View, recorded: Sequence[RegressionState]) -> None:
+def _chosen(view: View, chosen: Sequence[RegressionState]) -> None:
     """The form for all that are chosen."""
-    by_id = {each.regression.regression_id: each for each in recorded}
-    known = [each for each in view.link.regression if each in by_id]
-    for unknown in (each for each in view.link.regression if each not in by_id):
+    known = {each.regression.regression_id for each in chosen}
+    for unknown in (each for each in view.link.regression if each not in known):
         elements.note(f"There is no standing regression {unknown}; a later verdict may have replaced it.")
-    if not known:
-        return
-    triage_form.draw([by_id[each] for each in known])
-    if len(known) > 1:
-        elements.note(f"{units.plural(len(known), 'regression')} chosen; the evidence is that of the first.")
+    if chosen:
+        triage_form.draw(chosen)
+    if len(chosen) > 1:
+        elements.note(f"{units.plural(len(chosen), 'regression')} chosen; the evidence is that of the first.")
 
 
-def _ways_on(view: View, recorded: Sequence[RegressionState]) -> None:
-    by_id = {each.regression.regression_id: each.regression for each in recorded}
-    chosen = next((by_id[each] for each in view.link.regression if each in by_id), None)
-    if chosen is None:
-        return
+def _ways_on(chosen: Regression) -> None:
     with st.container(horizontal=True):
         case = {"machine": chosen.machine_id, "focus": chosen.row.workload}
-        st.button(
-            "Its history",
-            icon=":material/show_chart:",
-            on_click=controls.go,
-            args=(Page.TRENDS,),
-            kwargs={**case, "strategy": (chosen.row.strategy,)},
-        )
-        st.button(
-            "All of its workload",
-            icon=":material/deployed_code:",
-            on_click=controls.go,
-            args=(Page.WORKLOAD,),
-            kwargs=case,
-        )
+        controls.button_to("Its history", Page.TRENDS, **case, strategy=(chosen.row.strategy,))
+        controls.button_to("All of its workload", Page.WORKLOAD, **case)

@@ -28,8 +28,8 @@ from dashboard.read.data import read_choices, read_choices_on, read_machines, re
 from dashboard.read.database import reader
 from dashboard.read.shaping import joined, number
 from dashboard.read.versions import cached
-from dashboard.text.rows import rows_of
 from db import units
+from db.json_rows import rows_of
 from db.judge.statistics.noise_floor import NoiseFloor
 from db.metrics.groups import row_dicts
 from db.queries.facets import silent
@@ -227,20 +227,17 @@ def run_rows(
     for run in row_dicts(runs):
         mine = by_run.get(run["run_id"], [])
         names = [builds.get(part["machine_id"], {}).get(part["build_id"], part["build_id"]) for part in mine]
+        ids = dict.fromkeys(part["machine_id"] for part in mine)
         where = {
             "opens": (run["run_id"], mine[0]["machine_id"] if mine else None),
             "machine_id": mine[0]["machine_id"] if mine else None,
             "build_id": mine[0]["build_id"] if len(mine) == 1 else None,
             "builds": tuple(dict.fromkeys(part["build_id"] for part in mine)),
-            "machine": _names(machines, [part["machine_id"] for part in mine]),
+            "machine": joined(machines.get(each, each) for each in ids) if ids else None,
             "build": joined(dict.fromkeys(names)) if names else None,
         }
         rows.append(_run_row(run) | where)
     return pd.DataFrame(rows)
-
-
-def _names(names: Mapping[str, str], ids: Sequence[str]) -> str | None:
-    return joined(names.get(each, each) for each in dict.fromkeys(ids)) if ids else None
 
 
 def _run_row(run: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,8 +44,12 @@ def fleet(workers: Iterable[FleetWorker], launches: Sequence[Launch], now: datet
 
     Nothing where there is no fleet. `launches` are newest first.
     """
-    rows = _worker_rows(
-        [each for each in workers if each.stopped_at is None or now - each.stopped_at <= STOPPED_WITHIN], now
+    rows = pd.DataFrame(
+        [
+            each.model_dump() | {"state": liveness(each.seen_at, each.stopped_at, now)}
+            for each in workers
+            if each.stopped_at is None or now - each.stopped_at <= STOPPED_WITHIN
+        ]
     )
     launched = _launch_rows(launches, now)
     live = 0 if rows.empty else int((rows["state"] == RUNNING).sum())
@@ -85,12 +89,6 @@ def liveness(seen_at: datetime, stopped_at: datetime | None, now: datetime) -> s
     silent = now - seen_at
     return (
         RUNNING if silent <= SILENT_AFTER else f"✗ silent for {units.duration(silent.total_seconds() * 1e9)}"
-    )
-
-
-def _worker_rows(workers: Iterable[FleetWorker], now: datetime) -> pd.DataFrame:
-    return pd.DataFrame(
-        [each.model_dump() | {"state": liveness(each.seen_at, each.stopped_at, now)} for each in workers]
     )
 
 

@@ -37,16 +37,16 @@ from dashboard.read.data import (
     read_workloads,
     recent,
 )
-from dashboard.read.policy import policy_in_force, targets_in_force
+from dashboard.read.in_force import in_force
 from dashboard.read.shaping import ASIDE_COLUMNS, BUILD_COMPONENTS, asides, newest_builds
 from dashboard.read.versions import cached
 from dashboard.text import theme
-from dashboard.text.rows import rows_of
-from dashboard.verdicts.evidence import each_to_the_next
+from dashboard.verdicts.history import each_to_the_next
 from dashboard.verdicts.pair import largest_change
 from db import units
 from db.columns import column as columns
 from db.columns.metrics import HISTORY_METRICS, METRICS
+from db.json_rows import rows_of
 from db.judge.compare.sides import CODE, LIBRARIES
 from db.judge.statistics.noise_floor import NoiseFloor
 from db.metrics.case_modes import with_strategies
@@ -242,33 +242,30 @@ def _chart_of(points: pd.DataFrame, link: Link, builds: Mapping[str, str]) -> Ch
     drawn_points, asked = points.loc[rows.index], asked_metric(link)
     verdicts = {} if over_time else each_to_the_next(whole, drawn_points, metric, asked)
     finding = trend_rows.finding(rows, metric, focus, verdicts)
-    lines = target_lines.frame(rows, metric, targets_in_force())
+    lines = target_lines.frame(rows, metric, in_force().target)
     window = trend_rows.with_eager(trend_rows.window(rows), metric)
     drawn, window, outside = target_lines.beside(lines, window)
-    since = gaps.since_first(points, rows, metric, axis=link.axis, names=builds)
+    shown, missing = gaps.since_first(points, rows, metric, axis=link.axis, names=builds)
     if over_time:
-        changes = change_points.over(points, rows, metric, policy_in_force(), turns)
+        changes = change_points.over(points, rows, metric, in_force().policy, turns)
     else:
         changes = change_points.between(rows, verdicts)
     written = annotation_marks.frame(read_annotations(link.machine), points, rows, builds)
+    events = build_events.events(points, rows)
+    frames = trends.frames_of(rows, events, targets=drawn, changes=changes.frame, annotations=written)
     spec = trends.spec(
         metric,
         axis=link.axis,
         scale=link.scale,
         strategies=tuple(theme.ordered(rows["strategy"])),
-        builds=since.builds,
+        builds=shown,
         shown=window,
-        targets=not drawn.empty,
-        changes=not changes.frame.empty,
-        annotated=not written.empty,
+        frames=tuple(frames),
     )
-    events = build_events.events(points, rows)
-    beside = {"targets": drawn, "changes": changes.frame, "annotations": written}
-    frames = {"main": rows, "events": events, **{name: each for name, each in beside.items() if len(each)}}
     older_points = trend_rows.older_points(points, rows, link.axis)
     earlier = [f"{older_points} {EARLIER}"] if older_points else []
     design = [_BY_TURNS] if turns else []
-    notes = [*design, *changes.notes, *earlier, *outside, *filter(None, (since.missing,))]
+    notes = [*design, *changes.notes, *earlier, *outside, *filter(None, (missing,))]
     return ChartContent("; ".join(filter(None, (finding, changes.last))), spec, frames, notes)
 
 

@@ -32,9 +32,9 @@ from dashboard.read.data import (
 )
 from dashboard.read.shaping import newest_builds
 from dashboard.read.versions import cached
-from dashboard.text.rows import rows_of
 from db import units
 from db.cause.timing_words import trial_bound
+from db.json_rows import rows_of
 from db.metrics.eligibility import wild_trials
 from db.metrics.wild import WILD
 from db.queries.filters import Filters

@@ -109,7 +109,7 @@ def compiler_pairs(facts: CompilerFacts) -> dict[str, str | None]:
         "Generated code": generated_text(facts) or units.MISSING,
         "Already compiled": ", ".join(facts.already_compiled or ()) or units.MISSING,
         "Autotuned": "; ".join(autotuned_texts(facts)) or units.MISSING,
-        "Recompile limit hit": _yes(facts.recompile_limit_hit),
+        "Recompile limit hit": {None: units.MISSING, True: "yes", False: "no"}[facts.recompile_limit_hit],
         **dict(cache_texts(facts)),
     }
 
@@ -226,10 +226,6 @@ def run_command(trial: Trial) -> str | None:
 def exact(value: float | None) -> str:
     """Six significant digits."""
     return units.MISSING if value is None else f"{value:.6g}"
-
-
-def _yes(value: bool | None) -> str:
-    return units.MISSING if value is None else "yes" if value else "no"
 
 
 def _triple(values: Sequence[float] | None) -> str:

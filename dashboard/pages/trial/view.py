@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from dashboard.links.links import PAGES, Link, Page
+from dashboard.links.links import Link, Page
 from dashboard.pages.trial import content
 from dashboard.parts.trials import LIST
 from dashboard.read.data import read_trial
@@ -60,7 +60,7 @@ def _neighbours(view: View) -> None:
     ids = [str(key) for key in case["trial_id"]]
     place = ids.index(trial.trial_id)
     before, after = ids[:place][-1:], ids[place + 1 :][:1]
-    st.button("All trials", icon=":material/arrow_back:", on_click=controls.change, kwargs={"trial": None})
+    controls.button_that_changes("All trials", ":material/arrow_back:", trial=None)
     for title, icon, there in (
         ("Previous", ":material/chevron_left:", before),
         ("Next", ":material/chevron_right:", after),
@@ -78,5 +78,4 @@ def _neighbours(view: View) -> None:
         ("Its build", Page.OVERVIEW, {"build": mine["build_id"]}),
         ("Its run", Page.TRIAL, {"build": None, "run": trial.run_id}),
     ):
-        wanted = {"machine": mine["machine_id"], **of_it}
-        st.button(title, icon=PAGES[page].icon, on_click=controls.go, args=(page,), kwargs=wanted)
+        controls.button_to(title, page, machine=mine["machine_id"], **of_it)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import pandas as pd
-
 from dashboard.links import links
 from dashboard.links.links import Link, Page, asked_metric, verdict_metric
 from dashboard.pages.upgrade.changes import change_parts, compile_cost_and_break_even, every_verdict, summary
@@ -20,14 +18,8 @@ from dashboard.pages.upgrade.verdict import every_sentence, figures, headline_pa
 from dashboard.parts import parts, verdict_words
 from dashboard.parts.cases import CASE, floors_of
 from dashboard.parts.parts import BOUND, Empty, Lines, PageContent, Part, TableColumn
-from dashboard.read.data import (
-    filters_of,
-    read_choices,
-    read_explanations,
-    read_pair,
-    read_regressions,
-    read_workloads,
-)
+from dashboard.read.data import filters_of, read_explanations, read_pair, read_regressions, read_workloads
+from dashboard.read.shaping import labels_of
 from dashboard.read.versions import cached
 from dashboard.verdicts import inbox, tables
 from dashboard.verdicts.pair import with_builds
@@ -50,17 +42,16 @@ _COUNTS = {
     "reason": TableColumn("Why", wide=True),
     **parts.hidden({**BOUND, **TRIALS}),
 }
-_DIFFERS = parts.texts({"part": "Part", "base": "Base", "head": "Head"})
+_ALIKE = Lines(("No part of the builds that is stored differs.",), tables.DIFFERS)
 
 
 @dataclass(frozen=True)
 class Beside:
-    """What stands with a comparison: in what the builds differ (`part`, `base`, `head`), what is recorded of
-    it, the decisions on the upgrade, oldest first, the case in focus, why cases changed, how generated code
-    differs, the machine's noise floors. None where it is of no two builds, for which nobody decides.
+    """What stands with a comparison: what is recorded of it, the decisions on the upgrade, oldest first, the
+    case in focus, why cases changed, how generated code differs, the machine's noise floors. None where it is
+    of no two builds, for which nobody decides.
     """
 
-    differs: pd.DataFrame
     recorded: Sequence[RegressionState] | None = None
     signed: Sequence[SignOff] | None = None
     in_focus: tuple[Part, ...] = ()
@@ -88,17 +79,11 @@ def page(link: Link) -> PageContent:
 @cached
 def _comparison(link: Link) -> tuple[Comparison, dict[str, str], Beside]:
     """The comparison with its labels (workload id -> label)."""
-    filters = filters_of(link)
     comparison = read_pair(link, asked=asked_metric(link))
-    known = read_workloads(filters)
-    labels = dict(zip(known["workload_id"], known["workload_label"], strict=True))
-    rows = read_choices().build_rows
-    base, head = (verdict_words.side_parts(side, rows) for side in (comparison.base, comparison.head))
-    differs = verdict_words.environment_diff(base, head, comparison.changed_components)
+    labels = labels_of(read_workloads(filters_of(link)))
     recorded = inbox.chosen(read_regressions(), inbox_link(link))
     floors, why = floors_of(comparison.machine_id), read_explanations(comparison)
-    table = pd.DataFrame(differs, columns=list(_DIFFERS))
-    return comparison, labels, Beside(table, recorded, why=why, floors=floors)
+    return comparison, labels, Beside(recorded, why=why, floors=floors)
 
 
 def inbox_link(link: Link) -> Link:
@@ -123,7 +108,7 @@ def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, be
             *decision_parts(beside.signed),
             *parts.folded(compile_cost_and_break_even(comparison, labels, beside.floors, metric)),
             *_counts(comparison, labels),
-            *_differs(beside.differs),
+            *(tables.what_differs("upgrade-environment", comparison, "base and head") or (_ALIKE,)),
             *tables.left_out_parts("Left out of the comparison", comparison.left_out, CASE),
         ),
         link,
@@ -149,14 +134,6 @@ def _counts(comparison: Comparison, labels: Mapping[str, str]) -> tuple[Part, ..
         *parts.table("upgrade-counts", alt, changed, _COUNTS, title=title),
         *parts.listed("Fails on both sides", tables.failing_on_both(comparison, labels)),
     )
-
-
-def _differs(differs: pd.DataFrame) -> tuple[Part, ...]:
-    title = "What differs between the builds"
-    if differs.empty:
-        return (Lines(("No part of the builds that is stored differs.",), title),)
-    alt = "Parts of the build that differ between base and head"
-    return parts.table("upgrade-environment", alt, differs, _DIFFERS, title=title)
 
 
 def _code(

@@ -7,21 +7,14 @@ from dataclasses import replace
 
 from dashboard.links.links import Link, asked_metric, verdict_metric
 from dashboard.parts import parts, verdict_words
-from dashboard.parts.parts import (
-    Empty,
-    Part,
-)
-from dashboard.read.data import (
-    filters_of,
-    read_explanation,
-    read_pair,
-    read_trials,
-)
-from dashboard.read.versions import cached
-from dashboard.verdicts.evidence import Evidence, evidence, evidence_parts, series_parts
+from dashboard.parts.parts import Empty, Part
+from dashboard.read.data import filters_of, read_explanation, read_pair, read_trials
+from dashboard.verdicts.evidence import evidence_parts
+from dashboard.verdicts.history import history_parts
 from dashboard.verdicts.issue import issue_of_case
 from dashboard.verdicts.side_by_side import side_by_side
-from db.judge.results import CaseKey, Comparison
+from db.judge.results import Comparison
+from db.judge.words.verdicts import workload_name
 from db.records.marks import bound_word
 
 
@@ -40,29 +33,28 @@ def in_focus(link: Link, comparison: Comparison, labels: Mapping[str, str]) -> t
         reasons = [
             f"{title}: left out of the comparison, {case.verdict}: {case.reason}"
             for case in comparison.left_out
-            if (verdict_words.left_out_label(case), case.strategy) == wanted
+            if (workload_name(case), case.strategy) == wanted
         ]
         return (Empty([*reasons, f"{title} is no case of this comparison."][0], key="focus"),)
     metric, case = verdict_metric(link), rows[0].case
     title = ", ".join(filter(None, (title, bound_word(rows[0].bound))))
-    both_sides, sides = _evidence(link, case), (comparison.base, comparison.head)
+    sides = (comparison.base, comparison.head)
     case_rows = tuple(row for row in comparison.rows if row.case == case)
+    asked = read_pair(link, asked=asked_metric(link)).with_asked()
     builds = replace(filters_of(link), builds=(str(link.base), str(link.head)))
     return (
         *parts.notes(read_explanation(comparison.machine_id, sides, case_rows)),
         *evidence_parts(
-            both_sides, metric, title, key="upgrade-case", confidence=comparison.policy.confidence
+            read_trials(builds),
+            sides,
+            case,
+            [row for row in asked.rows if row.case == case],
+            metric,
+            title=title,
+            key="upgrade-case",
+            confidence=comparison.policy.confidence,
         ),
         *side_by_side(builds, sides, case, case_rows),
-        *series_parts(link.machine, case, metric, key="upgrade-series"),
+        *history_parts(link.machine, case, metric, key="upgrade-series"),
         *issue_of_case(builds, sides, case),
     )
-
-
-@cached
-def _evidence(link: Link, case: CaseKey) -> Evidence:
-    filters = filters_of(link)
-    comparison = read_pair(link, asked=asked_metric(link))
-    rows = [row for row in comparison.with_asked().rows if row.case == case]
-    trials = read_trials(replace(filters, builds=(str(link.base), str(link.head))))
-    return evidence(trials, (comparison.base, comparison.head), case, rows, verdict_metric(link))

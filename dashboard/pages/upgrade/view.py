@@ -67,13 +67,8 @@ def _top(page: PageContent, link: Link) -> None:
     streamlit_parts.draw(named(page.parts, *_TOP))
     if named(page.parts, "recorded"):
         there = content.inbox_link(link)
-        st.button(
-            "Open them in the inbox",
-            icon=":material/inbox:",
-            on_click=controls.go,
-            args=(there.page,),
-            kwargs={"machine": there.machine, "base": there.base, "head": there.head},
-        )
+        sides = {"machine": there.machine, "base": there.base, "head": there.head}
+        controls.button_to("Open them in the inbox", there.page, **sides)
 
 
 def _metric(link: Link) -> None:
@@ -91,26 +86,10 @@ def _ways_on(link: Link) -> None:
     if link.focus is None:
         return
     with st.container(horizontal=True):
-        st.button(
-            "Its history",
-            icon=":material/show_chart:",
-            on_click=controls.go,
-            args=(Page.TRENDS,),
-            kwargs={"focus": link.focus, "strategy": (link.focus_strategy,), "metric": link.metric},
-        )
-        st.button(
-            "All of its workload",
-            icon=":material/deployed_code:",
-            on_click=controls.go,
-            args=(Page.WORKLOAD,),
-            kwargs={"focus": link.focus, "build": link.head},
-        )
-        st.button(
-            "Close",
-            icon=":material/close:",
-            on_click=controls.change,
-            kwargs={"focus": None, "focus_strategy": None},
-        )
+        case = {"focus": link.focus, "strategy": (link.focus_strategy,)}
+        controls.button_to("Its history", Page.TRENDS, **case, metric=link.metric)
+        controls.button_to("All of its workload", Page.WORKLOAD, focus=link.focus, build=link.head)
+        controls.button_that_changes("Close", ":material/close:", focus=None, focus_strategy=None)
 
 
 def _builds(view: View, link: Link, builds: list[str]) -> None:
@@ -126,12 +105,5 @@ def _builds(view: View, link: Link, builds: list[str]) -> None:
             controls.one_of("base", "Base", bases, help_=explained("base and head"))
         with st.container(width=340):
             controls.one_of("head", "Head", words, help_=explained("base and head"))
-        st.button(
-            "Swap",
-            icon=":material/swap_horiz:",
-            on_click=controls.change,
-            kwargs={
-                **{"base": link.head, "base_run": link.head_run},
-                **{"head": link.base, "head_run": link.base_run},
-            },
-        )
+        swapped = {"base": link.head, "base_run": link.head_run, "head": link.base, "head_run": link.base_run}
+        controls.button_that_changes("Swap", ":material/swap_horiz:", **swapped)

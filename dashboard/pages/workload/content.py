@@ -27,13 +27,12 @@ from dashboard.read.data import (
 )
 from dashboard.read.versions import cached
 from dashboard.verdicts import inbox
-from dashboard.verdicts.evidence import series_parts
+from dashboard.verdicts.history import history_parts
 from dashboard.verdicts.pair import focus_on
 from db import units
 from db.cause.profile_words import why
 from db.cause.trial_words import step_times
 from db.judge.results import CaseKey
-from db.judge.statistics.noise_floor import NoiseFloor
 from db.metrics.case_modes import Fastest, fastest, mode_options
 from db.metrics.groups import row_dicts
 from db.records.strategies import EAGER, sort_key
@@ -86,7 +85,7 @@ def page(link: Link) -> PageContent:
         *_causes(link, rows),
         *_last_failure(link, focus),
         *_trials(link, focus),
-        *parts.how_sure(*_noise(floors)),
+        *parts.how_sure(*parts.notes([floor_sentence(floors) or ""])),
     )
     return of_cases(shown, cases, replace(link, focus=focus), floors)
 
@@ -116,7 +115,7 @@ def _trend(link: Link, case: Mapping[str, Any]) -> tuple[Part, ...]:
     names = {name: str(case[name]) for name in ("workload", "strategy", "workload_id", "strategy_id")}
     key = CaseKey.model_validate(names)
     metric = Metric.LATENCY if case["strategy"] == EAGER.name else Metric.SPEEDUP
-    return series_parts(link.machine, key, metric, key="workload-trend")
+    return history_parts(link.machine, key, metric, key="workload-trend")
 
 
 def _regressions(link: Link, workload: str) -> tuple[Part, ...]:
@@ -157,7 +156,3 @@ def _trials(link: Link, focus: str) -> tuple[Part, ...]:
     trials, _ = read_newest_trials(filters, MOST_TRIALS)
     mine = trials[trials["workload_label"] == focus]
     return () if mine.empty else (trials_table(mine, read_choices_on(link.machine).builds, of_one=True),)
-
-
-def _noise(floors: Sequence[NoiseFloor]) -> tuple[Lines, ...]:
-    return parts.notes(filter(None, [floor_sentence(floors)]))

@@ -35,11 +35,7 @@ def draw(view: View) -> Link:
 
 def _ways_on(link: Link) -> None:
     """The pages that say more of it."""
-    ways = (
-        (Page.TRENDS, "Every figure over time", ":material/show_chart:"),
-        (Page.BREAK_EVEN, "Its break-even", ":material/balance:"),
-        (Page.COLD_START, "Its cold start", ":material/ac_unit:"),
-    )
     with st.container(horizontal=True):
-        for page, label, icon in ways:
-            st.button(label, icon=icon, on_click=controls.go, args=(page,), kwargs={"focus": link.focus})
+        controls.button_to("Every figure over time", Page.TRENDS, focus=link.focus)
+        controls.button_to("Its break-even", Page.BREAK_EVEN, focus=link.focus)
+        controls.button_to("Its cold start", Page.COLD_START, focus=link.focus)

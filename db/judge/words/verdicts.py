@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from db import units
-from db.judge.results import Row
+from db.judge.results import CaseKey, LeftOut, Row
+from db.records.marks import origin_mark
 from db.records.vocabulary import Verdict
 
 MARKS: dict[Verdict, str] = {
@@ -53,3 +54,17 @@ def worst_first(rows: Iterable[Row]) -> list[Row]:
             row.metric,
         ),
     )
+
+
+def workload_name(case: CaseKey | LeftOut) -> str:
+    """The workload of a case, with where its numbers come from and how they were timed."""
+    timing = case.timing_method if isinstance(case, CaseKey) else None
+    return case.workload + origin_mark(case.source_kind, case.source_name, timing)
+
+
+def by_reason(left_out: Iterable[LeftOut]) -> list[list[LeftOut]]:
+    """Cases that were not compared, those of one verdict and reason together, the most common first."""
+    groups: dict[tuple[Verdict, str], list[LeftOut]] = {}
+    for case in left_out:
+        groups.setdefault((case.verdict, case.reason), []).append(case)
+    return sorted(groups.values(), key=len, reverse=True)

@@ -12,6 +12,7 @@ from pandas import DataFrame
 from rich.table import Table
 
 from db.engine.session import Database
+from db.json_rows import rows_of
 from db.judge.compare.regressions import tally_lines
 from db.queries import facets
 from db.queries.people.annotations import annotations_frame
@@ -23,7 +24,7 @@ from db.records.trial import SourceKind
 from db.units import MISSING, moment, percent, words
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
 from runner.config.settings import Settings
-from runner.output.documents import frame_rows, print_document
+from runner.output.documents import print_document
 from runner.output.tables import console, plain_table, print_lines
 from runner.plan.selection import known_strategies, known_suites, known_workloads
 
@@ -148,7 +149,7 @@ def list_(
     settings = settings_of(config, db)
     if subject in _STORED:
         with database_of(settings, migrate=False) as database:
-            rows = frame_rows(_STORED[subject](database))
+            rows = rows_of(_STORED[subject](database))
             standing = standing_regressions(database) if subject is Subject.REGRESSIONS else ()
             tallies = tally_lines(each.regression for each in standing)
     else:

@@ -12,13 +12,14 @@ import typer
 
 from db.engine.session import Database
 from db.errors import ConfigError, NotFoundError
+from db.json_rows import rows_of
 from db.queries.people.reports import find_report, reports_frame
 from db.records.people.reports import Report
 from db.store.people.reports import expire_reports, revoke_report
 from db.units import moment, plural
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, author, database_of, settings_of
 from runner.cli.stored.serve import dashboard_environment
-from runner.output.documents import frame_rows, print_document
+from runner.output.documents import print_document
 from runner.output.tables import console, facts_table, plain_table
 
 SCHEMA = "compilewatch.reports/1"
@@ -61,7 +62,7 @@ def create(
 def list_(json_: JsonOption = False, db: DatabaseOption = None, config: ConfigOption = None) -> int:
     """All reports, newest first, revoked ones too. Example: compilewatch report list"""
     with database_of(settings_of(config, db), migrate=False) as database:
-        rows = frame_rows(reports_frame(database))
+        rows = rows_of(reports_frame(database))
     if json_:
         print_document({"schema": SCHEMA, "rows": rows})
         return 0

@@ -71,16 +71,16 @@ def dashboard(
 def dashboard_environment(settings: Settings) -> dict[str, str]:
     """What a process of the dashboard's package is told of the configuration."""
     days = settings.report.keep_days
+    # Of a channel no address, which may be a secret.
+    in_force = {
+        **settings.model_dump(mode="json", include={"policy", "target", "limits"}),
+        "channels": {each.name: each.sends_mail for each in settings.channel},
+    }
     return {
         **os.environ,
         "COMPILEWATCH_DATABASE_URL": settings.database_url,
-        "COMPILEWATCH_POLICY": settings.policy.model_dump_json(),
-        "COMPILEWATCH_TARGETS": json.dumps(
-            [entry.model_dump(exclude_none=True) for entry in settings.target]
-        ),
-        "COMPILEWATCH_LIMITS": settings.limits.model_dump_json(),
+        "COMPILEWATCH_IN_FORCE": json.dumps(in_force),
         "COMPILEWATCH_EMBED_ORIGINS": " ".join(settings.embed.origins),
-        "COMPILEWATCH_CHANNELS": json.dumps({each.name: each.sends_mail for each in settings.channel}),
         "COMPILEWATCH_PUBLIC_URL": settings.notify.base_url or "",
         **({} if days is None else {KEEP_DAYS_VARIABLE: str(days)}),
     }

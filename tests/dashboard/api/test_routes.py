@@ -14,8 +14,9 @@ from starlette.applications import Starlette
 from dashboard.api.endpoints import ENDPOINTS
 from dashboard.api.representation import CSV, JSON, Answer, MadeAnswer, as_csv, made_answer
 from dashboard.api.routes import routes
-from dashboard.text.rows import plain
+from dashboard.read.in_force import VARIABLE, InForce
 from db.engine.session import open_database
+from db.json_rows import plain
 from db.judge.policy import Policy
 from db.queries.filters import Filters
 from db.queries.trials import trial_records, trials_frame
@@ -58,7 +59,7 @@ def test_a_comparison_is_judged_by_the_configured_policy(
     api: Api, recorded_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     strict = Policy().with_margin(0.5)
-    monkeypatch.setenv("COMPILEWATCH_POLICY", strict.model_dump_json())
+    monkeypatch.setenv(VARIABLE, InForce(policy=strict).model_dump_json())
     answer = api("compare", {"base": "torch=2.12.0", "head": "torch=2.13.0"}).json
     assert answer["policy"] == strict.to_json() != Policy().to_json()
 

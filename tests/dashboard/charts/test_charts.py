@@ -69,8 +69,7 @@ def _specs() -> dict[str, Callable[[], dict]]:
                     strategies=STRATEGIES,
                     builds=("x",),
                     shown=shown,
-                    targets=axis == "time",
-                    changes=axis == "time",
+                    frames=("main", "events", *(("targets", "changes") if axis == "time" else ())),
                 )
     return found
 

@@ -52,4 +52,4 @@ def test_what_comes_before_the_first_point_that_is_drawn_is_not_told() -> None:
     drawn = points[points["break_even_steps"].notna()]
     told = gaps.since_first(points, drawn, "break_even", axis="torch", names=names)
     assert told == (("B", "C", "D"), "No number: never with C.")
-    assert gaps.since_first(points, drawn, "break_even", axis="time", names=names).missing == ""
+    assert gaps.since_first(points, drawn, "break_even", axis="time", names=names)[1] == ""

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from dashboard.links.links import Link, Page
-from dashboard.read.policy import TARGETS_VARIABLE, targets_in_force
+from dashboard.read.in_force import VARIABLE, in_force
 from db.errors import ConfigError
 from tests.dashboard.conftest import OpenPage, texts
 
@@ -31,7 +31,7 @@ def _drawn(page) -> list[dict]:
 
 @pytest.fixture
 def targets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(TARGETS_VARIABLE, json.dumps(TARGETS))
+    monkeypatch.setenv(VARIABLE, json.dumps({"target": TARGETS}))
 
 
 def test_a_near_budget_is_a_line_and_a_far_one_a_sentence(filled: OpenPage, targets: None) -> None:
@@ -51,6 +51,6 @@ def test_without_a_budget_nothing_is_drawn(filled: OpenPage, targets: None) -> N
 
 
 def test_what_is_no_target_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(TARGETS_VARIABLE, '[{"workload": "x"}]')
-    with pytest.raises(ConfigError, match="holds no targets"):
-        targets_in_force()
+    monkeypatch.setenv(VARIABLE, '{"target": [{"workload": "x"}]}')
+    with pytest.raises(ConfigError, match="holds no settings"):
+        in_force()

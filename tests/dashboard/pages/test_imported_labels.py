@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 from starlette.applications import Starlette
 
@@ -99,7 +98,7 @@ def test_a_case_that_was_not_compared_is_marked_as_imported(mixed: list[Trial], 
     assert asked <= set(zip(frame["workload"], frame["strategy"], strict=True))
     (line,) = verdict_words.left_out_lines(comparison.left_out)
     assert "unet (imported, oss-v3) with default" in line
-    page = content_of(comparison, {}, Link(page=Page.UPGRADE), Beside(differs=pd.DataFrame()))
+    page = content_of(comparison, {}, Link(page=Page.UPGRADE), Beside())
     (section,) = sections(named(flat(page.parts), "left-out"))
     assert "unet (imported, oss-v3)" in section.model_dump_json()
     found = ask(Starlette(routes=routes()), "/api/v1/compare?base=torch=2.12.0&head=torch=2.13.0").json

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from dashboard.links.links import Link, Page, keys_of
+from dashboard.read.in_force import VARIABLE, InForce
 from db.engine.session import open_database
 from db.judge.policy import Policy
 from db.queries.facets import machines
@@ -125,7 +126,7 @@ def test_only_measured_cache_states_are_offered_and_stay_so_once_chosen(store: S
 
 
 def test_guide_lists_the_policy_in_force(filled: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COMPILEWATCH_POLICY", Policy(minimum_trials=4).model_dump_json())
+    monkeypatch.setenv(VARIABLE, InForce(policy=Policy(minimum_trials=4)).model_dump_json())
     page = filled(Link(page=Page.GUIDE))
     (table,) = page.dataframe
     values = dict(zip(table.value["constant"], table.value["value"], strict=True))

@@ -12,6 +12,7 @@ from dashboard.document.page import render
 from dashboard.links.links import Link, Page, href
 from dashboard.login.access import AccessError, Person, Role, identify_people_by
 from dashboard.pages.runs.content import service_words
+from dashboard.read.in_force import VARIABLE
 from dashboard.reports.freeze import freeze_link
 from dashboard.write import run_actions
 from db import units
@@ -83,7 +84,7 @@ def test_run_now_queues_what_the_schedule_measures(url: str) -> None:
 @pytest.mark.parametrize(
     ("limits", "asked", "said"),
     [
-        ("", {"trials": 99_999_999}, "99,999,999 trials; at most 20,000"),
+        ("{}", {"trials": 99_999_999}, "99,999,999 trials; at most 20,000"),
         ('{"trials": 50}', {"trials": 26, "builds": ("a", "b")}, "52 trials; at most 50"),
         ('{"builds": 2}', {"builds": ("a", "b", "c")}, "3 builds; at most 2"),
         ('{"cases": 3}', {"workloads": ("a", "b"), "strategies": ("c", "d")}, "4 cases; at most 3"),
@@ -92,7 +93,7 @@ def test_run_now_queues_what_the_schedule_measures(url: str) -> None:
 def test_what_asks_for_too_much_is_not_queued(
     limits: str, asked: dict[str, object], said: str, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COMPILEWATCH_LIMITS", limits)
+    monkeypatch.setenv(VARIABLE, f'{{"limits": {limits}}}')
     with pytest.raises(ConfigError, match=said):
         run_actions.request_run(RequestSpec.model_validate(asked), by="Ann")
     with open_database(url, read_only=True) as database:

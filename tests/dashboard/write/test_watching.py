@@ -13,6 +13,7 @@ from pydantic import SecretStr, ValidationError
 
 from dashboard.links.links import Link, Page, read_url
 from dashboard.login.access import AccessError, Person, Role, identify_people_by
+from dashboard.read.in_force import VARIABLE
 from dashboard.write import watching
 from db.engine.session import open_database
 from db.errors import ConfigError
@@ -31,7 +32,7 @@ from tests.dashboard.conftest import DATABASE, opened, texts
 from tests.regression_cases import RUN_0, RUN_1, RUN_2, judged, stepping_history
 
 ORIGIN = "https://watch.example"
-CHANNELS = '{"team": false, "mail": true}'
+CHANNELS = '{"channels": {"team": false, "mail": true}}'
 
 
 def _stored(url: str) -> list[Watch]:
@@ -43,7 +44,7 @@ def test_a_watch_is_kept_by_the_form_and_ended_by_its_link(
     copied_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not [each for each in opened(Link(page=Page.WORKLOAD)).button if each.label == "Notify me"]
-    monkeypatch.setenv("COMPILEWATCH_CHANNELS", CHANNELS)
+    monkeypatch.setenv(VARIABLE, CHANNELS)
     test = opened(Link(page=Page.WORKLOAD, focus="mlp"))
     test.selectbox("watch-channel").set_value("mail")
     test.text_input("watch-address").input("ann@example.com")
@@ -79,7 +80,7 @@ def test_what_cannot_be_kept_changes_nothing(
     address: str,
     error: type[Exception],
 ) -> None:
-    monkeypatch.setenv("COMPILEWATCH_CHANNELS", CHANNELS)
+    monkeypatch.setenv(VARIABLE, CHANNELS)
     identify_people_by(lambda _headers: Person("Ann", role))
     try:
         with pytest.raises(error):

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from dashboard.read.in_force import VARIABLE, InForce, in_force
+from db.judge.policy import Policy, Target
+from db.records.service.limits import Limits
 from runner.cli.stored.serve import dashboard_environment
 from runner.config.sources import load_settings
 from tests.runner.terminal import compilewatch, in_this_process
@@ -155,6 +158,40 @@ def test_only_the_process_that_serves_is_told_the_secret(tmp_path: Path) -> None
     assert "hidden-word" not in str(dashboard_environment(settings))
 
 
+def test_the_process_that_serves_is_told_what_is_in_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write(tmp_path, _IN_FORCE)
+    environment = dashboard_environment(load_settings(tmp_path / "compilewatch.toml"))
+    assert "hidden-word" not in str(environment)
+    monkeypatch.setenv(VARIABLE, environment[VARIABLE])
+    assert in_force() == InForce(
+        policy=Policy(minimum_trials=4),
+        target=(Target(workload="bert-*", speedup=1.25),),
+        limits=Limits(trials=7),
+        channels={"team": False, "mail": True},
+    )
+
+
+_IN_FORCE = """\
+[policy]
+minimum_trials = 4
+
+[limits]
+trials = 7
+
+[[target]]
+workload = "bert-*"
+speedup = 1.25
+
+[[channel]]
+name = "team"
+webhook = "https://chat.example/hidden-word"
+
+[[channel]]
+name = "mail"
+apprise = "mailto://me:hidden-word@mail.example"
+"""
 _OWN = '[[workload]]\nname = "w"\ntarget = "mine:build"\n'
 _SUITE = '[[suite]]\nname = "mine"\n'
 _MODEL = """\

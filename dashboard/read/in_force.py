@@ -1,0 +1,36 @@
+"""What of the configuration is in force, as `compilewatch dashboard` was started with."""
+
+from __future__ import annotations
+
+import os
+
+from pydantic import Field, ValidationError
+
+from db.errors import ConfigError
+from db.judge.policy import Policy, Target
+from db.records.fields import Closed
+from db.records.service.limits import Limits
+
+VARIABLE = "COMPILEWATCH_IN_FORCE"
+
+
+class InForce(Closed):
+    """The judge's policy, the [[target]] entries, [limits], and the names of the [[channel]] entries, with
+    whether each sends mail.
+    """
+
+    policy: Policy = Policy()
+    target: tuple[Target, ...] = ()
+    limits: Limits = Limits()
+    channels: dict[str, bool] = Field(default_factory=dict)
+
+
+def in_force() -> InForce:
+    """That in the environment as JSON, else the defaults. Raises ConfigError."""
+    try:
+        return InForce.model_validate_json(os.environ.get(VARIABLE) or "{}")
+    except ValidationError as error:
+        raise ConfigError(
+            f"The environment variable {VARIABLE} holds no settings.",
+            "Unset it and write them in compilewatch.toml.",
+        ) from error

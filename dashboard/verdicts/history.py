@@ -1,0 +1,107 @@
+"""The history of one case on its machine, over runs or over builds, with the changes of its level."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pandas as pd
+
+from dashboard.charts import annotation_marks, build_events, change_points, gaps, trend_rows, trends
+from dashboard.charts.style import ChartContent
+from dashboard.parts.parts import Chart, Part
+from dashboard.read.data import (
+    read_annotations,
+    read_choices_on,
+    read_comparison,
+    read_interleaved,
+    read_points,
+    read_turns,
+)
+from dashboard.read.in_force import in_force
+from dashboard.read.shaping import BUILD_COMPONENTS
+from dashboard.read.versions import cached
+from db.columns.metrics import HISTORY_METRICS, METRICS
+from db.judge.compare.sides import VerdictError
+from db.judge.results import CaseKey, Row
+from db.judge.sequence import Case
+from db.queries.filters import Filters
+from db.records.vocabulary import Metric
+
+_READING = "Dashed lines: the build changed. Ring: the level changed. Hollow: suspect, or one trial."
+
+MOST_STEPS = 20
+"""So many steps between builds are judged when a page is drawn."""
+
+
+def each_to_the_next(
+    filters: Filters, points: pd.DataFrame, metric: str, asked: Metric | None = None
+) -> dict[object, Row]:
+    """What the judge says of `metric` at each of `points` (a row per build and case, oldest first) against
+    the build before that has the case too: verdicts by the index of the row, of the last `MOST_STEPS` builds.
+    """
+    newest = set(list(dict.fromkeys(points["build_id"]))[-MOST_STEPS:])
+    judged: dict[tuple[str, str], dict[Case, Row]] = {}
+    found: dict[object, Row] = {}
+    for (workload, strategy), builds in points.groupby(["workload_id", "strategy_id"], sort=False)[
+        "build_id"
+    ]:
+        for (_, base), (key, head) in pairwise(builds.items()):
+            if head not in newest:
+                continue
+            if (base, head) not in judged:
+                judged[base, head] = _rows_of(filters, base, head, metric, asked)
+            if row := judged[base, head].get((str(workload), str(strategy))):
+                found[key] = row
+    return found
+
+
+def _rows_of(filters: Filters, base: str, head: str, metric: str, asked: Metric | None) -> dict[Case, Row]:
+    try:
+        comparison = read_comparison(filters, base, head, asked=asked)
+    except VerdictError:
+        return {}
+    return {row.case.ids: row for row in comparison.with_asked().rows if row.metric.value == metric}
+
+
+@cached
+def _chart(machine_id: str, case: CaseKey, metric: str) -> ChartContent | None:
+    """Over builds where they are interleaved, else over time; None where fewer than two points have it."""
+    filters = Filters(machines=(machine_id,), workloads=(case.workload,))
+    axis = "torch" if read_interleaved(filters) else "time"
+    columns = (*trend_rows.needed(metric), *BUILD_COMPONENTS, *change_points.NEEDED)
+    points = read_points(filters, "build" if axis == "torch" else "run", columns)
+    mine = points[(points["workload_id"] == case.workload_id) & (points["strategy_id"] == case.strategy_id)]
+    names = read_choices_on(machine_id).builds
+    mine = trend_rows.in_order(mine, axis, list(names))
+    rows = trend_rows.frame(mine, metric, names)
+    if len(rows) < 2:
+        return None
+    if axis == "torch":
+        changes = change_points.between(rows, each_to_the_next(filters, mine.loc[rows.index], metric))
+    else:
+        changes = change_points.over(mine, rows, metric, in_force().policy, read_turns(filters))
+    written = annotation_marks.frame(read_annotations(machine_id), mine, rows, names)
+    events = build_events.events(mine, rows)
+    frames = trends.frames_of(rows, events, changes=changes.frame, annotations=written)
+    spec = trends.spec(
+        metric,
+        axis=axis,
+        scale="linear",
+        strategies=(case.strategy,),
+        builds=gaps.axis_builds(mine, names),
+        shown=trend_rows.window(rows),
+        frames=tuple(frames),
+    )
+    word = trend_rows.POINT_WORDS[axis]
+    finding = f"{METRICS[metric].name} of {case.workload} with {case.strategy}, {word} by {word}"
+    missing = [gaps.sentence(mine, metric, names)] if axis == "torch" else []
+    notes = [*changes.notes, *annotation_marks.sentences(written), *filter(None, missing)]
+    return ChartContent(finding, spec, frames, notes)
+
+
+def history_parts(machine_id: str | None, case: CaseKey, metric: Metric, *, key: str) -> tuple[Part, ...]:
+    """The history of `case`; nothing for a metric without one, or where fewer than two points have it."""
+    if machine_id is None or metric.value not in HISTORY_METRICS:
+        return ()
+    chart = _chart(machine_id, case, metric.value)
+    return () if chart is None else (Chart(key, chart.finding, chart, explained=_READING),)
