@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 # a busy machine must not fail a property: speed is measured in tests/benchmarks/
-settings.register_profile("compilewatch", deadline=None, max_examples=20)
+settings.register_profile("compilewatch", deadline=None, max_examples=12)
 settings.register_profile("thorough", deadline=None, max_examples=500)
 # a mutant is tried some thousand times over: few examples, always the same, and none made smaller
 settings.register_profile(
