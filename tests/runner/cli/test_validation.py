@@ -111,8 +111,9 @@ def stored(database: Database) -> list[Trial]:
 
 
 def status(database: Database) -> str:
-    (run,) = facets.runs(database, suite=VALIDATION_SUITE).to_dict("records")
-    return str(run["status"])
+    runs = facets.runs(database)
+    (found,) = runs.loc[runs["suite"] == VALIDATION_SUITE, "status"]
+    return str(found)
 
 
 @pytest.mark.parametrize(
