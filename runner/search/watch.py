@@ -37,7 +37,7 @@ from runner.search.new_releases import (
     ReleaseError,
     installed,
     newest_releases,
-    only_one,
+    only_here,
 )
 
 SCHEMA = "compilewatch.release/1"
@@ -96,7 +96,7 @@ def try_releases(
     One that cannot be installed or measured is told as that. Raises ReleaseError where another process
     does this here, MeasuringInterruptedError or PreparationCancelledError once it is to stop.
     """
-    with only_one(settings):
+    with only_here(settings):
         for release in releases:
             try:
                 tried, moved = _try(database, settings, release, in_use, means)
