@@ -29,6 +29,7 @@ from db.records.ids import (
     workload_identity,
 )
 from db.records.people.issues import IssueScript, ScriptRun, issue_id_of
+from db.records.strategies import compile_arguments
 from db.records.trial import Build, Trial
 from db.records.vocabulary import Metric, Verdict
 from db.units import MISSING, duration, level, percent, plural, ratio, words
@@ -258,14 +259,7 @@ def _subject(head: Trial) -> Iterator[str]:
     sizes = {**({"batch_size": workload.batch_size} if workload.batch_size else {}), **workload.shape}
     given = ", ".join(f"{name} {value}" for name, value in sizes.items()) or "its own sizes"
     yield f"Workload: {workload.name}, {workload.task.value}, {workload.dtype}, {given}."
-    chosen = {
-        "backend": strategy.backend,
-        "mode": strategy.mode,
-        "dynamic": strategy.dynamic,
-        "fullgraph": strategy.fullgraph or None,
-        "options": strategy.options or None,
-    }
-    arguments = ", ".join(f"{name}={value!r}" for name, value in chosen.items() if value is not None)
+    arguments = ", ".join(f"{name}={value!r}" for name, value in compile_arguments(strategy).items())
     threads = f", {plural(head.machine.threads, 'thread')}" if head.machine.threads else ""
     yield f"Compiled with: {strategy.name} ({arguments or 'no argument'}){threads}."
 
