@@ -16,3 +16,8 @@ def escaped_text(text: str) -> str:
     """
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     return _LINK_SIGNS.sub(lambda match: f"{match[0]}\N{ZERO WIDTH SPACE}", _SIGNS.sub(r"\\\1", line))
+
+
+def table_row(*cells: str) -> str:
+    """A line of a table of these texts."""
+    return f"| {' | '.join(map(escaped_text, cells))} |"

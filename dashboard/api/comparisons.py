@@ -11,16 +11,15 @@ from dashboard.api.queries import Values, filters_asked
 from dashboard.api.representation import Answer, object_schema
 from dashboard.links.values import JsonSchema
 from dashboard.read.in_force import in_force
-from db.columns.case import CASE_COLUMNS
 from db.engine.session import Database
 from db.errors import ConfigError, NotFoundError
 from db.judge.history.machine import EventGroup
 from db.judge.results import ChangeEvent, Comparison, Row, Tally
-from db.metrics.break_even_rows import break_even_rows
+from db.metrics.break_even_rows import SCHEMA as BREAK_EVEN_SCHEMA
+from db.metrics.break_even_rows import break_even_document
 from db.metrics.case_modes import with_strategies
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import without_canaries
-from db.metrics.frames import empty_frame
 from db.queries.cases.causes import explanation_documents, explanations
 from db.queries.filters import Filters
 from db.queries.run_parts import of_newest_builds
@@ -32,7 +31,6 @@ from db.verdicts.steps import SCHEMA as CHANGES_SCHEMA
 from db.verdicts.steps import machine_steps
 
 COMPARE_SCHEMA = "compilewatch.compare/1"
-BREAK_EVEN_SCHEMA = "compilewatch.break-even/1"
 
 # One row of `db.metrics.break_even_rows`.
 _BREAK_EVEN_ROW: dict[str, JsonSchema] = {
@@ -152,21 +150,11 @@ def break_even(database: Database, values: Values) -> Answer:
     """Break-even and mode choice of every workload with the newest build of each machine, or with those asked
     for, as `compilewatch break-even --json`.
     """
-    cases = with_strategies(_cases(database, filters_asked({**values, "strategy": ()})), values["strategy"])
+    builds = of_newest_builds(database, filters_asked({**values, "strategy": ()}))
+    cases = (with_strategies(cases_of(database, each), values["strategy"]) for each in builds)
     hourly = None if values["price"] is None else Decimal(str(values["price"]))
-    rows = break_even_rows(cases, values["steps"], values["restarts"], hourly)
-    document = {
-        "schema": BREAK_EVEN_SCHEMA,
-        "steps": values["steps"],
-        "restarts_per_day": values["restarts"],
-        "rows": rows,
-    }
-    return Answer(document, rows, list(_BREAK_EVEN_ROW))
-
-
-def _cases(database: Database, filters: Filters) -> pd.DataFrame:
-    frames = [cases_of(database, each) for each in of_newest_builds(database, filters)]
-    return pd.concat(frames, ignore_index=True) if frames else empty_frame(CASE_COLUMNS)
+    document = break_even_document(cases, values["steps"], values["restarts"], hourly)
+    return Answer(document, document["rows"], list(_BREAK_EVEN_ROW))
 
 
 def cases_of(database: Database, filters: Filters) -> pd.DataFrame:

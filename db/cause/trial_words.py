@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from db.metrics.percentiles import latencies_ns
 from db.metrics.throughput import items_of, per_second
 from db.records.sampling import SamplingFacts
 from db.records.trial import StrategyKind, Summary, Trial
@@ -25,10 +26,9 @@ class StepTimes:
 
 def step_times(trial: Trial) -> StepTimes:
     """Medians over the samples, else what the source states."""
-    own = _median(trial.wall_pipelined_ns) or _median(trial.latency_samples_ns)
-    eager = _median(trial.control_wall_pipelined_ns) or _median(trial.control_latency_samples_ns)
-    if trial.summary is not None:
-        own, eager = own or trial.summary.latency_ns, eager or trial.summary.control_latency_ns
+    latency, control = latencies_ns(trial)
+    own = _median(trial.wall_pipelined_ns) or latency
+    eager = _median(trial.control_wall_pipelined_ns) or control
     return StepTimes(own, own if trial.strategy.kind is StrategyKind.EAGER else eager)
 
 
@@ -65,9 +65,7 @@ def compile_cost_text(trial: Trial) -> str | None:
 
 def throughput_figures(trial: Trial) -> list[tuple[str, str]]:
     """Items per second at the latency, and at eager's beside it; nothing where no latency is known."""
-    stated = trial.summary or Summary()
-    own = _median(trial.latency_samples_ns) or stated.latency_ns
-    eager = _median(trial.control_latency_samples_ns) or stated.control_latency_ns
+    own, eager = latencies_ns(trial)
     items, item = items_of(vars(trial.workload))
     sides = {"throughput": own, "eager throughput": eager if own else None}
     return [(name, rate(per_second(items, latency), item)) for name, latency in sides.items() if latency]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -16,6 +16,7 @@ from db.metrics.quantities import Quantity, nanoseconds
 from db.metrics.throughput import items_of
 from db.units import NEVER
 
+SCHEMA = "compilewatch.break-even/1"
 _LABELS = (
     *("workload", "workload_id", "machine", "machine_id", "torch", "build_id"),
     *("source_kind", "source_name"),
@@ -26,6 +27,14 @@ _NOT_REPAID: dict[str, Any] = dict.fromkeys(
 _RATES = ("throughput_per_s", "control_throughput_per_s")
 _NO_RATES: dict[str, Any] = dict.fromkeys((*_RATES, "item"))
 _UNKNOWN: dict[str, Any] = {**_NOT_REPAID, "total_ns": None, "chosen": False, "fastest_from_steps": None}
+
+
+def break_even_document(
+    cases: Iterable[DataFrame], steps: int, restarts: int, price_per_hour: Decimal | None
+) -> dict[str, Any]:
+    """The `break_even_rows` of several frames of cases, one after the other, and what they were made for."""
+    rows = [row for each in cases for row in break_even_rows(each, steps, restarts, price_per_hour)]
+    return {"schema": SCHEMA, "steps": steps, "restarts_per_day": restarts, "rows": rows}
 
 
 def break_even_rows(

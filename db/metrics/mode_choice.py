@@ -24,23 +24,20 @@ from db.metrics.quantities import Quantity
 class ModeOption:
     """One strategy to choose from: what a process start costs and what a step takes.
 
-    `eager_latency` is that of eager on the same clock, None for eager itself. `restart_cost` is what a
-    later start pays where that is less than the first (caches left on disk). The intervals are the 95 % ends
+    `eager_latency` is that of eager on the same clock, None for eager itself. The intervals are the 95 % ends
     of the cost and the latency, where known.
     """
 
     strategy: str
     compile_cost: Quantity
     latency: Quantity
-    restart_cost: Quantity | None = None
     compile_cost_interval: tuple[Quantity, Quantity] | None = None
     latency_interval: tuple[Quantity, Quantity] | None = None
     eager_latency: Quantity | None = None
     is_first_look: bool = False
 
     def starts_cost(self, restarts: int) -> Quantity:
-        again = self.compile_cost if self.restart_cost is None else self.restart_cost
-        return self.compile_cost + restarts * again
+        return (restarts + 1) * self.compile_cost
 
     def total(self, steps: int, restarts: int = 0) -> Quantity:
         """Time of restarts + 1 processes of `steps` steps each."""

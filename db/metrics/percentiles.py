@@ -11,6 +11,8 @@ from pandas import DataFrame
 from db.errors import UnitError
 from db.metrics.eligibility import positive
 from db.metrics.groups import Bools, Floats, Groups, floats
+from db.records.samples import percentile_ns
+from db.records.trial import Summary, Trial
 
 FEWEST_FOR_P99 = 100
 """Of fewer steps the 99th percentile is the largest of them, whatever it is."""
@@ -39,6 +41,14 @@ def summarize_samples(samples_ns: Sequence[int]) -> SampleSummary | None:
         raise UnitError(f"A sample of {samples.min()} ns is no time.", "Measure the trial again.")
     p05, p50, p95, p99 = (float(value) for value in np.quantile(samples, [0.05, 0.5, 0.95, 0.99]))
     return SampleSummary(n=len(samples), latency_ns=p50, p05_ns=p05, p95_ns=p95, p99_ns=p99)
+
+
+def latencies_ns(trial: Trial) -> tuple[float | None, float | None]:
+    """Median latency of a trial and of eager beside it in nanoseconds, else as its source states them."""
+    stated = trial.summary or Summary()
+    own = percentile_ns(sorted(trial.latency_samples_ns), 0.5)
+    eager = percentile_ns(sorted(trial.control_latency_samples_ns), 0.5)
+    return stated.latency_ns if own is None else own, stated.control_latency_ns if eager is None else eager
 
 
 def measured(trials: DataFrame, column: str) -> Floats:

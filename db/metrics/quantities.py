@@ -29,8 +29,7 @@ class Subject(NamedTuple):
 class Quantity:
     """A time in nanoseconds with, where known, its subject. Arithmetic is exact (rational numbers).
 
-    Adding, subtracting, comparing or dividing quantities of different known subjects raises UnitError, and so
-    does a plain number or one that is not finite. A quotient is a plain number.
+    Adding or subtracting quantities of different known subjects raises UnitError, and so does a plain number.
     """
 
     value: Fraction
@@ -60,21 +59,6 @@ class Quantity:
         return replace(self, value=self.value * times)
 
     __rmul__ = __mul__
-
-    def __truediv__(self, other: Quantity) -> Fraction:
-        """Raises UnitError where `other` is zero."""
-        self._shared_subject(other)
-        if other.value == 0:
-            raise UnitError("Nothing can be divided by 0 ns.", "Measure it again.")
-        return self.value / other.value
-
-    def __lt__(self, other: Quantity) -> bool:
-        self._shared_subject(other)
-        return self.value < other.value
-
-    def __le__(self, other: Quantity) -> bool:
-        self._shared_subject(other)
-        return self.value <= other.value
 
 
 def nanoseconds(value: float | Fraction, subject: Subject | None = None) -> Quantity:

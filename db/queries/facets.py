@@ -1,8 +1,8 @@
-"""What there is: machines, builds, workloads, strategies, suites, runs and series, each with its counts."""
+"""What there is: machines, builds, workloads and runs, each with its counts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,11 +14,10 @@ from db.metrics.eligibility import is_canary
 from db.metrics.groups import row_dicts
 from db.queries.selection import read_frame, selected
 from db.records.service.runs import INTERRUPTED, INTERRUPTED_AFTER, RunStatus
-from db.records.strategies import sort_key
 from db.records.trial import SourceKind
 from db.records.versions import stack_order
 from db.tables.run_parts import RUN_PART
-from db.tables.trials import BUILD, MACHINE, RUN, SERIES, STRATEGY, TRIAL, WORKLOAD
+from db.tables.trials import BUILD, MACHINE, RUN, SERIES, TRIAL, WORKLOAD
 
 # Which runs and builds were measured here, and which came from other tools.
 
@@ -66,7 +65,8 @@ def builds(db: Database, build_ids: Sequence[str] | None = None) -> pd.DataFrame
     """One row per build (some or all), oldest version first; `build_label` is what it was last called."""
     of_these = [] if build_ids is None else [BUILD.c.build_id.in_(build_ids)]
     frame = read_frame(db, _facet(BUILD).where(*of_these)).rename(columns={"label": "build_label"})
-    return _sorted(frame, version_order)
+    keys = [version_order(record) for record in row_dicts(frame)]
+    return frame.take(sorted(range(len(frame)), key=keys.__getitem__)).reset_index(drop=True)
 
 
 def workloads(db: Database) -> pd.DataFrame:
@@ -76,35 +76,14 @@ def workloads(db: Database) -> pd.DataFrame:
     return frame.sort_values(["workload", "first_seen_at", "workload_id"], ignore_index=True)
 
 
-def strategies(db: Database) -> pd.DataFrame:
-    """One row per strategy, in the order in which strategies are always shown."""
-    names = {"name": "strategy", "kind": "strategy_kind"}
-    frame = read_frame(db, _facet(STRATEGY)).rename(columns=names)
-    return _sorted(frame, lambda row: (*sort_key(row["strategy"]), row["strategy_id"]))
-
-
-def suites(db: Database) -> pd.DataFrame:
-    """One row per suite that any run had, by name, with the number of its runs."""
-    totals: tuple[Any, ...] = (func.sum, func.sum, func.sum, func.min, func.max)
-    return read_frame(
-        db,
-        select(RUN.c.suite, func.count().label("runs"))
-        .add_columns(*(of(RUN.c[name]).label(name) for of, name in zip(totals, _TALLIES, strict=True)))
-        .where(RUN.c.suite.is_not(None))
-        .group_by(RUN.c.suite)
-        .order_by(RUN.c.suite),
-    )
-
-
-def runs(db: Database, *, newest: int | None = None, suite: str | None = None) -> pd.DataFrame:
-    """One row per run, newest first; with `newest` at most that many, with `suite` those of that suite.
+def runs(db: Database, *, newest: int | None = None) -> pd.DataFrame:
+    """One row per run, newest first; with `newest` at most that many.
 
     A run that was not announced (an imported one) began with its first trial and has no status; a running one
     that has been silent too long is "interrupted". `source` is "measured", or for imported results the format
     they came from.
     """
-    of_suite = [] if suite is None else [RUN.c.suite == suite]
-    statement = _facet(RUN).where(*of_suite).order_by(BEGAN.desc(), RUN.c.run_id.desc())
+    statement = _facet(RUN).order_by(BEGAN.desc(), RUN.c.run_id.desc())
     frame = read_frame(db, statement.limit(newest))
     frame["started_at"] = frame["started_at"].fillna(frame["first_seen_at"])
     is_running = frame["status"] == RunStatus.RUNNING
@@ -175,8 +154,3 @@ def version_order(row: Mapping[str, Any]) -> tuple[object, ...]:
     Torch decides, then what it stands on; builds that differ in none of that, by first seen.
     """
     return (*stack_order(row), row["first_seen_at"], row["build_id"])
-
-
-def _sorted(frame: pd.DataFrame, key: Callable[[dict[str, Any]], tuple[object, ...]]) -> pd.DataFrame:
-    keys = [key(record) for record in row_dicts(frame)]
-    return frame.take(sorted(range(len(frame)), key=keys.__getitem__)).reset_index(drop=True)

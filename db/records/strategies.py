@@ -25,6 +25,18 @@ def _of_inductor(name: str, **fields: Any) -> Strategy:
     return Strategy(name=name, **cold | fields)
 
 
+def compile_arguments(strategy: Strategy) -> dict[str, Any]:
+    """The arguments of torch.compile that a strategy gives."""
+    arguments = {
+        "backend": strategy.backend,
+        "mode": strategy.mode,
+        "dynamic": strategy.dynamic,
+        "fullgraph": strategy.fullgraph or None,
+        "options": strategy.options or None,
+    }
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 _OPTIONS: dict[str, dict[str, Any]] = {
     "no-epilogue-fusion": {"epilogue_fusion": False},

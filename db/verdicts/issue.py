@@ -14,7 +14,7 @@ from db.errors import NotFoundError
 from db.judge.compare.sides import Selection, VerdictError
 from db.judge.results import Comparison, Row
 from db.judge.words.verdicts import row_verdict, worst_first
-from db.markdown_cells import escaped_text
+from db.markdown_cells import escaped_text, table_row
 from db.queries.cases.causes import causes_between, explained_case, moved_of
 from db.queries.filters import Filters
 from db.queries.people.issue_scripts import issue_script
@@ -29,6 +29,7 @@ from db.records.ids import (
     workload_identity,
 )
 from db.records.people.issues import IssueScript, ScriptRun, issue_id_of
+from db.records.strategies import compile_arguments
 from db.records.trial import Build, Trial
 from db.records.vocabulary import Metric, Verdict
 from db.units import MISSING, duration, level, percent, plural, ratio, words
@@ -227,7 +228,7 @@ def _kernels(
     yield from ("| kernel, self time a step | base | head |", "| --- | --- | --- |")
     for each in cause.change.kernels[:_KERNELS]:
         times = [duration(time) if time else MISSING for time in (each.before_ns, each.after_ns)]
-        yield _table_row(short_name(each.name), *times)
+        yield table_row(short_name(each.name), *times)
 
 
 def _stack(sides: IssueSides) -> Iterator[str]:
@@ -244,16 +245,12 @@ def _stack(sides: IssueSides) -> Iterator[str]:
             cells = [f"**{each}**" for each in cells]
         yield f"| {escaped_text(words(name))} | {cells[0]} | {cells[1]} |"
     devices = [each.machine.device_name if each else MISSING for each in (sides.base, sides.head)]
-    yield _table_row("device", *devices)
+    yield table_row("device", *devices)
 
 
 def _components(build: Build) -> dict[str, str]:
     known = {name: getattr(build, name) for name in _STACK}
     return {name: value for name, value in known.items() if value} | dict(build.packages)
-
-
-def _table_row(*cells: str) -> str:
-    return f"| {' | '.join(map(escaped_text, cells))} |"
 
 
 def _subject(head: Trial) -> Iterator[str]:
@@ -262,14 +259,7 @@ def _subject(head: Trial) -> Iterator[str]:
     sizes = {**({"batch_size": workload.batch_size} if workload.batch_size else {}), **workload.shape}
     given = ", ".join(f"{name} {value}" for name, value in sizes.items()) or "its own sizes"
     yield f"Workload: {workload.name}, {workload.task.value}, {workload.dtype}, {given}."
-    chosen = {
-        "backend": strategy.backend,
-        "mode": strategy.mode,
-        "dynamic": strategy.dynamic,
-        "fullgraph": strategy.fullgraph or None,
-        "options": strategy.options or None,
-    }
-    arguments = ", ".join(f"{name}={value!r}" for name, value in chosen.items() if value is not None)
+    arguments = ", ".join(f"{name}={value!r}" for name, value in compile_arguments(strategy).items())
     threads = f", {plural(head.machine.threads, 'thread')}" if head.machine.threads else ""
     yield f"Compiled with: {strategy.name} ({arguments or 'no argument'}){threads}."
 

@@ -145,9 +145,7 @@ class Measurement:
             return self._unmeasured(message, FailureKind.UNSUPPORTED, str(error))
         _LOG.info("%s begins.", job.specs[0].case, extra={"trial_id": job.job_id, "run_id": message.run_id})
         try:
-            return measure_job(
-                job, lock_dir=None, on_phase=lambda _phase: None, is_cancelled=self._should_end
-            )
+            return measure_job(job, on_phase=lambda _phase: None, is_cancelled=self._should_end)
         except DeviceBusyError:
             if self._should_end():
                 return []

@@ -18,7 +18,7 @@ from db.judge.policy_entries import policy_entries
 from db.judge.results import Comparison, LeftOut, Row
 from db.judge.targets import AT_LEAST, TargetCheck
 from db.judge.words.verdicts import by_reason, row_verdict, workload_name, worst_first
-from db.markdown_cells import escaped_text
+from db.markdown_cells import escaped_text, table_row
 from db.queries.people.regressions import RegressionState
 from db.records.people.triage import TriageState
 from db.records.versions import component_name
@@ -146,7 +146,7 @@ def markdown(
     if others or otherwise:
         lines += ["", f"<details><summary>{len(others) + len(otherwise)} more rows</summary>", ""]
         lines += _markdown_table(others, comparison.policy)
-        lines += [f"| {' | '.join(map(escaped_text, cells))} |" for cells in otherwise]
+        lines += [table_row(*cells) for cells in otherwise]
         lines += ["", "</details>"]
     lines += ["", "<details><summary>Policy in force</summary>", ""]
     lines += [
@@ -240,4 +240,4 @@ def _markdown_table(rows: Sequence[Row], policy: Policy) -> list[str]:
     headings = _headings(policy)
     head = f"| {' | '.join(headings)} |"
     rule = "|" + " --- |" * len(headings)
-    return [head, rule, *(f"| {' | '.join(escaped_text(cell) for cell in _cells(row))} |" for row in rows)]
+    return [head, rule, *(table_row(*_cells(row)) for row in rows)]

@@ -226,7 +226,7 @@ def create_build(
     release, wanted = _parsed(requirements)
     chosen = _checked_name(name or f"torch-{release}", settings)
     directory = builds_directory(settings) / chosen
-    with _only_one(directory):
+    with only_one(directory):
         if (known := _read(directory)) is not None:
             if known.facts.requirements != wanted:
                 raise BuildError(
@@ -268,7 +268,7 @@ def remove_build(name: str, settings: Settings) -> None:
     if name not in {build.name for build in created_builds(settings)}:
         raise _unknown(name, [build.name for build in created_builds(settings)])
     directory = builds_directory(settings) / name
-    with _only_one(directory):
+    with only_one(directory):
         _remove_tree(directory)
 
 
@@ -277,7 +277,7 @@ def remove_temporary(settings: Settings) -> None:
     for directory in builds_directory(settings).glob("*"):
         known = _read(directory)
         if (known and known.facts.temporary) or (directory / _SCRATCH).is_dir():
-            with _only_one(directory):
+            with only_one(directory):
                 _remove_tree(directory)
 
 
@@ -367,8 +367,8 @@ def _order(build: CreatedBuild) -> Version:
 
 
 @contextlib.contextmanager
-def _only_one(directory: Path) -> Iterator[None]:
-    """Keep two commands from making or removing one environment at once."""
+def only_one(directory: Path, taken: CompilewatchError | None = None) -> Iterator[None]:
+    """Keep two commands from making or removing one environment at once: the second gets `taken`."""
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         lock = (directory.parent / f".{directory.name}.lock").open("w")
@@ -381,7 +381,7 @@ def _only_one(directory: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise BuildError(
+            raise taken or BuildError(
                 f"Another command works on the build {directory.name}.", "Wait for it to end."
             ) from None
         yield

@@ -81,3 +81,9 @@ class Durations:
             if alike:
                 return statistics.median(alike)
         return _UNKNOWN_TRIAL_S
+
+
+def plan_s(database: Database, plan: Plan) -> float:
+    """Expected seconds of all trials of `plan`, from what is stored."""
+    durations = Durations(stored_durations_s(database, plan))
+    return sum(durations.expected_s((each.workload.name, each.strategy.name)) for each in plan.trials)

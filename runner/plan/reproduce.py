@@ -158,9 +158,10 @@ if __name__ == "__main__":
 
 
 def _docstring(trial: Trial) -> str:
-    build, latency = trial.build, _medians(trial)
+    build = trial.build
     what = f"{trial.workload.name} version {trial.workload.version}, {trial.strategy.name}"
-    figures = ", ".join(f"{name} {duration(value)}" for name, value in latency.items())
+    medians = {name: statistics.median(samples) for name, samples in _sides(trial).items() if samples}
+    figures = ", ".join(f"{name} {duration(value)}" for name, value in medians.items())
     where = f"torch {build.torch} ({build.torch_variant or 'unknown variant'}), {trial.machine.device_name}"
     facts = one_line(what), one_line(where)
     text = f"Trial {trial.trial_id} again: {facts[0]}.\n\nMeasured {moment(trial.started_at)}: {facts[1]}."
@@ -168,10 +169,6 @@ def _docstring(trial: Trial) -> str:
     text += "\nCaches start empty, whatever the trial's were."
     safe = text.replace("\\", "/").replace('"""', "'''")
     return f'"""{safe}\n"""'
-
-
-def _medians(trial: Trial) -> dict[str, float]:
-    return {name: statistics.median(samples) for name, samples in _sides(trial).items() if samples}
 
 
 def _sides(trial: Trial) -> dict[str, list[int]]:

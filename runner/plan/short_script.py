@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 import sys
-from typing import Any
 
 from db.errors import CompilewatchError
+from db.records.strategies import compile_arguments
 from db.records.trial import StrategyKind, Task, Trial
 from runner.catalog.targets import split_target
 from runner.config.settings import Settings
@@ -73,6 +73,10 @@ def _text(trial: Trial, case: CaseHere, *, whole: bool) -> str:
     call = f"{function}({', '.join(filter(None, (named, *places)))})"
     carried, stand_ins = _imports(bundle)
     move = "" if places or (device, trial.workload.dtype) == ("cpu", "float32") else _MOVE
+    # As this host defines them: `case_here` compared them.
+    options = compile_arguments(trial.strategy)
+    if options.get("backend") == "inductor":
+        del options["backend"]
     environment = {"OMP_NUM_THREADS": str(case.threads), "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
     return _SCRIPT.format(
         environment=environment | case.worker_env,
@@ -82,23 +86,10 @@ def _text(trial: Trial, case: CaseHere, *, whole: bool) -> str:
         precision=case.matmul_precision,
         call=call,
         move=move.format(device=device, dtype=trial.workload.dtype),
-        options=", ".join(f"{name}={value!r}" for name, value in _options(trial).items()),
+        options=", ".join(f"{name}={value!r}" for name, value in options.items()),
         step=_TRAIN if trial.workload.task is Task.TRAINING else _FORWARD,
         synchronise="\n    torch.cuda.synchronize()" if device != "cpu" else "",
     )
-
-
-def _options(trial: Trial) -> dict[str, Any]:
-    """Arguments of torch.compile, as this host defines them: `case_here` compared them."""
-    strategy = trial.strategy
-    arguments = {
-        "backend": strategy.backend if strategy.backend != "inductor" else None,
-        "mode": strategy.mode,
-        "dynamic": strategy.dynamic,
-        "fullgraph": strategy.fullgraph or None,
-        "options": strategy.options or None,
-    }
-    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _placement(body: ast.Module, function: str, device: str, dtype: str) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
-from pathlib import Path
 from threading import Condition, Event, Thread
 from typing import Any
 
@@ -23,7 +22,6 @@ OnPhase = Callable[[str], None]
 def measure_job(
     job: Job,
     *,
-    lock_dir: Path | None,
     on_phase: OnPhase,
     is_cancelled: Callable[[], bool],
     wait_s: float | None = None,
@@ -33,7 +31,7 @@ def measure_job(
     Raises DeviceBusyError when cancelled before it began, after `wait_s` for the device, or where no lock can
     be had.
     """
-    ways: dict[str, Any] = {"lock_dir": lock_dir, "on_phase": on_phase, "is_cancelled": is_cancelled}
+    ways: dict[str, Any] = {"on_phase": on_phase, "is_cancelled": is_cancelled}
     ways |= {"interpreter": str(job.specs[0].interpreter or sys.executable), "wait_s": wait_s}
     return run_canaries(job.specs, **ways) if job.is_canaries else [run_trial(job.specs[0], **ways)]
 
@@ -46,14 +44,12 @@ class LocalExecutor:
         database: Database,
         spool: Spool,
         *,
-        lock_dir: Path | None = None,
         on_phase: OnPhase = lambda _phase: None,
         admits: Callable[[Job], bool] = lambda _job: True,
         wait_s: float | None = None,
     ) -> None:
         self._database = database
         self._spool = spool
-        self._lock_dir = lock_dir
         self._on_phase = on_phase
         self._admits = admits
         self._wait_s = wait_s
@@ -115,11 +111,7 @@ class LocalExecutor:
             job_id = job.job_id
             try:
                 trials = measure_job(
-                    job,
-                    lock_dir=self._lock_dir,
-                    on_phase=self._on_phase,
-                    is_cancelled=should_end.is_set,
-                    wait_s=self._wait_s,
+                    job, on_phase=self._on_phase, is_cancelled=should_end.is_set, wait_s=self._wait_s
                 )
                 for trial in trials:
                     persist(trial, self._database, self._spool)

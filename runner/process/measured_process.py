@@ -12,7 +12,6 @@ from db.records.trial import Code, Trial
 from runner.catalog.work_tree import work_tree_of
 from runner.device.feeding import feeding_cpus
 from runner.device.state import DeviceFacts, DeviceWatch
-from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.plan.environment import recorded_environment, worker_environment
 from runner.plan.host_stacks import compiler_version
 from runner.plan.trial_spec import TrialSpec, WorkloadSpec
@@ -39,7 +38,6 @@ class Attempt:
     is_cancelled: Callable[[], bool]
     device: DeviceFacts
     on_phase: OnPhase = lambda _phase: None
-    diagnostics: Diagnostics = NO_DIAGNOSTICS
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     _began_s: float = field(default_factory=time.monotonic)
     clock_set_back: timedelta = timedelta()
@@ -130,7 +128,7 @@ def listen(attempt: Attempt, scratch: Path, role: ProcessRole, lock: int) -> Fin
         grace_s=GRACE_S,
         lock=lock,
         # The caches of one process are what the next one of the trial starts from.
-        keep_scratch=role.purpose != "measure" or attempt.diagnostics.follow,
+        keep_scratch=role.purpose != "measure" or spec.diagnostics.follow,
         on_line=listening.receive,
     )
     interrupted = False

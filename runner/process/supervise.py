@@ -25,7 +25,6 @@ from runner.config.scrub import scrub
 from runner.device.idle import wait_until_idle
 from runner.device.lock import default_lock_dir, device_lock
 from runner.device.state import device_facts
-from runner.plan.diagnostics import Diagnostics
 from runner.plan.trial_spec import TrialSpec, WorkloadSpec
 from runner.process.explanation import Explanation, Fit, Held, NoFitError
 from runner.process.measured_process import Attempt, Finished, OnPhase, ProcessRole, listen
@@ -54,10 +53,8 @@ def run_trial(
     spec: TrialSpec,
     *,
     interpreter: str | Path = sys.executable,
-    lock_dir: Path | None = None,
     on_phase: OnPhase | None = None,
     is_cancelled: Callable[[], bool] = lambda: False,
-    diagnostics: Diagnostics | None = None,
     wait_s: float | None = None,
 ) -> Trial:
     """Measure one case once in a fresh process and return its record, a failed one for any death.
@@ -65,17 +62,15 @@ def run_trial(
     Waits for the device's lock first, `wait_s` at most. `on_phase` hears each phase as it begins, and every
     few seconds of a wait `WAITING` and what for. `is_cancelled` is called a few times a second; when true the
     trial ends as `cancelled`.
-    `diagnostics` default to those of `spec` and follow a trial that succeeded. Raises TrialInterrupted on
-    Ctrl-C, and DeviceBusyError when it waited in vain or where no lock can be had.
+    The diagnostics of `spec` follow a trial that succeeded. Raises TrialInterrupted on Ctrl-C, and
+    DeviceBusyError when it waited in vain or where no lock can be had.
     """
     report_phase = on_phase or (lambda _phase: None)
     device = device_facts(spec.device)
-    attempt = Attempt(
-        spec, str(interpreter), is_cancelled, device, report_phase, diagnostics or spec.diagnostics
-    )
+    attempt = Attempt(spec, str(interpreter), is_cancelled, device, report_phase)
     with device_lock(
         device.uuid or spec.device,
-        lock_dir or default_lock_dir(),
+        default_lock_dir(),
         what=spec.case,
         wait_s=wait_s,
         should_stop=is_cancelled,
@@ -121,9 +116,9 @@ def _explained(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Tria
     """`trial` with the results of its diagnostics. One that fails is logged, and its part stays unknown."""
     if trial.status is not Status.OK:
         return trial
-    if attempt.diagnostics.profile:
+    if attempt.spec.diagnostics.profile:
         trial = _profiled(trial, attempt, scratch, lock)
-    data_dir = attempt.diagnostics.trace_into
+    data_dir = attempt.spec.diagnostics.trace_into
     if data_dir is not None and trial.strategy.kind is not StrategyKind.EAGER:
         directory = trace_directory(data_dir, trial.trial_id)
         directory.mkdir(parents=True, exist_ok=True)
@@ -140,7 +135,7 @@ def _explained(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Tria
 
 def _bisected(trial: Trial, attempt: Attempt, scratch: Path, lock: int) -> Trial:
     """`trial` with the part of the compiler that makes it fail, where that is asked for and can be told."""
-    failure, budget_s = trial.failure, attempt.diagnostics.bisect_s
+    failure, budget_s = trial.failure, attempt.spec.diagnostics.bisect_s
     if failure is None or failure.kind not in _COMPILERS_OWN or not budget_s:
         return trial
     if trial.strategy.kind is not StrategyKind.COMPILE or trial.strategy.backend not in (None, "inductor"):
@@ -216,7 +211,6 @@ def run_canaries(
     specs: Sequence[TrialSpec],
     *,
     interpreter: str | Path = sys.executable,
-    lock_dir: Path | None = None,
     on_phase: OnPhase = lambda _phase: None,
     is_cancelled: Callable[[], bool] = lambda: False,
     wait_s: float | None = None,
@@ -227,9 +221,7 @@ def run_canaries(
     """
     attempt = Attempt(specs[0], str(interpreter), is_cancelled, device_facts(specs[0].device))
     workloads = [spec.workload for spec in specs]
-    finished = _listen_apart(
-        attempt, "canaries", workloads, lock_dir, on_wait=_on_wait(on_phase), wait_s=wait_s
-    )
+    finished = _listen_apart(attempt, "canaries", workloads, on_wait=_on_wait(on_phase), wait_s=wait_s)
     if finished.interrupted or finished.outcome.stopped == "cancelled":
         return []
     trials = []
@@ -312,13 +304,12 @@ def _listen_apart(
     attempt: Attempt,
     purpose: Purpose,
     workloads: Sequence[WorkloadSpec],
-    lock_dir: Path | None = None,
     *,
     on_wait: Callable[[str], None] = lambda _text: None,
     wait_s: float | None = None,
 ) -> Finished:
     """One process that measures something else than a trial, from caches of its own."""
-    device, locks = attempt.device.uuid or attempt.spec.device, lock_dir or default_lock_dir()
+    device, locks = attempt.device.uuid or attempt.spec.device, default_lock_dir()
     scratch = Path(tempfile.mkdtemp(prefix="compilewatch-trial-"))
     role = ProcessRole(scratch / "measure", purpose, tuple(workloads))
     try:

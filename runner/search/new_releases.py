@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import sys
 import time
@@ -23,6 +22,7 @@ from runner.plan.builds import (
     create_build,
     distinct_releases,
     offered_versions,
+    only_one,
     remove_build,
     remove_temporary,
 )
@@ -116,18 +116,13 @@ def requirements_of(release: Release, in_use: InUse, further: tuple[str, ...]) -
 
 
 @contextlib.contextmanager
-def only_one(settings: Settings) -> Iterator[None]:
+def only_here(settings: Settings) -> Iterator[None]:
     """While this host tries releases, no other process does; what a killed one left is removed.
 
     Raises ReleaseError where another does.
     """
-    directory = builds_directory(settings)
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / f".{RELEASE_IN_TRIAL}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ReleaseError("Another process tries new releases here.", "Wait for it to end.") from None
+    taken = ReleaseError("Another process tries new releases here.", "Wait for it to end.")
+    with only_one(builds_directory(settings) / RELEASE_IN_TRIAL, taken):
         remove_temporary(settings)
         yield
 

@@ -20,7 +20,7 @@ from db.units import duration, plural
 from db.verdicts import gateway
 from runner.config.settings import BuildSettings, Settings
 from runner.plan.builds import interpreter_facts
-from runner.plan.durations import Durations, stored_durations_s
+from runner.plan.durations import plan_s
 from runner.plan.host_stacks import HostStacks
 from runner.plan.plan import Plan, plan_run
 from runner.plan.requests import plan_request
@@ -37,7 +37,7 @@ from runner.search.new_releases import (
     ReleaseError,
     installed,
     newest_releases,
-    only_one,
+    only_here,
 )
 
 SCHEMA = "compilewatch.release/1"
@@ -78,11 +78,9 @@ def new_releases(database: Database, settings: Settings, in_use: InUse, *, by: s
 def before(database: Database, settings: Settings, release: Release, in_use: InUse) -> list[str]:
     """What trying it takes at most, in sentences."""
     plan = _plan(settings, [in_use.build, in_use.build])
-    durations = Durations(stored_durations_s(database, plan))
-    expected_s = sum(durations.expected_s((each.workload.name, each.strategy.name)) for each in plan.trials)
     room = disk_words(1, in_use.build.python, settings.data_dir)
     watch, against = settings.watch, in_use.version_of(release.package)
-    trials, about = plural(len(plan.trials), "trial"), duration(round(expected_s) * 1e9)
+    trials, about = plural(len(plan.trials), "trial"), duration(round(plan_s(database, plan)) * 1e9)
     return [
         f"{release} against {against}: {trials}, about {about}, then fresh trials of what seems slower; "
         f"at most {watch.max_hours:g} h with installing.",
@@ -98,7 +96,7 @@ def try_releases(
     One that cannot be installed or measured is told as that. Raises ReleaseError where another process
     does this here, MeasuringInterruptedError or PreparationCancelledError once it is to stop.
     """
-    with only_one(settings):
+    with only_here(settings):
         for release in releases:
             try:
                 tried, moved = _try(database, settings, release, in_use, means)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from threading import Event, Lock
 from typing import Any
@@ -27,61 +28,49 @@ from runner.service.upkeep import Upkeep
 _LOG = logging.getLogger("compilewatch.schedule")
 
 
+@dataclass(eq=False)
 class Serving:
     """Serves requests that this service took, each in the thread that calls `serve`, until `stop`."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        database: Database,
-        measures: Measures,
-        *,
-        judge: Callable[[Plan], None],
-        upkeep: Upkeep,
-        outage: Outage,
-        keeper: Keeper,
-        owner: str,
-        clock: Callable[[], datetime],
-        stop: Event,
-    ) -> None:
-        self._settings = settings
-        self._database = database
-        self._measures = measures
-        self._judge = judge
-        self._judging = Lock()
-        self._upkeep = upkeep
-        self._outage = outage
-        self._keeper = keeper
-        self._owner = owner
-        self._clock = clock
-        self._stop = stop
+    settings: Settings
+    database: Database
+    measures: Measures
+    _: KW_ONLY
+    judge: Callable[[Plan], None]
+    upkeep: Upkeep
+    outage: Outage
+    keeper: Keeper
+    owner: str
+    clock: Callable[[], datetime]
+    stop: Event
+    _judging: Lock = field(init=False, default_factory=Lock)
 
     def serve(self, request: RunRequest) -> None:
         """Measure a request that was taken, and say how it ended."""
         _LOG.info("Request %s of %s begins.", request.request_id, request.asked_by)
-        should_end = self._keeper.hold(request.request_id)
-        patience = self._outage.patience()
+        should_end = self.keeper.hold(request.request_id)
+        patience = self.outage.patience()
         try:
             state, note = self._measure(request, should_end, patience)
             self._end(request, state, note, patience)
         finally:
-            self._keeper.drop(request.request_id)
+            self.keeper.drop(request.request_id)
 
     def _measure(
         self, request: RunRequest, should_end: Event, patience: Patience
     ) -> tuple[RequestState, str]:
         def is_cancelled() -> bool:
-            return self._stop.is_set() or should_end.is_set()
+            return self.stop.is_set() or should_end.is_set()
 
         try:
             plan = self._planned(request, is_cancelled)
             if plan is None:
                 return self._interrupted()
             run_ids = [run.run_id for run in plan.runs]
-            begun: dict[str, Any] = {"owner": self._owner, "at": self._clock()}
-            if not note_runs(self._database, request.request_id, run_ids, **begun):
+            begun: dict[str, Any] = {"owner": self.owner, "at": self.clock()}
+            if not note_runs(self.database, request.request_id, run_ids, **begun):
                 return self._interrupted()
-            outcome = self._measures.execute(plan, is_cancelled)
+            outcome = self.measures.execute(plan, is_cancelled)
         except DatabaseError as error:
             return RequestState.QUEUED, str(error)
         except CompilewatchError as error:
@@ -93,22 +82,22 @@ class Serving:
 
     def _conclude(self, plan: Plan, patience: Patience) -> None:
         """See that everything measured is stored, then have it judged; waits for the database."""
-        while not self._stop.is_set():
+        while not self.stop.is_set():
             try:
-                self._upkeep.store_waiting()
-                for run_id in unended_runs(self._database, [run.run_id for run in plan.runs]):
-                    end_run(self._database, run_id, self._clock(), RunStatus.FINISHED)
+                self.upkeep.store_waiting()
+                for run_id in unended_runs(self.database, [run.run_id for run in plan.runs]):
+                    end_run(self.database, run_id, self.clock(), RunStatus.FINISHED)
                 self._judge_runs(plan)
                 patience.recovered()
                 return
             except DatabaseError as error:
-                patience.failed(error, self._stop)
+                patience.failed(error, self.stop)
 
     def _judge_runs(self, plan: Plan) -> None:
         """A judge that fails must not have what is stored measured again and again."""
         try:
             with self._judging:
-                self._judge(plan)
+                self.judge(plan)
         except DatabaseError:
             raise
         except Exception:  # noqa: BLE001
@@ -119,7 +108,7 @@ class Serving:
         """The plan, or None once `should_end`: planning may wait for interpreters that import torch."""
         try:
             with cancellable(should_end):
-                return self._measures.plan(self._settings, request)
+                return self.measures.plan(self.settings, request)
         except PreparationCancelledError:
             return None
 
@@ -128,13 +117,13 @@ class Serving:
         while True:
             try:
                 stored = end_request(
-                    self._database, request.request_id, state, owner=self._owner, at=self._clock(), note=note
+                    self.database, request.request_id, state, owner=self.owner, at=self.clock(), note=note
                 )
             except DatabaseError as error:
-                if self._stop.is_set():
+                if self.stop.is_set():
                     _LOG.warning("The end of request %s could not be noted: %s", request.request_id, error)
                     return
-                patience.failed(error, self._stop)
+                patience.failed(error, self.stop)
                 continue
             patience.recovered()
             end = stored.value if stored else "with another service"
@@ -142,6 +131,6 @@ class Serving:
             return
 
     def _interrupted(self) -> tuple[RequestState, str]:
-        if self._stop.is_set():
+        if self.stop.is_set():
             return RequestState.QUEUED, "the service stopped"
         return RequestState.CANCELLED, "cancelled while it ran"

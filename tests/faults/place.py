@@ -125,7 +125,7 @@ def database_of(place: Place) -> Iterator[Database]:
 
 def work(place: Place, database: Database, specs: Sequence[TrialSpec], told: Told) -> None:
     """Measure and keep the trials of a run that is announced."""
-    executor = LocalExecutor(database, place.spool, lock_dir=place.locks)
+    executor = LocalExecutor(database, place.spool)
     try:
         work_off([Job((spec,)) for spec in specs], executor, told, lambda: False)
     finally:

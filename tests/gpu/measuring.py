@@ -7,15 +7,12 @@ from typing import Any
 
 from db.records.strategies import EAGER
 from db.records.trial import Strategy, Task, Trial
-from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
 from runner.process.supervise import run_trial
 from tests.runner.measuring import make_spec
 
 
-def measure_on_gpu(
-    fixture: str, strategy: Strategy = EAGER, *, diagnostics: Diagnostics = NO_DIAGNOSTICS, **changes: Any
-) -> Trial:
+def measure_on_gpu(fixture: str, strategy: Strategy = EAGER, **changes: Any) -> Trial:
     changes = {"task": Task.FUNCTION, "sampling": {"samples": 50}, "worker_env": {}} | changes
     changes |= {"target": f"gpu_workloads:{fixture}", "path": Path(__file__).parent}
     spec = make_spec(fixture, strategy, device="cuda:0", timeout_s=300.0, **changes)
-    return run_trial(spec, diagnostics=diagnostics)
+    return run_trial(spec)

@@ -111,8 +111,12 @@ def _of_all_caches(starts: Any) -> Any:
     return dataclasses.replace(starts, cold_ns=(starts.cold_ns * starts.filled_ns) ** 0.5)
 
 
-def _never_chosen(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [row | {"chosen": False} for row in rows]
+def _never_chosen(document: dict[str, Any]) -> dict[str, Any]:
+    return document | {"rows": [row | {"chosen": False} for row in document["rows"]]}
+
+
+def _one_row_less(document: dict[str, Any]) -> dict[str, Any]:
+    return document | {"rows": document["rows"][:-1]}
 
 
 def _newest_instead(patch: pytest.MonkeyPatch) -> None:
@@ -171,11 +175,11 @@ PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     ),
     "a card that chooses otherwise than the table": (
         "chosen at",
-        changed(dashboard.api.comparisons, "break_even_rows", _never_chosen),
+        changed(dashboard.api.comparisons, "break_even_document", _never_chosen),
     ),
     "cases that vanish from break-even": (
         "cases of",
-        changed(runner.cli.stored.break_even, "break_even_rows", lambda rows: rows[:-1]),
+        changed(runner.cli.stored.break_even, "break_even_document", _one_row_less),
     ),
     "Upgrade's chart has another verdict than its table": (
         "verdict on latency",

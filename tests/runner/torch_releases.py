@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from db.records.trial import CacheState, Strategy, StrategyKind, Task, Trial
-from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
+from runner.plan.diagnostics import Diagnostics
 from runner.process.supervise import run_trial
 from tests.runner.measuring import FAST_COMPILE, compiled, make_spec
 
@@ -68,9 +68,9 @@ def measure_release(python: Path, names: Sequence[str] = tuple(CASES)) -> dict[s
 def _measure(name: str, python: Path) -> Trial:
     target, strategy, changes = CASES[name]
     changes = {"worker_env": FAST_COMPILE, "target": target, "path": HERE} | changes
-    spec = make_spec(target, strategy, timeout_s=300.0, **changes)
-    diagnostics = Diagnostics(profile=True) if name in PROFILED else NO_DIAGNOSTICS
-    return run_trial(spec, interpreter=python, diagnostics=diagnostics)
+    diagnostics = Diagnostics(profile=name in PROFILED)
+    spec = make_spec(target, strategy, timeout_s=300.0, diagnostics=diagnostics, **changes)
+    return run_trial(spec, interpreter=python)
 
 
 def _phases(trial: Trial) -> dict[str, int | None]:

@@ -36,6 +36,7 @@ from db import units
 from db.cause.timing_words import trial_bound
 from db.json_rows import rows_of
 from db.metrics.eligibility import wild_trials
+from db.metrics.percentiles import latencies_ns
 from db.metrics.wild import WILD
 from db.queries.filters import Filters
 from db.records.evidence import FailureKind
@@ -97,7 +98,7 @@ def _headline(trial: Trial) -> PageHeadline:
     if trial.failure is not None:
         tone: Tone = "warning" if _was_cancelled(trial) else "bad"
         return PageHeadline(f"{case}: {units.words(trial.failure.kind.value)}", tone)
-    latency_ns, eager_ns = facts.latencies(trial)
+    latency_ns, eager_ns = latencies_ns(trial)
     if not latency_ns:
         return PageHeadline(case)
     speedup = f", speedup {units.ratio(eager_ns / latency_ns)}" if eager_ns else ""

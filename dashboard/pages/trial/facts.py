@@ -13,7 +13,7 @@ from db.cause.memory_change import saved_text
 from db.cause.notes import cache_texts
 from db.cause.numerics import numerics_sentence
 from db.cause.trial_words import eager_before, measurements, throughput_figures
-from db.metrics.percentiles import SampleSummary, summarize_samples
+from db.metrics.percentiles import SampleSummary, latencies_ns, summarize_samples
 from db.records.identity import code_name
 from db.records.strategies import names_code
 from db.records.trial import ColdStart, CompilerFacts, Memory, Numerics, Summary, Trial
@@ -27,7 +27,7 @@ def figures(trial: Trial) -> tuple[Figure, ...]:
         summarize_samples(trial.latency_samples_ns),
         summarize_samples(trial.control_latency_samples_ns),
     )
-    latency_ns, eager_ns = latencies(trial)
+    latency_ns, eager_ns = latencies_ns(trial)
     start, memory = trial.cold_start, trial.memory
     speedup = eager_ns / latency_ns if latency_ns and eager_ns else None
     both = eager_ns if speedup else None
@@ -61,19 +61,6 @@ def figures(trial: Trial) -> tuple[Figure, ...]:
     )
     # A phone would cut a rate and its items, which wrap as a name does.
     return tuple(Figure(*text, name=text in rates) for text in texts if text[1] != units.MISSING)
-
-
-def latencies(trial: Trial) -> tuple[float | None, float | None]:
-    """Median latency of the trial and of its eager control in nanoseconds, else as its source states them."""
-    stated = trial.summary
-    own, control = (
-        summarize_samples(trial.latency_samples_ns),
-        summarize_samples(trial.control_latency_samples_ns),
-    )
-    return (
-        own.latency_ns if own else stated.latency_ns if stated else None,
-        control.latency_ns if control else stated.control_latency_ns if stated else None,
-    )
 
 
 def _spread(summary: SampleSummary | None) -> str:

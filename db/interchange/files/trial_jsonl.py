@@ -20,11 +20,6 @@ def read(file: InputFile, _options: ImportOptions) -> Iterator[Trial]:
             yield parse_trial(line, where=f"{file.shown}, line {number}")
 
 
-def write(trials: Iterable[Trial], output: BinaryIO) -> int:
-    """One line per trial, UTF-8; returns how many."""
-    return write_lines((trial.to_json().encode() for trial in trials), output)
-
-
 def write_lines(lines: Iterable[bytes], output: BinaryIO) -> int:
     """Every line with its end; returns how many."""
     count = 0

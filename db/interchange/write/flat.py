@@ -18,8 +18,7 @@ from db.metrics.throughput import items_of, per_second
 from db.queries.records import Stack
 from db.queries.trial_export import TrialBatch
 from db.records.identity import code_name
-from db.records.samples import percentile_ns
-from db.records.trial import Summary, Trial
+from db.records.trial import Summary
 
 # JSON is written as text.
 _ORDER = (Kind.TEXT, Kind.MOMENT, Kind.INTEGER, Kind.FLOAT, Kind.FLAG)
@@ -121,14 +120,3 @@ def _throughput(batch: TrialBatch, latency: Column) -> Column:
         stated = summary.throughput_per_s if summary else None
         rates.append(per_second(items_of(vars(stack.workload))[0], each) if each else stated)
     return rates
-
-
-def latencies_ns(trial: Trial) -> tuple[float | None, float | None]:
-    """The same of one record: its latency and eager's beside it, in ns."""
-    summary = trial.summary or Summary()
-    latency = percentile_ns(sorted(trial.latency_samples_ns), 0.5)
-    control = percentile_ns(sorted(trial.control_latency_samples_ns), 0.5)
-    return (
-        summary.latency_ns if latency is None else latency,
-        summary.control_latency_ns if control is None else control,
-    )

@@ -81,19 +81,17 @@ class Context:
         """On the clock of the metric."""
         return self.device_parts if metric in _ON_DEVICE else self.parts
 
-    def clocks_of(self, case: int) -> dict[str, Any]:
-        """What every row of the case says of its clocks."""
+    def shared(self, metric: Metric, case: int) -> dict[str, Any]:
+        """What all rows of this metric of the case say, with the clocks of the case."""
         return {
+            "case": self.keys[case],
+            "metric": metric,
+            "unit": METRIC_UNITS[metric],
             "bound": self.bounds[case],
             "device_change": self.findings[Metric.DEVICE_TIME].change[case],
             "issue_change": self.findings[Metric.ISSUE_TIME].change[case],
             "cycles_change": relative(self.cycles[case]),
         }
-
-    def shared(self, metric: Metric, case: int) -> dict[str, Any]:
-        """What all rows of this metric of the case say."""
-        named = {"case": self.keys[case], "metric": metric, "unit": METRIC_UNITS[metric]}
-        return named | self.clocks_of(case)
 
     def who(self, metric: Metric, case: int) -> WhoMoved | None:
         """Who moved on the clock of the metric; of the host's time nobody asks."""
@@ -250,9 +248,7 @@ def measured_row(context: Context, case: int, findings: Findings, speedup: Findi
     base, head = findings.levels(case, base, head)
     change, reach = findings.change_between(case, base, head)
     return Row(
-        case=context.keys[case],
-        metric=metric,
-        unit=METRIC_UNITS[metric],
+        **context.shared(metric, case),
         base=base,
         head=head,
         change=change,
@@ -264,7 +260,6 @@ def measured_row(context: Context, case: int, findings: Findings, speedup: Findi
         who_moved=context.who(metric, case) if moved else None,
         cause=cause,
         **context.parts_of(metric, case),
-        **context.clocks_of(case),
         trials=findings.trials[case],
         more_trials=findings.more_trials[case],
         unseen=findings.unseen[case],

@@ -32,7 +32,7 @@ from runner.device.host import require_space
 from runner.output.documents import print_document
 from runner.output.tables import console, plain_table, print_lines
 from runner.plan.builds import interpreter_facts
-from runner.plan.durations import Case, Durations, stored_durations_s
+from runner.plan.durations import Case, plan_s
 from runner.plan.host_stacks import HostStacks
 from runner.plan.selection import refuse_code, resolve_device, select
 from runner.search.attribute.components import AttributionError, components_between, environment_of
@@ -217,10 +217,7 @@ def _plan(measurer: Measurer) -> dict[str, Any]:
                 plan = plan_interleaved(
                     measurer.settings, side, cases, trials=rounds, device=measurer.state.question.device
                 )
-                durations = Durations(stored_durations_s(measurer.database, plan))
-                seconds += sum(
-                    durations.expected_s((each.workload.name, each.strategy.name)) for each in plan.trials
-                )
+                seconds += plan_s(measurer.database, plan)
         minutes.append(seconds / 60)
     environments = [measurer.title(each) for each in mixed] if len(measurer.names) > 1 else []
     lines = [

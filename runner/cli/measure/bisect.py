@@ -31,7 +31,7 @@ from runner.device.host import require_space
 from runner.output.documents import print_document
 from runner.output.tables import console, plain_table, print_lines
 from runner.plan.builds import parsed_release
-from runner.plan.durations import Durations, stored_durations_s
+from runner.plan.durations import plan_s
 from runner.plan.interpreter import check_interpreter
 from runner.plan.selection import resolve_device, select
 from runner.search.bisect.measuring import Measurer
@@ -133,9 +133,8 @@ def _before(
     here = BuildSettings(name="here", python=Path(sys.executable))
     cases = [(question.workload, question.strategy)]
     plan = plan_interleaved(settings, [here], cases, trials=1, device=device)
-    durations = Durations(stored_durations_s(measurer.database, plan))
     # Each release is measured by turns with the first: two sides.
-    trial_s = sum(durations.expected_s(case) for case in cases)
+    trial_s = plan_s(measurer.database, plan)
     low, high = (2 * (builds - 1) * each * trial_s for each in rounds)
     return [
         f"At most {builds} of {plural(releases, 'release')} are installed and measured: "

@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 
 from db.errors import NotFoundError
-from db.metrics.break_even_rows import break_even_rows
+from db.metrics.break_even_rows import break_even_document
 from db.metrics.case_modes import with_strategies
 from db.metrics.cases import summarize_cases
 from db.metrics.eligibility import without_canaries
@@ -40,8 +40,6 @@ from runner.cli.options import (
 from runner.output.documents import print_document
 from runner.output.failures import failure_lines, newest_failures
 from runner.output.tables import console, plain_table, print_lines
-
-SCHEMA = "compilewatch.break-even/1"
 
 # Each strategy has an eager of its own beside it; lines that meet have one.
 _EAGER_OF_TOTALS = (
@@ -84,16 +82,15 @@ def break_even_command(
     failures = {case: each for frame in frames for case, each in newest_failures(frame).items()}
     hourly = None if price_per_hour is None else Decimal(str(price_per_hour))
     chosen = (with_strategies(each, strategy or ()) for each in cases)
-    rows = [row for each in chosen for row in break_even_rows(each, steps_, restarts_per_day, hourly)]
+    document = break_even_document(chosen, steps_, restarts_per_day, hourly)
+    rows = document["rows"]
     if not rows:
         raise NotFoundError(
             "No stored case has a latency to compare.",
             "Measure eager and a compiled strategy with `compilewatch run`.",
         )
     if json_:
-        print_document(
-            {"schema": SCHEMA, "steps": steps_, "restarts_per_day": restarts_per_day, "rows": rows}
-        )
+        print_document(document)
         return 0
     subject = "Build" if build else "Newest build"
     for _, mine in groupby(rows, key=itemgetter("machine_id", "build_id")):

@@ -25,7 +25,7 @@ from db.interchange.read.importing import AUTO, FileReport, ImportReport, import
 from db.interchange.sources.csv_mapping import not_used
 from db.interchange.write.exporting import ExportFormat, format_of
 from db.interchange.write.exporting import export as export_trials
-from db.interchange.write.flat import latencies_ns
+from db.metrics.percentiles import latencies_ns
 from db.queries.filters import Filters
 from db.queries.named import machines_named, require_stored
 from db.queries.newest_trials import any_trial

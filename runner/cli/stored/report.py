@@ -18,7 +18,7 @@ from db.records.people.reports import Report
 from db.store.people.reports import expire_reports, revoke_report
 from db.units import moment, plural
 from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, author, database_of, settings_of
-from runner.cli.stored.serve import dashboard_environment
+from runner.cli.stored.serve import ByOption, dashboard_environment
 from runner.output.documents import print_document
 from runner.output.tables import console, facts_table, plain_table
 
@@ -41,7 +41,7 @@ def create(
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Its title; default: its content.")] = None,
-    by: Annotated[str | None, typer.Option(help="Your name; default: the user logged in.")] = None,
+    by: ByOption = None,
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
@@ -118,7 +118,7 @@ def export(
 @app.command("revoke")
 def revoke(
     report_id: IdArgument,
-    by: Annotated[str | None, typer.Option(help="Your name; default: the user logged in.")] = None,
+    by: ByOption = None,
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:

@@ -126,7 +126,8 @@ def judge(
     comparison = gateway.compare(
         database, base, head, filters, machine_id=machine, policy=policy or settings.policy, said=said
     )
-    of_sides = [_filters_of(side, filters, comparison.machine_id) for side in (base, head)]
+    here = replace(filters, machines=only(comparison.machine_id))
+    of_sides = [replace(here, builds=side.build_ids, runs=side.run_ids) for side in (base, head)]
     targets: tuple[TargetCheck, ...] = ()
     if settings.target and comparison.machine_id:
         targets = check_targets(trials_frame(database, of_sides[1]), settings.target)
@@ -169,10 +170,6 @@ def _noted(
     if len(lines) > _NOTED_CASES:
         more = plural(len(lines) - _NOTED_CASES, "more case")
         yield f"{more} with notes; `compilewatch show` has all of a trial."
-
-
-def _filters_of(side: Selection, filters: Filters, machine_id: str | None) -> Filters:
-    return replace(filters, builds=side.build_ids, runs=side.run_ids, machines=only(machine_id))
 
 
 def recorded_states(database: Database, comparison: Comparison) -> States:

@@ -210,7 +210,8 @@ class Measurer:
         except VerdictError:
             return []
         wanted = Metric(question.metric)
-        return [row for row in comparison.rows if row.metric is wanted and _case(row) in question.cases]
+        mine = [row for row in comparison.rows if (row.workload, row.strategy) in question.cases]
+        return [row for row in mine if row.metric is wanted]
 
     def _attributed(self, batches: Sequence[Batch], cases: Sequence[Case]) -> list[CaseAttribution]:
         runs = [batch.by_hybrid() for batch in batches]
@@ -234,7 +235,3 @@ class Measurer:
 
     def _save(self) -> None:
         self.state.save(self.settings.data_dir)
-
-
-def _case(row: Row) -> Case:
-    return row.workload, row.strategy

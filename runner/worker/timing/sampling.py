@@ -248,10 +248,6 @@ class TimedBlocks:
     """Calls so far and what memory held, after each round."""
 
 
-def _never(_side: str) -> bool:
-    return False
-
-
 class Sampler:
     """Takes samples of one or two sides in blocks, in the order A B, B A, so that a drift favours neither.
 
@@ -264,7 +260,7 @@ class Sampler:
         plan: SamplingPlan,
         *,
         cpu_bound: bool,
-        between_blocks: Callable[[str], bool] = _never,
+        between_blocks: Callable[[str], bool] = lambda _side: False,
         watch: BlockWatch | None = None,
         canary: Callable[[], int] = canary_ns,
         deadline: Deadline | None = None,

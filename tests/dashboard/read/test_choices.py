@@ -8,8 +8,9 @@ from dashboard.read.choices import Choices, choices
 from dashboard.text.theme import ordered
 from db import units
 from db.engine.session import Database
-from db.queries.facets import builds, machines, runs, strategies, suites, workloads
+from db.queries.facets import builds, machines, runs, workloads
 from db.queries.offered import offered
+from db.queries.trials import trials_frame
 from db.store.trials import save_trials
 from tests.builders import START, make_history, make_imported, make_machine, make_trial
 
@@ -29,14 +30,14 @@ def _choices(database: Database) -> Choices:
 
 def _check(found: Choices, database: Database) -> None:
     """`found` is what the whole frames of `database` say."""
-    every = machines(database)
+    every, trials = machines(database), trials_frame(database)
     assert list(found.machines) == list(every["machine_id"])
     assert found.newest_machine == every.sort_values("last_seen_at")["machine_id"].iloc[-1]
     assert found.newest_result_at == every["last_seen_at"].max()
     assert list(found.builds) == list(found.build_rows) == list(builds(database)["build_id"])
-    assert list(found.suites) == list(suites(database)["suite"])
+    assert list(found.suites) == sorted(set(trials["suite"].dropna()))
     assert list(found.workloads) == sorted(set(workloads(database)["workload"]))
-    assert list(found.strategies) == ordered(strategies(database)["strategy"])
+    assert list(found.strategies) == ordered(set(trials["strategy"]))
     newest = runs(database, newest=NEWEST)
     words = [
         f"{units.moment(began)} · {suite if isinstance(suite, str) else 'no suite'}"

@@ -10,7 +10,6 @@ import pytest
 
 from db.engine.session import Database
 from db.errors import ConflictError, RecordError
-from db.interchange.files import trial_jsonl
 from db.interchange.files.options import ImportOptions
 from db.interchange.read.formats import Format
 from db.interchange.read.importing import import_paths
@@ -31,8 +30,7 @@ def stored(database: Database) -> list[Trial]:
 
 
 def write_jsonl(path: Path, trials: list[Trial]) -> Path:
-    with path.open("wb") as stream:
-        trial_jsonl.write(trials, stream)
+    path.write_text("".join(f"{trial.to_json()}\n" for trial in trials), encoding="utf-8")
     return path
 
 

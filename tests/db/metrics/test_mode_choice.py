@@ -14,9 +14,8 @@ from db.metrics.mode_choice import ModeOption, StepRange, best_option, lower_env
 from db.metrics.quantities import Subject, nanoseconds
 
 
-def option(name: str, cost: int, latency: int, restart_cost: int | None = None) -> ModeOption:
-    again = None if restart_cost is None else nanoseconds(restart_cost)
-    return ModeOption(name, nanoseconds(cost), nanoseconds(latency), again)
+def option(name: str, cost: int, latency: int) -> ModeOption:
+    return ModeOption(name, nanoseconds(cost), nanoseconds(latency))
 
 
 MODES = [option("eager", 0, 10), option("default", 60, 6), option("max-autotune", 200, 4)]
@@ -45,15 +44,9 @@ def test_a_strategy_that_is_never_best_is_on_no_segment() -> None:
     }
 
 
-def test_restarts_pay_the_cost_again_unless_caches_remain() -> None:
+def test_restarts_pay_the_cost_again() -> None:
     assert [s.first_steps for s in lower_envelope(MODES, restarts=9)] == [1, 15, 70]
-    # 60 once, then 9 x 10: 150 over ten processes is 15 a start, repaid after ceil(15 / 4) = 4 steps
-    kept = option("default", 60, 6, restart_cost=10)
-    assert lower_envelope([MODES[0], kept], restarts=9) == (
-        StepRange("eager", 1, 3, nanoseconds(100)),
-        StepRange("default", 4, None, nanoseconds(150 + 240)),
-    )
-    assert kept.total(4, 9) == nanoseconds(390)
+    assert MODES[1].total(4, 9) == nanoseconds(600 + 240)
 
 
 _options = st.lists(
@@ -62,7 +55,6 @@ _options = st.lists(
         st.text("abc", min_size=1, max_size=2),
         st.integers(-50, 400),
         st.integers(1, 15),
-        st.none() | st.integers(-20, 100),
     ),
     min_size=1,
     max_size=6,

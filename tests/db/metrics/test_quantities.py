@@ -14,10 +14,9 @@ from db.metrics.quantities import Subject, nanoseconds, require_one
 from tests.db.metrics.frames import trial, trials_frame
 
 BERT = Subject("box", "bert")
-OPERATIONS = [operator.add, operator.sub, operator.truediv, operator.lt, operator.le]
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("operation", [operator.add, operator.sub])
 @pytest.mark.parametrize(
     "other",
     [
@@ -32,19 +31,15 @@ def test_unlike_things_never_meet(operation: Callable[[Any, Any], Any], other: o
         operation(nanoseconds(10, BERT), other)
 
 
-def test_like_things_add_compare_and_divide_exactly() -> None:
+def test_like_things_add_exactly() -> None:
     third = nanoseconds(Fraction(1, 3), BERT)
     assert third + third + third == nanoseconds(1, BERT)
     assert 3 * third - nanoseconds(1) == nanoseconds(0, BERT)
-    assert nanoseconds(9, BERT) / nanoseconds(6) == Fraction(3, 2)
-    assert third < nanoseconds(1, BERT) <= nanoseconds(1, BERT)
 
 
-def test_a_product_of_quantities_and_a_division_by_zero_are_refused() -> None:
+def test_a_product_of_quantities_is_refused() -> None:
     with pytest.raises(UnitError):
         nanoseconds(2) * nanoseconds(3)  # type: ignore[operator]
-    with pytest.raises(UnitError, match="divided by 0 ns"):
-        nanoseconds(2) / nanoseconds(0)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

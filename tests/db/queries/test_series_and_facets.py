@@ -13,7 +13,7 @@ from sqlalchemy import event
 
 from db.engine.session import Database
 from db.queries.cases.cold_start import PHASES, cold_starts, phases_of
-from db.queries.facets import builds, machines, runs, runs_with_contents, strategies, suites, workloads
+from db.queries.facets import builds, machines, runs, runs_with_contents, workloads
 from db.queries.filters import Filters
 from db.queries.trials import COLUMNS, latest_trials_frame, trial_records, trials_frame
 from db.records.ids import build_identity, machine_identity
@@ -28,7 +28,6 @@ from tests.builders import (
     make_history,
     make_imported,
     make_machine,
-    make_strategy,
     make_trial,
 )
 
@@ -271,17 +270,6 @@ class TestFacets:
         ]
         assert set(frame["build_id"]) == set(trials_frame(database)["build_id"])
 
-    def test_strategies_are_in_the_order_they_are_always_shown(self, database: Database) -> None:
-        for name in ("zebra", "max-autotune", "default+dynamic", "eager", "default"):
-            save_trial(database, make_trial(strategy=make_strategy(name)))
-        assert strategies(database)["strategy"].tolist() == [
-            "eager",
-            "default",
-            "default+dynamic",
-            "max-autotune",
-            "zebra",
-        ]
-
     def test_two_versions_of_a_workload_are_two_rows(self, database: Database) -> None:
         first = make_trial()
         edited = first.workload.model_copy(update={"version": "edited"})
@@ -298,7 +286,7 @@ class TestFacets:
         assert frame["status"].isna().all()
 
     def test_an_empty_database_has_empty_facets(self, database: Database) -> None:
-        for facet in (machines, builds, workloads, strategies, suites, runs):
+        for facet in (machines, builds, workloads, runs):
             frame = facet(database)
             assert frame.empty
             assert {"trials", "failed_trials", "first_seen_at", "last_seen_at"} <= set(frame.columns)

@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlalchemy import select
 
 from db.engine.session import Database, open_database
-from db.queries.facets import machines, runs, suites
+from db.queries.facets import machines, runs
 from db.records.trial import Trial
 from db.store.removal import remove_trials
 from db.store.trials import save_trials
@@ -47,7 +47,6 @@ def test_a_cancelled_trial_counts_as_no_failure(database: Database) -> None:
     save_trials(database, stored)
     assert counted(database) == {table.name: COUNTED for table in DIMENSIONS}
     assert [frame["failed_trials"].tolist() for frame in (machines(database), runs(database))] == [[1], [1]]
-    assert suites(database)["failed_trials"].tolist() == [1]
     remove_trials(database, [stored[3].trial_id])
     assert counted(database) == {table.name: [(3, 1, 1)] for table in DIMENSIONS}
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from db.engine.session import Database
 from db.errors import ConflictError, NotFoundError
 from db.queries.data_version import data_version
-from db.queries.facets import machines, runs, suites, workloads
+from db.queries.facets import machines, runs, workloads
 from db.queries.trials import latest_trials_frame, trial_record, trial_records, trials_frame
 from db.records.ids import machine_identity
 from db.records.service.runs import RunStatus
@@ -149,9 +149,7 @@ def test_tallies_count_what_is_stored(database: Database) -> None:
     for column in expected:
         assert by_workload[column].to_dict() == expected[column].to_dict()
     assert runs(database)["trials"].tolist() == [12, 12]
-    assert suites(database)[["suite", "runs", "trials", "failed_trials"]].values.tolist() == [
-        ["standard", 2, 24, 3]
-    ]
+    assert runs(database)["failed_trials"].sum() == 3
 
 
 def test_more_events_than_a_column_holds_are_capped(database: Database) -> None:

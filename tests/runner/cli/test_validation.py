@@ -111,8 +111,9 @@ def stored(database: Database) -> list[Trial]:
 
 
 def status(database: Database) -> str:
-    (run,) = facets.runs(database, suite=VALIDATION_SUITE).to_dict("records")
-    return str(run["status"])
+    runs = facets.runs(database)
+    (found,) = runs.loc[runs["suite"] == VALIDATION_SUITE, "status"]
+    return str(found)
 
 
 @pytest.mark.parametrize(
@@ -249,8 +250,7 @@ def test_real_processes(database: Database, tmp_path: Path) -> None:
     """By the supervisor, without torch in them: fresh ones, spooled, stored."""
     python = interpreter(tmp_path / "python")
     machine = Machine(lambda _name, _number: 0.0)
-    (tmp_path / "locks").mkdir()
-    measure = functools.partial(run_trial, interpreter=python, lock_dir=tmp_path / "locks")
+    measure = functools.partial(run_trial, interpreter=python)
     found = validated(database, tmp_path, machine, measure=measure, clock=time.monotonic, processes=3)
     assert len(found.trials) == len(stored(database)) == 12
     assert found.cut == []

@@ -90,7 +90,7 @@ def _fleet_rig(url: str, host: Host) -> Iterator[Rig]:
 def _local_rig(url: str, directory: Path) -> Iterator[Rig]:
     quick, slow = _settings(directory, "quick", 0.02), _settings(directory, "slow", SLOW_S)
     with open_database(url) as database:
-        executor = LocalExecutor(database, Spool(directory / "spool"), lock_dir=directory / "locks")
+        executor = LocalExecutor(database, Spool(directory / "spool"))
         try:
             yield Rig(executor, database, quick, slow)
         finally:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from db.records.trial import DeviceState, FailureKind, Status
-from runner.device.lock import device_lock
+from runner.device.lock import default_lock_dir, device_lock
 from runner.process import measured_process, supervise
 from runner.process.supervise import TrialInterrupted, run_trial
 from tests.runner.measuring import make_spec
@@ -47,13 +47,13 @@ def test_ctrl_c_leaves_a_cancelled_trial_and_no_process(tmp_path):
     assert not any(Path(f"/proc/{pid}").exists() for pid in left)
 
 
-def test_a_busy_device_is_waited_for_and_the_wait_is_no_part_of_the_trial(tmp_path):
+def test_a_busy_device_is_waited_for_and_the_wait_is_no_part_of_the_trial():
     phases = []
     held = threading.Event()
     release = threading.Event()
 
     def hold():
-        with device_lock("cpu", tmp_path):
+        with device_lock("cpu", default_lock_dir()):
             held.set()
             release.wait(30)
 
@@ -67,7 +67,7 @@ def test_a_busy_device_is_waited_for_and_the_wait_is_no_part_of_the_trial(tmp_pa
             threading.Timer(1.0, release.set).start()
 
     spec = make_spec("hangs", timeout_s=0.1)
-    trial = run_trial(spec, lock_dir=tmp_path, on_phase=hear)
+    trial = run_trial(spec, on_phase=hear)
     holder.join()
     assert phases[0][0].startswith(supervise.WAITING)
     assert trial.failure.kind is FailureKind.TIMEOUT

@@ -83,8 +83,10 @@ def test_a_real_trial_keeps_its_log_and_tlparse_reads_it(tmp_path: Path) -> None
     from runner.process.supervise import run_trial
 
     heard: list[str] = []
-    spec = make_spec("relu_function", compiled("inductor", mode="default"), task="function")
-    trial = run_trial(spec, on_phase=heard.append, diagnostics=Diagnostics(profile=True, trace_into=tmp_path))
+    strategy = compiled("inductor", mode="default")
+    diagnostics = Diagnostics(profile=True, trace_into=tmp_path)
+    spec = make_spec("relu_function", strategy, task="function", diagnostics=diagnostics)
+    trial = run_trial(spec, on_phase=heard.append)
     assert trial.status is Status.OK, trial.failure
     directory = tmp_path / trial.trace.directory
     assert trial.trace.directory == f"traces/{trial.trial_id}"

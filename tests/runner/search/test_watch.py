@@ -133,7 +133,7 @@ def test_a_release_beyond_its_limits_leaves_nothing_behind(
         (path / "build.json").write_text(facts.model_dump_json())
     in_use = IN_USE._replace(stack=make_build("2.13.0", packages={}))
     settings = watching(tmp_path, index_url=address, max_disk_gb=0.02)
-    with new_releases.only_one(settings):
+    with new_releases.only_here(settings):
         assert mine.is_dir()
         assert not left.exists()
         with (
@@ -143,7 +143,7 @@ def test_a_release_beyond_its_limits_leaves_nothing_behind(
             ),
         ):
             pytest.fail("it was installed")
-        with pytest.raises(ReleaseError, match="Another process"), new_releases.only_one(settings):
+        with pytest.raises(ReleaseError, match="Another process"), new_releases.only_here(settings):
             pytest.fail("two at once")
     assert [path.name for path in mine.parent.iterdir() if path.is_dir()] == ["mine"]
 

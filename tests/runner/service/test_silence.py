@@ -16,7 +16,7 @@ from db.store.service.schedules import claim_firing, pause_schedule, resume_sche
 from db.store.trials import save_trials
 from runner.config.settings import NotifySettings
 from runner.regressions.notify import silence_message
-from runner.service.service import Silence, result_due_at
+from runner.service.silence import Silence, result_due_at
 from tests.builders import make_trial
 
 NIGHTLY = ScheduleSpec(cron="0 3 * * *")
