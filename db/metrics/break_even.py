@@ -17,7 +17,6 @@ from decimal import Decimal
 from fractions import Fraction
 
 from db.errors import UnitError
-from db.metrics.quantities import Quantity
 
 NANOSECONDS_PER_HOUR = 3_600_000_000_000
 STEPS_MAX = 2**63 - 1
@@ -66,11 +65,11 @@ def _whole_ratio(value: float | Fraction) -> tuple[int, int]:
     return (value if isinstance(value, float) else Fraction(value)).as_integer_ratio()
 
 
-def price(time: Quantity, price_per_hour: Decimal) -> Decimal:
+def price(time: Fraction, price_per_hour: Decimal) -> Decimal:
     """What a device costs for `time`, in the currency of `price_per_hour`.
 
     Raises UnitError where the price is negative or not finite.
     """
     if not price_per_hour.is_finite() or price_per_hour < 0:
         raise UnitError(f"{price_per_hour} is no price per hour.", "Give a number of 0 or more.")
-    return Decimal(time.value.numerator) / time.value.denominator * price_per_hour / NANOSECONDS_PER_HOUR
+    return Decimal(time.numerator) / time.denominator * price_per_hour / NANOSECONDS_PER_HOUR

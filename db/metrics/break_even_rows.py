@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pandas as pd
@@ -12,7 +13,7 @@ from pandas import DataFrame
 from db.metrics.break_even import price
 from db.metrics.case_modes import Modes, modes_of, rows_by_workload
 from db.metrics.mode_choice import choose, lower_envelope
-from db.metrics.quantities import Quantity, nanoseconds
+from db.metrics.quantities import nanoseconds
 from db.metrics.throughput import items_of
 from db.units import NEVER
 
@@ -75,16 +76,16 @@ def _options(modes: Modes, steps: int, restarts: int, hourly: Decimal | None) ->
     """What the strategies that can be chosen cost, and which is; eager first."""
     options = modes.options
 
-    def sure(total: Quantity, count: int) -> bool:
+    def sure(total: Fraction, count: int) -> bool:
         return not any(
-            option.has_paid_off(count, restarts) and option.total(count, restarts).value < total.value
+            option.has_paid_off(count, restarts) and option.total(count, restarts) < total
             for option in modes.unpriced
         )
 
     chosen = choose(options, steps, restarts)
     best = chosen.option
     known = chosen.is_shown and sure(best.total(steps, restarts), steps)
-    looks = [option.is_first_look for option in options if option.eager_latency]
+    looks = [option.is_first_look for option in options if option.eager_latency is not None]
     firsts = {
         segment.strategy: segment.first_steps
         for segment in (() if looks and all(looks) else lower_envelope(options, restarts))
@@ -95,7 +96,7 @@ def _options(modes: Modes, steps: int, restarts: int, hourly: Decimal | None) ->
         yield {
             "strategy": option.strategy,
             **repayment,
-            "total_ns": float(option.total(steps, restarts).value),
+            "total_ns": float(option.total(steps, restarts)),
             "chosen": known and option is best,
             "fastest_from_steps": firsts.get(option.strategy),
         }
@@ -126,7 +127,7 @@ def _repayment(case: dict[str, Any], hourly: Decimal | None) -> dict[str, Any]:
     time = nanoseconds(case["break_even_time_ns"])
     return {
         "break_even_steps": int(case["break_even_steps"]),
-        "break_even_time_ns": float(time.value),
+        "break_even_time_ns": float(time),
         "break_even_price": None if hourly is None else float(price(time, hourly)),
         "reason": None,
     }

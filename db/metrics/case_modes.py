@@ -21,7 +21,7 @@ from db.metrics.eligibility import Excluded, exclusion_reason
 from db.metrics.frames import typed_frame
 from db.metrics.groups import row_dicts
 from db.metrics.mode_choice import ModeOption, best_option, choose, lower_envelope
-from db.metrics.quantities import Quantity, Subject, nanoseconds, require_one
+from db.metrics.quantities import nanoseconds, require_one
 from db.records.strategies import EAGER
 from db.records.trial import CacheState, StrategyKind
 
@@ -142,17 +142,15 @@ def modes_of(rows: Sequence[_Row]) -> Modes:
     usable = [row for row, why in zip(rows, reasons, strict=True) if why is None]
     if not usable:
         return Modes((), (), (), left_out)
-    subject = Subject(usable[0]["machine_id"], usable[0]["workload_id"])
-    eager_ns = nanoseconds(usable[0]["pooled_eager_ns"], subject)
-    eager = ModeOption(EAGER.name, nanoseconds(0, subject), eager_ns)
+    eager = ModeOption(EAGER.name, Fraction(0), nanoseconds(usable[0]["pooled_eager_ns"]))
     compiled = tuple(row for row in usable if not _is_eager(row))
     free = [
         row | {"compile_cost_ns": 0} for row in rows if not _is_eager(row) and pd.isna(row["compile_cost_ns"])
     ]
     return Modes(
-        (eager, *(_option(row, subject) for row in compiled)),
+        (eager, *map(_option, compiled)),
         compiled,
-        tuple(_option(row, subject) for row in free if _reason(row) is None),
+        tuple(_option(row) for row in free if _reason(row) is None),
         left_out,
     )
 
@@ -169,19 +167,19 @@ def rows_by_workload(cases: DataFrame) -> dict[tuple[str, ...], list[_Row]]:
     return groups
 
 
-def _option(row: _Row, subject: Subject) -> ModeOption:
-    def interval(low: float, high: float) -> tuple[Quantity, Quantity] | None:
+def _option(row: _Row) -> ModeOption:
+    def interval(low: float, high: float) -> tuple[Fraction, Fraction] | None:
         known = pd.notna(low) and pd.notna(high)
-        return (nanoseconds(low, subject), nanoseconds(high, subject)) if known else None
+        return (nanoseconds(low), nanoseconds(high)) if known else None
 
     eager_ns = row["pooled_eager_ns"]
     return ModeOption(
         row["strategy"],
-        nanoseconds(row["compile_cost_ns"], subject),
-        nanoseconds(eager_ns / row["speedup"], subject),
+        nanoseconds(row["compile_cost_ns"]),
+        nanoseconds(eager_ns / row["speedup"]),
         compile_cost_interval=interval(row["compile_cost_low_ns"], row["compile_cost_high_ns"]),
         latency_interval=interval(eager_ns / row["speedup_high"], eager_ns / row["speedup_low"]),
-        eager_latency=nanoseconds(eager_ns, subject),
+        eager_latency=nanoseconds(eager_ns),
         is_first_look=bool(row["first_look"]),
     )
 
@@ -233,8 +231,8 @@ def _ends(band: _InParts | None, steps: int) -> tuple[float | None, float | None
 
 
 def _line(option: ModeOption, restarts: int) -> _Line:
-    """`option.total`, which checks units at every number of steps, for many of these."""
-    return _Line(option.starts_cost(restarts).value, (restarts + 1) * option.latency.value)
+    """`option.total` at any number of steps."""
+    return _Line(option.starts_cost(restarts), (restarts + 1) * option.latency)
 
 
 def _band(option: ModeOption, restarts: int) -> _InParts | None:
@@ -259,7 +257,7 @@ def choose_modes(cases: DataFrame, *, steps: int, restarts: int = 0) -> DataFram
         chosen = choose(options, steps, restarts)
         best = chosen.option
         total, eager = best.total(steps, restarts), best.eager_total(steps, restarts)
-        figures = (float(each.value) for each in (total, eager, eager - total))
+        figures = (float(each) for each in (total, eager, eager - total))
         rivals = ", ".join(rival.strategy for rival in chosen.rivals)
         rows.append((*keys, group[0]["workload"], best.strategy, *figures, rivals, len(options)))
     return _frame(rows, CHOICE_COLUMNS)

@@ -15,9 +15,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from db.errors import UnitError
-from db.metrics.quantities import Quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,32 +29,32 @@ class ModeOption:
     """
 
     strategy: str
-    compile_cost: Quantity
-    latency: Quantity
-    compile_cost_interval: tuple[Quantity, Quantity] | None = None
-    latency_interval: tuple[Quantity, Quantity] | None = None
-    eager_latency: Quantity | None = None
+    compile_cost: Fraction
+    latency: Fraction
+    compile_cost_interval: tuple[Fraction, Fraction] | None = None
+    latency_interval: tuple[Fraction, Fraction] | None = None
+    eager_latency: Fraction | None = None
     is_first_look: bool = False
 
-    def starts_cost(self, restarts: int) -> Quantity:
+    def starts_cost(self, restarts: int) -> Fraction:
         return (restarts + 1) * self.compile_cost
 
-    def total(self, steps: int, restarts: int = 0) -> Quantity:
+    def total(self, steps: int, restarts: int = 0) -> Fraction:
         """Time of restarts + 1 processes of `steps` steps each."""
         return self.starts_cost(restarts) + steps * (restarts + 1) * self.latency
 
-    def eager_total(self, steps: int, restarts: int = 0) -> Quantity:
+    def eager_total(self, steps: int, restarts: int = 0) -> Fraction:
         """The same of eager."""
-        return steps * (restarts + 1) * (self.eager_latency or self.latency)
+        return steps * (restarts + 1) * (self.latency if self.eager_latency is None else self.eager_latency)
 
     def has_paid_off(self, steps: int, restarts: int = 0) -> bool:
         """Whether it was compiled and its total is not above eager's from here on."""
         eager = self.eager_latency
-        if eager is None or self.latency.value > eager.value:
+        if eager is None or self.latency > eager:
             return False
-        return self.total(steps, restarts).value <= self.eager_total(steps, restarts).value
+        return self.total(steps, restarts) <= self.eager_total(steps, restarts)
 
-    def total_interval(self, steps: int, restarts: int = 0) -> tuple[Quantity, Quantity] | None:
+    def total_interval(self, steps: int, restarts: int = 0) -> tuple[Fraction, Fraction] | None:
         """The ends of `total`, both low ends together and both high ends together; None where unknown. Eager,
         which the intervals of all others are against, has none of its own.
         """
@@ -93,7 +93,7 @@ class StepRange:
     strategy: str
     first_steps: int
     last_steps: int | None
-    total_at_first: Quantity
+    total_at_first: Fraction
 
 
 def _check(options: Sequence[ModeOption], steps: int, restarts: int) -> None:
@@ -102,18 +102,15 @@ def _check(options: Sequence[ModeOption], steps: int, restarts: int) -> None:
     if steps < 1 or restarts < 0:
         raise UnitError(f"Steps {steps:,} and restarts {restarts:,} cannot be run.", "Give at least 1 and 0.")
     for option in options:
-        if option.latency.value <= 0:
+        if option.latency <= 0:
             raise UnitError(f"{option.strategy} has no latency above 0.", "Measure it again.")
-        # raises for another unit, workload or machine
-        option.total(1, restarts) - options[0].total(1, restarts)
 
 
 def best_option(options: Sequence[ModeOption], steps: int, restarts: int = 0) -> ModeOption:
     """The option with the lowest total of those that have paid off, else of those that need not: eager.
 
     Among equals the lower latency, then the earlier in `options`. Raises UnitError without options, for fewer
-    than 1 step or 0 restarts, a latency that is not positive, or options of different workloads, machines or
-    units.
+    than 1 step or 0 restarts, or a latency that is not positive. All are of one workload and machine.
     """
     _check(options, steps, restarts)
     return _best(options, steps, restarts)
@@ -123,12 +120,12 @@ def choose(options: Sequence[ModeOption], steps: int, restarts: int = 0) -> Choi
     """`best_option`, and what it is not set apart from. First looks alone are rivals of eager."""
     best = best_option(options, steps, restarts)
     ranked = [option for option in options if not option.is_first_look]
-    others = ranked if any(option.eager_latency for option in ranked) else options
+    others = ranked if any(option.eager_latency is not None for option in ranked) else options
     ends = best.total_interval(steps, restarts)
 
     def apart(other: ModeOption) -> bool:
         theirs = other.total_interval(steps, restarts)
-        return ends is not None and theirs is not None and ends[1].value < theirs[0].value
+        return ends is not None and theirs is not None and ends[1] < theirs[0]
 
     return Choice(best, tuple(each for each in others if each is not best and not apart(each)))
 
@@ -137,9 +134,7 @@ def _best(options: Sequence[ModeOption], steps: int, restarts: int) -> ModeOptio
     options = [option for option in options if not option.is_first_look] or options
     paid_off = [option for option in options if option.has_paid_off(steps, restarts)]
     free = [option for option in options if option.eager_latency is None]
-    return min(
-        paid_off or free or options, key=lambda each: (each.total(steps, restarts).value, each.latency.value)
-    )
+    return min(paid_off or free or options, key=lambda each: (each.total(steps, restarts), each.latency))
 
 
 def lower_envelope(options: Sequence[ModeOption], restarts: int = 0) -> tuple[StepRange, ...]:
@@ -170,9 +165,9 @@ def _crossings(options: Sequence[ModeOption], restarts: int) -> list[int]:
         cost = option.starts_cost(restarts)
         above = [(other.starts_cost(restarts), other.latency) for other in options]
         if option.eager_latency is not None:
-            above.append((0 * cost, option.eager_latency))
+            above.append((Fraction(0), option.eager_latency))
         for other_cost, other_latency in above:
-            saved = (other_latency - option.latency).value * (restarts + 1)
+            saved = (other_latency - option.latency) * (restarts + 1)
             if saved > 0:
-                crossings.add(math.ceil((cost - other_cost).value / saved))
+                crossings.add(math.ceil((cost - other_cost) / saved))
     return sorted(steps for steps in crossings if steps > 1)

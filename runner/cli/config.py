@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
-from enum import Enum
-from pathlib import Path
 from typing import Any
 
 import typer
-from pydantic import BaseModel, SecretStr
+from pydantic_core import to_jsonable_python
 
 from db.engine.session import shown_address
 from db.errors import DatabaseError
@@ -85,7 +82,7 @@ def show(json_: JsonOption = False, config: ConfigOption = None, db: DatabaseOpt
 
 
 def _row(origin: Origin) -> dict[str, Any]:
-    value = _without_secrets(origin.value)
+    value = to_jsonable_python(origin.value)  # of a secret asterisks
     if origin.key == "database_url":
         try:
             value = shown_address(value)
@@ -94,22 +91,7 @@ def _row(origin: Origin) -> dict[str, Any]:
     return {"key": origin.key, "value": value, "from": origin.source}
 
 
-def _without_secrets(value: Any) -> Any:
-    """`value` as JSON can hold it, every secret replaced by asterisks."""
-    if isinstance(value, SecretStr):
-        return str(value)
-    if isinstance(value, BaseModel):
-        return {name: _without_secrets(getattr(value, name)) for name in type(value).model_fields}
-    if isinstance(value, Mapping):
-        return {str(key): _without_secrets(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_without_secrets(part) for part in value]
-    if isinstance(value, Enum):
-        return value.value
-    return str(value) if isinstance(value, Path) else value
-
-
 def _written(value: Any) -> str:
     if value is None:
         return "unset"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

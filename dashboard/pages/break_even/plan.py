@@ -54,7 +54,7 @@ def figures(link: Link, chosen: Choice) -> tuple[Part, ...]:
     """
     best = chosen.option
     total, eager = (each(link.steps, link.restarts) for each in (best.total, best.eager_total))
-    saved = float((eager - total).value)
+    saved = float(eager - total)
     steps = units.plural(link.steps, "step")
     for_day = f"{units.plural(link.restarts + 1, 'process')} a day of {steps}, each compiling anew."
     return (
@@ -66,7 +66,7 @@ def figures(link: Link, chosen: Choice) -> tuple[Part, ...]:
                     f"The lowest total time for {steps} per process, where its interval clears all others.",
                     name=True,
                 ),
-                Figure("Total per day", units.duration(float(total.value)), f"Of {best.strategy}. {for_day}"),
+                Figure("Total per day", units.duration(float(total)), f"Of {best.strategy}. {for_day}"),
                 Figure(
                     "Saved against eager per day",
                     units.duration(saved),
@@ -135,11 +135,11 @@ def _rows(
 
 
 def _row(case: dict[str, Any], option: ModeOption | None, link: Link) -> dict[str, Any]:
-    total = float(option.total(link.steps, link.restarts).value) if option else None
+    total = float(option.total(link.steps, link.restarts)) if option else None
     is_reference = case["strategy"] == EAGER.name
     against = None
     if option is not None and total is not None and not is_reference:
-        against = total - float(option.eager_total(link.steps, link.restarts).value)
+        against = total - float(option.eager_total(link.steps, link.restarts))
     reached = None if pd.isna(case["break_even_time_ns"]) else float(case["break_even_time_ns"])
     return {
         "strategy": case["strategy"],
@@ -148,7 +148,7 @@ def _row(case: dict[str, Any], option: ModeOption | None, link: Link) -> dict[st
         "cost": None if is_reference else case["compile_cost_ns"],
         "day": total,
         "against": against,
-        "step": float(option.latency.value) if option else None,
+        "step": float(option.latency) if option else None,
         **rates(case),
         "speedup": case["speedup"],
         "time": reached,

@@ -16,7 +16,7 @@ from db.metrics.case_modes import (
 )
 from db.metrics.cases import summarize_cases
 from db.metrics.mode_choice import ModeOption, lower_envelope
-from db.metrics.quantities import Subject, nanoseconds
+from db.metrics.quantities import nanoseconds
 from tests.db.metrics.frames import trial, trials_frame
 
 
@@ -49,7 +49,7 @@ def cases(rows: list[dict[str, object]]) -> DataFrame:
 
 def test_every_option_has_its_compile_cost_and_a_step_of_the_one_eager_over_its_speedup() -> None:
     options, left_out = mode_options(cases(bert()))
-    measured = [(o.strategy, float(o.compile_cost.value), float(o.latency.value)) for o in options]
+    measured = [(o.strategy, float(o.compile_cost), float(o.latency)) for o in options]
     eager = (100 * 120 * 80) ** (1 / 3)
     wanted = [("eager", 0, eager), ("default", 1000, eager / 2), ("max-autotune", 5000, eager / 4)]
     assert [each[0] for each in measured] == [each[0] for each in wanted]
@@ -68,7 +68,7 @@ def test_a_dearer_compilation_is_never_drawn_below_a_cheaper_one() -> None:
     """Eager takes 26.6 and 35.6 ms in the two processes: totals at 0 steps are the compile costs as told."""
     rows = [compiled("default", 20e6, 26.6e6, 82.8e9), compiled("reduce-overhead", 21e6, 35.6e6, 80.4e9)]
     options, _ = mode_options(cases(rows))
-    costs = {option.strategy: float((option.total(1) - option.latency).value) for option in options}
+    costs = {option.strategy: float(option.total(1) - option.latency) for option in options}
     assert costs == {"eager": 0, "default": 82.8e9, "reduce-overhead": 80.4e9}
 
 
@@ -165,11 +165,10 @@ def test_the_ends_of_a_strategys_times_are_those_of_its_case() -> None:
         compile_cost_high_ns=[1200.0, pd.NA],
     )
     (_, default), _ = mode_options(known)
-    assert (float(default.latency.value), float(default.compile_cost.value)) == (60, 1000)
+    assert (float(default.latency), float(default.compile_cost)) == (60, 1000)
     assert default.compile_cost_interval is not None
-    assert [float(end.value) for end in default.compile_cost_interval] == [900, 1200]
-    assert [float(end.value) for end in default.latency_interval] == pytest.approx([55, 66])
-    assert default.latency.subject == default.latency_interval[0].subject == default.compile_cost.subject
+    assert [float(end) for end in default.compile_cost_interval] == [900, 1200]
+    assert [float(end) for end in default.latency_interval] == pytest.approx([55, 66])
     for missing in ("speedup_low", "speedup_high"):
         (_, half), _ = mode_options(known.assign(**{missing: pd.NA}))
         assert half.latency_interval is None
@@ -213,12 +212,3 @@ def test_choices_are_in_the_order_of_their_keys_and_name_their_group() -> None:
     keys = [(f"m-{m}", f"b-{t}", f"w-{w}", w) for m in "ab" for t in "12" for w in "xy"]
     named = found[["machine_id", "build_id", "workload_id", "workload"]].itertuples(index=False, name=None)
     assert list(named) == keys
-
-
-def test_options_know_whose_times_they_are() -> None:
-    options, _ = mode_options(cases(bert()))
-    assert {each.latency.subject for each in options} == {Subject("m-box", "w-bert")}
-    assert {each.compile_cost.subject for each in options} == {Subject("m-box", "w-bert")}
-    (_, other), _ = mode_options(cases([compiled("default", 60.0, 120.0, 1000.0, workload="resnet")]))
-    with pytest.raises(UnitError, match="workload w-resnet on machine m-box and of workload w-bert"):
-        lower_envelope([options[0], other])
