@@ -145,7 +145,7 @@ def curves(options: Sequence[ModeOption], *, steps: int, restarts: int, log: boo
     unit, divisor = _unit(float(totals["total_ns"].max()))
     best = totals[totals["best"]]
     pays_off = {name: at for name, at in crossing.items() if at is not None}
-    totals_at = {name: float(by_name[name].total(at, restarts)) for name, at in pays_off.items()}
+    totals_at = {name: float(by_name[name].total_ns(at, restarts)) for name, at in pays_off.items()}
     marks = [_pays_off(name, at, totals_at[name] / divisor) for name, at in pays_off.items() if at <= last]
     marks += [_takes_over(each, divisor) for each in switches if each.first_steps <= last]
     lines = _lines(totals, divisor)
@@ -177,7 +177,7 @@ def _takes_over(segment: StepRange, divisor: float) -> Mark:
     return {
         "strategy": segment.strategy,
         "steps": segment.first_steps,
-        "total": float(segment.total_at_first) / divisor,
+        "total": float(segment.total_at_first_ns) / divisor,
         "label": units.count(segment.first_steps),
         "says": f"{segment.strategy} is the fastest from {units.steps(segment.first_steps)} on",
     }
@@ -185,7 +185,7 @@ def _takes_over(segment: StepRange, divisor: float) -> Mark:
 
 def _crossing(option: ModeOption, eager: ModeOption) -> int | None:
     """The steps at which it is no more above `eager`."""
-    steps = steps_to_break_even(option.compile_cost, option.latency, eager.latency)
+    steps = steps_to_break_even(option.compile_cost_ns, option.latency_ns, eager.latency_ns)
     return None if isinstance(steps, Never) else steps
 
 

@@ -21,7 +21,7 @@ from db.cause.memory_change import LISTED, named, on_both_sides
 from db.columns.metrics import METRICS
 from db.judge.results import BuildSide, CaseKey, Row
 from db.queries.filters import Filters
-from db.records.sampling import Profile
+from db.records.sampling_facts import Profile
 from db.records.trial import Memory, Trial
 from db.records.vocabulary import Metric
 

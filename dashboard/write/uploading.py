@@ -24,7 +24,7 @@ from db.interchange.files.options import (
 )
 from db.interchange.read.importing import AUTO, ImportReport, import_uploads
 from db.interchange.sources.csv_mapping import UnmappedError, not_used
-from db.records.samples import percentile_ns
+from db.records.sample_blobs import percentile_ns
 from db.records.trial import Task, Trial
 from db.units import plural
 

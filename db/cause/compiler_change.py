@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 
 from db.records.evidence import AutotunedOperation, CompilerEvent, CompilerFacts
-from db.records.sampling import GeneratedSource
+from db.records.sampling_facts import GeneratedSource
 from db.units import count, duration, plural, size
 
 NAMED = 2

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from db.cause.ranks import why_waiting
 from db.errors import one_line
 from db.records.evidence import CacheCounters, CompilerFacts, Memory, Numerics, NumericsStatus
-from db.records.sampling import SamplingFacts
+from db.records.sampling_facts import SamplingFacts
 from db.records.trial import StrategyKind, Trial
 from db.units import count, percent, plural, size, words
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from db.cause.families import UNFUSED, Family, Kernel, canonical, classify
-from db.records.sampling import ProfileSide
+from db.records.sampling_facts import ProfileSide
 from db.units import plural
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from db.cause.trial_words import StepTimes
-from db.records.sampling import Profile, ProfileSide
+from db.records.sampling_facts import Profile, ProfileSide
 from db.units import MISSING, count, duration, significant, size
 
 BUSY = 0.9

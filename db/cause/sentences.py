@@ -18,7 +18,7 @@ from db.cause.profile_change import (
 )
 from db.cause.profile_words import why
 from db.cause.trial_words import StepTimes, step_times
-from db.records.sampling import ProfileSide
+from db.records.sampling_facts import ProfileSide
 from db.records.trial import Trial
 from db.units import count, duration, significant, size
 

@@ -9,7 +9,7 @@ from statistics import median
 from db.columns.metrics import METRICS
 from db.metrics.device_times import bound_of
 from db.records.marks import UNGATED_MEANS, bound_word
-from db.records.sampling import Gate, TimingSide
+from db.records.sampling_facts import Gate, TimingSide
 from db.records.trial import TimingMethod, Trial, timing_method_of
 from db.units import MISSING, count, duration, percent, plural, ratio, words
 

@@ -8,7 +8,7 @@ from statistics import median
 
 from db.metrics.percentiles import latencies_ns
 from db.metrics.throughput import items_of, per_second
-from db.records.sampling import SamplingFacts
+from db.records.sampling_facts import SamplingFacts
 from db.records.trial import StrategyKind, Summary, Trial
 from db.units import count, duration, percent, plural, rate, ratio
 

@@ -78,25 +78,25 @@ def _options(modes: Modes, steps: int, restarts: int, hourly: Decimal | None) ->
 
     def sure(total: Fraction, count: int) -> bool:
         return not any(
-            option.has_paid_off(count, restarts) and option.total(count, restarts) < total
+            option.has_paid_off(count, restarts) and option.total_ns(count, restarts) < total
             for option in modes.unpriced
         )
 
     chosen = choose(options, steps, restarts)
     best = chosen.option
-    known = chosen.is_shown and sure(best.total(steps, restarts), steps)
-    looks = [option.is_first_look for option in options if option.eager_latency is not None]
+    known = chosen.is_shown and sure(best.total_ns(steps, restarts), steps)
+    looks = [option.is_first_look for option in options if option.eager_latency_ns is not None]
     firsts = {
         segment.strategy: segment.first_steps
         for segment in (() if looks and all(looks) else lower_envelope(options, restarts))
-        if sure(segment.total_at_first, segment.first_steps)
+        if sure(segment.total_at_first_ns, segment.first_steps)
     }
     repaid = [_NOT_REPAID, *(_repayment(case, hourly) for case in modes.compiled)]
     for option, repayment in zip(options, repaid, strict=True):
         yield {
             "strategy": option.strategy,
             **repayment,
-            "total_ns": float(option.total(steps, restarts)),
+            "total_ns": float(option.total_ns(steps, restarts)),
             "chosen": known and option is best,
             "fastest_from_steps": firsts.get(option.strategy),
         }

@@ -177,9 +177,9 @@ def _option(row: _Row) -> ModeOption:
         row["strategy"],
         nanoseconds(row["compile_cost_ns"]),
         nanoseconds(eager_ns / row["speedup"]),
-        compile_cost_interval=interval(row["compile_cost_low_ns"], row["compile_cost_high_ns"]),
-        latency_interval=interval(eager_ns / row["speedup_high"], eager_ns / row["speedup_low"]),
-        eager_latency=nanoseconds(eager_ns),
+        compile_cost_interval_ns=interval(row["compile_cost_low_ns"], row["compile_cost_high_ns"]),
+        latency_interval_ns=interval(eager_ns / row["speedup_high"], eager_ns / row["speedup_low"]),
+        eager_latency_ns=nanoseconds(eager_ns),
         is_first_look=bool(row["first_look"]),
     )
 
@@ -232,11 +232,11 @@ def _ends(band: _InParts | None, steps: int) -> tuple[float | None, float | None
 
 def _line(option: ModeOption, restarts: int) -> _Line:
     """`option.total` at any number of steps."""
-    return _Line(option.starts_cost(restarts), (restarts + 1) * option.latency)
+    return _Line(option.starts_cost_ns(restarts), (restarts + 1) * option.latency_ns)
 
 
 def _band(option: ModeOption, restarts: int) -> _InParts | None:
-    cost, latency = option.compile_cost_interval, option.latency_interval
+    cost, latency = option.compile_cost_interval_ns, option.latency_interval_ns
     if cost is None or latency is None:
         return None
     ends = [_line(ModeOption(option.strategy, *end), restarts) for end in zip(cost, latency, strict=True)]
@@ -256,7 +256,7 @@ def choose_modes(cases: DataFrame, *, steps: int, restarts: int = 0) -> DataFram
             continue
         chosen = choose(options, steps, restarts)
         best = chosen.option
-        total, eager = best.total(steps, restarts), best.eager_total(steps, restarts)
+        total, eager = best.total_ns(steps, restarts), best.eager_total_ns(steps, restarts)
         figures = (float(each) for each in (total, eager, eager - total))
         rivals = ", ".join(rival.strategy for rival in chosen.rivals)
         rows.append((*keys, group[0]["workload"], best.strategy, *figures, rivals, len(options)))

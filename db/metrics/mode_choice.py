@@ -24,47 +24,48 @@ from db.errors import UnitError
 class ModeOption:
     """One strategy to choose from: what a process start costs and what a step takes.
 
-    `eager_latency` is that of eager on the same clock, None for eager itself. The intervals are the 95 % ends
-    of the cost and the latency, where known.
+    `eager_latency_ns` is that of eager on the same clock, None for eager itself. The intervals are the 95 %
+    ends of the cost and the latency, where known.
     """
 
     strategy: str
-    compile_cost: Fraction
-    latency: Fraction
-    compile_cost_interval: tuple[Fraction, Fraction] | None = None
-    latency_interval: tuple[Fraction, Fraction] | None = None
-    eager_latency: Fraction | None = None
+    compile_cost_ns: Fraction
+    latency_ns: Fraction
+    compile_cost_interval_ns: tuple[Fraction, Fraction] | None = None
+    latency_interval_ns: tuple[Fraction, Fraction] | None = None
+    eager_latency_ns: Fraction | None = None
     is_first_look: bool = False
 
-    def starts_cost(self, restarts: int) -> Fraction:
-        return (restarts + 1) * self.compile_cost
+    def starts_cost_ns(self, restarts: int) -> Fraction:
+        return (restarts + 1) * self.compile_cost_ns
 
-    def total(self, steps: int, restarts: int = 0) -> Fraction:
+    def total_ns(self, steps: int, restarts: int = 0) -> Fraction:
         """Time of restarts + 1 processes of `steps` steps each."""
-        return self.starts_cost(restarts) + steps * (restarts + 1) * self.latency
+        return self.starts_cost_ns(restarts) + steps * (restarts + 1) * self.latency_ns
 
-    def eager_total(self, steps: int, restarts: int = 0) -> Fraction:
+    def eager_total_ns(self, steps: int, restarts: int = 0) -> Fraction:
         """The same of eager."""
-        return steps * (restarts + 1) * (self.latency if self.eager_latency is None else self.eager_latency)
+        eager_ns = self.latency_ns if self.eager_latency_ns is None else self.eager_latency_ns
+        return steps * (restarts + 1) * eager_ns
 
     def has_paid_off(self, steps: int, restarts: int = 0) -> bool:
         """Whether it was compiled and its total is not above eager's from here on."""
-        eager = self.eager_latency
-        if eager is None or self.latency > eager:
+        eager = self.eager_latency_ns
+        if eager is None or self.latency_ns > eager:
             return False
-        return self.total(steps, restarts) <= self.eager_total(steps, restarts)
+        return self.total_ns(steps, restarts) <= self.eager_total_ns(steps, restarts)
 
-    def total_interval(self, steps: int, restarts: int = 0) -> tuple[Fraction, Fraction] | None:
+    def total_interval_ns(self, steps: int, restarts: int = 0) -> tuple[Fraction, Fraction] | None:
         """The ends of `total`, both low ends together and both high ends together; None where unknown. Eager,
         which the intervals of all others are against, has none of its own.
         """
-        if self.eager_latency is None:
-            return self.total(steps, restarts), self.total(steps, restarts)
-        if self.compile_cost_interval is None or self.latency_interval is None:
+        if self.eager_latency_ns is None:
+            return self.total_ns(steps, restarts), self.total_ns(steps, restarts)
+        if self.compile_cost_interval_ns is None or self.latency_interval_ns is None:
             return None
         low, high = (
-            ModeOption(self.strategy, *end).total(steps, restarts)
-            for end in zip(self.compile_cost_interval, self.latency_interval, strict=True)
+            ModeOption(self.strategy, *end).total_ns(steps, restarts)
+            for end in zip(self.compile_cost_interval_ns, self.latency_interval_ns, strict=True)
         )
         return low, high
 
@@ -87,13 +88,13 @@ class Choice:
 class StepRange:
     """From `first_steps` to `last_steps` (None: for ever) steps per process, `strategy` is done first.
 
-    `total_at_first` is its total time at the crossing point `first_steps`.
+    `total_at_first_ns` is its total time at the crossing point `first_steps`.
     """
 
     strategy: str
     first_steps: int
     last_steps: int | None
-    total_at_first: Fraction
+    total_at_first_ns: Fraction
 
 
 def _check(options: Sequence[ModeOption], steps: int, restarts: int) -> None:
@@ -102,7 +103,7 @@ def _check(options: Sequence[ModeOption], steps: int, restarts: int) -> None:
     if steps < 1 or restarts < 0:
         raise UnitError(f"Steps {steps:,} and restarts {restarts:,} cannot be run.", "Give at least 1 and 0.")
     for option in options:
-        if option.latency <= 0:
+        if option.latency_ns <= 0:
             raise UnitError(f"{option.strategy} has no latency above 0.", "Measure it again.")
 
 
@@ -120,11 +121,11 @@ def choose(options: Sequence[ModeOption], steps: int, restarts: int = 0) -> Choi
     """`best_option`, and what it is not set apart from. First looks alone are rivals of eager."""
     best = best_option(options, steps, restarts)
     ranked = [option for option in options if not option.is_first_look]
-    others = ranked if any(option.eager_latency is not None for option in ranked) else options
-    ends = best.total_interval(steps, restarts)
+    others = ranked if any(option.eager_latency_ns is not None for option in ranked) else options
+    ends = best.total_interval_ns(steps, restarts)
 
     def apart(other: ModeOption) -> bool:
-        theirs = other.total_interval(steps, restarts)
+        theirs = other.total_interval_ns(steps, restarts)
         return ends is not None and theirs is not None and ends[1] < theirs[0]
 
     return Choice(best, tuple(each for each in others if each is not best and not apart(each)))
@@ -133,8 +134,10 @@ def choose(options: Sequence[ModeOption], steps: int, restarts: int = 0) -> Choi
 def _best(options: Sequence[ModeOption], steps: int, restarts: int) -> ModeOption:
     options = [option for option in options if not option.is_first_look] or options
     paid_off = [option for option in options if option.has_paid_off(steps, restarts)]
-    free = [option for option in options if option.eager_latency is None]
-    return min(paid_off or free or options, key=lambda each: (each.total(steps, restarts), each.latency))
+    free = [option for option in options if option.eager_latency_ns is None]
+    return min(
+        paid_off or free or options, key=lambda each: (each.total_ns(steps, restarts), each.latency_ns)
+    )
 
 
 def lower_envelope(options: Sequence[ModeOption], restarts: int = 0) -> tuple[StepRange, ...]:
@@ -149,7 +152,7 @@ def lower_envelope(options: Sequence[ModeOption], restarts: int = 0) -> tuple[St
             starts.append((steps, best))
     ends = [first - 1 for first, _ in starts[1:]]
     return tuple(
-        StepRange(option.strategy, first, last, option.total(first, restarts))
+        StepRange(option.strategy, first, last, option.total_ns(first, restarts))
         for (first, option), last in zip(starts, [*ends, None], strict=True)
     )
 
@@ -162,12 +165,12 @@ def _crossings(options: Sequence[ModeOption], restarts: int) -> list[int]:
     for option in options:
         if option.is_first_look:
             continue
-        cost = option.starts_cost(restarts)
-        above = [(other.starts_cost(restarts), other.latency) for other in options]
-        if option.eager_latency is not None:
-            above.append((Fraction(0), option.eager_latency))
+        cost = option.starts_cost_ns(restarts)
+        above = [(other.starts_cost_ns(restarts), other.latency_ns) for other in options]
+        if option.eager_latency_ns is not None:
+            above.append((Fraction(0), option.eager_latency_ns))
         for other_cost, other_latency in above:
-            saved = (other_latency - option.latency) * (restarts + 1)
+            saved = (other_latency - option.latency_ns) * (restarts + 1)
             if saved > 0:
                 crossings.add(math.ceil((cost - other_cost) / saved))
     return sorted(steps for steps in crossings if steps > 1)

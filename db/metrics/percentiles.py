@@ -11,7 +11,7 @@ from pandas import DataFrame
 from db.errors import UnitError
 from db.metrics.eligibility import positive
 from db.metrics.groups import Bools, Floats, Groups, floats
-from db.records.samples import percentile_ns
+from db.records.sample_blobs import percentile_ns
 from db.records.trial import Summary, Trial
 
 FEWEST_FOR_P99 = 100

@@ -15,7 +15,7 @@ from db.errors import NotFoundError, RecordError
 from db.queries.filters import Filters
 from db.queries.selection import matching, oldest_first
 from db.records.evidence import RankFacts
-from db.records.samples import Blob, decode_samples
+from db.records.sample_blobs import Blob, decode_samples
 from db.records.trial import SCHEMAS, Build, Machine, Source, Strategy, Trial, Workload
 from db.records.validation import first_problem
 from db.tables.trials import (

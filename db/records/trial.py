@@ -43,7 +43,7 @@ from db.records.identity import (
     Task,
     Workload,
 )
-from db.records.sampling import (
+from db.records.sampling_facts import (
     Gate,
     Headline,
     Profile,

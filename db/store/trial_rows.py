@@ -24,7 +24,7 @@ from db.records.ids import (
     strategy_identity,
     workload_identity,
 )
-from db.records.samples import CODEC, encode_samples, percentile_ns
+from db.records.sample_blobs import CODEC, encode_samples, percentile_ns
 from db.records.trial import (
     CONTROL_TIMES,
     DEVICE_TIMES,

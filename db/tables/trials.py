@@ -220,7 +220,7 @@ TrialDetailRow = create_model(
 
 
 class TrialSamplesRow(Row, table=True):
-    """One array of a trial: `kind` is its field in the record, `data` is read by `db.records.samples`."""
+    """One array of a trial: `kind` is its field in the record, `db.records.sample_blobs` reads `data`."""
 
     __table_args__ = ({"sqlite_with_rowid": False},)
 

@@ -23,7 +23,7 @@ _DEEPEST = 16
 # Variables of other parts: of tests, of what `compilewatch` itself hands to a process, of a recorded job.
 _NOT_SETTINGS = tuple(
     f"COMPILEWATCH_{name}"
-    for name in ("TEST_", "HYPOTHESIS_", "FUZZ_", "JOBS", "SCRIPT", "SIGN_IN", "LIMITS")
+    for name in ("TEST_", "HYPOTHESIS_", "FUZZ_", "JOBS", "SCRIPT", "SIGN_IN", "IN_FORCE")
 )
 
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from db.cause.bisection import bisection_sentence, replay_line
 from db.errors import CompilewatchError, one_line
 from db.records.evidence import Bisection
-from db.records.sampling import GeneratedSource, Profile
+from db.records.sampling_facts import GeneratedSource, Profile
 from db.records.trial import NEWEST_VERSION, SCHEMAS, CacheState, FailureKind, Status, StrategyKind, Trial
 from db.records.validation import first_problem
 from db.units import duration

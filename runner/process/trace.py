@@ -11,7 +11,7 @@ import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from db.records.sampling import Trace
+from db.records.sampling_facts import Trace
 from db.units import plural
 
 _LOG = logging.getLogger("compilewatch.runner")

@@ -11,9 +11,9 @@ from runner.worker.device.timers import Timers
 from runner.worker.failures import WrongResultError, is_ours
 from runner.worker.held import Partitions, blocks_at_peak, saved_for_backward
 from runner.worker.progress import Progress
-from runner.worker.samples import Timed
 from runner.worker.step import memory
 from runner.worker.step.steps import Variant, grad_context
+from runner.worker.timed import Timed
 from runner.worker.timing.sampling import Side
 
 _STEPS = 3

@@ -13,10 +13,10 @@ from runner.worker.device.timers import Timers
 from runner.worker.host import affinity
 from runner.worker.internals.stance import force_eager
 from runner.worker.progress import Progress
-from runner.worker.samples import time_sides
 from runner.worker.setup import start_backward_threads, start_eager
 from runner.worker.step import profiling
 from runner.worker.step.steps import grad_context
+from runner.worker.timed import time_sides
 from runner.worker.timing.evidence import InstructionCounter
 
 SETTLING_CALLS = 3

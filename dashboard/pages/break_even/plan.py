@@ -53,7 +53,7 @@ def figures(link: Link, chosen: Choice) -> tuple[Part, ...]:
     none is shown to be.
     """
     best = chosen.option
-    total, eager = (each(link.steps, link.restarts) for each in (best.total, best.eager_total))
+    total, eager = (each(link.steps, link.restarts) for each in (best.total_ns, best.eager_total_ns))
     saved = float(eager - total)
     steps = units.plural(link.steps, "step")
     for_day = f"{units.plural(link.restarts + 1, 'process')} a day of {steps}, each compiling anew."
@@ -92,7 +92,7 @@ def headline(link: Link, chosen: Choice, focus: str) -> PageHeadline:
         return PageHeadline(
             f"{focus}: no difference shown between {' and '.join(names[:2])} at {steps}", "warning"
         )
-    if best.eager_latency is None:
+    if best.eager_latency_ns is None:
         return PageHeadline(f"{focus}: stay eager for {steps} per process", "bad")
     return PageHeadline(f"{focus}: {best.strategy} is fastest for {steps} per process", "good")
 
@@ -135,11 +135,11 @@ def _rows(
 
 
 def _row(case: dict[str, Any], option: ModeOption | None, link: Link) -> dict[str, Any]:
-    total = float(option.total(link.steps, link.restarts)) if option else None
+    total = float(option.total_ns(link.steps, link.restarts)) if option else None
     is_reference = case["strategy"] == EAGER.name
     against = None
     if option is not None and total is not None and not is_reference:
-        against = total - float(option.eager_total(link.steps, link.restarts))
+        against = total - float(option.eager_total_ns(link.steps, link.restarts))
     reached = None if pd.isna(case["break_even_time_ns"]) else float(case["break_even_time_ns"])
     return {
         "strategy": case["strategy"],
@@ -148,7 +148,7 @@ def _row(case: dict[str, Any], option: ModeOption | None, link: Link) -> dict[st
         "cost": None if is_reference else case["compile_cost_ns"],
         "day": total,
         "against": against,
-        "step": float(option.latency) if option else None,
+        "step": float(option.latency_ns) if option else None,
         **rates(case),
         "speedup": case["speedup"],
         "time": reached,

@@ -28,7 +28,7 @@ from db.metrics.groups import row_dicts
 from db.queries.cases.cold_start import phases_of
 from db.records.evidence import RankFacts
 from db.records.marks import UNGATED_MEANS
-from db.records.sampling import Profile
+from db.records.sampling_facts import Profile
 from db.records.strategies import EAGER
 from db.records.streams import StreamFacts
 from db.records.trial import CompilerEvent, SourceKind, StrategyKind, Trial

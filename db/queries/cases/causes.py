@@ -17,7 +17,7 @@ from db.engine.session import Database
 from db.judge.compare.regressions import Regression
 from db.judge.results import BuildSide, Comparison, Row
 from db.records.evidence import CompilerFacts, Memory
-from db.records.sampling import Profile, Trace
+from db.records.sampling_facts import Profile, Trace
 from db.records.vocabulary import Metric, Verdict, WhoMoved
 from db.tables.trials import SERIES, TRIAL, TRIAL_DETAIL
 from db.units import plural

@@ -10,7 +10,7 @@ from db.engine.session import Database
 from db.queries.filters import Filters
 from db.queries.frames import frame_of
 from db.queries.selection import CASES, matching
-from db.records.sampling import Profile
+from db.records.sampling_facts import Profile
 from db.records.strategies import EAGER
 from db.tables.trials import SERIES, STRATEGY, TRIAL, TRIAL_DETAIL, WORKLOAD
 

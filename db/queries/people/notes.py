@@ -12,7 +12,7 @@ from db.engine.session import Database
 from db.queries.filters import Filters
 from db.queries.selection import matching, oldest_first
 from db.records.evidence import CompilerFacts, Memory, Numerics
-from db.records.sampling import SamplingFacts
+from db.records.sampling_facts import SamplingFacts
 from db.records.trial import Status, StrategyKind
 from db.tables.trials import SERIES, STRATEGY, TRIAL, TRIAL_DETAIL
 

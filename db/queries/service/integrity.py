@@ -33,7 +33,7 @@ from db.engine.moments import EARLIEST, latest_moment
 from db.engine.session import Database
 from db.errors import DatabaseError
 from db.queries.cases.run_cases import is_current, kept, regions, summed_up, workloads_of_runs
-from db.records.samples import Blob, decode_samples, percentile_ns
+from db.records.sample_blobs import Blob, decode_samples, percentile_ns
 from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, FailureKind, Headline
 from db.tables.trials import KEYS_OF_TRIALS, LATEST, METADATA, SERIES, TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
 from db.units import plural

@@ -173,8 +173,8 @@ def test_curves_cross_eager_where_the_crossing_is_marked(cases: pd.DataFrame) ->
     assert mark["label"] == "1,138"
     compiled = next(option for option in options if option.strategy == "default")
     at = int(mark["steps"])
-    assert compiled.total(at) <= compiled.eager_total(at)
-    assert compiled.total(at - 1) > compiled.eager_total(at - 1)
+    assert compiled.total_ns(at) <= compiled.eager_total_ns(at)
+    assert compiled.total_ns(at - 1) > compiled.eager_total_ns(at - 1)
     assert len(found.frames["main"]) <= 2000
     assert set(found.frames["main"]["strategy"]) == {option.strategy for option in options}
 

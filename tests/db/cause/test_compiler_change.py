@@ -12,7 +12,7 @@ from db.records.evidence import (
     CompilerFacts,
     GeneratedGraph,
 )
-from db.records.sampling import GeneratedSource
+from db.records.sampling_facts import GeneratedSource
 from runner.worker.compiler.compiler_facts import generated_graph, generated_source
 
 BREAK = CompilerEvent(reason="print", location="model.py:10", count=2)

@@ -16,7 +16,7 @@ from db.records.evidence import (
     Numerics,
     NumericsStatus,
 )
-from db.records.sampling import SamplingFacts
+from db.records.sampling_facts import SamplingFacts
 
 STORM = [
     CompilerEvent(reason="L['self'].calls == 1", count=3),

@@ -49,7 +49,7 @@ def cases(rows: list[dict[str, object]]) -> DataFrame:
 
 def test_every_option_has_its_compile_cost_and_a_step_of_the_one_eager_over_its_speedup() -> None:
     options, left_out = mode_options(cases(bert()))
-    measured = [(o.strategy, float(o.compile_cost), float(o.latency)) for o in options]
+    measured = [(o.strategy, float(o.compile_cost_ns), float(o.latency_ns)) for o in options]
     eager = (100 * 120 * 80) ** (1 / 3)
     wanted = [("eager", 0, eager), ("default", 1000, eager / 2), ("max-autotune", 5000, eager / 4)]
     assert [each[0] for each in measured] == [each[0] for each in wanted]
@@ -68,7 +68,7 @@ def test_a_dearer_compilation_is_never_drawn_below_a_cheaper_one() -> None:
     """Eager takes 26.6 and 35.6 ms in the two processes: totals at 0 steps are the compile costs as told."""
     rows = [compiled("default", 20e6, 26.6e6, 82.8e9), compiled("reduce-overhead", 21e6, 35.6e6, 80.4e9)]
     options, _ = mode_options(cases(rows))
-    costs = {option.strategy: float(option.total(1) - option.latency) for option in options}
+    costs = {option.strategy: float(option.total_ns(1) - option.latency_ns) for option in options}
     assert costs == {"eager": 0, "default": 82.8e9, "reduce-overhead": 80.4e9}
 
 
@@ -165,17 +165,17 @@ def test_the_ends_of_a_strategys_times_are_those_of_its_case() -> None:
         compile_cost_high_ns=[1200.0, pd.NA],
     )
     (_, default), _ = mode_options(known)
-    assert (float(default.latency), float(default.compile_cost)) == (60, 1000)
-    assert default.compile_cost_interval is not None
-    assert [float(end) for end in default.compile_cost_interval] == [900, 1200]
-    assert [float(end) for end in default.latency_interval] == pytest.approx([55, 66])
+    assert (float(default.latency_ns), float(default.compile_cost_ns)) == (60, 1000)
+    assert default.compile_cost_interval_ns is not None
+    assert [float(end) for end in default.compile_cost_interval_ns] == [900, 1200]
+    assert [float(end) for end in default.latency_interval_ns] == pytest.approx([55, 66])
     for missing in ("speedup_low", "speedup_high"):
         (_, half), _ = mode_options(known.assign(**{missing: pd.NA}))
-        assert half.latency_interval is None
-        assert half.compile_cost_interval is not None
+        assert half.latency_interval_ns is None
+        assert half.compile_cost_interval_ns is not None
     for missing in ("compile_cost_low_ns", "compile_cost_high_ns"):
         (_, half), _ = mode_options(known.assign(**{missing: pd.NA}))
-        assert half.compile_cost_interval is None
+        assert half.compile_cost_interval_ns is None
         assert totals_frame([half], [1])["total_low_ns"].isna().all()
 
 
@@ -184,8 +184,8 @@ def test_a_band_takes_both_low_ends_together_and_pays_restarts_again() -> None:
         "default",
         nanoseconds(100),
         nanoseconds(10),
-        compile_cost_interval=(nanoseconds(80), nanoseconds(150)),
-        latency_interval=(nanoseconds(9), nanoseconds(12)),
+        compile_cost_interval_ns=(nanoseconds(80), nanoseconds(150)),
+        latency_interval_ns=(nanoseconds(9), nanoseconds(12)),
     )
     lines = totals_frame([option], [5], restarts=2)
     assert lines.to_dict("records") == [

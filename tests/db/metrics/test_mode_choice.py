@@ -46,7 +46,7 @@ def test_a_strategy_that_is_never_best_is_on_no_segment() -> None:
 
 def test_restarts_pay_the_cost_again() -> None:
     assert [s.first_steps for s in lower_envelope(MODES, restarts=9)] == [1, 15, 70]
-    assert MODES[1].total(4, 9) == nanoseconds(600 + 240)
+    assert MODES[1].total_ns(4, 9) == nanoseconds(600 + 240)
 
 
 _options = st.lists(
@@ -73,7 +73,7 @@ def test_the_envelope_is_the_cheapest_at_every_number_of_steps(
     # totals are straight lines: cheapest at both ends of a segment is cheapest all along it
     edges = {segment.first_steps + offset for segment in segments for offset in (-1, 0, 1)}
     for steps in {1, 2, 3, 10, 1000, *edges} - {0}:
-        totals = [option.total(steps, restarts) for option in options]
+        totals = [option.total_ns(steps, restarts) for option in options]
         lowest = min(total for total in totals)
         segment = next(s for s in segments if s.last_steps is None or steps <= s.last_steps)
         named = [
@@ -82,16 +82,16 @@ def test_the_envelope_is_the_cheapest_at_every_number_of_steps(
             if option.strategy == segment.strategy
         ]
         assert lowest in named
-        assert best_option(options, steps, restarts).total(steps, restarts) == lowest
+        assert best_option(options, steps, restarts).total_ns(steps, restarts) == lowest
         if steps == segment.first_steps:
-            assert segment.total_at_first == lowest
+            assert segment.total_at_first_ns == lowest
 
 
 @given(_options)
 def test_order_changes_no_crossing(options: list[ModeOption]) -> None:
     there, back = lower_envelope(options), lower_envelope(options[::-1])
-    assert [(s.first_steps, s.total_at_first) for s in there] == [
-        (s.first_steps, s.total_at_first) for s in back
+    assert [(s.first_steps, s.total_at_first_ns) for s in there] == [
+        (s.first_steps, s.total_at_first_ns) for s in back
     ]
 
 

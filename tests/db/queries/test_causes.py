@@ -15,7 +15,7 @@ from db.queries.cases.causes import (
 )
 from db.queries.people.regressions import regressions_frame, standing_regressions
 from db.records.evidence import HeldMemory, Memory, SavedForBackward
-from db.records.sampling import GeneratedSource, Profile, Trace
+from db.records.sampling_facts import GeneratedSource, Profile, Trace
 from db.records.trial import SCHEMAS
 from db.store.people.regressions import record_comparison
 from db.store.trials import save_trials

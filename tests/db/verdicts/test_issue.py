@@ -13,7 +13,7 @@ from db.queries.trials import trial_records
 from db.records.evidence import Bisection, Failure, FailureKind
 from db.records.ids import build_identity
 from db.records.people.issues import IssueScript, ScriptRun
-from db.records.sampling import Profile
+from db.records.sampling_facts import Profile
 from db.records.trial import SCHEMAS, Status, Trial
 from db.store.people.issue_scripts import save_issue_script
 from db.store.trials import save_trials
