@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from db.records import fields, sampling
+from db.records import fields, sampling_facts
 from db.records.fields import Record
 from db.records.trial import (
     CONTROL_TIMES,
@@ -47,7 +47,7 @@ _OF_FIELD: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (fields.Latency, st.integers(1, INT64_MAX)),
     (fields.Integer, st.integers(-INT64_MAX, INT64_MAX)),
     (fields.Finite, _finite),
-    (sampling.Fraction, st.floats(0, 1)),
+    (sampling_facts.Fraction, st.floats(0, 1)),
     (fields.Triple, st.lists(_finite, min_size=3, max_size=3)),
     (fields.Identifier, st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._:-]{0,63}\Z")),
     (fields.Commit, st.from_regex(r"\A[0-9a-f]{40}\Z")),
