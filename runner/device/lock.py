@@ -52,7 +52,7 @@ def _open(path: Path) -> int:
     except OSError as error:
         raise DeviceBusyError(
             f"The lock file {path} cannot be opened: {error.strerror}.",
-            "Give another lock directory, one you may write to.",
+            "Set TMPDIR to a folder that you may write to.",
         ) from error
 
 

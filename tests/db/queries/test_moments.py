@@ -105,7 +105,7 @@ def test_what_is_stored_already_is_found_and_taken_out(
 def test_a_clock_that_is_set_back_ends_no_trial_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = [100.0]
     monkeypatch.setattr("runner.process.measured_process.time.monotonic", lambda: seconds[0])
-    attempt = Attempt({}, "python", lambda _phase: None, lambda: False, device_facts("cpu"))
+    attempt = Attempt({}, "python", lambda: False, device_facts("cpu"))
     attempt.begin()
     seconds[0] = 107.0
     assert attempt.now() - attempt.started_at == timedelta(seconds=7)
