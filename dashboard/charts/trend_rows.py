@@ -20,6 +20,8 @@ from db.records.vocabulary import Verdict
 
 MOST_POINTS = 750
 """So many are drawn, the newest: 150 nights of five strategies. Above that marks cover each other."""
+MOST_OF_ONE = 150
+"""So many where a single strategy is drawn, and of several together so many of each on average."""
 _DENSE_POINTS = 300
 # The time axis covers at least this much, the value axis at least this share of its value.
 _SHORTEST = timedelta(hours=1)
@@ -92,7 +94,7 @@ def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> 
     stretch = gaps.stretches(points, shown)
     if not figure.eager_too:
         shown = shown & (points["strategy"] != "eager").to_numpy()
-    drawn = np.flatnonzero(shown)[-MOST_POINTS:]
+    drawn = np.flatnonzero(shown)[-_most(points["strategy"][shown]) :]
     rows = points[needed(metric)].take(drawn)
     value = floats(rows[figure.column]) / figure.divisor
     low, high = (floats(rows[column]) / figure.divisor for column in figure.band or ())
@@ -126,9 +128,13 @@ def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> 
     )
 
 
+def _most(strategies: pd.Series) -> int:
+    return min(MOST_POINTS, MOST_OF_ONE * max(strategies.nunique(), 1))
+
+
 def older_points(points: pd.DataFrame, rows: pd.DataFrame, axis: str) -> str:
     """Says that `rows`, made of `points`, leave out the oldest runs or builds; empty where they do not."""
-    if len(rows) < MOST_POINTS:
+    if len(rows) < _most(rows["strategy"]):
         return ""
     key = "build_id" if axis == "torch" else "run_id"
     drawn, every = points.loc[rows.index, key].nunique(), points[key].nunique()

@@ -95,7 +95,8 @@ def _chart(machine_id: str, case: CaseKey, metric: str) -> ChartContent | None:
     word = trend_rows.POINT_WORDS[axis]
     finding = f"{METRICS[metric].name} of {case.workload} with {case.strategy}, {word} by {word}"
     missing = [gaps.sentence(mine, metric, names)] if axis == "torch" else []
-    notes = [*changes.notes, *annotation_marks.sentences(written), *filter(None, missing)]
+    older = trend_rows.older_points(mine, rows, axis)
+    notes = [*changes.notes, *annotation_marks.sentences(written), *filter(None, (older, *missing))]
     return ChartContent(finding, spec, frames, notes)
 
 

@@ -179,7 +179,9 @@ def bare_page(tmp_path: Path) -> Iterator[str]:
     with (tmp_path / "log").open("wb") as log, subprocess.Popen([*command, *options], stdout=log) as server:
         while not _answers(port):
             time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
+        # Of a site of its own: what follows a page of its own site is opened by the same process of Chromium,
+        # which has compiled Streamlit's code by then.
+        yield f"http://localhost:{port}"
         server.terminate()
 
 
