@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -14,7 +15,7 @@ from dashboard.parts.break_even import curves_chart
 from dashboard.parts.cases import COLUMNS as FIGURES
 from dashboard.parts.cases import NO_CASE, case_row, cases_of, floors_of, of_cases
 from dashboard.parts.cold_start import starts_chart
-from dashboard.parts.parts import Lines, PageContent, PageHeadline, Part, TableColumn
+from dashboard.parts.parts import Folded, Lines, PageContent, PageHeadline, Part, TableColumn
 from dashboard.parts.trials import trials_table
 from dashboard.read.data import (
     filters_of,
@@ -84,7 +85,7 @@ def page(link: Link) -> PageContent:
         *_regressions(link, str(rows[0]["workload"])),
         *_causes(link, rows),
         *_last_failure(link, focus),
-        *_trials(link, focus),
+        Folded("Its trials", partial(_trials, link, focus), "workload-trials"),
         *parts.how_sure(*parts.notes([floor_sentence(floors) or ""])),
     )
     return of_cases(shown, cases, replace(link, focus=focus), floors)
