@@ -46,8 +46,8 @@ def events(points: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     changes = [
         (after["last_started_at"], _step(before, after))
         for before, after in pairwise(builds)
-        if (before["build_id"] != after["build_id"] or _code_changed(before, after))
-        and after["last_started_at"] >= begins
+        if after["last_started_at"] >= begins
+        and (before["build_id"] != after["build_id"] or _code_changed(before, after))
     ]
     if len(changes) > MOST_EVENTS:
         changes = [each for each in changes if not each[1].is_next_nightly][-MOST_EVENTS:]
