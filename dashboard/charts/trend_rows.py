@@ -20,8 +20,6 @@ from db.records.vocabulary import Verdict
 
 MOST_POINTS = 750
 """So many are drawn, the newest: 150 nights of five strategies. Above that marks cover each other."""
-MOST_OF_ONE = 150
-"""So many where a single strategy is drawn, and of several together so many of each on average."""
 _DENSE_POINTS = 300
 # The time axis covers at least this much, the value axis at least this share of its value.
 _SHORTEST = timedelta(hours=1)
@@ -83,18 +81,21 @@ def in_order(points: pd.DataFrame, axis: str, builds: Sequence[str]) -> pd.DataF
     return points.take(np.lexsort((version, latest.to_numpy())))
 
 
-def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> pd.DataFrame:
+def frame(
+    points: pd.DataFrame, metric: str, build_names: Mapping[str, str], most: int | None = None
+) -> pd.DataFrame:
     """Points of one workload as chart rows: `at`, `build`, `strategy`, `value`, `low`, `high` and texts.
 
     `points` are rows of `db.metrics.trend.series_points`. Rows without the figure are left out; the page says
-    which they are, and `stretch` is another number after each, so that no line leads across it.
+    which they are, and `stretch` is another number after each, so that no line leads across it. Of more than
+    `most`, else `MOST_POINTS`, the newest.
     """
     figure = METRICS[metric]
     shown = points[figure.column].notna().to_numpy(dtype=np.bool_)
     stretch = gaps.stretches(points, shown)
     if not figure.eager_too:
         shown = shown & (points["strategy"] != "eager").to_numpy()
-    drawn = np.flatnonzero(shown)[-_most(points["strategy"][shown]) :]
+    drawn = np.flatnonzero(shown)[-(most or MOST_POINTS) :]
     rows = points[needed(metric)].take(drawn)
     value = floats(rows[figure.column]) / figure.divisor
     low, high = (floats(rows[column]) / figure.divisor for column in figure.band or ())
@@ -128,13 +129,9 @@ def frame(points: pd.DataFrame, metric: str, build_names: Mapping[str, str]) -> 
     )
 
 
-def _most(strategies: pd.Series) -> int:
-    return min(MOST_POINTS, MOST_OF_ONE * max(strategies.nunique(), 1))
-
-
-def older_points(points: pd.DataFrame, rows: pd.DataFrame, axis: str) -> str:
+def older_points(points: pd.DataFrame, rows: pd.DataFrame, axis: str, most: int | None = None) -> str:
     """Says that `rows`, made of `points`, leave out the oldest runs or builds; empty where they do not."""
-    if len(rows) < _most(rows["strategy"]):
+    if len(rows) < (most or MOST_POINTS):
         return ""
     key = "build_id" if axis == "torch" else "run_id"
     drawn, every = points.loc[rows.index, key].nunique(), points[key].nunique()

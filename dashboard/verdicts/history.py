@@ -31,6 +31,8 @@ _READING = "Dashed lines: the build changed. Ring: the level changed. Hollow: su
 
 MOST_STEPS = 20
 """So many steps between builds are judged when a page is drawn."""
+MOST_POINTS = 150
+"""So many are drawn beside other evidence; Trends has five times as many."""
 
 
 def each_to_the_next(
@@ -73,7 +75,7 @@ def _chart(machine_id: str, case: CaseKey, metric: str) -> ChartContent | None:
     mine = points[(points["workload_id"] == case.workload_id) & (points["strategy_id"] == case.strategy_id)]
     names = read_choices_on(machine_id).builds
     mine = trend_rows.in_order(mine, axis, list(names))
-    rows = trend_rows.frame(mine, metric, names)
+    rows = trend_rows.frame(mine, metric, names, MOST_POINTS)
     if len(rows) < 2:
         return None
     if axis == "torch":
@@ -95,7 +97,7 @@ def _chart(machine_id: str, case: CaseKey, metric: str) -> ChartContent | None:
     word = trend_rows.POINT_WORDS[axis]
     finding = f"{METRICS[metric].name} of {case.workload} with {case.strategy}, {word} by {word}"
     missing = [gaps.sentence(mine, metric, names)] if axis == "torch" else []
-    older = trend_rows.older_points(mine, rows, axis)
+    older = trend_rows.older_points(mine, rows, axis, MOST_POINTS)
     notes = [*changes.notes, *annotation_marks.sentences(written), *filter(None, (older, *missing))]
     return ChartContent(finding, spec, frames, notes)
 

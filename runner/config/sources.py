@@ -20,11 +20,9 @@ from runner.config.settings import Settings
 DEFAULT_FILE = "compilewatch.toml"
 FILE_VARIABLE = "COMPILEWATCH_CONFIG"
 _DEEPEST = 16
-# Variables of other parts: of tests, of what `compilewatch` itself hands to a process, of a recorded job.
-_NOT_SETTINGS = tuple(
-    f"COMPILEWATCH_{name}"
-    for name in ("TEST_", "HYPOTHESIS_", "FUZZ_", "JOBS", "SCRIPT", "SIGN_IN", "IN_FORCE")
-)
+# Variables of other parts: of tests, and of a recorded job, a script and a login.
+_OF_TESTS = ("COMPILEWATCH_TEST_", "COMPILEWATCH_HYPOTHESIS_", "COMPILEWATCH_FUZZ_")
+_NOT_SETTINGS = ("COMPILEWATCH_JOBS", "COMPILEWATCH_SCRIPT", "COMPILEWATCH_SIGN_IN")
 
 
 @dataclass(frozen=True)
@@ -135,10 +133,10 @@ def _too_deep(source: str) -> ConfigError:
 
 def check_variables(environment: Mapping[str, str]) -> None:
     """Raises ConfigError for a variable that reads like a setting and is none: it would change nothing."""
-    known = {FILE_VARIABLE, *(variable_of((name,)) for name in Settings.model_fields)}
+    known = {FILE_VARIABLE, *_NOT_SETTINGS, *(variable_of((name,)) for name in Settings.model_fields)}
     prefix = variable_of(("",))
     for name in sorted(environment):
-        if not name.startswith(prefix) or name.startswith(_NOT_SETTINGS) or name.split("__")[0] in known:
+        if not name.startswith(prefix) or name.startswith(_OF_TESTS) or name.split("__")[0] in known:
             continue
         settable = {*known, *(variable_of(key) for key, _ in _leaves(Settings()))}
         raise ConfigError(

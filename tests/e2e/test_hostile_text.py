@@ -21,7 +21,7 @@ from tests.dashboard.serving import Served, served
 from tests.e2e.browser import new_page, open_at, visit
 from tests.e2e.hostile import FOREIGN, LONG, NAMES, fill
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 # What went wrong on a page, in words; texts in canvases (tables) and drawings have bounds of their own.
 _WRONG = """
@@ -108,11 +108,17 @@ def _wrong_once_laid_out(page: Tab) -> Any:
     return found
 
 
-def test_nothing_runs_loads_or_leaves_its_place(browser: Browser, server: Served, hostile_url: str) -> None:
+EVERY = pytest.param(1, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("nth", [8, EVERY])
+def test_nothing_runs_loads_or_leaves_its_place(
+    browser: Browser, server: Served, hostile_url: str, nth: int
+) -> None:
     wrong: dict[str, Any] = {}
     with new_page(browser, server.origin) as (page, trouble):
         open_at(page, f"{server.origin}/guide", PAGES[Page.GUIDE].title)
-        for link in _views(hostile_url):
+        for link in list(_views(hostile_url))[::nth]:
             page.set_viewport_size({"width": 1440, "height": 900})
             visit(page, f"{server.origin}/{href(link)}", PAGES[Page(link.page)].title)
             expect(page.get_by_text("This page failed")).to_have_count(0)
@@ -136,12 +142,16 @@ _STORED_VIEWS = (
 )
 
 
-def test_stored_views_are_followed_as_text(browser: Browser, server: Served, hostile_url: str) -> None:
+@pytest.mark.parametrize("nth", [4, EVERY])
+def test_stored_views_are_followed_as_text(
+    browser: Browser, server: Served, hostile_url: str, nth: int
+) -> None:
+    links = _STORED_VIEWS[::nth]
     with open_database(hostile_url) as database:
-        ids = [store_view(database, link, at=START, by=NAMES[0]) for link in _STORED_VIEWS]
+        ids = [store_view(database, link, at=START, by=NAMES[0]) for link in links]
     wrong: dict[str, Any] = {}
     with new_page(browser, server.origin) as (page, trouble):
-        for view_id, link in zip(ids, _STORED_VIEWS, strict=True):
+        for view_id, link in zip(ids, links, strict=True):
             title = PAGES[Page(path)].title if (path := link.partition("?")[0]) in set(Page) else "Overview"
             open_at(page, f"{server.origin}/?view={view_id}", title)
             expect(page.get_by_text("This page failed")).to_have_count(0)

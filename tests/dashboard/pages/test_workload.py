@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dashboard.links.links import Link, Page
+from dashboard.verdicts import history
 from tests.builders import MS, make_failure, make_history, make_trial
 from tests.dashboard.conftest import OpenPage, Store, opened, selector, texts
 
@@ -30,6 +31,16 @@ def test_its_last_failure_is_named_with_all_there_were(store: Store) -> None:
     said = texts(opened(Link(page=Page.WORKLOAD, focus="mlp")))
     assert "Last failure" in said
     assert "1 failed trial in all" in said
+
+
+@pytest.mark.parametrize(("most", "said"), [(3, True), (4, False)])
+def test_its_history_says_what_it_leaves_out(
+    store: Store, monkeypatch: pytest.MonkeyPatch, most: int, said: bool
+) -> None:
+    monkeypatch.setattr(history, "MOST_POINTS", most)
+    store(make_history(workloads=("mlp",), builds=("2.12.0",) * 4))
+    shown = texts(opened(Link(page=Page.WORKLOAD, focus="mlp")))
+    assert ("The newest 3 of 4 runs are drawn." in shown) is said
 
 
 def test_a_workload_that_is_not_there_says_which_is_shown(filled: OpenPage) -> None:

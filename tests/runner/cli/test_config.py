@@ -244,6 +244,7 @@ def test_sizes_that_a_builder_takes_are_right(tmp_path: Path) -> None:
         ("COMPILEWATCH_RUN_TRIALS", "COMPILEWATCH_RUN__TRIALS"),
         ("COMPILEWATCH_DATABSE_URL", "COMPILEWATCH_DATABASE_URL"),
         ("COMPILEWATCH_LIMITSX", "COMPILEWATCH_LIMITS"),
+        ("COMPILEWATCH_JOBSX", "COMPILEWATCH_JOBS"),
     ],
 )
 def test_check_finds_a_variable_that_sets_nothing(tmp_path: Path, variable: str, meant: str) -> None:
