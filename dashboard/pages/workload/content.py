@@ -100,8 +100,10 @@ def _headline(focus: str, found: Fastest) -> PageHeadline:
     """Which strategy, and from how many steps."""
     if not found.compared:
         return PageHeadline(f"{focus}: only eager was measured")
-    if found.case is None:
+    if found.case is None and found.rivals:
         return PageHeadline(f"{focus}: stay eager, no strategy is shown to be faster", "warning")
+    if found.case is None:
+        return PageHeadline(f"{focus}: stay eager, it is the fastest", "bad")
     best = f"{found.case['strategy']} is {units.ratio(found.case['speedup'])} eager"
     if found.rivals:
         rivals = [name for name in found.rivals if name != EAGER.name] or [EAGER.name]

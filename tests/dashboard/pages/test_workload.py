@@ -25,6 +25,23 @@ def test_it_answers_in_its_headline_and_shows_every_strategy(store: Store) -> No
     assert [alt.split(" ")[0] for alt in alts] == ["Speedup", "Total", "Phases"]
 
 
+@pytest.mark.parametrize(
+    ("share", "icon", "said"),
+    [(1.5, "trending_down", "stay eager, it is the fastest"), (1.0, "help", "no strategy is shown to be")],
+)
+def test_eager_is_the_fastest_only_where_it_is_shown(
+    store: Store, share: float, icon: str, said: str
+) -> None:
+    def latency_ns(_workload: str, strategy: str, _run: int) -> float:
+        return 12 * MS * (1 if strategy == "eager" else share)
+
+    store(make_history(workloads=("mlp",), latency_ns=latency_ns, between_trials=0.05))
+    test = opened(Link(page=Page.WORKLOAD, focus="mlp"))
+    headline = next(each.value for each in test.markdown if each.value.startswith("## :"))
+    assert icon in headline
+    assert said in headline
+
+
 def test_its_last_failure_is_named_with_all_there_were(store: Store) -> None:
     failed = make_trial(workload="mlp", failure=make_failure())
     store([*make_history(workloads=("mlp",), strategies=("eager", "default")), failed])
