@@ -91,10 +91,10 @@ def bisect(attempts: Attempts) -> dict[str, Any]:
     began = time.monotonic_ns()
     found: dict[str, Any] = {"outcome": "passed"}
     try:
-        result = bisector.do_bisect(attempts.is_right)
-        if result is not None and result.backend == "inductor" and not attempts.host_compiles():
+        # First, since a search of fifty compilations that all fail the same way tells no more.
+        if not attempts.host_compiles():
             found = {"outcome": "host"}
-        elif result is not None:
+        elif (result := bisector.do_bisect(attempts.is_right)) is not None:
             found = {
                 "outcome": "named",
                 "backend": result.backend,

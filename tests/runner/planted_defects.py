@@ -61,9 +61,9 @@ def build_in_place(*_: Any, **__: Any) -> Built:
 
     def reinplace(fake: Any, graph: torch.fx.Graph) -> None:
         original(fake, graph)
-        (sine,) = (node for node in graph.nodes if node.target is torch.ops.aten.sin.default)
-        with graph.inserting_before(next(reversed(graph.nodes))):
-            graph.call_function(torch.ops.aten.copy_.default, (sine.args[0], sine))
+        for sine in [node for node in graph.nodes if node.target is torch.ops.aten.sin.default]:
+            with graph.inserting_before(next(reversed(graph.nodes))):
+                graph.call_function(torch.ops.aten.copy_.default, (sine.args[0], sine))
 
     passes.reinplace_inplaceable_ops = reinplace
     return _built()
