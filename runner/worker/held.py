@@ -127,6 +127,8 @@ def blocks_at_peak(variant: Variant, device: torch.device) -> list[dict[str, Any
     """
     if device.type != "cuda":
         return None
+    # cuBLAS takes its workspace in a step, and keeps it: it is no part of the peak, and none of its blocks.
+    variant.step()
     events = allocator_events(variant.step, device.index or 0, _MOST_EVENTS)
     return _largest((None, *each) for each in live_at_peak(events or ())) or None
 

@@ -33,7 +33,7 @@ def inspect(progress: Progress, timers: Timers, started: Started, timed: Timed) 
     own = _peak_of(progress, sides.own, subject, [] if compiled is None else [control])
     control_peak = None
     if sides.control is not None:
-        control_peak = _peak_of(progress, sides.control, control, [subject])
+        control_peak = _peak_of(progress, sides.control, control, [subject], owns_graphs=False)
         held["control_saved"] = (sides.control, control, None)
     peaks = [memory.peak_rss_bytes(), None if compiled is None else compiled.peak_rss_before]
     record.compiler = facts
@@ -78,13 +78,13 @@ def _stream_facts(started: Started, timed: Timed) -> dict[str, Any] | None:
 
 
 def _peak_of(
-    progress: Progress, side: Side, variant: Variant, others: list[Variant]
+    progress: Progress, side: Side, variant: Variant, others: list[Variant], *, owns_graphs: bool = True
 ) -> dict[str, int | None]:
     """Peak memory of a step; missing where it cannot be read, or not before the deadline."""
     if progress.deadline.leaves(_STEPS * side.latency_ns()):
         try:
             with side.around():
-                return memory.step_peak(variant, progress.device, others)
+                return memory.step_peak(variant, progress.device, others, owns_graphs=owns_graphs)
         except Exception as error:
             if not is_ours(error):
                 raise

@@ -114,12 +114,20 @@ def test_memory_counts_weights_with_and_without_compilation(device):
     assert memory.peak_bytes < weights + (8 << 20)
 
 
+def test_memory_counts_what_cuda_graphs_hold(device):
+    graphs, plain = (measure_on_gpu("chain", mode(name)).memory for name in ("reduce-overhead", "default"))
+    assert graphs.peak_bytes >= plain.peak_bytes
+    assert graphs.control_peak_bytes == plain.control_peak_bytes
+
+
 def test_the_largest_blocks_at_the_peak_come_with_the_line_that_made_them(device):
     trial = measure_on_gpu("mlp_loss", task=Task.TRAINING)
     assert trial.status is Status.OK, trial.failure
     weights = 1024 * 1024 * 4
     # The gradient of each weight is the largest that a step makes.
     assert trial.memory.peak_blocks[0].size_bytes >= weights
+    # Without the workspace of cuBLAS, as the peak.
+    assert sum(each.size_bytes for each in trial.memory.peak_blocks) < trial.memory.peak_bytes
     assert any(each.place and ".py:" in each.place for each in trial.memory.peak_blocks)
     assert trial.memory.saved.count > 0
 

@@ -57,6 +57,18 @@ def test_training_counts_weights_gradients_and_optimizer_state():
     assert memory.step_peak(variant, CPU, [])["bytes"] >= held
 
 
+def test_the_pools_of_cuda_graphs_are_held_as_a_whole(monkeypatch):
+    """A replayed graph allocates nothing, so the peak of the allocator does not have its memory."""
+    segments = [
+        {"device": 0, "segment_pool_id": (0, 0), "total_size": 64 * MIB, "allocated_size": 24 * MIB},
+        {"device": 0, "segment_pool_id": (0, 1), "total_size": 20 * MIB, "allocated_size": 4 * MIB},
+        {"device": 0, "segment_pool_id": (0, 1), "total_size": 2 * MIB, "allocated_size": 0},
+        {"device": 1, "segment_pool_id": (0, 2), "total_size": 8 * MIB, "allocated_size": 0},
+    ]
+    monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: segments)
+    assert memory.unallocated_in_graph_pools(torch.device("cuda:0")) == 18 * MIB
+
+
 def test_shared_storage_counts_once():
     x = torch.ones(MIB // 4)
     variant = make_variant(Built(lambda a, b: a, (x, x.view(2, -1)), "function"))
