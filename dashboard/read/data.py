@@ -5,11 +5,9 @@ Nothing here writes. Cached frames are shared between sessions and must not be c
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, time
-from functools import wraps
 from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 import pandas as pd
@@ -65,12 +63,11 @@ T = TypeVar("T")
 def _found_by(query: Callable[Concatenate[Database, P], T]) -> Callable[P, T]:
     """What `query` finds in the database, cached."""
 
-    @wraps(query)
     def read(*args: P.args, **kwargs: P.kwargs) -> T:
         return query(reader(), *args, **kwargs)
 
-    _, *parameters = inspect.signature(query).parameters.values()
-    read.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    # By these caches tell functions apart.
+    read.__module__, read.__qualname__ = query.__module__, query.__qualname__
     return cached(read)
 
 
