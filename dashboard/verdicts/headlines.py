@@ -21,7 +21,7 @@ def of_overview(
     `since` names the build that `build` was compared with, None where nothing can be; `failing` are cases of
     this build, compared or not; `regressions` are open.
     """
-    text, tone = _said(tally, failing=failing, regressions=regressions, since=since)
+    text, tone = said(tally, failing=failing, regressions=regressions, since=since)
     if since is None or not tally.compared:
         text = text or f"No build to compare {build} with"
         return PageHeadline(text, tone, key="well")
@@ -31,10 +31,11 @@ def of_overview(
     return PageHeadline(f"{text} since {since}", tone, key="well")
 
 
-def _said(tally: Tally, *, failing: int, regressions: int, since: str | None) -> tuple[str, Tone]:
+def said(tally: Tally, *, failing: int, regressions: int, since: str | None) -> tuple[str, Tone]:
+    """The worst of what is counted, with its colour; nothing where nothing was compared or is wrong."""
     cases = units.plural(tally.compared, "case")
     if tally.slower:
-        return _slower(tally), "bad"
+        return slower(tally), "bad"
     if failing:
         return f"{units.plural(failing, 'case')} failing", "bad"
     if regressions:
@@ -44,18 +45,8 @@ def _said(tally: Tally, *, failing: int, regressions: int, since: str | None) ->
     return _without_trouble(tally, cases)
 
 
-def of_upgrade(tally: Tally) -> tuple[str, Tone]:
-    """ "2 of 25 cases slower, 1 faster, 1 failing", of the whole of a comparison."""
-    if not tally.compared:
-        return "Nothing could be compared", "warning"
-    if not tally.slower:
-        return _said(tally, failing=tally.failing, regressions=0, since="")
-    also = ((tally.faster, "faster"), (tally.failing, "failing"))
-    others = "".join(f", {units.count(number)} {word}" for number, word in also if number)
-    return f"{_slower(tally)}{others}", "bad"
-
-
-def _slower(tally: Tally) -> str:
+def slower(tally: Tally) -> str:
+    """ "2 of 25 cases slower"."""
     return f"{units.count(tally.slower)} of {units.plural(tally.compared, 'case')} slower"
 
 

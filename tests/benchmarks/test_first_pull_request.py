@@ -98,7 +98,7 @@ def ours(pair: Pair) -> Verdicts:
         margin=np.full(cases, limits.unchanged_margin),
         families=FAMILIES,
     )
-    return judged.grew.astype(np.int64) - judged.shrank
+    return judged.regressed.astype(np.int64) - judged.improved
 
 
 def fixed(threshold: float) -> Callable[[Pair], Verdicts]:

@@ -51,7 +51,7 @@ def test_power_for_five_percent_on_the_device():
                 drawn = draw(24, trials, generator)
                 x = drawn.values[Metric.DEVICE_TIME]
                 x[first, 1] += np.log(1.05)
-                hits += bool(judge_values(x, drawn.classes).grew[first])
+                hits += bool(judge_values(x, drawn.classes).regressed[first])
             line([workload, trials, f"{hits / REPEATS:.3f}"])
             if trials == 5:
                 assert hits / REPEATS >= 0.8
@@ -70,7 +70,7 @@ def test_a_calm_case_among_noisy_ones(share: float):
             changed = x.copy()
             changed[-1, 1] += np.log(1.05)
             for number, known in enumerate((classes, None)):
-                found[number] += bool(judge_values(changed, known).grew[-1])
+                found[number] += bool(judge_values(changed, known).regressed[-1])
                 alarms[number] += raised({Metric.DEVICE_TIME: judge_values(x, known)})
         line(
             [

@@ -103,7 +103,7 @@ def simulate(setting: Setting, generator: np.random.Generator) -> Simulated:
 
 
 Verdicts = NDArray[np.int64]
-"""Per case +1 (grew), -1 (shrank), 0 (neither)."""
+"""Per case +1 (regressed), -1 (improved), 0 (neither)."""
 
 
 def examined(data: Simulated, policy: Policy = POLICY) -> tuple[Tested, MetricDecisions]:
@@ -144,7 +144,7 @@ def _past(past: Floats | None) -> Past:
 
 def ours(data: Simulated, _: np.random.Generator) -> Verdicts:
     judged = examined(data)[1]
-    return judged.grew.astype(np.int64) - judged.shrank
+    return judged.regressed.astype(np.int64) - judged.improved
 
 
 def two_stages(data: Simulated, generator: np.random.Generator) -> Verdicts:

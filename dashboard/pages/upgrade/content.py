@@ -1,7 +1,6 @@
 """What a comparison says: its verdict, the change of every case, one case in focus, who was left out.
 
-The headline is worded in `dashboard.verdicts.headlines`, the sentences below it by the judge
-(`db.judge.compare.whole`).
+The headline is worded in `verdict.py`, the sentences below it by the judge (`db.judge.compare.whole`).
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dashboard.parts import parts
-from dashboard.parts.parts import Figure, Figures, Lines, PageHeadline, Part
+from dashboard.parts.parts import Figure, Figures, Lines, PageHeadline, Part, Tone
 from dashboard.verdicts import headlines, inbox, tables
 from db import units
 from db.judge.compare.whole import sentences
-from db.judge.results import Comparison
+from db.judge.results import Comparison, Tally
 from db.queries.people.regressions import RegressionState
 from db.records.vocabulary import Verdict
 
@@ -18,12 +18,23 @@ NOT_FILED = "Not filed yet: `compilewatch gate` files regressions."
 
 def headline_parts(comparison: Comparison, recorded: Sequence[RegressionState] | None) -> tuple[Part, ...]:
     """The answer large, all that is counted and what people said of it below."""
-    text, tone = headlines.of_upgrade(comparison.tally)
+    text, tone = headline(comparison.tally)
     return (
         PageHeadline(text, tone, "verdict"),
         Lines((_lines(comparison, recorded)[0],), key="tally"),
         *_recorded(comparison, recorded),
     )
+
+
+def headline(tally: Tally) -> tuple[str, Tone]:
+    """ "2 of 25 cases slower, 1 faster, 1 failing", of the whole of a comparison."""
+    if not tally.compared:
+        return "Nothing could be compared", "warning"
+    if not tally.slower:
+        return headlines.said(tally, failing=tally.failing, regressions=0, since="")
+    also = ((tally.faster, "faster"), (tally.failing, "failing"))
+    others = "".join(f", {units.count(number)} {word}" for number, word in also if number)
+    return f"{headlines.slower(tally)}{others}", "bad"
 
 
 def _lines(comparison: Comparison, recorded: Sequence[RegressionState] | None) -> Sequence[str]:

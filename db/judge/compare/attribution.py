@@ -275,7 +275,7 @@ def _family(
             change=math.expm1(float(tested.test.difference[number])),
             interval=(float(low[number]), float(high[number])) if np.isfinite(low[number]) else None,
             p_value=p_value if math.isfinite(p_value) else None,
-            real=bool(decisions.grew[number] or decisions.shrank[number]),
+            real=bool(decisions.changed[number]),
             none=bool(decisions.same[number]),
         )
         effects[case] += (effect,)

@@ -9,7 +9,7 @@ from functools import cache, partial
 import numpy as np
 from pandas import DataFrame, array
 
-from db.columns.metrics import MEASURED_METRICS, SPEEDUPS
+from db.columns.metrics import MEASURED_METRICS, SPEEDUPS, higher_is_better
 from db.judge.compare.code import same_code
 from db.judge.compare.comparable import MatchedCases, comparable_timing, match_cases
 from db.judge.compare.counts import Counted, count_rows
@@ -185,6 +185,7 @@ def _judge_measured(
             counted=~canary,
             planned=metric in _PLANNED,
             floor_cv=lambda: floor_variations(floors(), metric, bounds),
+            higher_is_better=higher_is_better(metric),
         )
         return Decided(tested, decisions, margin)
 

@@ -1,4 +1,4 @@
-"""The rows of a comparison: which changed cases regressed or improved, who moved, and why."""
+"""The rows of a comparison: verdict, who moved, and why. What the machine explains is set aside."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class Findings:
             threshold=_finite(smallest_visible_change(tested.test, confidence)),
             p_value=_finite(tested.test.p_value),
             q_value=_finite(decisions.q_value),
-            verdict=_verdicts(metric, decisions),
+            verdict=_verdicts(decisions),
             suspected=decisions.suspected.tolist(),
             enough_trials=decisions.enough_trials.tolist(),
             level=[(base, head) for base, head in contrasts.level.tolist()],
@@ -216,16 +216,13 @@ def _level(log: float) -> float:
     return float(f"{math.exp(log):.12g}")
 
 
-def _verdicts(metric: Metric, decisions: MetricDecisions) -> list[Verdict]:
-    """Whether the metric got better or worse, by the flags; inconclusive where none is set."""
-    rise, fall = Verdict.REGRESSED, Verdict.IMPROVED
-    if higher_is_better(metric):
-        rise, fall = fall, rise
-    flags = zip(decisions.grew.tolist(), decisions.shrank.tolist(), decisions.same.tolist(), strict=True)
-    return [
-        rise if grew else fall if shrank else Verdict.UNCHANGED if same else Verdict.INCONCLUSIVE
-        for grew, shrank, same in flags
-    ]
+_FLAGGED = (Verdict.INCONCLUSIVE, Verdict.UNCHANGED, Verdict.IMPROVED, Verdict.REGRESSED)
+
+
+def _verdicts(decisions: MetricDecisions) -> list[Verdict]:
+    """By the flags, of which at most one is set."""
+    flagged = np.select((decisions.same, decisions.improved, decisions.regressed), (1, 2, 3), 0)
+    return [_FLAGGED[each] for each in flagged.tolist()]
 
 
 def measured_row(context: Context, case: int, findings: Findings, speedup: Findings) -> Row | None:

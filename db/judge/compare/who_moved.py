@@ -41,11 +41,8 @@ class Moves:
     @classmethod
     def of(cls, eager: tuple[Tested, MetricDecisions], compiled: tuple[Tested, MetricDecisions]) -> Moves:
         """From the test of each part over the same cases."""
-
-        def moved(decisions: MetricDecisions) -> Bools:
-            return decisions.grew | decisions.shrank
-
-        return cls(eager[0].test.difference, compiled[0].test.difference, moved(eager[1]), moved(compiled[1]))
+        differences = (eager[0].test.difference, compiled[0].test.difference)
+        return cls(*differences, eager[1].changed, compiled[1].changed)
 
     @cached_property
     def who(self) -> list[WhoMoved | None]:

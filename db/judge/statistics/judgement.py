@@ -1,6 +1,6 @@
-"""One metric over all its cases: from log values to which grew, shrank or stayed.
+"""One metric over all its cases: from log values to which regressed, improved or stayed.
 
-`db.judge.compare.rows` calls these regressed or improved, by which way is good.
+`db.judge.compare.rows` sets aside what the machine explains of them.
 """
 
 from __future__ import annotations
@@ -74,16 +74,16 @@ class Tested:
 
 @dataclass(frozen=True)
 class MetricDecisions:
-    """Per case: verdict flags (`grew`, `shrank` and `same` exclude each other), FDR-adjusted p, suspicion,
-    and trials a side that would decide it (0 where decided or unknown). `unseen` are the trials a side that
-    a change of `policy.advice_effect` would take where those are too many, else 0. `held_back` are changes
-    that too few trials of a noisy class show, `by_runs` those that trials show and the noise between runs may
-    have made; `visible` is the log change that would have been announced had it alone changed.
+    """Per case: verdict flags (`regressed`, `improved` and `same` exclude each other), FDR-adjusted p,
+    suspicion, and trials a side that would decide it (0 where decided or unknown). `unseen` are the trials a
+    side that a change of `policy.advice_effect` would take where those are too many, else 0. `held_back` are
+    changes that too few trials of a noisy class show, `by_runs` those that trials show and the noise between
+    runs may have made; `visible` is the log change that would have been announced had it alone changed.
     """
 
     q_value: Floats
-    grew: Bools
-    shrank: Bools
+    regressed: Bools
+    improved: Bools
     same: Bools
     enough_trials: Bools
     suspected: Bools
@@ -92,6 +92,11 @@ class MetricDecisions:
     held_back: Bools
     by_runs: Bools
     visible: Floats
+
+    @property
+    def changed(self) -> Bools:
+        """Either way."""
+        return self.regressed | self.improved
 
 
 def examine_cases(
@@ -291,13 +296,15 @@ def judge_cases(
     counted: Bools | None = None,
     planned: bool = True,
     floor_cv: Callable[[], Floats] | None = None,
+    higher_is_better: bool = False,
 ) -> MetricDecisions:
     """Verdict flags of every case.
 
     `minimum_effect` and `margin` are relative changes per case; `families` the number of metrics judged in
     this comparison; `counted` flags the cases that take part (the canary does not), None for all; `planned`
     says whether more trials than the smallest number are advised for this metric; `floor_cv` gives the noise
-    per case that the machine is known for, by which advice is given where a case has none of its own.
+    per case that the machine is known for, by which advice is given where a case has none of its own;
+    `higher_is_better` says which way the metric regresses.
 
     Nothing is announced for a metric whose smallest adjusted p (Simes' global test, 1986, Biometrika 73,
     751-754) stays above the level shared out over the metrics: so a comparison of identical builds raises
@@ -321,10 +328,11 @@ def judge_cases(
     same = (enough & ~large & (equivalence_p(test, margin) <= policy.equivalence_level)) | identical
     more, unseen = _more_trials(tested, policy, floor_cv, planned=planned)
     decided = real | same
+    slowdown = -test.difference if higher_is_better else test.difference
     return MetricDecisions(
         q_value=q_value,
-        grew=real & (test.difference > 0),
-        shrank=real & (test.difference < 0),
+        regressed=real & (slowdown > 0),
+        improved=real & (slowdown < 0),
         same=same,
         enough_trials=enough,
         suspected=(_suspected(tested, size, enough, policy) | (significant & ~real)) & ~identical,

@@ -28,7 +28,7 @@ def test_five_percent_on_the_device_is_found_with_five_processes_a_side():
         judge_values((drawn := draw(24, 5, generator, device=0.05)).values[Metric.DEVICE_TIME], drawn.classes)
         for _ in range(40)
     ]
-    assert np.mean([each.grew[0] for each in found]) >= 0.8
+    assert np.mean([each.regressed[0] for each in found]) >= 0.8
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_calm_case_is_found_among_three_quarters_noisy_ones():
         x[-1, 1] += np.log(1.05)
         for apart in (True, False):
             classes = np.where(noisy, 1, 2) if apart else None
-            found[apart] += bool(judge_values(x, classes).grew[-1])
+            found[apart] += bool(judge_values(x, classes).regressed[-1])
     assert found[True] >= 57
     assert found[False] <= 30
 

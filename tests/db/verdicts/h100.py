@@ -115,4 +115,4 @@ def judge_values(
 
 def raised(judged: dict[Metric, MetricDecisions]) -> bool:
     """Whether anything at all was announced."""
-    return any(bool((each.grew | each.shrank).any()) for each in judged.values())
+    return any(bool(each.changed.any()) for each in judged.values())

@@ -76,7 +76,7 @@ def judge(found: judgement.Tested, *, families: int = 1, **options: Any) -> judg
 
 def test_a_sure_and_large_change_moved_in_its_direction():
     found = judge(examined([0.1, -0.1], [0.001, 0.001]))
-    assert (found.grew.tolist(), found.shrank.tolist()) == ([True, False], [False, True])
+    assert (found.regressed.tolist(), found.improved.tolist()) == ([True, False], [False, True])
     assert found.same.tolist() == [False, False]
     assert found.more_trials.tolist() == [0, 0]
 
@@ -84,34 +84,34 @@ def test_a_sure_and_large_change_moved_in_its_direction():
 def test_a_change_counts_from_the_minimum_effect_on():
     at, below = np.log1p(0.02), np.log1p(0.02) - 1e-9
     found = judge(examined([at, -at, below, -below], [1e-6] * 4))
-    assert (found.grew | found.shrank).tolist() == [True, True, False, False]
+    assert found.changed.tolist() == [True, True, False, False]
 
 
 def test_three_trials_are_held_to_the_stricter_rate():
     four, three = [(4, 7), (7, 4)], [(3, 7), (7, 3)]
-    assert judge(examined([0.1, 0.1], [0.04, 0.04], trials=four)).grew.tolist() == [True, True]
-    assert judge(examined([0.1, 0.1], [0.04, 0.04], trials=three)).grew.tolist() == [False, False]
-    assert judge(examined([0.1, 0.1], [0.03, 0.03], trials=three)).grew.tolist() == [True, True]
-    assert judge(examined([0.1, 0.1], [0.05, 0.05], trials=four)).grew.tolist() == [True, True]
+    assert judge(examined([0.1, 0.1], [0.04, 0.04], trials=four)).regressed.tolist() == [True, True]
+    assert judge(examined([0.1, 0.1], [0.04, 0.04], trials=three)).regressed.tolist() == [False, False]
+    assert judge(examined([0.1, 0.1], [0.03, 0.03], trials=three)).regressed.tolist() == [True, True]
+    assert judge(examined([0.1, 0.1], [0.05, 0.05], trials=four)).regressed.tolist() == [True, True]
 
 
 def test_the_rate_is_that_of_false_discoveries_among_all_tested_cases():
     calm = [0.9] * 8
     found = judge(examined([0.1] * 10, [0.004, 0.012, *calm]))
     assert found.q_value[:2] == pytest.approx([0.04, 0.06])
-    assert found.grew.tolist() == [True] + [False] * 9
+    assert found.regressed.tolist() == [True] + [False] * 9
 
 
 def test_nothing_is_announced_where_all_metrics_together_show_nothing():
     """Simes' p of 0.02 stands against a share of the level of 0.05 / 2 and of 0.05 / 3."""
     found = examined([0.1], [0.02])
-    assert judge(found, families=2).grew.tolist() == [True]
-    assert judge(found, families=3).grew.tolist() == [False]
+    assert judge(found, families=2).regressed.tolist() == [True]
+    assert judge(found, families=3).regressed.tolist() == [False]
 
 
 def test_a_case_that_takes_no_part_has_no_say():
     found = judge(examined([0.1, 0.1], [0.03, 1e-9]), counted=np.array([True, False]))
-    assert found.grew.tolist() == [True, False]
+    assert found.regressed.tolist() == [True, False]
     assert found.enough_trials.tolist() == [True, False]
     assert found.q_value == pytest.approx([0.03, NAN], nan_ok=True)
 
@@ -123,10 +123,10 @@ def test_unchanged_is_shown_and_never_large():
     assert judge(examined([0.001], [0.9], trials=[(2, 7)], error=0.005)).same.tolist() == [False]
     # surely above the minimum effect and surely within the margin: a change
     large = judge(examined([0.0245], [1e-9], error=0.0001))
-    assert (large.grew.tolist(), large.same.tolist()) == ([True], [False])
+    assert (large.regressed.tolist(), large.same.tolist()) == ([True], [False])
     # a large change that is not sure is not unchanged either
     unsure = judge(examined([0.0245], [0.2], error=0.0001))
-    assert (unsure.grew.tolist(), unsure.same.tolist()) == ([False], [False])
+    assert (unsure.regressed.tolist(), unsure.same.tolist()) == ([False], [False])
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_trials_that_are_enough(trials: tuple[int, int], past_runs: int, enough:
 def test_what_cannot_be_tested_has_never_enough_trials():
     assert judgement.enough_trials(examined([NAN], [NAN]), POLICY).tolist() == [False]
     found = judge(examined([NAN, 0.1], [NAN, 0.01]))
-    assert (found.grew.tolist(), found.more_trials.tolist()) == ([False, True], [0, 0])
+    assert (found.regressed.tolist(), found.more_trials.tolist()) == ([False, True], [0, 0])
 
 
 def test_more_trials_first_reach_the_smallest_number():
@@ -234,5 +234,5 @@ def test_of_a_noisy_class_three_trials_show_what_is_obvious_and_no_less():
     sizes = [POLICY.obvious_size * noisy * factor for factor in (1.01, 0.99)]
     found = examined(sizes, [1e-9, 1e-9], trials=[(3, 3)] * 2, cv=noisy)
     decided = judge(found)
-    assert decided.grew.tolist() == [True, False]
+    assert decided.regressed.tolist() == [True, False]
     assert decided.held_back.tolist() == [False, True]

@@ -23,7 +23,7 @@ def test_a_change_in_a_bimodal_case_is_found_by_ranks():
     found = 0
     for _ in range(30):
         x = np.stack([two_modes(generator, 50), two_modes(generator, 50) + np.log(1.05)])[None]
-        found += bool(judge_values(x, None, families=1).grew[0])
+        found += bool(judge_values(x, None, families=1).regressed[0])
     assert found >= 15
 
 
@@ -32,7 +32,7 @@ def test_the_same_bimodal_code_on_both_sides_raises_nothing():
     alarms = 0
     for _ in range(100):
         judged = judge_values(two_modes(generator, 30).reshape(1, 2, 15), None, families=1)
-        alarms += bool(judged.grew[0] or judged.shrank[0])
+        alarms += bool(judged.regressed[0] or judged.improved[0])
     assert alarms <= 10
 
 
