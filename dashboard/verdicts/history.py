@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pandas as pd
@@ -71,7 +72,8 @@ def _chart(machine_id: str, case: CaseKey, metric: str) -> ChartContent | None:
     filters = Filters(machines=(machine_id,), workloads=(case.workload,))
     axis = "torch" if read_interleaved(filters) else "time"
     columns = (*trend_rows.needed(metric), *BUILD_COMPONENTS, *change_points.NEEDED)
-    points = read_points(filters, "build" if axis == "torch" else "run", columns)
+    of_strategy = replace(filters, strategies=(case.strategy,))
+    points = read_points(of_strategy, "build" if axis == "torch" else "run", columns)
     mine = points[(points["workload_id"] == case.workload_id) & (points["strategy_id"] == case.strategy_id)]
     names = read_choices_on(machine_id).builds
     mine = trend_rows.in_order(mine, axis, list(names))

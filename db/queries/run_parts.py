@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, case, func, select
+from sqlalchemy import ColumnElement, Connection, case, exists, func, select
 
 from db.engine.session import Database
 from db.judge.compare.sides import Selection
@@ -86,7 +86,8 @@ def _builds(db: Database, filters: Filters, *, only_measured: bool, newest: int 
     # Whether a run is either in the selection with all its trials or out of it.
     if filters == Filters(machines=filters.machines, suites=filters.suites, builds=filters.builds):
         build, when, conditions = RUN_PART.c.build_id, RUN_PART.c.last_seen_at, _of_parts(filters)
-        measured = RUN_PART.c.run_id.in_(select(RUN.c.run_id).where(is_measured()))
+        # By the parts selected: one of its trials may have to tell of a run.
+        measured = exists().where(RUN.c.run_id == RUN_PART.c.run_id, is_measured())
     else:
         build, when, conditions = TRIAL.c.build_id, TRIAL.c.started_at, matching(filters)
         measured = TRIAL.c.source_kind == SourceKind.MEASURED
