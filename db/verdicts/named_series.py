@@ -8,7 +8,7 @@ from dataclasses import replace
 from pandas import DataFrame
 
 from db.engine.session import Database
-from db.errors import NotFoundError
+from db.errors import NotFoundError, did_you_mean
 from db.judge.sequence import in_reading_order
 from db.queries.cases.run_cases import points_by_run
 from db.queries.filters import Filters
@@ -28,9 +28,10 @@ def chosen_points(
     points = points_by_run(database, named, ("strategy", "machine_id", "source_kind"))
     mine = points[points["strategy"] == strategy]
     if mine.empty:
-        measured = ", ".join(sorted(set(points["strategy"]))) or "nothing"
+        known = sorted(set(points["strategy"]))
+        measured = f"Measured with: {', '.join(known) or 'nothing'}."
         raise NotFoundError(
-            f"{workload} was never measured with {strategy!r}.", f"Measured with: {measured}."
+            f"{workload} was never measured with {strategy!r}.", did_you_mean(strategy, known, measured)
         )
     # By default the machine with the longest history, measured before imported.
     longest = _measured_first(mine)["machine_id"].value_counts().index[0]
