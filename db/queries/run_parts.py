@@ -91,7 +91,7 @@ def _builds(db: Database, filters: Filters, *, only_measured: bool, newest: int 
     else:
         build, when, conditions = TRIAL.c.build_id, TRIAL.c.started_at, matching(filters)
         measured = TRIAL.c.source_kind == SourceKind.MEASURED
-    last = func.max(when).label("last")
+    last = plain(func.max(when)).label("last")
     statement = select(build, last).where(*conditions, *([measured] if only_measured else []))
     statement = statement.group_by(build).order_by(last.desc(), build)
     with db.read() as connection:
@@ -110,13 +110,15 @@ def _builds(db: Database, filters: Filters, *, only_measured: bool, newest: int 
 
 
 MOST_BY_TURNS = 16
+Moment = Any
+"""As the driver gives it, text or datetime: thousands are only set in order."""
 
 
-def _began(connection: Connection, builds: Collection[str]) -> dict[str, datetime]:
+def _began(connection: Connection, builds: Collection[str]) -> dict[str, Moment]:
     """When the newest run of each build began, of a suite where any is: one that only looks closer at a few
     cases gives way, as for `newest_two`.
     """
-    columns = (RUN_PART.c.build_id, RUN_PART.c.first_seen_at, RUN_PART.c.last_seen_at)
+    columns = (RUN_PART.c.build_id, plain(RUN_PART.c.first_seen_at).label("first_seen_at"))
     of_builds = RUN_PART.c.build_id.in_(list(builds))
     of_suite = func.max(case((RUN.c.suite.is_not(None), RUN_PART.c.last_seen_at)))
     last = func.coalesce(of_suite, func.max(RUN_PART.c.last_seen_at)).label("last")
@@ -127,7 +129,7 @@ def _began(connection: Connection, builds: Collection[str]) -> dict[str, datetim
     return {row.build_id: row.first_seen_at for row in rows}
 
 
-def _by_turns(last_of: Mapping[str, datetime], began: Mapping[str, datetime]) -> Iterator[list[str]]:
+def _by_turns(last_of: Mapping[str, Moment], began: Mapping[str, Moment]) -> Iterator[list[str]]:
     """The builds of `last_of`, newest first, together those whose newest runs overlap in time: which of them
     had the last turn says nothing about which is the newer one.
     """
