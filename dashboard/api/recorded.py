@@ -21,7 +21,7 @@ from dashboard.links.values import JsonSchema
 from db import units
 from db.engine.session import Database
 from db.errors import NotFoundError, one_line
-from db.judge.compare.regressions import Regression, TriageEvent
+from db.judge.compare.recorded_regressions import Regression, TriageEvent
 from db.queries.cases.causes import recorded_explanations
 from db.queries.people.annotations import annotations_frame
 from db.queries.people.regressions import regression_state, regressions_frame

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from dashboard.api.representation import JSON, as_json
 from dashboard.http.errors import SEE_DOCUMENT, ParameterError, error_response
-from dashboard.login.gate import CHALLENGE, api_token_of
+from dashboard.login.middleware import CHALLENGE, api_token_of
 from dashboard.read.database import reader
 from db.queries.service.tokens import token_of
 from db.records.service.tokens import Scope

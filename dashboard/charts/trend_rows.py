@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dashboard.charts import gaps
 from db import units
@@ -91,11 +92,8 @@ def frame(
     `most`, else `MOST_POINTS`, the newest.
     """
     figure = METRICS[metric]
-    shown = points[figure.column].notna().to_numpy(dtype=np.bool_)
-    stretch = gaps.stretches(points, shown)
-    if not figure.eager_too:
-        shown = shown & (points["strategy"] != "eager").to_numpy()
-    drawn = np.flatnonzero(shown)[-(most or MOST_POINTS) :]
+    stretch = gaps.stretches(points, points[figure.column].notna().to_numpy(dtype=np.bool_))
+    drawn = np.flatnonzero(drawable(points, metric))[-(most or MOST_POINTS) :]
     rows = points[needed(metric)].take(drawn)
     value = floats(rows[figure.column]) / figure.divisor
     low, high = (floats(rows[column]) / figure.divisor for column in figure.band or ())
@@ -129,15 +127,26 @@ def frame(
     )
 
 
-def older_points(points: pd.DataFrame, rows: pd.DataFrame, axis: str, most: int | None = None) -> str:
-    """Says that `rows`, made of `points`, leave out the oldest runs or builds; empty where they do not."""
+def drawable(points: pd.DataFrame, metric: str) -> NDArray[np.bool_]:
+    """Which of `points` have the figure, eager's only where it has one of its own."""
+    figure = METRICS[metric]
+    shown = points[figure.column].notna().to_numpy(dtype=np.bool_)
+    return shown if figure.eager_too else shown & (points["strategy"] != "eager").to_numpy(dtype=np.bool_)
+
+
+def older_points(
+    points: pd.DataFrame, rows: pd.DataFrame, axis: str, most: int | None = None, *, older: bool = False
+) -> str:
+    """Says that `rows`, made of `points`, leave out the oldest runs or builds; empty where they do not.
+    `older` says that there are more than `points`.
+    """
     if len(rows) < (most or MOST_POINTS):
         return ""
     key = "build_id" if axis == "torch" else "run_id"
     drawn, every = points.loc[rows.index, key].nunique(), points[key].nunique()
-    if drawn == every:
-        return ""
-    return f"The newest {drawn} of {every} {POINT_WORDS[axis]}s are drawn."
+    if older:
+        return f"Only the newest {drawn} {POINT_WORDS[axis]}s are drawn."
+    return "" if drawn == every else f"The newest {drawn} of {every} {POINT_WORDS[axis]}s are drawn."
 
 
 def _interval_texts(rows: pd.DataFrame, figure: Column) -> list[str]:

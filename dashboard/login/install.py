@@ -11,7 +11,7 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
 from dashboard.login import access
-from dashboard.login.gate import LoginGate, People
+from dashboard.login.middleware import LoginMiddleware, People
 from dashboard.login.sessions import Sessions
 from dashboard.read.database import reader
 from db.errors import CompilewatchError
@@ -66,7 +66,7 @@ def login(settings: SignIn | None) -> Login:
     sessions = Sessions(lasts_s=settings.session_hours * 3600)
     people = People(settings, sessions)
     gate = Middleware(
-        LoginGate, settings=settings, people=people, token_of=lambda secret: token_of(reader(), secret)
+        LoginMiddleware, settings=settings, people=people, token_of=lambda secret: token_of(reader(), secret)
     )
     host = urlsplit(settings.base_url).hostname
     access.identify_people_by(people.identify, leave_at=None if settings.issuer is None else "logout")

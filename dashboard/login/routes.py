@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route
 from dashboard.document.page import FORM_POLICY, document, message
 from dashboard.http.rate_limit import RateLimit
 from dashboard.login.access import AccessError
-from dashboard.login.gate import People
+from dashboard.login.middleware import People
 from dashboard.login.oidc import CALLBACK, Provider
 from dashboard.login.people import person_of_claims
 from dashboard.login.sessions import Sessions

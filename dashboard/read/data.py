@@ -325,12 +325,12 @@ def read_steps(machine: str, filters: Filters) -> str:
         return ""
 
 
-def recent(filters: Filters, *, up_to: str | None = None) -> Filters:
-    """`filters` narrowed to the newest `RECENT_RUNS` runs, with `up_to` those up to that build's last one."""
+def recent(filters: Filters, *, up_to: str | None = None, runs: int = RECENT_RUNS) -> Filters:
+    """`filters` narrowed to the newest `runs`, with `up_to` those up to that build's last one."""
     database = reader()
     if up_to is not None:
         filters = replace(filters, until=parts.last_measured_at(database, replace(filters, builds=(up_to,))))
-    began = parts.newest_runs_began(database, filters, RECENT_RUNS)
+    began = parts.newest_runs_began(database, filters, runs)
     if began is None or (filters.since is not None and filters.since > began):
         return filters
     return replace(filters, since=began)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pandas as pd
 
 from dashboard.charts import annotation_marks, build_events, change_points, gaps, trend_rows, trends
@@ -17,6 +19,7 @@ from dashboard.read.data import (
     read_interleaved,
     read_points,
     read_turns,
+    recent,
 )
 from dashboard.read.in_force import in_force
 from dashboard.read.shaping import BUILD_COMPONENTS
@@ -66,17 +69,35 @@ def _rows_of(filters: Filters, base: str, head: str, metric: str, asked: Metric 
     return {row.case.ids: row for row in comparison.with_asked().rows if row.metric.value == metric}
 
 
+def newest_points(
+    read: Callable[[Filters], pd.DataFrame], filters: Filters, metric: str, axis: str, most: int
+) -> tuple[pd.DataFrame, bool]:
+    """What `read` finds under `filters`, and whether there is more before: over time of the newest `most`
+    runs alone where these have as many points to draw, so that it does not grow with the history.
+    """
+    newest = recent(filters, runs=most) if axis == "time" else filters
+    if newest != filters:
+        points = read(newest)
+        if np.count_nonzero(trend_rows.drawable(points, metric)) >= most:
+            return points, True
+    return read(filters), False
+
+
 @cached
 def _chart(machine_id: str, case: CaseKey, metric: str) -> ChartContent | None:
     """Over builds where they are interleaved, else over time; None where fewer than two points have it."""
     filters = Filters(machines=(machine_id,), workloads=(case.workload,))
     axis = "torch" if read_interleaved(filters) else "time"
     columns = (*trend_rows.needed(metric), *BUILD_COMPONENTS, *change_points.NEEDED)
-    of_strategy = replace(filters, strategies=(case.strategy,))
-    points = read_points(of_strategy, "build" if axis == "torch" else "run", columns)
-    mine = points[(points["workload_id"] == case.workload_id) & (points["strategy_id"] == case.strategy_id)]
     names = read_choices_on(machine_id).builds
-    mine = trend_rows.in_order(mine, axis, list(names))
+
+    def mine_of(wanted: Filters) -> pd.DataFrame:
+        points = read_points(wanted, "build" if axis == "torch" else "run", columns)
+        ids = points["workload_id"] == case.workload_id, points["strategy_id"] == case.strategy_id
+        return trend_rows.in_order(points[ids[0] & ids[1]], axis, list(names))
+
+    of_strategy = replace(filters, strategies=(case.strategy,))
+    mine, older = newest_points(mine_of, of_strategy, metric, axis, MOST_POINTS)
     rows = trend_rows.frame(mine, metric, names, MOST_POINTS)
     if len(rows) < 2:
         return None
@@ -99,8 +120,8 @@ def _chart(machine_id: str, case: CaseKey, metric: str) -> ChartContent | None:
     word = trend_rows.POINT_WORDS[axis]
     finding = f"{METRICS[metric].name} of {case.workload} with {case.strategy}, {word} by {word}"
     missing = [gaps.sentence(mine, metric, names)] if axis == "torch" else []
-    older = trend_rows.older_points(mine, rows, axis, MOST_POINTS)
-    notes = [*changes.notes, *annotation_marks.sentences(written), *filter(None, (older, *missing))]
+    left_out = trend_rows.older_points(mine, rows, axis, MOST_POINTS, older=older)
+    notes = [*changes.notes, *annotation_marks.sentences(written), *filter(None, (left_out, *missing))]
     return ChartContent(finding, spec, frames, notes)
 
 

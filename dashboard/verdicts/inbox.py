@@ -13,7 +13,7 @@ from dashboard.parts.parts import CASE_FACTS
 from dashboard.verdicts.tables import row_cells
 from db import units
 from db.columns.metrics import METRICS
-from db.judge.compare.regressions import Regression, side_title
+from db.judge.compare.recorded_regressions import Regression, side_title
 from db.judge.results import BuildSide, Row
 from db.judge.statistics.noise_floor import NoiseFloor
 from db.queries.people.regressions import RegressionState

@@ -15,7 +15,7 @@ from dashboard.parts.parts import Part, Table, TableColumn, Tone
 from dashboard.read.data import read_choices
 from db import units
 from db.columns.metrics import COUNTED_METRICS, METRICS
-from db.judge.compare.regressions import Regression
+from db.judge.compare.recorded_regressions import Regression
 from db.judge.results import Comparison, LatencyChange, LeftOut, Row
 from db.judge.statistics.noise_floor import NoiseFloor
 from db.judge.words import verdicts as wording

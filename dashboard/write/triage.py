@@ -12,7 +12,7 @@ from dashboard.login.access import Role, require
 from dashboard.read.versions import REFRESH_THROTTLE
 from db.engine.session import open_database
 from db.errors import CompilewatchError
-from db.judge.compare.regressions import TriageEvent
+from db.judge.compare.recorded_regressions import TriageEvent
 from db.records.people.triage import TriageState
 from db.store.people.regressions import triage
 from db.units import plural

@@ -1,4 +1,7 @@
-"""What the judge returns: frozen, printable as JSON, complete enough to freeze in a report."""
+"""What the judge returns: frozen, printable as JSON, complete enough to freeze in a report.
+
+Whether a case counts as slower or faster (`Row.moved`), and in which group of a tally, is said here alone.
+"""
 
 from __future__ import annotations
 

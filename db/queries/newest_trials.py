@@ -13,7 +13,7 @@ from db.queries.filters import Filters
 from db.queries.run_parts import newest_runs_began
 from db.queries.selection import any_of, matching, matching_series
 from db.queries.trials import trials_frame
-from db.records.trial import TimingMethod
+from db.records.trial import Status, TimingMethod
 from db.tables.run_parts import RUN_PART
 from db.tables.trials import (
     LATEST,
@@ -66,8 +66,10 @@ def count_trials(db: Database, filters: Filters = Filters()) -> int:  # noqa: B0
         strategies=filters.strategies,
         tasks=filters.tasks,
     )
-    if filters == of_series:
-        statement = select(func.sum(SERIES.c.trials)).where(*matching_series(filters))
+    failed = SERIES.c.failed_trials + SERIES.c.cancelled_trials
+    counted = {(): SERIES.c.trials, (Status.FAILED,): failed}.get(filters.statuses)
+    if counted is not None and replace(filters, statuses=()) == of_series:
+        statement = select(func.sum(counted)).where(*matching_series(of_series))
     elif filters == Filters(machines=filters.machines, builds=filters.builds):
         of_parts = any_of((RUN_PART.c.machine_id, filters.machines), (RUN_PART.c.build_id, filters.builds))
         statement = select(func.sum(RUN_PART.c.trials)).where(*of_parts)

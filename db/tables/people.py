@@ -16,9 +16,9 @@ from db.tables.metadata import METADATA, Row, by_value
 class RegressionRow(Row, table=True):
     """A verdict that stood when it was recorded, frozen in `document`; never changed, only revised.
 
-    `base_key` and `head_key` say what was compared (`db.judge.compare.regressions.side_keys`). A verdict that
-    replaces another has the next `revision` and names the old one in `revises`. What earlier releases
-    recorded of one event more than once names in `merged_into` the one that stands for it.
+    `base_key` and `head_key` say what was compared (`db.judge.compare.recorded_regressions.side_keys`). A
+    verdict that replaces another has the next `revision` and names the old one in `revises`. What earlier
+    releases recorded of one event more than once names in `merged_into` the one that stands for it.
     """
 
     __table_args__ = (

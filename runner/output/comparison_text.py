@@ -11,7 +11,7 @@ from rich.text import Text
 
 from db.columns.metrics import BY_COLUMN, METRICS
 from db.judge.compare.comparable import condition_name
-from db.judge.compare.regressions import events_of_rows
+from db.judge.compare.recorded_regressions import events_of_rows
 from db.judge.compare.sides import CODE
 from db.judge.policy import Policy
 from db.judge.policy_entries import policy_entries

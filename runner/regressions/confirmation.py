@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from db.engine.session import Database
 from db.judge.compare.confirmation import ConfirmationPlan, plan_confirmation
-from db.judge.compare.regressions import Regression, events_of_rows, side_keys
+from db.judge.compare.recorded_regressions import Regression, events_of_rows, side_keys
 from db.judge.compare.sides import CODE, SEVERAL, Selection, VerdictError
 from db.judge.policy import Policy
 from db.judge.results import BuildSide, Comparison, Row

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 from db.columns.metrics import METRICS
 from db.engine.session import Database
-from db.judge.compare.regressions import Regression, between, side_title
+from db.judge.compare.recorded_regressions import Regression, between, side_title
 from db.judge.results import Comparison, Row
 from db.queries.cases.causes import recorded_explanations
 from db.queries.people.watches import watches

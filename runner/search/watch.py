@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from db.engine.session import Database
 from db.errors import CompilewatchError, DatabaseError
-from db.judge.compare.regressions import events_of_rows
+from db.judge.compare.recorded_regressions import events_of_rows
 from db.judge.compare.sides import Selection, VerdictError
 from db.judge.results import Comparison, Row
 from db.judge.words.sentences import tallied

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from runner.worker.device.timers import Timers
-from runner.worker.timing.cpu_timer import Step, Timer, Times, headline_of
 from runner.worker.timing.evidence import BlockWatch, canary_ns, host_state
+from runner.worker.timing.timer import Step, Timer, Times, headline_of
 
 WARMUP_CALLS = 5
 SAMPLES = 15

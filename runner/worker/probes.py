@@ -16,14 +16,14 @@ from typing import Any
 import torch
 
 from runner.worker.device.cuda import CudaDevice
-from runner.worker.device.device_timer import FEWEST, DeviceTimer, GateChoice
+from runner.worker.device.gpu_timer import FEWEST, GateChoice, GpuTimer
 from runner.worker.device.interface import Device
 from runner.worker.device.tracing import Tracer, median_ns
 from runner.worker.failures import describe
 from runner.worker.step import loading
 from runner.worker.step.messages import Workload
 from runner.worker.step.steps import grad_context, make_variant
-from runner.worker.timing.cpu_timer import Step
+from runner.worker.timing.timer import Step
 from runner.workloads.built import Built
 
 WARMUP_CALLS = 20
@@ -113,7 +113,7 @@ class Timed:
     """One warm step under the timer that trials use, in blocks of `size` samples."""
 
     def __init__(self, device: Device, step: Step, choice: GateChoice, size: int) -> None:
-        self._timer, self._step, self._size = DeviceTimer(device, choice), step, size
+        self._timer, self._step, self._size = GpuTimer(device, choice), step, size
         self.settle()
         self._timer.prepare(step, size, 0)
 

@@ -21,9 +21,9 @@ from runner.worker.progress import Progress
 from runner.worker.step import memory
 from runner.worker.step.steps import grad_context
 from runner.worker.timing import energy
-from runner.worker.timing.cpu_timer import Kept, headline_of
 from runner.worker.timing.evidence import host_state
 from runner.worker.timing.sampling import NotSteadyError, Sampler, Side, TimedBlocks, until_steady, warm_up
+from runner.worker.timing.timer import Kept, headline_of
 from runner.workloads.built import Built
 
 

@@ -25,7 +25,7 @@ from dashboard.read.database import close_databases
 from dashboard.read.versions import REFRESH_THROTTLE
 from dashboard.render.streamlit_parts import FOLD
 from db.engine.session import open_database
-from db.judge.compare.regressions import TriageEvent
+from db.judge.compare.recorded_regressions import TriageEvent
 from db.judge.compare.upgrade import compare_builds
 from db.queries.filters import Filters
 from db.queries.people.regressions import standing_regressions

@@ -8,7 +8,7 @@ from sqlalchemy import insert, select
 
 from db import __version__
 from db.engine.session import Database
-from db.judge.compare.regressions import TriageEvent
+from db.judge.compare.recorded_regressions import TriageEvent
 from db.queries.people.regressions import standing_regressions
 from db.queries.service.schedules import run_request
 from db.queries.trials import trial_records

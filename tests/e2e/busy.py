@@ -10,7 +10,7 @@ from sqlalchemy import insert
 
 from dashboard.reports.freeze import freeze_link, store_report
 from db.engine.session import Database, open_database
-from db.judge.compare.regressions import TriageEvent
+from db.judge.compare.recorded_regressions import TriageEvent
 from db.judge.compare.sides import Selection
 from db.judge.compare.upgrade import compare_builds
 from db.queries.facets import machines

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from db.engine.session import open_database
-from db.judge.compare.regressions import TriageEvent
+from db.judge.compare.recorded_regressions import TriageEvent
 from db.judge.compare.sides import Selection
 from db.judge.compare.upgrade import compare_builds
 from db.queries.filters import Filters

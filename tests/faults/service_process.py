@@ -19,8 +19,8 @@ from pathlib import Path
 
 from apscheduler.triggers.cron import CronTrigger
 
+import runner.cli.judge.run_verdicts
 import runner.cli.measure.schedule
-import runner.cli.verdicts.run_verdicts
 import runner.regressions.log
 import runner.service.service  # noqa: F401 - imported before the fork, as all that the command does later
 from runner.cli.front import main

@@ -21,12 +21,12 @@ import torch
 
 from runner.worker import probes, setup
 from runner.worker.device.cuda import CudaDevice
-from runner.worker.device.device_timer import DeviceTimer, GateChoice
+from runner.worker.device.gpu_timer import GateChoice, GpuTimer
 from runner.worker.device.interface import Device
 from runner.worker.device.timers import traced
 from runner.worker.device.tracing import Tracer
 from runner.worker.host import affinity
-from runner.worker.timing.cpu_timer import Step
+from runner.worker.timing.timer import Step
 from tests.gpu.conftest import NO_DEVICE
 from tests.runner.simulated_device import US, SimulatedDevice, SimulatedStep
 
@@ -205,7 +205,7 @@ def methods(bench: Bench, say: Say) -> None:
     choice, steps = GateChoice(device), (bench.chain(4000), bench.graph(200))
     timers, kept = [], []
     for step in steps:
-        timers.append(timer := DeviceTimer(device, choice))
+        timers.append(timer := GpuTimer(device, choice))
         timer.once(step)
         timer.prepare(step, 10, 0)
         kept.append(timer.results(timer.block(step, 10).times))
@@ -243,7 +243,7 @@ def power(bench: Bench, say: Say) -> None:
 
 
 def _gated(device: Device, step: Step) -> list[int]:
-    timer = DeviceTimer(device, GateChoice(device))
+    timer = GpuTimer(device, GateChoice(device))
     for _ in range(50):
         timer.once(step)
     timer.prepare(step, 100, 0)

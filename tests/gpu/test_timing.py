@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from runner.worker.device.cuda import CudaDevice
-from runner.worker.device.device_timer import DeviceTimer, GateChoice
 from runner.worker.device.gates import SpinGate, StreamWaitGate
+from runner.worker.device.gpu_timer import GateChoice, GpuTimer
 from runner.worker.device.timers import traced
 from runner.worker.device.tracing import Tracer
 from runner.worker.probes import captured
@@ -62,7 +62,7 @@ def waiting_step(device):
 
 def timed(device, step, *, flush_l2=False, size=SAMPLES, settling=0):
     """One side's arrays and facts, of one block."""
-    timer = DeviceTimer(gpu := CudaDevice(device, flush_l2=flush_l2), GateChoice(gpu))
+    timer = GpuTimer(gpu := CudaDevice(device, flush_l2=flush_l2), GateChoice(gpu))
     for _ in range(20):
         timer.once(step)
     timer.prepare(step, size, settling)
@@ -167,7 +167,7 @@ def test_a_side_that_no_gate_holds_has_a_speedup_over_one_that_a_gate_holds(devi
     choice, steps = GateChoice(gpu), (many, captured(device))
     timers, kept = [], []
     for step in steps:
-        timers.append(timer := DeviceTimer(gpu, choice))
+        timers.append(timer := GpuTimer(gpu, choice))
         timer.once(step)
         timer.prepare(step, 20, 0)
         kept.append(timer.results(timer.block(step, 20).times))
@@ -222,7 +222,7 @@ def test_device_time_agrees_with_do_bench_on_steps_that_keep_the_device_busy(dev
     """Sample by sample in turns: the clock of a busy GPU falls, and each of the two gives it other pauses."""
     testing = pytest.importorskip("triton.testing")
     step = make(device)
-    timer = DeviceTimer(gpu := CudaDevice(device, flush_l2=True), GateChoice(gpu))
+    timer = GpuTimer(gpu := CudaDevice(device, flush_l2=True), GateChoice(gpu))
     for _ in range(20):
         timer.once(step)
     timer.prepare(step, 10, 0)
@@ -256,7 +256,7 @@ def test_a_flush_takes_the_input_out_of_the_l2_cache(device):
     medians = {False: [], True: []}
     for _ in range(ROUNDS):
         for flush, found in medians.items():
-            timer = DeviceTimer(gpu := CudaDevice(device, flush_l2=flush), GateChoice(gpu))
+            timer = GpuTimer(gpu := CudaDevice(device, flush_l2=flush), GateChoice(gpu))
             for _ in range(20):
                 timer.once(x.amax)
             timer.prepare(x.amax, SAMPLES, 0)

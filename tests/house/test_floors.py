@@ -51,7 +51,7 @@ FLOORS = {
         "runner/search",
         "runner/search/bisect runner/search/attribute",
         "runner/cli",
-        "runner/cli/verdicts runner/cli/stored",
+        "runner/cli/judge runner/cli/stored",
         "runner/cli/measure",
         "runner",
     ),

@@ -38,7 +38,7 @@ from dashboard.verdicts.pair import with_builds
 from db import units
 from db.columns.metrics import METRICS
 from db.engine.session import Database, open_database
-from db.judge.compare.regressions import TriageEvent
+from db.judge.compare.recorded_regressions import TriageEvent
 from db.judge.compare.sides import Selection
 from db.metrics.geomean import geomean
 from db.queries.people.regressions import standing_regressions

@@ -24,10 +24,10 @@ import dashboard.server.wall
 import dashboard.verdicts.headlines
 import db.queries.cases.comparison
 import db.store.people.regressions
+import runner.cli.judge.compare
+import runner.cli.judge.gate
+import runner.cli.judge.judging
 import runner.cli.stored.break_even
-import runner.cli.verdicts.compare
-import runner.cli.verdicts.gate
-import runner.cli.verdicts.judging
 import runner.output.comparison_text
 import runner.regressions.notify
 from dashboard.parts.parts import PageHeadline
@@ -91,13 +91,13 @@ def _slower_too(text: str) -> str:
 
 
 def _turned_around(patch: pytest.MonkeyPatch) -> None:
-    resolve = runner.cli.verdicts.compare.resolve_sides
+    resolve = runner.cli.judge.compare.resolve_sides
 
     def other(base: str, head: str, *where: Any) -> Any:
         named = (head, base) if (base, head) == ("previous", "latest") else (base, head)
         return resolve(*named, *where)
 
-    patch.setattr(runner.cli.verdicts.compare, "resolve_sides", other)
+    patch.setattr(runner.cli.judge.compare, "resolve_sides", other)
 
 
 def _one_more(headline: PageHeadline) -> PageHeadline:
@@ -129,7 +129,7 @@ def _newest_instead(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(dashboard.server.charts, "resolved_link", other)
 
 
-JUDGED, SHOWN = runner.cli.verdicts.judging.gateway, dashboard.read.data
+JUDGED, SHOWN = runner.cli.judge.judging.gateway, dashboard.read.data
 PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     "gate and compare put a slowdown of one's own code down to the machine": (
         "verdict on",
@@ -137,7 +137,7 @@ PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     ),
     "compare ends otherwise than its verdict": (
         "exit of",
-        changed(runner.cli.verdicts.compare, "exit_code", lambda code: 2 - code),
+        changed(runner.cli.judge.compare, "exit_code", lambda code: 2 - code),
     ),
     "the largest change is not said": ("largest change", changed(JUDGED, "compare", _without_largest)),
     "previous and latest are turned around": ("the newest two", _turned_around),

@@ -31,7 +31,7 @@ from dashboard.verdicts.issue import issue_of_case
 from dashboard.verdicts.tables import case_title, what_differs
 from db import units
 from db.columns.metrics import METRICS
-from db.judge.compare.regressions import tally_lines
+from db.judge.compare.recorded_regressions import tally_lines
 from db.metrics.groups import row_dicts
 from db.queries.filters import Filters
 from db.queries.people.regressions import RegressionState

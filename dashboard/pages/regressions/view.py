@@ -17,7 +17,7 @@ from dashboard.render.streamlit_parts import Pick
 from dashboard.text.foreign_text import escaped
 from dashboard.verdicts import inbox
 from db import units
-from db.judge.compare.regressions import Regression
+from db.judge.compare.recorded_regressions import Regression
 from db.queries.people.regressions import RegressionState
 from db.records.people.triage import TriageState
 

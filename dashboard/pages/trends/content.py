@@ -41,7 +41,7 @@ from dashboard.read.in_force import in_force
 from dashboard.read.shaping import ASIDE_COLUMNS, BUILD_COMPONENTS, asides, newest_builds
 from dashboard.read.versions import cached
 from dashboard.text import theme
-from dashboard.verdicts.history import each_to_the_next
+from dashboard.verdicts.history import each_to_the_next, newest_points
 from dashboard.verdicts.pair import largest_change
 from db import units
 from db.columns import column as columns
@@ -110,10 +110,15 @@ def page(link: Link) -> PageContent:
     published = PUBLISHED_COLUMNS if link.metric == "speedup" else ()
     change_columns = change_points.NEEDED if link.axis == "time" else ()
     drawn = (*BUILD_COMPONENTS, CODE, LIBRARIES, *trend_rows.needed(link.metric), *published, *change_columns)
-    whole = points_of(of_workload(filters, focus), *drawn)
-    mine = whole[whole["workload_label"] == focus]
+
+    def mine_of(wanted: Filters) -> pd.DataFrame:
+        points = points_of(wanted, *drawn)
+        return points[points["workload_label"] == focus]
+
+    focused = of_workload(filters, focus)
+    mine, older = newest_points(mine_of, focused, link.metric, link.axis, trend_rows.MOST_POINTS)
     points = points_of(recent(filters), "build_id", *_SUMMED_UP, METRICS[link.metric].column)
-    chart = _chart_of(mine, replace(link, focus=focus), builds)
+    chart = _chart_of(mine, replace(link, focus=focus), builds, older=older)
     floors = floors_of(link.machine)
     floor = floor_sentence(floors, (link.metric,))
     opened_on = ""
@@ -230,7 +235,7 @@ def _every_case(points: pd.DataFrame, link: Link, floors: Sequence[NoiseFloor]) 
     )
 
 
-def _chart_of(points: pd.DataFrame, link: Link, builds: Mapping[str, str]) -> ChartContent:
+def _chart_of(points: pd.DataFrame, link: Link, builds: Mapping[str, str], *, older: bool) -> ChartContent:
     """`points` of the workload in focus; `builds` are all names by id, oldest first."""
     focus, metric, over_time = str(link.focus), link.metric, link.axis == "time"
     rows = trend_rows.frame(points, metric, builds)
@@ -262,8 +267,8 @@ def _chart_of(points: pd.DataFrame, link: Link, builds: Mapping[str, str]) -> Ch
         shown=window,
         frames=tuple(frames),
     )
-    older_points = trend_rows.older_points(points, rows, link.axis)
-    earlier = [f"{older_points} {EARLIER}"] if older_points else []
+    left_out = trend_rows.older_points(points, rows, link.axis, older=older)
+    earlier = [f"{left_out} {EARLIER}"] if left_out else []
     design = [_BY_TURNS] if turns else []
     notes = [*design, *changes.notes, *earlier, *outside, *filter(None, (missing,))]
     return ChartContent("; ".join(filter(None, (finding, changes.last))), spec, frames, notes)

@@ -1,6 +1,7 @@
 """One metric over all its cases: from log values to which regressed, improved or stayed.
 
-`db.judge.compare.rows` sets aside what the machine explains of them.
+`db.judge.compare.rows` sets aside what the machine explains of them, and `Row.moved` of `db.judge.results`
+calls slower or faster what is left.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from db.cause.profile_change import is_disturbed
 from db.cause.profile_words import host_sentence
 from db.cause.sentences import Cause, Watched, cause_between
 from db.engine.session import Database
-from db.judge.compare.regressions import Regression
+from db.judge.compare.recorded_regressions import Regression
 from db.judge.results import BuildSide, Comparison, Row
 from db.records.evidence import CompilerFacts, Memory
 from db.records.sampling_facts import Profile, Trace

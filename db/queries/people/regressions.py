@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Text, cast, select
 from db.columns.metrics import METRIC_UNITS
 from db.engine.session import Database
 from db.errors import NotFoundError
-from db.judge.compare.regressions import Regression, TriageEvent, side_title
+from db.judge.compare.recorded_regressions import Regression, TriageEvent, side_title
 from db.queries.cases.causes import recorded_explanations
 from db.queries.frames import MOMENT, frame_of
 from db.records.people.triage import TriageState

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, and_, or_, select, update
 
 from db.engine.session import Database
-from db.judge.compare.regressions import Regression
+from db.judge.compare.recorded_regressions import Regression
 from db.queries.people.regressions import newest_revisions, states_of
 from db.records.people.triage import NotificationState, TriageState
 from db.records.vocabulary import Verdict

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, insert, select
 
 from db.engine.session import Database
 from db.errors import ConflictError, NotFoundError
-from db.judge.compare.regressions import (
+from db.judge.compare.recorded_regressions import (
     EventSubject,
     FollowUp,
     Regression,

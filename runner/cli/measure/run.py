@@ -29,6 +29,8 @@ from db.records.vocabulary import Verdict
 from db.units import MISSING, plural
 from runner.catalog.targets import is_target
 from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
+from runner.cli.judge.judging import ComparisonReport, print_logged
+from runner.cli.judge.run_verdicts import judge_and_log, worst_verdicts
 from runner.cli.options import (
     ConfigOption,
     DatabaseOption,
@@ -47,8 +49,6 @@ from runner.cli.options import (
     seconds_of,
     settings_of,
 )
-from runner.cli.verdicts.judging import ComparisonReport, print_logged
-from runner.cli.verdicts.run_verdicts import judge_and_log, worst_verdicts
 from runner.config.settings import BuildSettings, Settings
 from runner.device.host import require_space
 from runner.output.comparison_text import target_lines

@@ -153,7 +153,7 @@ def _judge(plan: Plan, database: Database, settings: Settings) -> None:
     What looks like a regression is queued to be confirmed.
     """
     # The judge's arithmetic takes a second to import, and the other commands here do without it.
-    from runner.cli.verdicts.run_verdicts import judge_and_log
+    from runner.cli.judge.run_verdicts import judge_and_log
 
     run_ids = [run.run_id for run in plan.runs]
     workloads = tuple({trial.workload.name for trial in plan.trials})

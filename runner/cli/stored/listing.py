@@ -13,7 +13,7 @@ from rich.table import Table
 
 from db.engine.session import Database
 from db.json_rows import rows_of
-from db.judge.compare.regressions import tally_lines
+from db.judge.compare.recorded_regressions import tally_lines
 from db.queries import facets
 from db.queries.people.annotations import annotations_frame
 from db.queries.people.regressions import regressions_frame, standing_regressions

@@ -16,7 +16,7 @@ from ulid import ULID
 
 from db.engine.session import Database, open_database
 from db.errors import CompilewatchError, ConfigError, printable
-from db.judge.compare.regressions import TriageEvent
+from db.judge.compare.recorded_regressions import TriageEvent
 from db.queries.people.regressions import standing_regressions
 from db.queries.service.tokens import tokens
 from db.records.people.annotations import Annotation

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import torch
 
+from runner.worker.device.cpu_timer import CpuTimer
 from runner.worker.device.cuda import CudaDevice
-from runner.worker.device.device_timer import DeviceTimer, GateChoice
+from runner.worker.device.gpu_timer import GateChoice, GpuTimer
 from runner.worker.device.tracing import Tracer
-from runner.worker.timing.cpu_timer import CpuTimer, Kept, Step, Timer
+from runner.worker.timing.timer import Kept, Step, Timer
 
 
 class Timers:
@@ -25,7 +26,7 @@ class Timers:
 
     def side(self) -> Timer:
         """The timer of one more side."""
-        timer = CpuTimer() if self._gate is None else DeviceTimer(self._gpu, self._gate)
+        timer = CpuTimer() if self._gate is None else GpuTimer(self._gpu, self._gate)
         self._timers.append(timer)
         return timer
 
@@ -33,7 +34,7 @@ class Timers:
         """What is kept of the sides of one trial, with what the device itself noted of their steps; on a CPU
         nothing. Leaves the process slower, so it comes last.
         """
-        timers = [timer for timer, _, _ in sides if isinstance(timer, DeviceTimer)]
+        timers = [timer for timer, _, _ in sides if isinstance(timer, GpuTimer)]
         if not timers:
             return [kept for _, _, kept in sides]
         return traced(self._tracer, timers, [each[1] for each in sides], [each[2] for each in sides])
@@ -45,7 +46,7 @@ class Timers:
 
 
 def traced(
-    tracer: Tracer, timers: Sequence[DeviceTimer], steps: Sequence[Step], kept: Sequence[Kept]
+    tracer: Tracer, timers: Sequence[GpuTimer], steps: Sequence[Step], kept: Sequence[Kept]
 ) -> list[Kept]:
     """Device times of one method for all sides of a trial, or there is no speedup on the device: where no
     gate held one of them, all are those that the device noted, with the gated ones beside them.

@@ -21,7 +21,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
-from dashboard.login.gate import OPEN
+from dashboard.login.middleware import OPEN
 from db.engine.session import open_database
 from db.records.service.access import Roles, SignIn
 from db.records.service.tokens import Scope, Token, new_secret, secret_hash

@@ -19,7 +19,7 @@ from dashboard.text.foreign_text import escaped
 from dashboard.verdicts.inbox import web_link
 from dashboard.write import triage
 from db.engine.session import open_database
-from db.judge.compare.regressions import TriageEvent
+from db.judge.compare.recorded_regressions import TriageEvent
 from db.queries.people.regressions import RegressionState, standing_regressions
 from db.records.people.triage import TriageState
 from db.store.people.regressions import record_comparison

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from dashboard.links.links import Link, Page
 from dashboard.verdicts import history
-from tests.builders import MS, make_failure, make_history, make_trial
+from tests.builders import MS, START, make_failure, make_history, make_trial
 from tests.dashboard.conftest import OpenPage, Store, opened, selector, texts
 
 
@@ -57,7 +59,22 @@ def test_its_history_says_what_it_leaves_out(
     monkeypatch.setattr(history, "MOST_POINTS", most)
     store(make_history(workloads=("mlp",), builds=("2.12.0",) * 4))
     shown = texts(opened(Link(page=Page.WORKLOAD, focus="mlp")))
-    assert ("The newest 3 of 4 runs are drawn." in shown) is said
+    assert ("Only the newest 3 runs are drawn." in shown) is said
+
+
+def test_what_is_measured_rarely_keeps_its_older_points(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the newest runs alone only where these have as many points as are drawn."""
+    monkeypatch.setattr(history, "MOST_POINTS", 3)
+    weekly = make_history(workloads=("mlp",), builds=("2.12.0",) * 3)
+    nightly = make_history(
+        workloads=("bert",), builds=("2.12.0",) * 6, start=START + timedelta(hours=1), seed=1
+    )
+    store([*weekly, *nightly])
+    shown = texts(opened(Link(page=Page.WORKLOAD, focus="mlp")))
+    assert "are drawn" not in shown
+    assert "Speedup of mlp with default" in shown
 
 
 def test_a_workload_that_is_not_there_says_which_is_shown(filled: OpenPage) -> None:

@@ -28,11 +28,11 @@ from db.queries.run_parts import (
     stored_builds,
 )
 from db.queries.trials import latest_trials_frame, trials_frame
-from db.records.trial import Status, Task
+from db.records.trial import FailureKind, Status, Task
 from db.store.trials import save_trials
 from db.tables.run_parts import RUN_PART
 from db.tables.trials import RUN
-from tests.builders import START, make_history, make_imported
+from tests.builders import START, make_failure, make_history, make_imported, make_trial
 
 SELECTIONS = [
     Filters(),
@@ -157,6 +157,13 @@ def test_the_newest_trials_are_the_last_of_all(measured: Database, filters: Filt
         found = newest_trials_frame(measured, filters, limit)
         pd.testing.assert_frame_equal(found, everything.tail(limit).reset_index(drop=True))
     assert count_trials(measured, filters) == len(everything)
+
+
+def test_a_cancelled_trial_counts_among_the_failed(database: Database) -> None:
+    kinds = (FailureKind.CANCELLED, FailureKind.TIMEOUT, None)
+    save_trials(database, [make_trial(failure=kind and make_failure(kind)) for kind in kinds])
+    failed = Filters(statuses=(Status.FAILED,))
+    assert count_trials(database, failed) == len(trials_frame(database, failed)) == 2
 
 
 def test_the_newest_runs_began_with_the_oldest_of_them(measured: Database) -> None:

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from db.engine.session import Database, open_database
 from db.errors import DatabaseError
-from db.judge.compare.regressions import TriageEvent
+from db.judge.compare.recorded_regressions import TriageEvent
 from db.queries.data_version import data_version
 from db.queries.people.regressions import standing_regressions
 from db.queries.trials import trial_records

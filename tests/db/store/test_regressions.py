@@ -12,7 +12,7 @@ import pytest
 
 from db.engine.session import Database, open_database
 from db.errors import ConflictError, NotFoundError
-from db.judge.compare.regressions import EventKind, Regression, TriageEvent, event_subject, moved
+from db.judge.compare.recorded_regressions import EventKind, Regression, TriageEvent, event_subject, moved
 from db.queries.data_version import data_version
 from db.queries.people.regressions import regression_state, regressions_frame, standing_regressions
 from db.records.people.triage import BY_THE_JUDGE, TriageState

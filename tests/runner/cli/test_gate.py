@@ -20,8 +20,8 @@ from db.records.vocabulary import Metric, Verdict
 from db.store.trials import save_trials
 from runner.cli.app import app
 from runner.cli.front import exit_code_of
-from runner.cli.verdicts import confirmation
-from runner.cli.verdicts.judging import Decided
+from runner.cli.judge import confirm
+from runner.cli.judge.judging import Decided
 from tests.builders import MS, START, make_history
 from tests.db.queries.test_causes import AFTER, BEFORE, SENTENCE, explained_history
 from tests.regression_cases import RUN_0, RUN_1, stepping_history
@@ -249,7 +249,7 @@ def test_a_comment_has_what_the_second_look_decided_and_why_by_its_profiles(
         )
         return Decided((), said, (cost.model_copy(update={"verdict": Verdict.REGRESSED}),))
 
-    monkeypatch.setattr(confirmation, "measure_again", measure_again)
+    monkeypatch.setattr(confirm, "measure_again", measure_again)
     assert gate(sqlite_url, "--confirm", "run", "--markdown") == 1
     captured = capsys.readouterr()
     for line in said:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from db.engine.session import Database
-from db.judge.compare.regressions import TriageEvent
+from db.judge.compare.recorded_regressions import TriageEvent
 from db.judge.policy import Policy
 from db.judge.results import Comparison
 from db.queries.people.regressions import regressions_frame, standing_regressions

@@ -23,7 +23,7 @@ from pydantic import SecretStr
 from sqlalchemy import select
 
 from db.engine.session import Database, open_database
-from db.judge.compare.regressions import TriageEvent
+from db.judge.compare.recorded_regressions import TriageEvent
 from db.queries.people.regressions import regressions_frame, standing_regressions
 from db.records.people.triage import NotificationState, TriageState
 from db.records.people.watches import Watch

@@ -12,7 +12,7 @@ from runner.config.settings import Settings
 from runner.doctor.probes import Probes, probe
 from runner.doctor.validation import plan_validation
 from runner.worker import probes
-from runner.worker.device.device_timer import GateChoice
+from runner.worker.device.gpu_timer import GateChoice
 from runner.worker.device.tracing import Tracer
 from tests.runner.simulated_device import US, Entry, SimulatedDevice, SimulatedStep
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.worker.timing.cpu_timer import BlockTimes
 from runner.worker.timing.evidence import Block
 from runner.worker.timing.sampling import (
     PAIRS,
@@ -24,6 +23,7 @@ from runner.worker.timing.sampling import (
     until_steady,
     warm_up,
 )
+from runner.worker.timing.timer import BlockTimes
 
 MS = 1_000_000
 CALM = Block(wall_ns=50 * MS, stall_fraction=0.0, thread_over_wall=1.0, process_over_wall=1.0)

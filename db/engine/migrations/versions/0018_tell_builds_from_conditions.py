@@ -153,7 +153,7 @@ def _merge_run_parts(connection: sa.Connection, called: Mapping[str, str]) -> No
         connection.execute(sa.insert(_RUN_PART), list(parts.values()))
 
 
-# What a metric shows moved: `db.judge.compare.regressions.EVENT_OF` at the time of this revision.
+# What a metric shows moved: `db.judge.compare.recorded_regressions.EVENT_OF` at the time of this revision.
 _COMPILING = {"compile_cost", "time_to_first_result", "cold_start_cpu", "compile_cpu", "compile_instructions"}
 _OTHERS = {"peak_memory": "memory", "graph_breaks": "graphs", "recompiles": "graphs", "numerics": "numerics"}
 _HEADLINE = ("latency", "device_time", "speedup", "compile_cost", "numerics", "graph_breaks")

@@ -26,6 +26,8 @@ from db.verdicts.case_history import CaseHistory, case_history
 from db.verdicts.named_series import chosen_points
 from runner.cli import completion
 from runner.cli.front import EXIT_CANNOT
+from runner.cli.judge.changes import show_changes
+from runner.cli.judge.judging import exit_code
 from runner.cli.options import (
     ConfigOption,
     DatabaseOption,
@@ -35,8 +37,6 @@ from runner.cli.options import (
     only,
     settings_of,
 )
-from runner.cli.verdicts.changes import show_changes
-from runner.cli.verdicts.judging import exit_code
 from runner.output.documents import print_document
 from runner.output.failures import failure_lines, newest_failures
 from runner.output.history_text import history_document, history_sentences, history_table

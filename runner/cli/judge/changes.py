@@ -18,8 +18,8 @@ from db.records.vocabulary import Verdict
 from db.units import moment, percent, plural
 from db.verdicts.steps import machine_steps
 from runner.cli.front import EXIT_CANNOT
+from runner.cli.judge.judging import exit_code
 from runner.cli.options import only
-from runner.cli.verdicts.judging import exit_code
 from runner.output.documents import print_document
 from runner.output.tables import print_lines
 

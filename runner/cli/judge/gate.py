@@ -11,7 +11,7 @@ import typer
 
 from db.engine.session import Database
 from db.errors import ConfigError, DatabaseError, NotFoundError, printable
-from db.judge.compare.regressions import events_of_rows, row_subject
+from db.judge.compare.recorded_regressions import events_of_rows, row_subject
 from db.judge.compare.whole import counts_as_regression, overall_verdict, sentences
 from db.judge.results import GeomeanChange, Row
 from db.judge.words.verdicts import worst_first
@@ -23,17 +23,7 @@ from db.verdicts.sides import resolve_sides
 from runner.catalog.work_tree import WorkTree
 from runner.cli import completion
 from runner.cli.front import EXIT_INTERRUPTED
-from runner.cli.options import (
-    ConfigOption,
-    DatabaseOption,
-    JsonOption,
-    MachineOption,
-    MarkdownOption,
-    database_of,
-    machine_named,
-    settings_of,
-)
-from runner.cli.verdicts.judging import (
+from runner.cli.judge.judging import (
     IMPORT_AGAIN,
     ComparisonReport,
     Decided,
@@ -45,6 +35,16 @@ from runner.cli.verdicts.judging import (
     print_undecided,
     recorded_states,
     state_of,
+)
+from runner.cli.options import (
+    ConfigOption,
+    DatabaseOption,
+    JsonOption,
+    MachineOption,
+    MarkdownOption,
+    database_of,
+    machine_named,
+    settings_of,
 )
 from runner.config.settings import Settings
 from runner.output.comparison_text import changed_line, regression_line, target_lines
@@ -151,10 +151,10 @@ def _confirmation(
         return Decided()
     if not report.imported:
         # Measuring takes a good part of a second to import.
-        from runner.cli.verdicts import confirmation
+        from runner.cli.judge import confirm
 
-        confirm = confirmation.measure_again if how is Confirm.RUN else confirmation.queue
-        return confirm(database, report.comparison, settings, budget)
+        ask = confirm.measure_again if how is Confirm.RUN else confirm.queue
+        return ask(database, report.comparison, settings, budget)
     if _counted(report):
         print("compilewatch: Imported results cannot be measured again.", file=sys.stderr)
         print(f"  {IMPORT_AGAIN}", file=sys.stderr)

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from runner.worker.device.device_timer import TRIES, DeviceTimer, GateChoice
 from runner.worker.device.gates import Flag
+from runner.worker.device.gpu_timer import TRIES, GateChoice, GpuTimer
 from runner.worker.device.timers import traced
 from runner.worker.device.tracing import LONGEST_NS, Tracer
 from runner.worker.timing.sampling import Sampler, SamplingPlan, Side, warm_up
@@ -26,7 +26,7 @@ def measured(device, *steps, **plan):
     """The sides of one trial on `device`, sampled as a trial does it; the last step is the strategy's."""
     settings, choice = SamplingPlan(**plan), GateChoice(device)
     names = ("control", "side")[-len(steps) :]
-    sides = [Side(step, DeviceTimer(device, choice), name) for step, name in zip(steps, names, strict=True)]
+    sides = [Side(step, GpuTimer(device, choice), name) for step, name in zip(steps, names, strict=True)]
     for side in reversed(sides):
         warm_up(side, settings)
     sampler = Sampler(settings, cpu_bound=False, watch=FakeWatch(itertools.repeat(CALM)), canary=lambda: 1)
@@ -115,7 +115,7 @@ def test_a_gate_that_opens_too_early_is_closed_for_longer_and_counted():
             super().__call__()
 
     step = Slower(device, 10, 5 * US, 20 * US)
-    timer = DeviceTimer(device, GateChoice(device))
+    timer = GpuTimer(device, GateChoice(device))
     timer.prepare(step, 5, 0)
     for _ in range(195):
         timer.once(step)
@@ -154,7 +154,7 @@ def test_a_step_that_launches_more_than_the_queue_takes_is_measured_by_tracing(g
 def test_a_gate_that_does_not_hold_costs_four_tries_and_is_not_tried_again():
     device = SimulatedDevice()
     step = SimulatedStep(device, 20, 30 * US, 10 * US, waits=True)
-    timer = DeviceTimer(device, GateChoice(device))
+    timer = GpuTimer(device, GateChoice(device))
     calls = itertools.count()
 
     def counted():
@@ -179,7 +179,7 @@ def test_a_step_whose_gate_fails_later_keeps_only_what_was_verified():
     """From the middle on the step synchronises, as where a loss is read every so often."""
     device = SimulatedDevice()
     step = SimulatedStep(device, 20, 30 * US, 10 * US)
-    timer = DeviceTimer(device, GateChoice(device))
+    timer = GpuTimer(device, GateChoice(device))
     timer.prepare(step, 5, 0)
     times = {}
     for number in range(20):
@@ -211,7 +211,7 @@ def test_a_throttled_device_shows_in_device_time_and_its_blocks_do_not_count():
     slow = range(20 * MS, 60 * MS)
     device = SimulatedDevice(slowdown=lambda now: 1.5 if now in slow else 1.0)
     step = SimulatedStep(device, 20, 30 * US, 10 * US)
-    side = Side(step, DeviceTimer(device, GateChoice(device)), warmup_ns=[700 * US] * 10)
+    side = Side(step, GpuTimer(device, GateChoice(device)), warmup_ns=[700 * US] * 10)
     sampler = Sampler(
         SamplingPlan(),
         cpu_bound=False,
@@ -287,7 +287,7 @@ def test_where_tracing_fails_too_the_gated_side_stays_gated():
 def test_tracing_has_an_end_and_what_was_timed_is_there_before():
     device = SimulatedDevice(depth=100, session_ns=4_000 * MS)
     step = SimulatedStep(device, 300, 6 * US, 5 * US)
-    side = Side(step, DeviceTimer(device, GateChoice(device)), warmup_ns=[2 * MS] * 10)
+    side = Side(step, GpuTimer(device, GateChoice(device)), warmup_ns=[2 * MS] * 10)
     Sampler(SamplingPlan(), cpu_bound=False, watch=FakeWatch(itertools.repeat(CALM)), canary=lambda: 1).take(
         [side]
     )
@@ -386,7 +386,7 @@ def test_all_four_times_make_a_trial_at_most_a_quarter_longer(launches, kernel_n
         if which == "now":
             measured(device, *steps, max_samples=50)
         else:
-            sides = [Side(step, DeviceTimer(device, GateChoice(device))) for step in steps]
+            sides = [Side(step, GpuTimer(device, GateChoice(device))) for step in steps]
             for side in sides:
                 warm_up(side, plan)
             number, rounds, began = 0, 1, device.now

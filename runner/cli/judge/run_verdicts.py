@@ -10,7 +10,7 @@ from db.judge.results import Comparison
 from db.judge.words.verdicts import WORST_FIRST
 from db.queries.filters import Filters
 from db.verdicts.newest import newest_runs
-from runner.cli.verdicts.judging import ComparisonReport, judge
+from runner.cli.judge.judging import ComparisonReport, judge
 from runner.config.settings import Settings
 from runner.regressions.log import Logged, log_builds, log_run
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from runner.worker.device.interface import Device, Gate, Step
 from runner.worker.device.tracing import Observed, median_ns
-from runner.worker.timing.cpu_timer import BlockTimes, Kept, Times
+from runner.worker.timing.timer import BlockTimes, Kept, Times
 
 TRIES = 4
 """Per sample, each with a gate twice as long as the one before."""
@@ -83,7 +83,7 @@ def _let_pass(device: Device, ns: int) -> None:
         pass
 
 
-class DeviceTimer:
+class GpuTimer:
     """Times one side. Each of the four times gets a share of a block's time, and what a share does not pay
     for now is paid for in a later block.
     """

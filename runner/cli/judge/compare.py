@@ -20,6 +20,7 @@ from db.queries.run_parts import of_newest_builds
 from db.queries.trials import trials_frame
 from db.verdicts.sides import resolve_sides
 from runner.cli import completion
+from runner.cli.judge.judging import ComparisonReport, exit_code, judge, print_comparison, print_undecided
 from runner.cli.options import (
     ConfigOption,
     DatabaseOption,
@@ -33,7 +34,6 @@ from runner.cli.options import (
     only,
     settings_of,
 )
-from runner.cli.verdicts.judging import ComparisonReport, exit_code, judge, print_comparison, print_undecided
 
 _STRATEGY = "strategy="
 

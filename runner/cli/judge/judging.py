@@ -13,7 +13,7 @@ import typer
 from db.engine.session import Database
 from db.errors import one_line, printable
 from db.judge.compare.confirmation import Confirmation
-from db.judge.compare.regressions import (
+from db.judge.compare.recorded_regressions import (
     EventKind,
     EventSubject,
     event_subject,

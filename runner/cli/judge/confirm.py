@@ -24,7 +24,7 @@ from db.queries.codes import commits_of_run
 from db.units import plural
 from db.verdicts import gateway
 from runner.catalog.work_tree import WorkTree
-from runner.cli.verdicts.judging import Decided, print_logged
+from runner.cli.judge.judging import Decided, print_logged
 from runner.config.settings import Settings
 from runner.device.host import require_space
 from runner.output.measuring import measure

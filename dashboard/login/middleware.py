@@ -94,7 +94,7 @@ class People:
         return next((name for name in names if len(headers.getlist(name)) > 1), None)
 
 
-class LoginGate:
+class LoginMiddleware:
     """ASGI middleware that lets through who is signed in, who has a token, and what is open."""
 
     def __init__(self, app: ASGIApp, *, settings: SignIn, people: People, token_of: TokenOf) -> None:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from db.columns.metrics import METRICS
 from db.errors import ConfigError, printable
-from db.judge.compare.regressions import TriageEvent
+from db.judge.compare.recorded_regressions import TriageEvent
 from db.queries.people.regressions import RegressionState, regression_state
 from db.records.people.triage import TriageState
 from db.store.people.regressions import triage as store_triage

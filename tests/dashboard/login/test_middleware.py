@@ -16,7 +16,13 @@ from starlette.responses import Response
 from dashboard.http.rate_limit import Buckets
 from dashboard.login import oidc
 from dashboard.login.access import Person, Role
-from dashboard.login.gate import SIGNED_OUT, WRONG_TOKENS_AT_ONCE, WRONG_TOKENS_PER_S, LoginGate, People
+from dashboard.login.middleware import (
+    SIGNED_OUT,
+    WRONG_TOKENS_AT_ONCE,
+    WRONG_TOKENS_PER_S,
+    LoginMiddleware,
+    People,
+)
 from dashboard.login.oidc import Provider
 from dashboard.login.routes import LIMIT, LoginRoutes, safe_path
 from dashboard.login.sessions import Sessions
@@ -53,7 +59,7 @@ class Clock:
 class Gated:
     """A gate before an application, its sessions, and their clock."""
 
-    gate: LoginGate
+    gate: LoginMiddleware
     inner: Inner
     sessions: Sessions
     clock: Clock
@@ -68,7 +74,7 @@ def gated() -> Callable[[SignIn], Gated]:
         clock, inner = Clock(), Inner()
         sessions = Sessions(lasts_s=settings.session_hours * 3600, clock=clock)
         people = People(settings, sessions)
-        gate = LoginGate(inner, settings=settings, people=people, token_of=lambda _secret: None)
+        gate = LoginMiddleware(inner, settings=settings, people=people, token_of=lambda _secret: None)
         gate._wrong_tokens = Buckets(WRONG_TOKENS_AT_ONCE, WRONG_TOKENS_PER_S, clock=clock)
         return Gated(gate, inner, sessions, clock)
 
@@ -301,7 +307,7 @@ def test_a_token_opens_its_scope_from_every_address(client: str) -> None:
         expires_at=None,
     )
     people = People(BEHIND_PROXY, Sessions(lasts_s=1))
-    gate = LoginGate(Inner(), settings=BEHIND_PROXY, people=people, token_of=lambda _secret: token)
+    gate = LoginMiddleware(Inner(), settings=BEHIND_PROXY, people=people, token_of=lambda _secret: token)
     headers = {"Authorization": "Bearer cwt_x"}
     assert status(gate, "/metrics", headers, client=client) == 200
     for closed in ("/api/v1/runs", "/", "/_stcore/stream"):
