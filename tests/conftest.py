@@ -5,30 +5,22 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import subprocess
 import tempfile
 import uuid
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import Phase, settings
-from sqlalchemy import Engine
-from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
-from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
-from sqlalchemy.util import LRUCache
 
-import db.interchange.read.importing
 import db.queries.service.integrity
 import db.store.trial_writer
 import db.store.trials
 from db.engine.migrations import VERSION_TABLE
 from db.engine.moments import latest_moment
 from db.engine.session import Database, open_database
-from db.interchange.read.process import ReadingProcess
-from db.records.trial import Trial
 from db.store.run_cases import bring_up
 from db.tables.trials import METADATA
 from tests.postgres import Unavailable, postgres_server
@@ -67,79 +59,6 @@ def _own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         patch.setenv("TMPDIR", folder)
         patch.setattr(tempfile, "tempdir", folder)
         yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _statements_are_compiled_once() -> Iterator[None]:
-    """SQLAlchemy compiles a statement anew for every engine, and tests have engines of their own: a fifth of
-    a test that stores a few trials and asks about them.
-    """
-    cache: LRUCache[Any, Any] = LRUCache(2_000)
-    created = Engine.__init__
-
-    def create(engine: Engine, *arguments: Any, **options: Any) -> None:
-        created(engine, *arguments, **options)
-        engine._compiled_cache = cache
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Engine, "__init__", create)
-        for dialect in (SQLiteDialect_pysqlite, PGDialect_psycopg):
-            patch.setattr(dialect, "__eq__", lambda own, other: type(own) is type(other))
-            patch.setattr(dialect, "__hash__", lambda own: hash(type(own)))
-        yield
-
-
-class LastingProcess(ReadingProcess):
-    """Reads files for one import after another of a test process: starting it takes longer than a file."""
-
-    spare: ClassVar[list[tuple[Path, subprocess.Popen[bytes]]]] = []
-    """With the folder that each began in: there alone it can be asked for a relative path."""
-    most = 2
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.folder = Path.cwd()
-        self.is_answering = False
-
-    def trials(self, path: str, uploads: Mapping[str, bytes], *asked: Any) -> Generator[Trial]:
-        here = None if uploads or Path(path).is_absolute() else Path.cwd()
-        if here not in (None, self.folder):
-            self._end()
-        if self._process is None:
-            self._take_spare(here)
-        self.is_answering = True
-        try:
-            yield from super().trials(path, uploads, *asked)
-        finally:
-            self.is_answering = False
-
-    def _take_spare(self, here: Path | None) -> None:
-        for found in self.spare:
-            if here in (None, found[0]):
-                self.spare.remove(found)
-                self.folder, self._process = found
-                return
-
-    def _begun(self) -> subprocess.Popen[bytes]:
-        if self._process is None:
-            self.folder = Path.cwd()
-        return super()._begun()
-
-    def __exit__(self, *_: object) -> None:
-        if self._process is not None and not self.is_answering and len(self.spare) < self.most:
-            self.spare.append((self.folder, self._process))
-            self._process = None
-        self._end()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _files_are_read_by_a_process_that_lasts() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(db.interchange.read.importing, "ReadingProcess", LastingProcess)
-        yield
-    for _, process in LastingProcess.spare:
-        with process:
-            process.kill()
 
 
 LIMITED = (db.store.trial_writer, db.store.trials, db.queries.service.integrity)
