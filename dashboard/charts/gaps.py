@@ -35,13 +35,9 @@ def since_first(
     `names` by build id, oldest first. On an axis of time nothing is said of what has no number.
     """
     since = points.loc[rows.index[0] :]
-    return axis_builds(since, names), sentence(since, metric, names) if axis == "torch" else ""
-
-
-def axis_builds(points: pd.DataFrame, names: Mapping[str, str]) -> tuple[str, ...]:
-    """The names of all builds of `points`, those without a number too; `names` are oldest first."""
-    measured = set(points["build_id"])
-    return tuple(name for key, name in names.items() if key in measured)
+    measured = set(since["build_id"])
+    builds = tuple(name for key, name in names.items() if key in measured)
+    return builds, sentence(since, metric, names) if axis == "torch" else ""
 
 
 def sentence(points: pd.DataFrame, metric: str, names: Mapping[str, str]) -> str:

@@ -72,13 +72,13 @@ def _rows_of(filters: Filters, base: str, head: str, metric: str, asked: Metric 
 def newest_points(
     read: Callable[[Filters], pd.DataFrame], filters: Filters, metric: str, axis: str, most: int
 ) -> tuple[pd.DataFrame, bool]:
-    """What `read` finds under `filters`, and whether there is more before: over time of the newest `most`
-    runs alone where these have as many points to draw, so that it does not grow with the history.
+    """What `read` finds under `filters`, and whether that is not all: over time of the newest `most` runs and
+    one where these have more points than are drawn, so that it does not grow with the history.
     """
-    newest = recent(filters, runs=most) if axis == "time" else filters
+    newest = recent(filters, runs=most + 1) if axis == "time" else filters
     if newest != filters:
         points = read(newest)
-        if np.count_nonzero(trend_rows.drawable(points, metric)) >= most:
+        if np.count_nonzero(trend_rows.drawable(points, metric)) > most:
             return points, True
     return read(filters), False
 
@@ -105,6 +105,7 @@ def _chart(machine_id: str, case: CaseKey, metric: str) -> ChartContent | None:
         changes = change_points.between(rows, each_to_the_next(filters, mine.loc[rows.index], metric))
     else:
         changes = change_points.over(mine, rows, metric, in_force().policy, read_turns(filters))
+    builds, missing = gaps.since_first(mine, rows, metric, axis=axis, names=names)
     written = annotation_marks.frame(read_annotations(machine_id), mine, rows, names)
     events = build_events.events(mine, rows)
     frames = trends.frames_of(rows, events, changes=changes.frame, annotations=written)
@@ -113,15 +114,14 @@ def _chart(machine_id: str, case: CaseKey, metric: str) -> ChartContent | None:
         axis=axis,
         scale="linear",
         strategies=(case.strategy,),
-        builds=gaps.axis_builds(mine, names),
+        builds=builds,
         shown=trend_rows.window(rows),
         frames=tuple(frames),
     )
     word = trend_rows.POINT_WORDS[axis]
     finding = f"{METRICS[metric].name} of {case.workload} with {case.strategy}, {word} by {word}"
-    missing = [gaps.sentence(mine, metric, names)] if axis == "torch" else []
     left_out = trend_rows.older_points(mine, rows, axis, MOST_POINTS, older=older)
-    notes = [*changes.notes, *annotation_marks.sentences(written), *filter(None, (left_out, *missing))]
+    notes = [*changes.notes, *annotation_marks.sentences(written), *filter(None, (left_out, missing))]
     return ChartContent(finding, spec, frames, notes)
 
 

@@ -110,11 +110,9 @@ def _builds(db: Database, filters: Filters, *, only_measured: bool, newest: int 
 
 
 MOST_BY_TURNS = 16
-Moment = Any
-"""As the driver gives it, text or datetime: thousands are only set in order."""
 
 
-def _began(connection: Connection, builds: Collection[str]) -> dict[str, Moment]:
+def _began(connection: Connection, builds: Collection[str]) -> dict[str, Any]:
     """When the newest run of each build began, of a suite where any is: one that only looks closer at a few
     cases gives way, as for `newest_two`.
     """
@@ -129,9 +127,9 @@ def _began(connection: Connection, builds: Collection[str]) -> dict[str, Moment]
     return {row.build_id: row.first_seen_at for row in rows}
 
 
-def _by_turns(last_of: Mapping[str, Moment], began: Mapping[str, Moment]) -> Iterator[list[str]]:
+def _by_turns(last_of: Mapping[str, Any], began: Mapping[str, Any]) -> Iterator[list[str]]:
     """The builds of `last_of`, newest first, together those whose newest runs overlap in time: which of them
-    had the last turn says nothing about which is the newer one.
+    had the last turn says nothing about which is the newer one. Moments are as the driver gives them.
     """
     together: list[str] = []
     for build_id, last in last_of.items():

@@ -117,7 +117,7 @@ def test_memory_counts_weights_with_and_without_compilation(device):
 def test_memory_counts_what_cuda_graphs_hold(device):
     graphs, plain = (measure_on_gpu("chain", mode(name)).memory for name in ("reduce-overhead", "default"))
     assert graphs.peak_bytes >= plain.peak_bytes
-    assert graphs.control_peak_bytes == plain.control_peak_bytes
+    assert graphs.control_peak_bytes == pytest.approx(plain.control_peak_bytes, abs=1 << 16)
 
 
 def test_the_largest_blocks_at_the_peak_come_with_the_line_that_made_them(device):

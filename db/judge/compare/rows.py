@@ -216,13 +216,19 @@ def _level(log: float) -> float:
     return float(f"{math.exp(log):.12g}")
 
 
-_FLAGGED = (Verdict.INCONCLUSIVE, Verdict.UNCHANGED, Verdict.IMPROVED, Verdict.REGRESSED)
-
-
 def _verdicts(decisions: MetricDecisions) -> list[Verdict]:
-    """By the flags, of which at most one is set."""
-    flagged = np.select((decisions.same, decisions.improved, decisions.regressed), (1, 2, 3), 0)
-    return [_FLAGGED[each] for each in flagged.tolist()]
+    """By the flags; inconclusive where none is set."""
+    flags = (each.tolist() for each in (decisions.regressed, decisions.improved, decisions.same))
+    return [
+        Verdict.REGRESSED
+        if regressed
+        else Verdict.IMPROVED
+        if improved
+        else Verdict.UNCHANGED
+        if same
+        else Verdict.INCONCLUSIVE
+        for regressed, improved, same in zip(*flags, strict=True)
+    ]
 
 
 def measured_row(context: Context, case: int, findings: Findings, speedup: Findings) -> Row | None:

@@ -6,6 +6,7 @@ import gc
 import itertools
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +101,10 @@ def step_peak(
 ) -> dict[str, int | None]:
     """Peak of one warm step, `bytes` and `reserved`, without what only the `others` hold.
 
-    On a GPU from the caching allocator, without the workspace that torch keeps for cuBLAS, and with the
-    pools of CUDA graphs where `variant` `owns_graphs`. On a CPU the resident set says nothing after a
-    warm-up, since the allocator keeps what it once had, so the step's own allocations are counted by the
-    profiler's hook.
+    On a GPU from the caching allocator, without the workspace that torch keeps for cuBLAS; where `variant`
+    `owns_graphs` with the whole pools of CUDA graphs, that workspace in them included, else without them. On
+    a CPU the resident set says nothing after a warm-up, since the allocator keeps what it once had, so the
+    step's own allocations are counted by the profiler's hook.
     """
     if device.type == "cpu":
         with grad_context(variant.built):
@@ -121,24 +122,44 @@ def step_peak(
         # Kept until the pools are counted: what a graph returns lies in one, and is in the peak.
         result = variant.step()
     torch.cuda.synchronize(device)
-    in_pools = unallocated_in_graph_pools(device) if owns_graphs else 0
+    pools = graph_pools(device)
     del result
     peak, reserved = torch.cuda.max_memory_allocated(device), torch.cuda.max_memory_reserved(device)
-    foreign = [_own_bytes(other, variant) for other in others]
+    peak += (pools.total_bytes if owns_graphs else 0) - pools.allocated_bytes
+    foreign = [_own_bytes(other, variant, pools) for other in others]
     known = [each for each in foreign if each is not None]
     if len(known) < len(foreign):
         return {"bytes": None, "reserved": reserved}
-    return {"bytes": peak + in_pools - sum(known) - _workspace_bytes(device), "reserved": reserved}
+    return {"bytes": peak - sum(known) - _workspace_bytes(device), "reserved": reserved}
 
 
-def unallocated_in_graph_pools(device: torch.device) -> int:
-    """Bytes of the pools of CUDA graphs that no tensor has: a graph's steps write them without an allocation,
-    and nothing else may (torch/_inductor/cudagraph_trees.py, `get_cudagraph_segments`).
+@dataclass(frozen=True)
+class GraphPools:
+    """The memory of CUDA graphs, by address and bytes of each segment, and how much of it tensors have: a
+    graph's steps write all of it without an allocation, and nothing else may.
     """
-    return sum(
-        segment["total_size"] - segment["allocated_size"]
+
+    segments: Mapping[int, int]
+    allocated_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(self.segments.values())
+
+    def hold(self, address: int) -> bool:
+        return any(start <= address < start + size for start, size in self.segments.items())
+
+
+def graph_pools(device: torch.device) -> GraphPools:
+    """By the allocator's snapshot (torch/_inductor/cudagraph_trees.py, `get_cudagraph_segments`)."""
+    segments = [
+        segment
         for segment in torch.cuda.memory_snapshot()  # type: ignore[no-untyped-call]
         if segment["device"] == (device.index or 0) and tuple(segment["segment_pool_id"]) != (0, 0)
+    ]
+    return GraphPools(
+        {segment["address"]: segment["total_size"] for segment in segments},
+        sum(segment["allocated_size"] for segment in segments),
     )
 
 
@@ -151,12 +172,14 @@ def _workspace_bytes(device: torch.device) -> int:
     return max(0, before - torch.cuda.memory_allocated(device))
 
 
-def _own_bytes(other: Variant, variant: Variant) -> int | None:
-    """What `other` holds and `variant` does not; inference variants mostly share model and inputs."""
+def _own_bytes(other: Variant, variant: Variant, pools: GraphPools) -> int | None:
+    """What `other` holds and `variant` does not, outside of `pools`, where a graph's gradients lie; inference
+    variants mostly share model and inputs.
+    """
     held, shared = storages(other), storages(variant)
     if held is None or shared is None:
         return None
-    return sum(size for address, size in held.items() if address not in shared)
+    return sum(size for address, size in held.items() if address not in shared and not pools.hold(address))
 
 
 class CompilePeak:

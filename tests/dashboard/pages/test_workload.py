@@ -60,6 +60,7 @@ def test_its_history_says_what_it_leaves_out(
     store(make_history(workloads=("mlp",), builds=("2.12.0",) * 4))
     shown = texts(opened(Link(page=Page.WORKLOAD, focus="mlp")))
     assert ("Only the newest 3 runs are drawn." in shown) is said
+    assert ("are drawn" in shown) is said
 
 
 def test_what_is_measured_rarely_keeps_its_older_points(

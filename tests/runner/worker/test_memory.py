@@ -59,14 +59,19 @@ def test_training_counts_weights_gradients_and_optimizer_state():
 
 def test_the_pools_of_cuda_graphs_are_held_as_a_whole(monkeypatch):
     """A replayed graph allocates nothing, so the peak of the allocator does not have its memory."""
+    names = ("device", "segment_pool_id", "address", "total_size", "allocated_size")
     segments = [
-        {"device": 0, "segment_pool_id": (0, 0), "total_size": 64 * MIB, "allocated_size": 24 * MIB},
-        {"device": 0, "segment_pool_id": (0, 1), "total_size": 20 * MIB, "allocated_size": 4 * MIB},
-        {"device": 0, "segment_pool_id": (0, 1), "total_size": 2 * MIB, "allocated_size": 0},
-        {"device": 1, "segment_pool_id": (0, 2), "total_size": 8 * MIB, "allocated_size": 0},
+        (0, (0, 0), 0, 64 * MIB, 24 * MIB),
+        (0, (0, 1), 64 * MIB, 20 * MIB, 4 * MIB),
+        (0, (0, 1), 90 * MIB, 2 * MIB, 0),
+        (1, (0, 2), 0, 8 * MIB, 0),
     ]
-    monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: segments)
-    assert memory.unallocated_in_graph_pools(torch.device("cuda:0")) == 18 * MIB
+    snapshot = [dict(zip(names, each, strict=True)) for each in segments]
+    monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: snapshot)
+    pools = memory.graph_pools(torch.device("cuda:0"))
+    assert (pools.total_bytes, pools.allocated_bytes) == (22 * MIB, 4 * MIB)
+    held = [pools.hold(address) for address in (0, 64 * MIB - 1, 64 * MIB, 84 * MIB, 91 * MIB)]
+    assert held == [False, False, True, False, True]
 
 
 def test_shared_storage_counts_once():
