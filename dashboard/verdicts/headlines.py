@@ -21,7 +21,7 @@ def of_overview(
     `since` names the build that `build` was compared with, None where nothing can be; `failing` are cases of
     this build, compared or not; `regressions` are open.
     """
-    text, tone = said(tally, failing=failing, regressions=regressions, since=since)
+    text, tone = of_tally(tally, failing=failing, regressions=regressions, since=since)
     if since is None or not tally.compared:
         text = text or f"No build to compare {build} with"
         return PageHeadline(text, tone, key="well")
@@ -31,7 +31,7 @@ def of_overview(
     return PageHeadline(f"{text} since {since}", tone, key="well")
 
 
-def said(tally: Tally, *, failing: int, regressions: int, since: str | None) -> tuple[str, Tone]:
+def of_tally(tally: Tally, *, failing: int, regressions: int, since: str | None) -> tuple[str, Tone]:
     """The worst of what is counted, with its colour; nothing where nothing was compared or is wrong."""
     cases = units.plural(tally.compared, "case")
     if tally.slower:

@@ -1,6 +1,6 @@
 """What a comparison says: its verdict, the change of every case, one case in focus, who was left out.
 
-The headline is worded in `verdict.py`, the sentences below it by the judge (`db.judge.compare.whole`).
+The headline is worded in `headline.py`, the sentences below it by the judge (`db.judge.compare.whole`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dashboard.links.links import Link, Page, asked_metric, verdict_metric
 from dashboard.pages.upgrade.changes import change_parts, compile_cost_and_break_even, every_verdict, summary
 from dashboard.pages.upgrade.decisions import decision_parts, whole_note
 from dashboard.pages.upgrade.focus import in_focus
-from dashboard.pages.upgrade.verdict import every_sentence, figures, headline_parts
+from dashboard.pages.upgrade.headline import every_sentence, figures, headline_parts
 from dashboard.parts import parts, verdict_words
 from dashboard.parts.cases import CASE, floors_of
 from dashboard.parts.parts import BOUND, Empty, Lines, PageContent, Part, TableColumn

@@ -1,7 +1,7 @@
 """`compilewatch gate`: the newest run, judged for CI, and what is remembered of it.
 
 Its steps, in `gate`: the base and every verdict on the newest run (`_judge_newest`), regressions recorded and
-told (`_record`), suspicions measured again or queued where that is asked (`_confirmation`), the verdicts on
+sent (`_record`), suspicions measured again or queued where that is asked (`_confirmation`), the verdicts on
 fresh trials in the place of the first (`_after`), the lines, the exit.
 """
 

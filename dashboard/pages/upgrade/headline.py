@@ -31,7 +31,7 @@ def headline(tally: Tally) -> tuple[str, Tone]:
     if not tally.compared:
         return "Nothing could be compared", "warning"
     if not tally.slower:
-        return headlines.said(tally, failing=tally.failing, regressions=0, since="")
+        return headlines.of_tally(tally, failing=tally.failing, regressions=0, since="")
     also = ((tally.faster, "faster"), (tally.failing, "failing"))
     others = "".join(f", {units.count(number)} {word}" for number, word in also if number)
     return f"{headlines.slower(tally)}{others}", "bad"
