@@ -8,17 +8,12 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-import pandas as pd
-
 from dashboard.read.shaping import build_names
 from dashboard.text import theme
 from db import units
-from db.metrics.groups import row_dicts
 from db.queries.offered import Offered, OfferedRun, newest_first, newest_machine
 
 NEWEST_RUNS = 200
-_COUNTS = ["trials", "failed_trials", "first_seen_at", "last_seen_at"]
-"""Of builds what changes with every trial."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +64,10 @@ class Choices:
         return {"machine": [(name, machine) for machine, name in machines]}
 
 
-def choices(offered: Offered, builds: pd.DataFrame) -> Choices:
-    """What is offered, with the names of `builds`, a frame as `db.queries.facets.builds` returns it."""
+def choices(offered: Offered, builds: Sequence[Mapping[str, Any]]) -> Choices:
+    """What is offered, with the names of `builds`, as `db.queries.facets.build_rows` returns them."""
     newest = newest_machine(offered.machines)
-    rows = {row["build_id"]: row for row in row_dicts(builds.drop(columns=_COUNTS))}
-    names = build_names(rows.values())
+    names = build_names(builds)
     return Choices(
         machines={
             machine.machine_id: f"{machine.name} ({machine.device_name})" for machine in offered.machines
@@ -81,7 +75,7 @@ def choices(offered: Offered, builds: pd.DataFrame) -> Choices:
         machine_names={machine.machine_id: machine.name for machine in offered.machines},
         builds=names,
         offered_builds=list(names),
-        build_rows=rows,
+        build_rows={row["build_id"]: row for row in builds},
         suites=offered.suites,
         workloads=offered.workloads,
         strategies=theme.ordered(offered.strategies),

@@ -72,6 +72,7 @@ def _found_by(query: Callable[Concatenate[Database, P], T]) -> Callable[P, T]:
 
 
 _trials = _found_by(trials_frame)
+read_builds_newest_first = _found_by(parts.builds_newest_first)
 read_annotations = _found_by(stored_annotations)
 read_known = _found_by(known_columns)
 read_machines = _found_by(facets.machines)
@@ -86,7 +87,7 @@ read_ungated = _found_by(ungated_shown)
 def read_choices() -> Choices:
     """What there is to choose from."""
     database = reader()
-    return choices(offered(database, newest_runs=NEWEST_RUNS), facets.builds(database))
+    return choices(offered(database, newest_runs=NEWEST_RUNS), facets.build_rows(database))
 
 
 @cached
@@ -139,24 +140,16 @@ def read_jobs(limit: int) -> pd.DataFrame:
 @cached
 def newest_build(filters: Filters) -> str | None:
     """The build of the newest trial among those that `filters` let through."""
-    newest = parts.newest_build(reader(), filters)
-    if newest is None or newest in read_choices().builds:
+    newest, known = parts.newest_build(reader(), filters), read_choices().builds
+    if newest is None or newest in known:
         return newest
-    return next(iter(read_measured_builds(filters)), None)
+    return next((build for build in parts.measured_builds(reader(), filters) if build in known), None)
 
 
 @cached
-def read_builds(filters: Filters) -> list[str]:
-    """The builds of the trials that `filters` let through, the one with the newest trial first."""
-    known = read_choices().builds
-    return [build for build in parts.stored_builds(reader(), filters) if build in known]
-
-
-@cached
-def read_measured_builds(filters: Filters) -> list[str]:
-    """Those of them that were measured, the one measured last first; where none was, the imported ones."""
-    known = read_choices().builds
-    return [build for build in parts.measured_builds(reader(), filters) if build in known]
+def read_builds(filters: Filters, *, only_measured: bool = False) -> frozenset[str]:
+    """As `db.queries.run_parts.stored_builds` returns them."""
+    return parts.stored_builds(reader(), filters, only_measured=only_measured) & read_choices().builds.keys()
 
 
 @cached

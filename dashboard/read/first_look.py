@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from dashboard.read.data import read_choices, read_measured_builds, read_regressions
+from dashboard.read.data import read_builds, read_choices, read_regressions
 from dashboard.read.versions import cached
 from db.queries.filters import Filters
 from db.records.people.triage import OPEN_STATES
@@ -33,6 +33,7 @@ def first_machine() -> FirstMachine | None:
     if waiting:
         return FirstMachine(max(machines, key=lambda each: waiting[each]), "has open regressions")
     for place, machine in enumerate(machines):
-        if len(read_measured_builds(Filters(machines=(machine,)))) > 1:
+        here = Filters(machines=(machine,))
+        if len(read_builds(here, only_measured=True) or read_builds(here)) > 1:
             return FirstMachine(machine, "newest" if place == 0 else "newest with two builds")
     return FirstMachine(machines[0], "newest") if machines else None

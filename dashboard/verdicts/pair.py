@@ -15,9 +15,9 @@ from dashboard.parts.cases import focus_of
 from dashboard.read.data import (
     filters_of,
     read_builds,
+    read_builds_newest_first,
     read_choices,
     read_choices_on,
-    read_measured_builds,
     read_pair,
     read_series_by_build,
     read_workloads,
@@ -39,9 +39,10 @@ def with_builds(link: Link) -> Link:
     count where fewer than two were measured. `link` as it is where its filters let no two such through.
     """
     filters = filters_of(link)
-    builds, measured = read_builds(filters), read_measured_builds(filters)
+    builds = read_builds(filters)
     if (link.base and link.head) or len(builds) < 2:
         return link
+    measured = read_builds(filters, only_measured=True)
     pool = measured if len(measured) > 1 else builds
     named = [key for key in (link.base, link.head) if key]
     wanted = {*pool, *named}
@@ -49,10 +50,11 @@ def with_builds(link: Link) -> Link:
     newest_first = [*reversed(known)]
     shown = list(dict.fromkeys([*newest_first[:_NEWEST_VERSIONS], *named]))
     matched = _matches(filters, tuple(shown))
+    by_time = read_builds_newest_first(replace(filters, builds=tuple(shown)), only_measured=pool is measured)
 
     def is_newer(base: str, head: str) -> bool:
         by_version = known.index(base) > known.index(head)
-        return by_version and {base, head} <= {*pool} and pool.index(base) < pool.index(head)
+        return by_version and {base, head} <= pool and by_time.index(base) < by_time.index(head)
 
     pairs = [
         (base, head)

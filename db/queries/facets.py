@@ -69,6 +69,19 @@ def builds(db: Database, build_ids: Sequence[str] | None = None) -> pd.DataFrame
     return frame.take(sorted(range(len(frame)), key=keys.__getitem__)).reset_index(drop=True)
 
 
+def build_rows(db: Database) -> list[dict[str, Any]]:
+    """What each build consists of, oldest version first; None for what it does not state.
+
+    As `builds` has it, without tallies and the way over a frame: pages ask for thousands after every write.
+    """
+    own = [name for name in BUILD.c.keys() if name not in (*_TALLIES, "label")]  # noqa: SIM118
+    columns = selected(BUILD, *own, "first_seen_at", build_label="label")
+    rows = sorted((dict(row._mapping) for row in db.rows(select(*columns))), key=version_order)
+    for row in rows:
+        del row["first_seen_at"]
+    return rows
+
+
 def workloads(db: Database) -> pd.DataFrame:
     """One row per workload (a version and size of a name), by name and then newest last."""
     names = {"name": "workload", "version": "workload_version"}
@@ -149,7 +162,7 @@ def _facet(table: Table) -> Select[Any]:
 
 
 def version_order(row: Mapping[str, Any]) -> tuple[object, ...]:
-    """By what rows of `builds` are sorted.
+    """By what builds are sorted.
 
     Torch decides, then what it stands on; builds that differ in none of that, by first seen.
     """

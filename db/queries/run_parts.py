@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, case, exists, func, select
+from sqlalchemy import Column, ColumnElement, Connection, case, exists, func, select
 
 from db.engine.session import Database
 from db.judge.compare.sides import Selection
@@ -61,11 +61,10 @@ def run_parts(db: Database, run_ids: Iterable[str]) -> pd.DataFrame:
     return read_frame(db, statement.order_by(*columns))
 
 
-def stored_builds(db: Database, filters: Filters) -> list[str]:
-    """The builds of the trials that `filters` let through, the one with the newest trial first; of several
-    that were measured by turns, or have trials of one moment, as imports of one command, the newest release.
-    """
-    return _builds(db, filters, only_measured=False)
+def stored_builds(db: Database, filters: Filters, *, only_measured: bool = False) -> frozenset[str]:
+    """The builds of the trials that `filters` let through; of those that were measured here, where asked."""
+    build, _, conditions = _builds_among(filters, only_measured=only_measured)
+    return frozenset(db.scalars(select(build).where(*conditions).distinct()))
 
 
 def measured_builds(
@@ -77,23 +76,20 @@ def measured_builds(
     """The builds of those trials that were measured here, the one measured last first; where nothing was
     measured, those of imported results. Of `newest` no more are read than tell the first so many.
     """
-    measured = _builds(db, filters, only_measured=True, newest=newest)
-    return (measured or _builds(db, filters, only_measured=False, newest=newest))[:newest]
+    measured = builds_newest_first(db, filters, only_measured=True, newest=newest)
+    return (measured or builds_newest_first(db, filters, newest=newest))[:newest]
 
 
-def _builds(db: Database, filters: Filters, *, only_measured: bool, newest: int | None = None) -> list[str]:
-    measured: ColumnElement[bool]
-    # Whether a run is either in the selection with all its trials or out of it.
-    if filters == Filters(machines=filters.machines, suites=filters.suites, builds=filters.builds):
-        build, when, conditions = RUN_PART.c.build_id, RUN_PART.c.last_seen_at, _of_parts(filters)
-        # By the parts selected: one of its trials may have to tell of a run.
-        measured = exists().where(RUN.c.run_id == RUN_PART.c.run_id, is_measured())
-    else:
-        build, when, conditions = TRIAL.c.build_id, TRIAL.c.started_at, matching(filters)
-        measured = TRIAL.c.source_kind == SourceKind.MEASURED
+def builds_newest_first(
+    db: Database, filters: Filters, *, only_measured: bool = False, newest: int | None = None
+) -> list[str]:
+    """`stored_builds`, the one with the newest trial first; of several that were measured by turns, or have
+    trials of one moment, as imports of one command, the newest release. Of `newest` at least the first so
+    many.
+    """
+    build, when, conditions = _builds_among(filters, only_measured=only_measured)
     last = plain(func.max(when)).label("last")
-    statement = select(build, last).where(*conditions, *([measured] if only_measured else []))
-    statement = statement.group_by(build).order_by(last.desc(), build)
+    statement = select(build, last).where(*conditions).group_by(build).order_by(last.desc(), build)
     with db.read() as connection:
         # With some more: builds that were measured by turns end close together.
         limited = statement if newest is None else statement.limit(newest + MOST_BY_TURNS)
@@ -107,6 +103,22 @@ def _builds(db: Database, filters: Filters, *, only_measured: bool, newest: int 
         for builds in turns
         for build_id in (sorted(builds, key=order.__getitem__, reverse=True) if len(builds) > 1 else builds)
     ]
+
+
+def _builds_among(
+    filters: Filters, *, only_measured: bool
+) -> tuple[Column[str], Column[datetime], list[ColumnElement[bool]]]:
+    """Of the trials that `filters` let through the column of builds, that of moments, and conditions."""
+    measured: ColumnElement[bool]
+    # Whether a run is either in the selection with all its trials or out of it.
+    if filters == Filters(machines=filters.machines, suites=filters.suites, builds=filters.builds):
+        build, when, conditions = RUN_PART.c.build_id, RUN_PART.c.last_seen_at, _of_parts(filters)
+        # By the parts selected: one of its trials may have to tell of a run.
+        measured = exists().where(RUN.c.run_id == RUN_PART.c.run_id, is_measured())
+    else:
+        build, when, conditions = TRIAL.c.build_id, TRIAL.c.started_at, matching(filters)
+        measured = TRIAL.c.source_kind == SourceKind.MEASURED
+    return build, when, [*conditions, *([measured] if only_measured else [])]
 
 
 MOST_BY_TURNS = 16

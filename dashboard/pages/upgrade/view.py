@@ -31,9 +31,9 @@ def draw(view: View) -> Link:
         elements.nothing_to_show("No trial fits these filters.", next_step="Widen them in the sidebar.")
         return view.link
     if len(builds) < 2 and not (view.link.base_run or view.link.head_run):
-        machine, build = view.choices.machines[str(view.link.machine)], view.choices.builds[builds[0]]
+        machine, (build,) = view.choices.machines[str(view.link.machine)], builds
         elements.nothing_to_show(
-            f"Under these filters only one build was measured on {machine}: {build}.",
+            f"Under these filters only one build was measured on {machine}: {view.choices.builds[build]}.",
             next_step="Measure the same suite with another build, or choose another machine in the sidebar.",
         )
         return view.link
@@ -92,7 +92,7 @@ def _ways_on(link: Link) -> None:
         controls.button_that_changes("Close", ":material/close:", focus=None, focus_strategy=None)
 
 
-def _builds(view: View, link: Link, builds: list[str]) -> None:
+def _builds(view: View, link: Link, builds: frozenset[str]) -> None:
     """The choice of the two builds, newest version first; those of other machines are offered only where the
     link asks for one.
     """

@@ -8,7 +8,7 @@ from dashboard.read.choices import Choices, choices
 from dashboard.text.theme import ordered
 from db import units
 from db.engine.session import Database
-from db.queries.facets import builds, machines, runs, workloads
+from db.queries.facets import build_rows, builds, machines, runs, workloads
 from db.queries.offered import offered
 from db.queries.trials import trials_frame
 from db.store.trials import save_trials
@@ -25,7 +25,7 @@ TRIALS = [
 
 
 def _choices(database: Database) -> Choices:
-    return choices(offered(database, newest_runs=NEWEST), builds(database))
+    return choices(offered(database, newest_runs=NEWEST), build_rows(database))
 
 
 def _check(found: Choices, database: Database) -> None:

@@ -16,6 +16,7 @@ from db.queries.filters import Filters
 from db.queries.measured import measured_workloads
 from db.queries.newest_trials import count_trials, newest_trials_frame
 from db.queries.run_parts import (
+    builds_newest_first,
     last_measured_at,
     measured_builds,
     newest_build,
@@ -75,9 +76,12 @@ def test_builds_are_those_of_the_trials_newest_first(measured: Database, filters
     for machine in (None, *trials_frame(measured)["machine_id"].unique()):
         here = Filters(**{**vars(filters), "machines": (machine,) if machine else ()})
         newest = trials_frame(measured, here).groupby("build_id")["started_at"].max()
-        assert stored_builds(measured, here) == list(newest.sort_values(ascending=False).index)
-        assert measured_builds(measured, here) == stored_builds(measured, here)
-        assert measured_builds(measured, here, newest=2) == stored_builds(measured, here)[:2]
+        ordered = list(newest.sort_values(ascending=False).index)
+        assert (
+            stored_builds(measured, here) == stored_builds(measured, here, only_measured=True) == {*ordered}
+        )
+        assert builds_newest_first(measured, here) == measured_builds(measured, here) == ordered
+        assert measured_builds(measured, here, newest=2) == ordered[:2]
         latest = latest_trials_frame(measured, here)
         of_runs = trials_frame(measured, here) if latest.empty else latest
         expected = None if of_runs.empty else of_runs.sort_values("started_at")["build_id"].iloc[-1]
@@ -106,11 +110,16 @@ def test_imported_builds_count_only_where_none_was_measured(database: Database) 
     every = ["2.15.0", "2.12.0", "2.14.0"]
     selections = (Filters(), Filters(suites=("standard",)), Filters(tasks=(Task.INFERENCE,)))
     for filters in selections:
-        assert told(measured_builds(database, filters)) == told(stored_builds(database, filters)) == every
+        assert told(measured_builds(database, filters)) == every
+        assert told(builds_newest_first(database, filters)) == every
+        assert stored_builds(database, filters, only_measured=True) == frozenset()
     save_trials(database, make_history(workloads=("bert-base",), builds=("2.12.0", "2.13.0")))
     for filters in selections:
         assert told(measured_builds(database, filters)) == ["2.13.0", "2.12.0"]
-        assert told(stored_builds(database, filters)) == [*every, "2.13.0"]
+        assert told(builds_newest_first(database, filters)) == [*every, "2.13.0"]
+        measured = stored_builds(database, filters, only_measured=True)
+        assert sorted(told([*measured])) == ["2.12.0", "2.13.0"]
+        assert sorted(told([*stored_builds(database, filters)])) == sorted([*every, "2.13.0"])
 
 
 @pytest.mark.parametrize("filters", [Filters(), Filters(tasks=(Task.INFERENCE,))], ids=str)
@@ -129,7 +138,7 @@ def test_of_builds_of_one_moment_that_of_the_newest_torch_comes_first(
     rows = facets.builds(database)
     torch = dict(zip(rows["build_id"], rows["torch"], strict=True))
     ordered = ["2.11.0", "2.10.0", "2.9.1", "2.8.0"]
-    assert [torch[build] for build in stored_builds(database, filters)] == ordered
+    assert [torch[build] for build in builds_newest_first(database, filters)] == ordered
     assert [torch[build] for build in measured_builds(database, filters)] == ordered
     assert [torch[build] for build in measured_builds(database, filters, newest=1)] == ordered[:1]
     newest = newest_build(database, filters)
