@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from itertools import islice
 from typing import Any
 
 import streamlit as st
@@ -18,9 +19,12 @@ from dashboard.links import links
 from dashboard.links.links import PAGES, Link, Page
 from dashboard.links.values import Whole
 from dashboard.text.foreign_text import escaped, shortened
+from db import units
 
 _LINK = "link"
 _PAGES = "pages"
+MOST_OFFERED = 1_000
+"""Of a drop-down: every session keeps the words of each, and every look at a page sends them."""
 
 
 def remember(link: Link) -> None:
@@ -69,14 +73,22 @@ def one_of(
 ) -> None:
     """A drop-down for a selector with one value; `words` says each, and the value "" stands for none chosen.
 
-    A link that chooses none, or what is not offered, has the one that is `shown`, else the first.
+    A link that chooses none, or what is not offered, has the one that is `shown`, else the first. Of very
+    many the first `MOST_OFFERED` are offered, and what the link has chosen.
     """
     if not words:
         return
     value = getattr(current(), key) or ""
     value = value if value in words else shown or ""
-    widget = _widget(key, value if value in words else next(iter(words)), words)
-    st.selectbox(label, list(words), format_func=words.__getitem__, help=help_, **widget)
+    value = value if value in words else next(iter(words))
+    offered = {name: words[name] for name in (*islice(words, MOST_OFFERED), value)}
+    if len(offered) < len(words):
+        of_all = (
+            f"{units.count(len(offered))} of {units.count(len(words))} are offered; a link opens any other."
+        )
+        help_ = f"{help_} {of_all}" if help_ else of_all
+    widget = _widget(key, value, offered)
+    st.selectbox(label, list(offered), format_func=offered.__getitem__, help=help_, **widget)
 
 
 def segments(key: str, label: str, words: dict[str, str], *, value: str | None = None) -> None:

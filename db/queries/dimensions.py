@@ -15,7 +15,7 @@ from db.queries.frames import arrays_of, matched
 from db.queries.selection import CASES, dtypes, matching_series, selected
 from db.tables.trials import BUILD, CONDITIONS, MACHINE, SERIES, STRATEGY, WORKLOAD
 
-_MOST_NAMED = 500
+_MOST_NAMED = 2_000
 
 
 def _held(holder: Holder, table: Table) -> list[ColumnElement[Any]]:

@@ -175,21 +175,25 @@ def series_by_build(
     build: of each of `builds` those that its newest `runs` runs have, without the machine's control series.
     So it does not grow with the history.
     """
-    by_build: dict[str, frozenset[tuple[str, str]]] = {}
+    found: dict[str, set[tuple[str, str]]] = {build_id: set() for build_id in builds}
+    of_builds = replace(filters, builds=tuple(found))
+    newest_first = (func.max(RUN_PART.c.last_seen_at).desc(), RUN_PART.c.run_id)
+    place = func.row_number().over(partition_by=RUN_PART.c.build_id, order_by=newest_first)
+    key = (RUN_PART.c.build_id, RUN_PART.c.run_id)
+    parts = select(*key, place.label("place")).where(*_of_parts(of_builds)).group_by(*key).subquery()
     canaries = select(WORKLOAD.c.workload_id).where(
         WORKLOAD.c.name.startswith(CANARY_WORKLOADS.removesuffix("*"))
     )
     measured = select(SERIES.c.series_id).where(SERIES.c.workload_id.not_in(canaries))
-    with db.read() as connection:
-        for build_id in builds:
-            of_build = replace(filters, builds=(build_id,))
-            newest = _runs(connection, of_build, runs, [], newest_first=True)
-            statement = select(TRIAL.c.series_id, TRIAL.c.conditions_id).where(
-                TRIAL.c.run_id.in_(newest), *matching(of_build), TRIAL.c.series_id.in_(measured)
-            )
-            rows = connection.execute(statement.distinct())
-            by_build[build_id] = frozenset((row.series_id, row.conditions_id) for row in rows)
-    return by_build
+    of_newest = (parts.c.run_id == TRIAL.c.run_id) & (parts.c.build_id == TRIAL.c.build_id)
+    statement = (
+        select(TRIAL.c.build_id, TRIAL.c.series_id, TRIAL.c.conditions_id)
+        .join(parts, of_newest & (parts.c.place <= runs))
+        .where(*matching(of_builds), TRIAL.c.series_id.in_(measured))
+    )
+    for build_id, series_id, conditions_id in db.rows(statement.distinct()):
+        found[build_id].add((series_id, conditions_id))
+    return {build_id: frozenset(series) for build_id, series in found.items()}
 
 
 def _torch_of(connection: Connection, build_ids: Iterable[str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ import pytest
 
 from dashboard.links.links import Link, Page
 from dashboard.read.data import read_choices_on
+from dashboard.render import controls
 from dashboard.verdicts.pair import with_builds
 from db.engine.session import open_database
 from db.metrics.groups import row_dicts
@@ -83,6 +84,19 @@ def test_only_the_builds_of_the_chosen_machine_are_offered(url: str) -> None:
     for machine, offered in (("h100", 2), ("laptop", 1)):
         page = opened(Link(page=Page.OVERVIEW, machine=boxes[machine]))
         assert len(selector(page, "build").options) == 1 + offered
+
+
+def test_of_very_many_builds_the_newest_are_offered_and_that_of_the_link(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controls, "MOST_OFFERED", 3)
+    url = store(make_history(workloads=("mlp",), builds=("2.9.0", "2.10.0", "2.11.0", "2.12.0")))
+    of_torch = {row["torch"]: key for key, row in _ids(url)[1].items()}
+    for chosen, more in (("2.9.0", ["torch 2.9.0"]), ("2.11.0", [])):
+        box = selector(opened(Link(page=Page.OVERVIEW, build=of_torch[chosen])), "build")
+        assert box.options == ["Newest: torch 2.12.0", "torch 2.12.0", "torch 2.11.0", *more]
+        assert box.value == of_torch[chosen]
+        assert box.help.startswith(f"{3 + len(more)} of 5 are offered")
 
 
 def test_an_upgrade_opens_on_the_newest_pair_with_comparable_cases(url: str) -> None:
