@@ -7,7 +7,7 @@ Three significant digits; numbers of a thousand and more stay whole. What is mis
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import SupportsFloat, TypeVar
 
@@ -123,6 +123,12 @@ def count(value: SupportsFloat | None) -> str:
 def words(name: str) -> str:
     """The name of a field or kind as people read it: "torch variant" of "torch_variant"."""
     return name.replace("_", " ")
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """The first `most` of `names`, and how many more there are: "mlp, cnn and 3 more"."""
+    more = f" and {count(len(names) - most)} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def plural(number: int, noun: str) -> str:

@@ -94,10 +94,9 @@ def left_out_lines(left_out: Iterable[LeftOut]) -> list[str]:
     """One line per reason, the most common first, with the first cases by name."""
     lines = []
     for cases in by_reason(left_out):
-        named = ", ".join(f"{workload_name(case)} with {case.strategy}" for case in cases[:NAMED_CASES])
-        more = f" and {units.count(len(cases) - NAMED_CASES)} more" if len(cases) > NAMED_CASES else ""
+        names = [f"{workload_name(case)} with {case.strategy}" for case in cases]
         what = f"{units.plural(len(cases), 'case')} {cases[0].verdict.value}"
-        lines.append(f"{what}: {cases[0].reason.rstrip('.')}: {named}{more}")
+        lines.append(f"{what}: {cases[0].reason.rstrip('.')}: {units.first_of(names, NAMED_CASES)}")
     return lines
 
 

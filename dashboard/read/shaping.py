@@ -256,7 +256,7 @@ def joined(items: Iterable[str]) -> str:
     """`items` as a list in a sentence, cut after three."""
     everything = list(items)
     if len(everything) > 3:
-        return f"{', '.join(everything[:3])} and {len(everything) - 3} more"
+        return units.first_of(everything, 3)
     return " and ".join([", ".join(everything[:-1]), everything[-1]] if len(everything) > 1 else everything)
 
 

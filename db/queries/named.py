@@ -15,8 +15,9 @@ from db.queries.filters import Filters
 from db.queries.names import former_machine_names, machine_names
 from db.records.versions import version_key
 from db.tables.trials import BUILD, MACHINE, RUN, STRATEGY, WORKLOAD
+from db.units import first_of
 
-_MOST_NAMED = 8
+MOST_NAMED = 8
 
 
 class _Kind(NamedTuple):
@@ -86,5 +87,4 @@ def _which_there_are(connection: Connection, kind: _Kind, name: str) -> str:
         return hint
     ordered = sorted(called.items(), key=lambda named: version_key(named[1]))
     choices = [each if each == label else f"{each} ({label})" for each, label in ordered]
-    more = f" and {len(choices) - _MOST_NAMED} more" if len(choices) > _MOST_NAMED else ""
-    return f"Stored: {', '.join(choices[:_MOST_NAMED])}{more}."
+    return f"Stored: {first_of(choices, MOST_NAMED)}."

@@ -17,8 +17,10 @@ from db.queries.cases.side_trials import builds_of, cases_of
 from db.queries.codes import commits_like, runs_of_commit
 from db.queries.facets import measured_runs
 from db.queries.filters import Filters
+from db.queries.named import MOST_NAMED
 from db.queries.run_parts import measured_builds, newest_machine, run_parts
-from db.units import plural
+from db.records.versions import version_key
+from db.units import first_of, plural
 
 _COMMIT = re.compile(r"[0-9a-f]{4,64}(?:-dirty)?")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -219,8 +221,10 @@ def _by_component(
         raise ConfigError(f"A build has no component {component!r}.", f"Name one of {known}.")
     matching = builds.loc[of_builds == version, "build_id"]
     if matching.empty:
-        measured = ", ".join(sorted(set(of_builds.dropna()))) or "none"
-        raise NotFoundError(f"No build with {name} was measured.", f"Measured {component}: {measured}.")
+        measured = sorted(set(of_builds.dropna()), key=version_key, reverse=True)
+        newest = f"Measured {component}: {first_of(measured, MOST_NAMED) or 'none'}."
+        hint = did_you_mean(version, measured, newest, most=2)
+        raise NotFoundError(f"No build with {name} was measured.", hint)
     return [side.model_copy(update={"name": name}) for side in _of_builds(matching)]
 
 

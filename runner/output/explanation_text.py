@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
-from db.units import MISSING, count, plural
+from db.units import MISSING, count, first_of, plural
 from runner.output.tables import plain_table
 from runner.process.explanation import Explanation
 
@@ -57,6 +57,5 @@ def operation_lines(explained: Explanation) -> Iterator[str]:
     """The most frequent operations as Inductor gets them, and those that it leaves to ATen."""
     for title, counted in (("Decomposed", explained.operations), ("Left to ATen", explained.fallbacks)):
         if counted:
-            named = [f"{name} {count(number)}" for name, number in list(counted.items())[:_MOST]]
-            rest = len(counted) - len(named)
-            yield f"{title}: {', '.join(named)}{f' and {rest} more' if rest else ''}"
+            named = [f"{name} {count(number)}" for name, number in counted.items()]
+            yield f"{title}: {first_of(named, _MOST)}"

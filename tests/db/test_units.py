@@ -196,3 +196,10 @@ def test_two_trials_stand_in_place_of_their_interval(trials: int, said: str) -> 
 )
 def test_a_number_of_things(number: int, noun: str, text: str) -> None:
     assert units.plural(number, noun) == text
+
+
+@pytest.mark.parametrize(
+    ("names", "text"), [([], ""), (["a"], "a"), (["a", "b"], "a, b"), (["a", "b", "c"], "a, b and 1 more")]
+)
+def test_the_first_of_many_names(names: list[str], text: str) -> None:
+    assert units.first_of(names, 2) == text

@@ -103,3 +103,19 @@ def test_what_means_nothing_is_refused(sqlite_database: Database, name: str, err
     save_trials(sqlite_database, make_history(workloads=("mlp",)))
     with pytest.raises(error):
         resolve_side(name, sqlite_database)
+
+
+def test_a_version_that_was_not_measured_brings_the_nearest_else_the_newest(
+    sqlite_database: Database,
+) -> None:
+    """Of a nightly build a day there are thousands, and nobody reads all."""
+    save_trials(
+        sqlite_database, [make_trial(build=f"2.{minor}.0", run_id=f"r{minor}") for minor in range(20)]
+    )
+    with pytest.raises(NotFoundError) as near:
+        resolve_side("torch=2.19.1", sqlite_database)
+    assert near.value.next_step == "Did you mean 2.19.0 or 2.9.0?"
+    with pytest.raises(NotFoundError) as far:
+        resolve_side("torch=nightly", sqlite_database)
+    newest = ", ".join(f"2.{minor}.0" for minor in range(19, 11, -1))
+    assert far.value.next_step == f"Measured torch: {newest} and 12 more."
