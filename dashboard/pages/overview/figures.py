@@ -55,7 +55,7 @@ def figures(
             ),
             *(_mean(each, since) for each in means),
             Figure(
-                "Cases measured",
+                "Cases with a speedup",
                 f"{covered.compared} of {covered.wanted}",
                 "Compiled cases with a speedup, out of those measured with this build or the one before.",
             ),
