@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from datetime import datetime
 from enum import StrEnum
+from types import NoneType
+from typing import Any, get_args
 
-from sqlalchemy import BigInteger, Enum, MetaData
+from pydantic import AwareDatetime, BaseModel, create_model
+from sqlalchemy import JSON, BigInteger, Enum, MetaData, Table
 from sqlalchemy.orm import declared_attr, registry
 from sqlmodel import Field, SQLModel
 
@@ -61,3 +65,34 @@ class Tallied(SQLModel):
     cancelled_trials: int = Field(sa_type=BigInteger, sa_column_kwargs={"server_default": "0"})
     first_seen_at: datetime | None = None
     last_seen_at: datetime | None = None
+
+
+def table_of(
+    name: str,
+    record: type[BaseModel],
+    /,
+    *more: type[SQLModel],
+    without: Collection[str] = (),
+    **options: dict[str, Any],
+) -> Table:
+    """The table of what `record` describes, a column for each field that is not left out: parts are JSON.
+
+    `options` are those of columns by their names; one that is no field is a text before all others.
+    """
+    fields = {column: field for column, field in record.model_fields.items() if column not in without}
+    columns: dict[str, Any] = {
+        each: (str, Field(**own)) for each, own in options.items() if each not in fields
+    }
+    for column, field in fields.items():
+        is_optional = NoneType in get_args(field.annotation)
+        kind: Any = get_args(field.annotation)[0] if is_optional else field.annotation
+        kind = datetime if kind is AwareDatetime else getattr(kind, "__origin__", kind)
+        own: dict[str, Any] = {}
+        if issubclass(kind, StrEnum):
+            own["sa_type"] = by_value(kind)
+        elif not issubclass(kind, str | float | bool | datetime):
+            own["sa_type"] = BigInteger if kind is int else JSON(none_as_null=is_optional)
+        columns[column] = (kind | None if is_optional else kind, Field(**own | options.get(column, {})))
+    bases: Any = (Row, *more)
+    create_model(name, __base__=bases, __module__=__name__, __cls_kwargs__={"table": True}, **columns)
+    return METADATA.tables[name]

@@ -19,80 +19,48 @@ from sqlmodel import Field
 from db.columns.column import Column, Kind
 from db.columns.trial import STORED
 from db.records.service.runs import RunStatus
-from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, CacheState, StrategyKind, Task
-from db.tables.annotations import ANNOTATION
-from db.tables.api_tokens import API_TOKEN
-from db.tables.fleet import FLEET_LAUNCH, FLEET_WORKER
-from db.tables.hosts import HOST
-from db.tables.issue_scripts import ISSUE_SCRIPT
-from db.tables.metadata import Row, Tallied, by_value
+from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, Build, Machine, Strategy, Workload
+from db.tables.metadata import Row, Tallied, by_value, table_of
+from db.tables.of_records import (
+    ANNOTATION,
+    API_TOKEN,
+    FIRING,
+    FLEET_LAUNCH,
+    FLEET_WORKER,
+    HOST,
+    HOST_HEALTH,
+    ISSUE_SCRIPT,
+    REPORT,
+    RUN_REQUEST,
+    SCHEDULE,
+    SCHEDULE_WATCH,
+    SIGN_OFF,
+    WATCH,
+)
 from db.tables.people import NOTIFICATION, REGRESSION, TRIAGE_EVENT
 from db.tables.run_cases import RUN_CASE
 from db.tables.run_parts import RUN_PART
-from db.tables.schedule_watch import HOST_HEALTH, SCHEDULE_WATCH
-from db.tables.service import FIRING, RUN_REQUEST, SCHEDULE
-from db.tables.sign_offs import SIGN_OFF
 from db.tables.stored_views import STORED_VIEW
-from db.tables.watches import WATCH
 
 # Complete for whoever takes it from here: every table below is registered with it, and those of other files.
 METADATA: MetaData = Row.metadata
 __all__ = [
-    "ANNOTATION",
-    "API_TOKEN",
-    "FIRING",
-    "FLEET_LAUNCH",
-    "FLEET_WORKER",
-    "HOST",
-    "HOST_HEALTH",
-    "ISSUE_SCRIPT",
-    "METADATA",
-    "NOTIFICATION",
-    "REGRESSION",
-    "RUN_CASE",
-    "RUN_PART",
-    "RUN_REQUEST",
-    "SCHEDULE",
-    "SCHEDULE_WATCH",
-    "SIGN_OFF",
-    "STORED_VIEW",
-    "TRIAGE_EVENT",
-    "WATCH",
-]
+    "ANNOTATION", "API_TOKEN", "FIRING", "FLEET_LAUNCH", "FLEET_WORKER", "HOST", "HOST_HEALTH",
+    "ISSUE_SCRIPT", "METADATA", "NOTIFICATION", "REGRESSION", "REPORT", "RUN_CASE", "RUN_PART", "RUN_REQUEST",
+    "SCHEDULE", "SCHEDULE_WATCH", "SIGN_OFF", "STORED_VIEW", "TRIAGE_EVENT", "WATCH",
+]  # fmt: skip
 
 
-class MachineRow(Row, Tallied, table=True):
-    """Hardware by identity. `name` is what it was last called; each trial keeps the name it was given."""
-
-    machine_id: str = Field(primary_key=True)
-    name: str
-    device: str
-    device_name: str
-    device_count: int | None = Field(sa_type=BigInteger)
-    device_memory_bytes: int | None = Field(sa_type=BigInteger)
-    power_limit_w: float | None
-    cpu_name: str | None
-    cpu_count: int | None = Field(sa_type=BigInteger)
-    ram_bytes: int | None = Field(sa_type=BigInteger)
-    threads: int | None = Field(sa_type=BigInteger)
-
-
-class BuildRow(Row, Tallied, table=True):
-    """Software stack by identity. `label` is what it was last called; each trial keeps its own."""
-
-    build_id: str = Field(primary_key=True)
-    label: str | None
-    torch: str
-    torch_git: str | None
-    torch_variant: str | None
-    cuda: str | None
-    driver: str | None
-    triton: str | None
-    cudnn: str | None
-    python: str | None
-    os: str | None
-    compiler: str | None
-    packages: dict[str, str] = Field(sa_type=JSON)
+_KEY: dict[str, Any] = {"primary_key": True}
+_NAME: dict[str, Any] = {"index": True}
+MACHINE: Table = table_of("machine", Machine, Tallied, without={"device_uuid"}, machine_id=_KEY)
+"""Hardware by identity. `name` is what it was last called; each trial keeps the name it was given."""
+BUILD: Table = table_of(
+    *("build", Build, Tallied), without={"settings", "label"}, build_id=_KEY, label={"nullable": True}
+)
+"""Software stack by identity. `label` is what it was last called; each trial keeps its own."""
+WORKLOAD: Table = table_of("workload", Workload, Tallied, workload_id=_KEY, name=_NAME)
+STRATEGY: Table = table_of("strategy", Strategy, Tallied, strategy_id=_KEY, name=_NAME)
 
 
 class ConditionsRow(Row, table=True):
@@ -107,35 +75,6 @@ class BuildAliasRow(Row, table=True):
 
     former_id: str = Field(primary_key=True)
     build_id: str = Field(foreign_key="build.build_id")
-
-
-class WorkloadRow(Row, Tallied, table=True):
-    """A workload by identity: another version or size is another row."""
-
-    workload_id: str = Field(primary_key=True)
-    name: str = Field(index=True)
-    version: str
-    task: Task = Field(sa_type=by_value(Task))
-    batch_size: int | None = Field(sa_type=BigInteger)
-    shape: dict[str, int] = Field(sa_type=JSON)
-    dtype: str
-    items_per_iteration: float | None
-    item: str | None
-
-
-class StrategyRow(Row, Tallied, table=True):
-    """A strategy by identity: its name stands for the other fields."""
-
-    strategy_id: str = Field(primary_key=True)
-    name: str = Field(index=True)
-    kind: StrategyKind = Field(sa_type=by_value(StrategyKind))
-    backend: str | None
-    mode: str | None
-    dynamic: bool | None
-    fullgraph: bool
-    scope: str
-    cache: CacheState = Field(sa_type=by_value(CacheState))
-    options: dict[str, Any] = Field(sa_type=JSON)
 
 
 class SeriesRow(Row, Tallied, table=True):
@@ -239,19 +178,6 @@ class LatestRow(Row, table=True):
     started_at: datetime
 
 
-class ReportRow(Row, table=True):
-    """A frozen report. Revoking it takes the content away and leaves that it was there."""
-
-    report_id: str = Field(primary_key=True)
-    title: str
-    created_at: datetime
-    created_by: str
-    data_version: int = Field(sa_type=BigInteger)
-    revoked_at: datetime | None
-    revoked_by: str | None
-    content: dict[str, Any] | None = Field(sa_type=JSON(none_as_null=True))
-
-
 class DataVersionRow(Row, table=True):
     """One row that counts the writes; whoever caches a read keeps it until this changes.
 
@@ -270,12 +196,8 @@ SAMPLE_KINDS = (
 )
 """The arrays of a trial's record, each a row of the table `trial_samples`."""
 
-MACHINE: Table = METADATA.tables["machine"]
-BUILD: Table = METADATA.tables["build"]
 BUILD_ALIAS: Table = METADATA.tables["build_alias"]
 CONDITIONS: Table = METADATA.tables["conditions"]
-WORKLOAD: Table = METADATA.tables["workload"]
-STRATEGY: Table = METADATA.tables["strategy"]
 SERIES: Table = METADATA.tables["series"]
 RUN: Table = METADATA.tables["run"]
 TRIAL: Table = METADATA.tables["trial"]
@@ -288,7 +210,6 @@ Index(None, TRIAL.c.code_commit)
 TRIAL_DETAIL: Table = METADATA.tables["trial_detail"]
 TRIAL_SAMPLES: Table = METADATA.tables["trial_samples"]
 LATEST: Table = METADATA.tables["latest"]
-REPORT: Table = METADATA.tables["report"]
 DATA_VERSION: Table = METADATA.tables["data_version"]
 
 KEYS_OF_TRIALS: dict[Table, Any] = {

@@ -39,8 +39,7 @@ from db.store.service.schedule_watch import save_due, save_health
 from db.store.service.schedules import claim_firing, note_next_runs, pause_schedule, save_schedule
 from db.store.service.tokens import save_token
 from db.store.trials import save_trials, start_run
-from db.tables.fleet import FLEET_WORKER
-from db.tables.trials import BUILD, BUILD_ALIAS
+from db.tables.trials import BUILD, BUILD_ALIAS, FLEET_WORKER
 from tests.builders import START, make_imported, make_timed, make_trial
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 

@@ -31,7 +31,7 @@ from db.store.service.hosts import save_host
 from db.store.service.requests import end_request, new_request, save_request, take_request
 from db.store.service.schedules import claim_firing, note_next_runs, pause_schedule, save_schedule
 from db.store.trials import end_run, save_trials, start_run
-from db.tables.fleet import FLEET_WORKER
+from db.tables.trials import FLEET_WORKER
 from tests.builders import MS, make_build, make_history, make_machine
 from tests.dashboard.conftest import DATABASE
 

@@ -11,8 +11,7 @@ from sqlalchemy import Connection, Select, bindparam, select, text
 from db.engine.session import Database
 from db.queries.selection import read_records
 from db.records.service.fleet import FleetWorker, Launch
-from db.tables.fleet import FLEET_LAUNCH, FLEET_WORKER
-from db.tables.trials import RUN, TRIAL
+from db.tables.trials import FLEET_LAUNCH, FLEET_WORKER, RUN, TRIAL
 
 
 class QueuedJob(NamedTuple):

@@ -11,8 +11,7 @@ from db.queries.selection import read_records
 from db.records.service.hosts import HostHealth
 from db.records.service.schedules import ScheduleWatch
 from db.records.trial import FailureKind
-from db.tables.schedule_watch import HOST_HEALTH, SCHEDULE_WATCH
-from db.tables.trials import FIRING, RUN_REQUEST, SCHEDULE, TRIAL
+from db.tables.trials import FIRING, HOST_HEALTH, RUN_REQUEST, SCHEDULE, SCHEDULE_WATCH, TRIAL
 
 _RECENT_REQUESTS = 20
 

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, select
 from db.engine.session import Database
 from db.queries.selection import read_records
 from db.records.service.tokens import Token, secret_hash
-from db.tables.api_tokens import API_TOKEN
+from db.tables.trials import API_TOKEN
 
 
 def tokens(db: Database) -> list[Token]:

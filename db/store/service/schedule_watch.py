@@ -9,7 +9,7 @@ from sqlalchemy import or_, update
 from db.engine.session import Database
 from db.records.service.hosts import HostHealth
 from db.store.writing import upsert
-from db.tables.schedule_watch import HOST_HEALTH, SCHEDULE_WATCH
+from db.tables.trials import HOST_HEALTH, SCHEDULE_WATCH
 
 
 def save_due(

@@ -10,7 +10,7 @@ from db.engine.session import Database
 from db.errors import NotFoundError
 from db.queries.service.tokens import find_token
 from db.records.service.tokens import Token
-from db.tables.api_tokens import API_TOKEN
+from db.tables.trials import API_TOKEN
 
 
 def save_token(db: Database, token: Token) -> None:

@@ -15,7 +15,7 @@ from dashboard.reports.freeze import freeze_link
 from db.engine.session import Database, open_database
 from db.records.service.fleet import FleetWorker, Launch
 from db.store.service.fleet import claim_launch, end_launch
-from db.tables.fleet import FLEET_WORKER
+from db.tables.trials import FLEET_WORKER
 from tests.builders import make_trial
 from tests.dashboard.conftest import Store, opened, texts
 
