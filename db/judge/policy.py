@@ -33,8 +33,10 @@ class Thresholds(Closed):
     and its reverse are judged alike.
     """
 
-    minimum_effect: Effect = Field(description="smallest change that is called regressed or improved")
-    unchanged_margin: Effect = Field(description="unchanged means: shown to lie within this margin")
+    minimum_effect: Effect
+    """smallest change that is called regressed or improved"""
+    unchanged_margin: Effect
+    """unchanged means: shown to lie within this margin"""
 
     @model_validator(mode="after")
     def _margin_holds_the_effect(self) -> Self:
@@ -74,87 +76,66 @@ class Override(Closed):
 class HistoryPolicy(Closed):
     """How change points of a series are found and announced."""
 
-    window: int = Field(
-        default=200, ge=20, description="nights that are judged; older ones are settled (measured)"
-    )
-    minimum_segment: int = Field(default=5, ge=2, description="shortest stretch between changes (measured)")
-    candidate_penalty: Positive = Field(
-        default=4.0, description="penalty of ruptures.KernelCPD, rbf kernel (Celisse et al. 2018; measured)"
-    )
-    kernel_gamma: Positive = Field(
-        default=0.2,
-        description="kernel exp(-gamma d^2), d in deviations of the noise: points three deviations apart "
-        "are far, and an outlier is no farther (measured)",
-    )
-    p_value: Share = Field(
-        default=0.01, description="Mann-Whitney p of a boundary times the number of positions (measured)"
-    )
-    nightly_p_value: Share = Field(
-        default=0.003,
-        description="the same where each night's newest point is judged as it comes: every night is another "
-        "chance for a false alarm (measured)",
-    )
-    lasting_p_value: Share = Field(
-        default=0.02,
-        description="the same for a change of the last points_per_side nights that stood on each of the "
-        "last lasting_nights nights: chance passes (measured)",
-    )
-    lasting_nights: int = Field(
-        default=3, ge=1, description="nights in a row that weaker evidence has to last (measured)"
-    )
-    obvious_size: Positive = Field(
-        default=6.0, description="a step of this many deviations of the points needs no rank test (measured)"
-    )
-    points_per_side: int = Field(
-        default=60, ge=5, description="points per side that enter the boundary's test (measured)"
-    )
-    autocorrelation_limit: Share = Field(
-        default=0.7, description="z is shrunk by sqrt((1-rho)/(1+rho)), rho at most this (measured)"
-    )
-    minimum_effect: Effect = Field(default=0.02, description="smallest step that is announced (measured)")
-    quiet_points: int = Field(
-        default=12,
-        ge=0,
-        description="nothing is announced within this many points of an announced one (measured)",
-    )
-    two_mode_bic_gain: Positive = Field(
-        default=10.0,
-        description="BIC by which two modes must beat one before a series is called two-mode "
-        "(Kass & Raftery 1995, J. Am. Statist. Assoc. 90, 773-795: above 10 is very strong)",
-    )
-    two_mode_separation: Positive = Field(
-        default=2.0,
-        description="distance of the modes in their own SDs (Ashman et al. 1994, Astron. J. 108, 2348: "
-        "above 2 is a clean separation)",
-    )
-    two_mode_share: Share = Field(default=0.1, description="smallest share of points of the rarer mode")
-    two_mode_visits: int = Field(
-        default=4,
-        ge=3,
-        description="stretches in two alternating modes before another one counts as a flip, not a change "
-        "(measured)",
-    )
-    two_mode_reach: Positive = Field(
-        default=2.5, description="deviations from a mode within which a point belongs to it (measured)"
-    )
-    two_mode_within: Share = Field(
-        default=0.9,
-        description="share of the points after a step that lie in earlier modes: a flip (measured)",
-    )
-    steady_ratio: Positive = Field(
-        default=1.5,
-        description="mean square successive difference over variance, 2 for a steady series (von Neumann "
-        "1941, Ann. Math. Statist. 12, 367-395); below this the search for steps comes before the spread",
-    )
-    trend_points: int = Field(default=20, ge=5, description="fewest points a trend is predicted from")
-    group_days: Positive = Field(
-        default=3.0, description="changes this close in time on one machine, one way, are one event"
-    )
-    whole_run_share: Share = Field(
-        default=0.5,
-        description="a run with a smaller share of its suite's earlier cases is partial: none is missing",
-    )
-    drift_points: int = Field(default=10, ge=3, description="points compared with the pinned reference build")
+    window: int = Field(default=200, ge=20)
+    """nights that are judged; older ones are settled (measured)"""
+    minimum_segment: int = Field(default=5, ge=2)
+    """shortest stretch between changes (measured)"""
+    candidate_penalty: Positive = 4.0
+    """penalty of ruptures.KernelCPD, rbf kernel (Celisse et al. 2018; measured)"""
+    kernel_gamma: Positive = 0.2
+    """kernel exp(-gamma d^2), d in deviations of the noise: points three deviations apart are far, and an
+    outlier is no farther (measured)
+    """
+    p_value: Share = 0.01
+    """Mann-Whitney p of a boundary times the number of positions (measured)"""
+    nightly_p_value: Share = 0.003
+    """the same where each night's newest point is judged as it comes: every night is another chance for a
+    false alarm (measured)
+    """
+    lasting_p_value: Share = 0.02
+    """the same for a change of the last points_per_side nights that stood on each of the last lasting_nights
+    nights: chance passes (measured)
+    """
+    lasting_nights: int = Field(default=3, ge=1)
+    """nights in a row that weaker evidence has to last (measured)"""
+    obvious_size: Positive = 6.0
+    """a step of this many deviations of the points needs no rank test (measured)"""
+    points_per_side: int = Field(default=60, ge=5)
+    """points per side that enter the boundary's test (measured)"""
+    autocorrelation_limit: Share = 0.7
+    """z is shrunk by sqrt((1-rho)/(1+rho)), rho at most this (measured)"""
+    minimum_effect: Effect = 0.02
+    """smallest step that is announced (measured)"""
+    quiet_points: int = Field(default=12, ge=0)
+    """nothing is announced within this many points of an announced one (measured)"""
+    two_mode_bic_gain: Positive = 10.0
+    """BIC by which two modes must beat one before a series is called two-mode (Kass & Raftery 1995, J. Am.
+    Statist. Assoc. 90, 773-795: above 10 is very strong)
+    """
+    two_mode_separation: Positive = 2.0
+    """distance of the modes in their own SDs (Ashman et al. 1994, Astron. J. 108, 2348: above 2 is a clean
+    separation)
+    """
+    two_mode_share: Share = 0.1
+    """smallest share of points of the rarer mode"""
+    two_mode_visits: int = Field(default=4, ge=3)
+    """stretches in two alternating modes before another one counts as a flip, not a change (measured)"""
+    two_mode_reach: Positive = 2.5
+    """deviations from a mode within which a point belongs to it (measured)"""
+    two_mode_within: Share = 0.9
+    """share of the points after a step that lie in earlier modes: a flip (measured)"""
+    steady_ratio: Positive = 1.5
+    """mean square successive difference over variance, 2 for a steady series (von Neumann 1941, Ann. Math.
+    Statist. 12, 367-395); below this the search for steps comes before the spread
+    """
+    trend_points: int = Field(default=20, ge=5)
+    """fewest points a trend is predicted from"""
+    group_days: Positive = 3.0
+    """changes this close in time on one machine, one way, are one event"""
+    whole_run_share: Share = 0.5
+    """a run with a smaller share of its suite's earlier cases is partial: none is missing"""
+    drift_points: int = Field(default=10, ge=3)
+    """points compared with the pinned reference build"""
 
     @property
     def fewest_runs(self) -> int:
@@ -169,16 +150,14 @@ class HistoryPolicy(Closed):
 class ConfirmPolicy(Closed):
     """When a suspicion is measured again, and how much that may cost."""
 
-    suspect_p_value: Share = Field(default=0.10, description="p up to which a case is suspected (measured)")
-    suspect_effect: Effect = Field(
-        default=0.015, description="change from which a case is suspected (measured)"
-    )
-    fresh_trials: int = Field(
-        default=7, ge=3, description="fresh interleaved trials a side that decide a suspicion (measured)"
-    )
-    budget_trials: int = Field(
-        default=280, ge=0, description="most extra trials of one confirmation, both sides together"
-    )
+    suspect_p_value: Share = 0.10
+    """p up to which a case is suspected (measured)"""
+    suspect_effect: Effect = 0.015
+    """change from which a case is suspected (measured)"""
+    fresh_trials: int = Field(default=7, ge=3)
+    """fresh interleaved trials a side that decide a suspicion (measured)"""
+    budget_trials: int = Field(default=280, ge=0)
+    """most extra trials of one confirmation, both sides together"""
 
 
 _THRESHOLDS = {
@@ -197,154 +176,100 @@ def _default_thresholds() -> dict[Metric, Thresholds]:
 class Policy(Closed):
     """The judge's constants. `Policy()` is the default policy."""
 
-    false_discovery_rate: Share = Field(
-        default=0.05,
-        description="largest expected share of false ones among the changes announced for a metric "
-        "(Benjamini & Hochberg 1995)",
-    )
-    few_trials: int = Field(
-        default=4, ge=2, description="fewer trials than this on a side are held to few_trials_rate (measured)"
-    )
-    few_trials_rate: Share = Field(
-        default=0.03,
-        description="the same where a side has few trials: three of one mode and three of another differ "
-        "without noise (measured)",
-    )
-    gpu_few_trials_rate: Share = Field(
-        default=0.02,
-        description="the same on a GPU with exactly few_trials a side, the fewest at which noisy cases are "
-        "announced (measured)",
-    )
-    noisy_class_cv: Positive = Field(
-        default=0.03,
-        description="in a class that scatters more, a change over few trials is suspected until confirmed "
-        "(measured)",
-    )
-    obvious_size: Positive = Field(
-        default=6.0,
-        description="a change of this many deviations of a trial of its class is obvious and needs no "
-        "confirmation (measured)",
-    )
-    rank_trials: int = Field(
-        default=10,
-        ge=5,
-        description="trials a side from which a case with two modes is judged by ranks (measured)",
-    )
-    advice_effect: Effect = Field(
-        default=0.05, description="change of latency and speedup that advice on more trials plans for"
-    )
-    advice_power: Share = Field(default=0.80, description="how likely the trials advised find such a change")
-    advice_trials: int = Field(
-        default=30, ge=3, description="trials a side above which the advice is that this clock cannot show it"
-    )
-    equivalence_level: Share = Field(
-        default=0.05,
-        description="level of each of the two one-sided tests behind unchanged (Schuirmann 1987)",
-    )
-    confidence: Share = Field(
-        default=0.95,
-        description="coverage of the interval around a change between two sides, and around a drift",
-    )
-    minimum_trials: int = Field(default=3, ge=2, description="trials a side for a verdict (measured)")
-    minimum_trials_with_history: int = Field(
-        default=2,
-        ge=2,
-        description="trials a side that suffice when the series has a long history (measured)",
-    )
-    long_history_runs: int = Field(
-        default=20, ge=3, description="past runs that make a history long (measured)"
-    )
-    history_runs: int = Field(
-        default=30,
-        ge=1,
-        description="past runs of each case that its noise is learnt from, those nearest to the head, and at "
-        "least long_history_runs; more would only be older, as history_df_limit caps what they lend",
-    )
-    history_df_limit: int = Field(
-        default=20, ge=1, description="most degrees of freedom a history may lend to a case (measured)"
-    )
-    prior_df_limit: float = Field(
-        default=50.0,
-        gt=0,
-        description="most degrees of freedom of the prior over all cases (Smyth 2004; measured)",
-    )
-    outlier_level: Share = Field(
-        default=0.01,
-        description="a case noisier than this upper tail of the prior has its own variance (measured)",
-    )
-    pairing_gain: Share = Field(
-        default=0.7,
-        description="pairs replace runs as blocks when they leave less than this share of the variance: "
-        "pairing costs half the degrees of freedom (measured)",
-    )
-    noise_floor: Positive = Field(default=0.002, description="smallest run-to-run CV believed (measured)")
-    between_run_floor: float = Field(
-        default=0.005,
-        ge=0,
-        description="smallest between-run CV where the sides come from different runs (measured)",
-    )
-    run_cv: Positive = Field(
-        default=0.025,
-        description="between-run CV of a machine whose runs nobody knows: scale of a Student t with "
-        "run_cv_df that covers the night-to-night changes of public series (measured)",
-    )
-    run_cv_alone: Positive = Field(
-        default=0.05,
-        description="the same where nothing shows the noise between runs: no canary, no past, no other case "
-        "(measured)",
-    )
-    run_cv_df: Positive = Field(
-        default=3.0, description="degrees of freedom of run_cv: how heavy its tails are (measured)"
-    )
-    run_ratio_share: Share = Field(
-        default=1 / 3,
-        description="part of the noise between runs that is left in a speedup, both of whose times are of "
-        "one process (measured)",
-    )
-    run_surprise: Positive = Field(
-        default=6.0,
-        description="times run_cv that other cases of the same runs can show as noise between runs: "
-        "beyond it they have changed (measured)",
-    )
-    run_neighbours: int = Field(
-        default=8,
-        ge=3,
-        description="cases from which what two runs have in common is told from what one has (measured)",
-    )
-    suspect_z: Positive = Field(
-        default=3.0,
-        description="|z| on the series' own history from which a single trial is suspected (measured)",
-    )
-    canary_share: Share = Field(
-        default=0.5,
-        description="share of a change of device time that must be gone in cycles to blame the machine",
-    )
-    host_canary_workloads: str = Field(
-        default="canary-launch*",
-        description="of the canaries on a GPU those that measure the host; the others measure the device",
-    )
-    host_bound_ratio: float = Field(
-        default=1.10,
-        gt=1.0,
-        description="a case is host-bound where a step takes longer than this many times its device time",
-    )
-    canary_workloads: str = Field(
-        default="canary*", description="pattern of the workloads that measure the machine, not the software"
-    )
-    run_visible: Effect = Field(
-        default=0.50,
-        description="between separate runs, which show no case unchanged, it is enough that a change of this "
-        "size would be seen",
-    )
-    open_change: Effect = Field(
-        default=0.10,
-        description="a change for the worse that nobody could decide leaves the whole open from this size on",
-    )
-    decided_share: Share = Field(
-        default=0.5,
-        description="a comparison that decides fewer of its rows, or of its latencies and speedups, is "
-        "inconclusive as a whole",
-    )
+    false_discovery_rate: Share = 0.05
+    """largest expected share of false ones among the changes announced for a metric (Benjamini & Hochberg
+    1995)
+    """
+    few_trials: int = Field(default=4, ge=2)
+    """fewer trials than this on a side are held to few_trials_rate (measured)"""
+    few_trials_rate: Share = 0.03
+    """the same where a side has few trials: three of one mode and three of another differ without noise
+    (measured)
+    """
+    gpu_few_trials_rate: Share = 0.02
+    """the same on a GPU with exactly few_trials a side, the fewest at which noisy cases are announced
+    (measured)
+    """
+    noisy_class_cv: Positive = 0.03
+    """in a class that scatters more, a change over few trials is suspected until confirmed (measured)"""
+    obvious_size: Positive = 6.0
+    """a change of this many deviations of a trial of its class is obvious and needs no confirmation
+    (measured)
+    """
+    rank_trials: int = Field(default=10, ge=5)
+    """trials a side from which a case with two modes is judged by ranks (measured)"""
+    advice_effect: Effect = 0.05
+    """change of latency and speedup that advice on more trials plans for"""
+    advice_power: Share = 0.80
+    """how likely the trials advised find such a change"""
+    advice_trials: int = Field(default=30, ge=3)
+    """trials a side above which the advice is that this clock cannot show it"""
+    equivalence_level: Share = 0.05
+    """level of each of the two one-sided tests behind unchanged (Schuirmann 1987)"""
+    confidence: Share = 0.95
+    """coverage of the interval around a change between two sides, and around a drift"""
+    minimum_trials: int = Field(default=3, ge=2)
+    """trials a side for a verdict (measured)"""
+    minimum_trials_with_history: int = Field(default=2, ge=2)
+    """trials a side that suffice when the series has a long history (measured)"""
+    long_history_runs: int = Field(default=20, ge=3)
+    """past runs that make a history long (measured)"""
+    history_runs: int = Field(default=30, ge=1)
+    """past runs of each case that its noise is learnt from, those nearest to the head, and at least
+    long_history_runs; more would only be older, as history_df_limit caps what they lend
+    """
+    history_df_limit: int = Field(default=20, ge=1)
+    """most degrees of freedom a history may lend to a case (measured)"""
+    prior_df_limit: float = Field(default=50.0, gt=0)
+    """most degrees of freedom of the prior over all cases (Smyth 2004; measured)"""
+    outlier_level: Share = 0.01
+    """a case noisier than this upper tail of the prior has its own variance (measured)"""
+    pairing_gain: Share = 0.7
+    """pairs replace runs as blocks when they leave less than this share of the variance: pairing costs half
+    the degrees of freedom (measured)
+    """
+    noise_floor: Positive = 0.002
+    """smallest run-to-run CV believed (measured)"""
+    between_run_floor: float = Field(default=0.005, ge=0)
+    """smallest between-run CV where the sides come from different runs (measured)"""
+    run_cv: Positive = 0.025
+    """between-run CV of a machine whose runs nobody knows: scale of a Student t with run_cv_df that covers
+    the night-to-night changes of public series (measured)
+    """
+    run_cv_alone: Positive = 0.05
+    """the same where nothing shows the noise between runs: no canary, no past, no other case (measured)"""
+    run_cv_df: Positive = 3.0
+    """degrees of freedom of run_cv: how heavy its tails are (measured)"""
+    run_ratio_share: Share = 1 / 3
+    """part of the noise between runs that is left in a speedup, both of whose times are of one process
+    (measured)
+    """
+    run_surprise: Positive = 6.0
+    """times run_cv that other cases of the same runs can show as noise between runs: beyond it they have
+    changed (measured)
+    """
+    run_neighbours: int = Field(default=8, ge=3)
+    """cases from which what two runs have in common is told from what one has (measured)"""
+    suspect_z: Positive = 3.0
+    """|z| on the series' own history from which a single trial is suspected (measured)"""
+    canary_share: Share = 0.5
+    """share of a change of device time that must be gone in cycles to blame the machine"""
+    host_canary_workloads: str = "canary-launch*"
+    """of the canaries on a GPU those that measure the host; the others measure the device"""
+    host_bound_ratio: float = Field(default=1.10, gt=1.0)
+    """a case is host-bound where a step takes longer than this many times its device time"""
+    canary_workloads: str = "canary*"
+    """pattern of the workloads that measure the machine, not the software"""
+    run_visible: Effect = 0.50
+    """between separate runs, which show no case unchanged, it is enough that a change of this size would be
+    seen
+    """
+    open_change: Effect = 0.10
+    """a change for the worse that nobody could decide leaves the whole open from this size on"""
+    decided_share: Share = 0.5
+    """a comparison that decides fewer of its rows, or of its latencies and speedups, is inconclusive as a
+    whole
+    """
     thresholds: dict[Metric, Thresholds] = Field(default_factory=_default_thresholds)
     overrides: tuple[Override, ...] = ()
     history: HistoryPolicy = HistoryPolicy()

@@ -38,4 +38,5 @@ def _entries(part: BaseModel, prefix: str) -> Iterator[PolicyEntry]:
                 )
                 yield PolicyEntry(name=f"overrides[{index}]", value=text, meaning="set in the configuration")
         else:
-            yield PolicyEntry(name=prefix + name, value=str(value), meaning=field.description or "")
+            meaning = " ".join((field.description or "").split())
+            yield PolicyEntry(name=prefix + name, value=str(value), meaning=meaning)

@@ -105,13 +105,11 @@ JsonObject = Annotated[dict[str, Any], AfterValidator(_plain_json)]
 
 
 class Closed(BaseModel):
-    """Base of what is immutable and refuses a key that it does not name."""
+    """Base of what is immutable, described field by field, and refuses a key that it does not name."""
 
     # Most commands need few of them: what validates one is built where the first is made.
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, use_attribute_docstrings=True)
 
 
 class Record(Closed):
-    """Base of every part of a trial record, described field by field."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
+    """Base of every part of a trial record."""

@@ -179,7 +179,7 @@ def _keys(definition: Json, definitions: Json, *, own: bool) -> Iterator[tuple[s
         default = "required" if name in required else _value(field.get("default"))
         # TOML has no null: a key is left out instead.
         kind = _kind(field, definitions).removesuffix(" or null")
-        yield f"`{name}`", kind, default, field.get("description", "")
+        yield f"`{name}`", kind, default, " ".join(field.get("description", "").split())
 
 
 def _fields(definition: Json, definitions: Json) -> Iterator[tuple[str, ...]]:

@@ -92,7 +92,7 @@ def _meaning(loc: Location) -> str | None:
     """What the value at `loc` may be, for fields whose description says that."""
     keys = [part for part in loc if isinstance(part, str)]
     field = _section_of(Settings, keys[0]).model_fields.get(keys[1]) if len(keys) > 1 else None
-    return field.description if field else None
+    return " ".join(field.description.split()) if field and field.description else None
 
 
 def _written_part(loc: Location, layers: Layers) -> Location:

@@ -79,35 +79,28 @@ class SamplingSettings(Closed):
     more than 10 % below that of the third before; it has no longer than `warmup_max_calls` or `warmup_max_s`.
     """
 
-    samples: Annotated[int, Field(ge=5)] = Field(
-        default=SamplingPlan.samples, description="timed iterations per trial, at least"
-    )
-    max_samples: Positive = Field(
-        default=SamplingPlan.max_samples, description="at most, while the interval below is not reached"
-    )
-    relative_interval: Annotated[float, Field(gt=0, lt=1)] = Field(
-        default=SamplingPlan.relative_interval,
-        description="half the width of the median's 95 % interval, over the median, that is enough",
-    )
-    sampling_max_s: Seconds = Field(
-        default=_seconds(SamplingPlan.max_ns), description="no new samples after this, the fewest excepted"
-    )
-    block_s: Seconds = Field(
-        default=_seconds(SamplingPlan.block_ns),
-        description="eager and compiled alternate at least this often",
-    )
-    settle_s: Annotated[float, Field(ge=0, le=10)] = Field(
-        default=_seconds(SamplingPlan.settle_ns), description="untimed steps at the start of each block"
-    )
-    warmup_calls: Positive = Field(default=SamplingPlan.warmup_calls, description="at least")
-    warmup_s: Annotated[float, Field(ge=0)] = Field(
-        default=_seconds(SamplingPlan.warmup_ns), description="at least"
-    )
-    warmup_max_calls: Positive = Field(default=SamplingPlan.warmup_max_calls, description="steady or not")
-    warmup_max_s: Seconds = Field(default=_seconds(SamplingPlan.warmup_max_ns), description="steady or not")
-    flush_l2: bool = Field(
-        default=SamplingPlan.flush_l2, description="overwrite the GPU's L2 cache before each sample"
-    )
+    samples: Annotated[int, Field(ge=5)] = SamplingPlan.samples
+    """timed iterations per trial, at least"""
+    max_samples: Positive = SamplingPlan.max_samples
+    """at most, while the interval below is not reached"""
+    relative_interval: Annotated[float, Field(gt=0, lt=1)] = SamplingPlan.relative_interval
+    """half the width of the median's 95 % interval, over the median, that is enough"""
+    sampling_max_s: Seconds = _seconds(SamplingPlan.max_ns)
+    """no new samples after this, the fewest excepted"""
+    block_s: Seconds = _seconds(SamplingPlan.block_ns)
+    """eager and compiled alternate at least this often"""
+    settle_s: Annotated[float, Field(ge=0, le=10)] = _seconds(SamplingPlan.settle_ns)
+    """untimed steps at the start of each block"""
+    warmup_calls: Positive = SamplingPlan.warmup_calls
+    """at least"""
+    warmup_s: Annotated[float, Field(ge=0)] = _seconds(SamplingPlan.warmup_ns)
+    """at least"""
+    warmup_max_calls: Positive = SamplingPlan.warmup_max_calls
+    """steady or not"""
+    warmup_max_s: Seconds = _seconds(SamplingPlan.warmup_max_ns)
+    """steady or not"""
+    flush_l2: bool = SamplingPlan.flush_l2
+    """overwrite the GPU's L2 cache before each sample"""
 
     def sampling_plan(self) -> SamplingPlan:
         """As the measured process takes it."""
@@ -137,13 +130,16 @@ class ScheduleSettings(Closed):
     """`[[schedule]]`: when `compilewatch schedule` measures a suite."""
 
     name: ShortName
-    cron: str = Field(description="five fields as in crontab, such as '0 3 * * mon-fri', or @daily")
-    timezone: str = Field(default="UTC", description="a name such as Europe/Berlin")
-    suite: ShortName | None = Field(default=None, description="unset: that of [run]")
-    trials: Positive | None = Field(default=None, description="fresh processes per case; unset: the suite's")
-    machine: str | None = Field(
-        default=None, description="pattern of the hosts that measure it; unset: the service that is first"
-    )
+    cron: str
+    """five fields as in crontab, such as '0 3 * * mon-fri', or @daily"""
+    timezone: str = "UTC"
+    """a name such as Europe/Berlin"""
+    suite: ShortName | None = None
+    """unset: that of [run]"""
+    trials: Positive | None = None
+    """fresh processes per case; unset: the suite's"""
+    machine: str | None = None
+    """pattern of the hosts that measure it; unset: the service that is first"""
 
     @model_validator(mode="after")
     def _comes_sometime(self) -> Self:
@@ -157,14 +153,14 @@ class ScheduleSettings(Closed):
 class ServiceSettings(Closed):
     """`[service]`: what `compilewatch schedule` does besides the schedules."""
 
-    watch_builds: bool = Field(default=True, description="measure when a torch or driver is new on this host")
-    keep_samples_days: Positive | None = Field(
-        default=None, description="trials older than this lose their samples and keep a summary; unset: never"
-    )
-    keep_traces_days: Positive | None = Field(
-        default=None, description="traces older than this are deleted from this host's disk; unset: never"
-    )
-    log_format: LogFormat = Field(default="text", description="text, or json: one object per line")
+    watch_builds: bool = True
+    """measure when a torch or driver is new on this host"""
+    keep_samples_days: Positive | None = None
+    """trials older than this lose their samples and keep a summary; unset: never"""
+    keep_traces_days: Positive | None = None
+    """traces older than this are deleted from this host's disk; unset: never"""
+    log_format: LogFormat = "text"
+    """text, or json: one object per line"""
 
 
 # `[fleet]`: measuring on other hosts, through a queue on the team's PostgreSQL.
@@ -176,45 +172,35 @@ Word = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^\x00]*$")]
 class LaunchSettings(Closed):
     """`[fleet.launch.QUEUE]`: how this host brings a worker to a machine type where trials wait."""
 
-    command: Annotated[tuple[Word, ...], Field(min_length=1)] = Field(
-        description='a list of a program and its arguments, such as ["sbatch", "worker.sh"]'
-    )
-    jobs_command: Annotated[tuple[Word, ...], Field(min_length=1)] | None = Field(
-        default=None,
-        description="prints a line per job that waits or runs at the scheduler; unset: launches are counted",
-    )
-    at_most: Positive = Field(default=1, description="workers that live or are on their way")
-    start_s: Timeout = Field(default=3600.0, description="without its worker after this, a launch has failed")
-    timeout_s: Annotated[float, Field(ge=1, le=3600)] = Field(
-        default=60.0, description="either command is ended if it takes longer"
-    )
-    backoff_s: Annotated[float, Field(ge=0, le=3600)] = Field(
-        default=60.0, description="before the next launch after a failure; doubles up to an hour"
-    )
+    command: Annotated[tuple[Word, ...], Field(min_length=1)]
+    """a list of a program and its arguments, such as ["sbatch", "worker.sh"]"""
+    jobs_command: Annotated[tuple[Word, ...], Field(min_length=1)] | None = None
+    """prints a line per job that waits or runs at the scheduler; unset: launches are counted"""
+    at_most: Positive = 1
+    """workers that live or are on their way"""
+    start_s: Timeout = 3600.0
+    """without its worker after this, a launch has failed"""
+    timeout_s: Annotated[float, Field(ge=1, le=3600)] = 60.0
+    """either command is ended if it takes longer"""
+    backoff_s: Annotated[float, Field(ge=0, le=3600)] = 60.0
+    """before the next launch after a failure; doubles up to an hour"""
 
 
 class FleetSettings(Closed):
     """`[fleet]`: what `compilewatch schedule` leaves to the workers, and how workers are watched."""
 
-    queues: Annotated[tuple[ShortName, ...], NoDecode, BeforeValidator(split_list)] = Field(
-        default=(), description="machine types the service has workers measure on; empty: it measures itself"
-    )
-    heartbeat_s: Annotated[float, Field(ge=0.5, le=60)] = Field(
-        default=5.0, description="between two signs of life of a worker"
-    )
-    stalled_s: Annotated[float, Field(ge=2, le=3600)] = Field(
-        default=30.0, description="a worker without a sign of life for longer loses its trial to another"
-    )
-    idle_s: Annotated[float, Field(ge=0, le=3600)] = Field(
-        default=15.0, description="how long a worker without a trial stays ready to begin the next at once"
-    )
-    spool_dir: Path | None = Field(
-        default=None,
-        description="where `run` writes trials on a host that reaches no database; unset: nowhere",
-    )
-    launch: dict[ShortName, LaunchSettings] = Field(
-        default={}, description="a table for each of `queues` whose workers the service launches"
-    )
+    queues: Annotated[tuple[ShortName, ...], NoDecode, BeforeValidator(split_list)] = ()
+    """machine types the service has workers measure on; empty: it measures itself"""
+    heartbeat_s: Annotated[float, Field(ge=0.5, le=60)] = 5.0
+    """between two signs of life of a worker"""
+    stalled_s: Annotated[float, Field(ge=2, le=3600)] = 30.0
+    """a worker without a sign of life for longer loses its trial to another"""
+    idle_s: Annotated[float, Field(ge=0, le=3600)] = 15.0
+    """how long a worker without a trial stays ready to begin the next at once"""
+    spool_dir: Path | None = None
+    """where `run` writes trials on a host that reaches no database; unset: nowhere"""
+    launch: dict[ShortName, LaunchSettings] = Field(default={})
+    """a table for each of `queues` whose workers the service launches"""
 
     @model_validator(mode="after")
     def _launches_for_its_queues(self) -> Self:
@@ -233,34 +219,31 @@ class ReleaseWatchSettings(Closed):
     Names and index are this host's alone; a database, link or request changes none of it.
     """
 
-    packages: tuple[Watched, ...] = Field(
-        default=(), description='such as ["torch", "transformers"]; empty: nothing is tried'
-    )
-    pre: bool = Field(default=False, description="release candidates and nightlies too")
-    index_url: WebAddress | None = Field(default=None, description="a package index; unset: pip's own")
-    requirements: tuple[str, ...] = Field(
-        default=(), description="what your models import besides, as pip names it"
-    )
-    suite: ShortName | None = Field(default=None, description="unset: that of [run]")
-    trials: Annotated[int, Field(ge=3)] = Field(default=5, description="fresh processes per case and build")
-    build: ShortName | None = Field(
-        default=None, description="the [[build]] in use; unset: the Python that compilewatch runs with"
-    )
-    max_hours: Annotated[float, Field(gt=0, le=168)] = Field(
-        default=3.0, description="installing and measuring one release takes no longer"
-    )
-    max_disk_gb: Annotated[float, Field(gt=0)] = Field(
-        default=20.0, description="its environment takes no more, what pip unpacks included"
-    )
+    packages: tuple[Watched, ...] = ()
+    """such as ["torch", "transformers"]; empty: nothing is tried"""
+    pre: bool = False
+    """release candidates and nightlies too"""
+    index_url: WebAddress | None = None
+    """a package index; unset: pip's own"""
+    requirements: tuple[str, ...] = ()
+    """what your models import besides, as pip names it"""
+    suite: ShortName | None = None
+    """unset: that of [run]"""
+    trials: Annotated[int, Field(ge=3)] = 5
+    """fresh processes per case and build"""
+    build: ShortName | None = None
+    """the [[build]] in use; unset: the Python that compilewatch runs with"""
+    max_hours: Annotated[float, Field(gt=0, le=168)] = 3.0
+    """installing and measuring one release takes no longer"""
+    max_disk_gb: Annotated[float, Field(gt=0)] = 20.0
+    """its environment takes no more, what pip unpacks included"""
 
 
 class EmbedSettings(Closed):
     """`[embed]`: where charts of the dashboard may be framed."""
 
-    origins: tuple[Origin, ...] = Field(
-        default=(),
-        description="sites that may show `/embed/...` in a frame, such as https://wiki.example.org",
-    )
+    origins: tuple[Origin, ...] = ()
+    """sites that may show `/embed/...` in a frame, such as https://wiki.example.org"""
 
 
 # The configuration of frozen reports.
@@ -269,6 +252,5 @@ class EmbedSettings(Closed):
 class ReportSettings(Closed):
     """`[report]`: what becomes of frozen reports."""
 
-    keep_days: Positive | None = Field(
-        default=None, description="reports older than this lose their content, as if revoked; unset: never"
-    )
+    keep_days: Positive | None = None
+    """reports older than this lose their content, as if revoked; unset: never"""

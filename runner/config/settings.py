@@ -49,28 +49,27 @@ class RunSettings(SamplingSettings):
     """`[run]`: how `compilewatch run` measures when its options do not say otherwise."""
 
     suite: ShortName = "smoke"
-    strategies: Annotated[tuple[ShortName, ...], NoDecode, BeforeValidator(split_list)] = Field(
-        default=(), description="empty: those of the suite"
-    )
-    trials: Positive | None = Field(default=None, description="fresh processes per case; unset: the suite's")
-    timeout_s: Timeout = Field(default=600, description="a trial that takes longer is a failure")
-    bisect_s: Annotated[float, Field(ge=0, le=604_800)] = Field(
-        default=300.0,
-        description="for the part of the compiler that makes the first trial of a case fail; 0: not sought",
-    )
-    idle_wait_s: Annotated[float, Field(ge=0)] = Field(
-        default=60.0, description="for other processes to leave the GPU; then trials are marked suspect"
-    )
-    task: Task | None = Field(
-        default=None, description="of what is named as module:function; unset: by what the function returns"
-    )
-    threads: Positive | None = Field(default=None, description="unset: one less than the CPUs, at least one")
-    device: Device = Field(default="auto", description="auto, cpu, cuda or cuda:N")
+    strategies: Annotated[tuple[ShortName, ...], NoDecode, BeforeValidator(split_list)] = ()
+    """empty: those of the suite"""
+    trials: Positive | None = None
+    """fresh processes per case; unset: the suite's"""
+    timeout_s: Timeout = 600
+    """a trial that takes longer is a failure"""
+    bisect_s: Annotated[float, Field(ge=0, le=604_800)] = 300.0
+    """for the part of the compiler that makes the first trial of a case fail; 0: not sought"""
+    idle_wait_s: Annotated[float, Field(ge=0)] = 60.0
+    """for other processes to leave the GPU; then trials are marked suspect"""
+    task: Task | None = None
+    """of what is named as module:function; unset: by what the function returns"""
+    threads: Positive | None = None
+    """unset: one less than the CPUs, at least one"""
+    device: Device = "auto"
+    """auto, cpu, cuda or cuda:N"""
     matmul_precision: Literal["highest", "high", "medium"] = "high"
-    seed: int = Field(default=0, description="of weights, inputs and the order of trials")
-    canaries: bool = Field(
-        default=True, description="measure the machine itself, before and after: its control series"
-    )
+    seed: int = 0
+    """of weights, inputs and the order of trials"""
+    canaries: bool = True
+    """measure the machine itself, before and after: its control series"""
 
 
 # A switch is no number.
@@ -86,32 +85,25 @@ class WorkloadSettings(Closed):
 
     name: ShortName
     target: str
-    task: Task | None = Field(
-        default=None, description="unset: by what the function returns, or the built-in's"
-    )
+    task: Task | None = None
+    """unset: by what the function returns, or the built-in's"""
     batch_size: Positive | Sizes | None = Field(default=None, description=SIZE)
     shape: dict[str, Positive | Sizes] = Field(default={}, description=SIZE)
-    dtype: Dtype | Dtypes | None = Field(
-        default=None,
-        description="one of float32, float16, bfloat16, float64, or a list of them; unset: float32 or the "
-        "built-in's",
-    )
-    item: str | None = Field(default=None, description="what throughput counts: image, token, sequence")
-    items_per_iteration: Items | tuple[str, ...] | None = Field(
-        default=None,
-        description='a number, or the sizes that multiply to it: ["batch_size", "sequence_length"]; unset: '
-        "batch_size, for tokens times `sequence_length` of shape",
-    )
+    dtype: Dtype | Dtypes | None = None
+    """one of float32, float16, bfloat16, float64, or a list of them; unset: float32 or the built-in's"""
+    item: str | None = None
+    """what throughput counts: image, token, sequence"""
+    items_per_iteration: Items | tuple[str, ...] | None = None
+    """a number, or the sizes that multiply to it: ["batch_size", "sequence_length"]; unset: batch_size, for
+    tokens times `sequence_length` of shape
+    """
     kwargs: dict[str, Any] = Field(default={})
-    ranks: Annotated[int, Field(ge=1, le=MOST_RANKS)] = Field(
-        default=1, description="processes that take each step together, as DDP and FSDP do"
-    )
-    regions: tuple[str, ...] = Field(
-        default=(), description="classes of the repeated blocks of +regional; unset: found by themselves"
-    )
-    path: tuple[str, ...] = Field(
-        default=(), description="more directories for sys.path, relative to the file"
-    )
+    ranks: Annotated[int, Field(ge=1, le=MOST_RANKS)] = 1
+    """processes that take each step together, as DDP and FSDP do"""
+    regions: tuple[str, ...] = ()
+    """classes of the repeated blocks of +regional; unset: found by themselves"""
+    path: tuple[str, ...] = ()
+    """more directories for sys.path, relative to the file"""
 
 
 class SuiteSettings(Closed):
@@ -133,7 +125,8 @@ class StrategySettings(Closed):
     backend: ShortName = "inductor"
     dynamic: bool | None = None
     fullgraph: bool = False
-    scope: Scope = Field(default="full", description="full, regional, nested or submodule:PATH")
+    scope: Scope = "full"
+    """full, regional, nested or submodule:PATH"""
     options: dict[str, Any] = Field(default={})
 
     @model_validator(mode="after")
@@ -175,13 +168,12 @@ class BuildSettings(Closed):
 class NotifySettings(Closed):
     """`[notify]`: how the messages to the `[[channel]]` entries are made and sent."""
 
-    base_url: WebAddress | None = Field(
-        default=None, description="where people reach the dashboard; messages and previews link there"
-    )
-    attempts: Annotated[int, Field(ge=1, le=10)] = Field(
-        default=4, description="tries per message, further and further apart"
-    )
-    timeout_s: Annotated[float, Field(gt=0, le=120)] = Field(default=10, description="of one try")
+    base_url: WebAddress | None = None
+    """where people reach the dashboard; messages and previews link there"""
+    attempts: Annotated[int, Field(ge=1, le=10)] = 4
+    """tries per message, further and further apart"""
+    timeout_s: Annotated[float, Field(gt=0, le=120)] = 10
+    """of one try"""
 
 
 MAIL = ("mailto://", "mailtos://")
@@ -191,13 +183,12 @@ class ChannelSettings(Closed):
     """`[[channel]]`: channels of confirmed regressions. Addresses hold tokens and are never printed."""
 
     name: ShortName
-    only_watched: bool = Field(default=False, description="true: told only of what somebody watches")
-    webhook: Annotated[SecretStr, AfterValidator(secret_web_address)] | None = Field(
-        default=None, description="an address that takes a JSON document by POST"
-    )
-    apprise: SecretStr | None = Field(
-        default=None, description="an address as apprise writes it, such as slack://... or mailto://..."
-    )
+    only_watched: bool = False
+    """true: told only of what somebody watches"""
+    webhook: Annotated[SecretStr, AfterValidator(secret_web_address)] | None = None
+    """an address that takes a JSON document by POST"""
+    apprise: SecretStr | None = None
+    """an address as apprise writes it, such as slack://... or mailto://..."""
 
     @model_validator(mode="after")
     def _one_address(self) -> Self:
@@ -224,30 +215,36 @@ class Settings(BaseSettings):
     """Everything the file and the environment can say. Made by `runner.config.sources.load_settings`."""
 
     database_url: Annotated[str, Field(min_length=1)] = "sqlite:///compilewatch.db"
-    data_dir: Path = Field(default=Path(".compilewatch"), description="traces, logs and other torch builds")
+    data_dir: Path = Path(".compilewatch")
+    """traces, logs and other torch builds"""
     run: RunSettings = RunSettings()
     workload: tuple[WorkloadSettings, ...] = ()
     suite: tuple[SuiteSettings, ...] = ()
     strategy: tuple[StrategySettings, ...] = ()
     build: tuple[BuildSettings, ...] = ()
-    policy: Policy = Field(default=Policy(), description="when a change counts as real")
+    policy: Policy = Policy()
+    """when a change counts as real"""
     target: tuple[Target, ...] = ()
     notify: NotifySettings = NotifySettings()
     channel: tuple[ChannelSettings, ...] = ()
     schedule: tuple[ScheduleSettings, ...] = ()
     service: ServiceSettings = ServiceSettings()
     watch: ReleaseWatchSettings = ReleaseWatchSettings()
-    auth: SignIn | None = Field(default=None, description="how people sign in; absent: no login")
+    auth: SignIn | None = None
+    """how people sign in; absent: no login"""
     fleet: FleetSettings = FleetSettings()
     report: ReportSettings = ReportSettings()
     embed: EmbedSettings = EmbedSettings()
     limits: Limits = Limits()
-    csv_columns: dict[str, str] = Field(
-        default={}, description="our field -> column, for `import --format csv`"
-    )
+    csv_columns: dict[str, str] = {}
+    """our field -> column, for `import --format csv`"""
 
     model_config = SettingsConfigDict(
-        frozen=True, extra="forbid", env_prefix="COMPILEWATCH_", env_nested_delimiter="__"
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        env_prefix="COMPILEWATCH_",
+        env_nested_delimiter="__",
     )
     _config_file: Path | None = PrivateAttr(None)
 

@@ -62,12 +62,14 @@ Group = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 class Roles(Closed):
     """Which groups may do what. `everyone` is the role of whoever is in none of them."""
 
-    viewers: tuple[Group, ...] = Field(default=(), description="groups that may read everything")
-    editors: tuple[Group, ...] = Field(default=(), description="groups that may also triage and make reports")
-    operators: tuple[Group, ...] = Field(default=(), description="groups that may also request runs")
-    everyone: Annotated[str, StringConstraints(pattern=r"^(viewer|editor|operator|nobody)$")] = Field(
-        default="nobody", description="the role of people in none of these groups"
-    )
+    viewers: tuple[Group, ...] = ()
+    """groups that may read everything"""
+    editors: tuple[Group, ...] = ()
+    """groups that may also triage and make reports"""
+    operators: tuple[Group, ...] = ()
+    """groups that may also request runs"""
+    everyone: Annotated[str, StringConstraints(pattern=r"^(viewer|editor|operator|nobody)$")] = "nobody"
+    """the role of people in none of these groups"""
 
     @model_validator(mode="after")
     def _lets_somebody_in(self) -> Self:
@@ -86,38 +88,42 @@ class Roles(Closed):
 class Proxy(Closed):
     """`[auth.proxy]`: a proxy that signs people in and says in headers who they are."""
 
-    addresses: Annotated[tuple[Network, ...], Field(min_length=1)] = Field(
-        description="addresses of the proxy; headers from others do not count"
-    )
-    name_header: HeaderName = Field(default="X-Forwarded-User", description="header with the person's name")
-    groups_header: HeaderName | None = Field(
-        default="X-Forwarded-Groups", description="header with the person's groups, with commas between"
-    )
+    addresses: Annotated[tuple[Network, ...], Field(min_length=1)]
+    """addresses of the proxy; headers from others do not count"""
+    name_header: HeaderName = "X-Forwarded-User"
+    """header with the person's name"""
+    groups_header: HeaderName | None = "X-Forwarded-Groups"
+    """header with the person's groups, with commas between"""
 
 
 class SignIn(Closed):
     """`[auth]`: OpenID Connect by `issuer`, or a proxy that signs people in. Absent: there is no login."""
 
-    base_url: Origin = Field(description="where people reach the dashboard")
-    issuer: Origin | None = Field(default=None, description="the OpenID provider")
-    client_id: str | None = Field(default=None, description="as the provider knows this dashboard")
-    client_secret: SecretStr | None = Field(
-        default=None,
-        description="for the dashboard alone; better in COMPILEWATCH_AUTH__CLIENT_SECRET than in the file",
-    )
+    base_url: Origin
+    """where people reach the dashboard"""
+    issuer: Origin | None = None
+    """the OpenID provider"""
+    client_id: str | None = None
+    """as the provider knows this dashboard"""
+    client_secret: SecretStr | None = None
+    """for the dashboard alone; better in COMPILEWATCH_AUTH__CLIENT_SECRET than in the file"""
     scopes: tuple[Claim, ...] = Field(default=("openid", "email", "profile"))
-    name_claim: Claim = Field(default="email", description="what people are called in what they write")
-    groups_claim: Claim = Field(default="groups", description="a text or a list of texts")
-    roles: Roles = Field(description="who may do what; without it nobody signs in")
-    session_hours: Annotated[float, Field(gt=0, le=720)] = Field(
-        default=12, description="after which people sign in again"
-    )
-    public_badges: bool = Field(default=False, description="serve badges to everybody")
-    public_reports: bool = Field(default=False, description="serve reports to anyone with their address")
-    proxies: tuple[Network, ...] = Field(
-        default=(), description="with issuer: where proxies connect from whose X-Forwarded-For is believed"
-    )
-    proxy: Proxy | None = Field(default=None, description="instead of issuer")
+    name_claim: Claim = "email"
+    """what people are called in what they write"""
+    groups_claim: Claim = "groups"
+    """a text or a list of texts"""
+    roles: Roles
+    """who may do what; without it nobody signs in"""
+    session_hours: Annotated[float, Field(gt=0, le=720)] = 12
+    """after which people sign in again"""
+    public_badges: bool = False
+    """serve badges to everybody"""
+    public_reports: bool = False
+    """serve reports to anyone with their address"""
+    proxies: tuple[Network, ...] = ()
+    """with issuer: where proxies connect from whose X-Forwarded-For is believed"""
+    proxy: Proxy | None = None
+    """instead of issuer"""
 
     @model_validator(mode="after")
     def _one_way_in(self) -> Self:
