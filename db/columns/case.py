@@ -19,17 +19,29 @@ CASE_KEYS = ["machine_id", "build_id", "workload_id", "strategy_id"]
 _text = partial(Column, kind=Kind.TEXT, holder=Holder.NONE)
 _integer = partial(Column, kind=Kind.INTEGER, holder=Holder.NONE)
 _float = partial(Column, kind=Kind.FLOAT, holder=Holder.NONE)
-_speedup = partial(
-    _float,
-    unit="x",
-    write=ratio,
-    higher_is_better=True,
-    axis=(1, "x over eager"),
-    banded=True,
-    eager_too=False,
-    on_every_device=False,
-)
+_flag = partial(Column, kind=Kind.FLAG, holder=Holder.NONE, required=True)
 _OF_TRIALS = {each.column: each for each in TRIAL}
+
+
+def _speedup(
+    clock: str, name: str, definition: str, threshold: Threshold = Threshold.FINE, *, judged: bool = False
+) -> Column:
+    """Of one of the times of a GPU: eager's over the other."""
+    return _float(
+        column=f"{clock}_speedup",
+        definition=definition,
+        key=f"{clock}_speedup",
+        name=name,
+        unit="x",
+        write=ratio,
+        higher_is_better=True,
+        axis=(1, "x over eager"),
+        banded=True,
+        eager_too=False,
+        on_every_device=False,
+        threshold=threshold,
+        judged=judged,
+    )
 
 
 def _summed_up(*columns: str) -> list[Column]:
@@ -52,13 +64,7 @@ CASE: tuple[Column, ...] = (
         column="counted_trials",
         definition="Those behind latency: passed, not suspect, not wild, with a latency.",
     ),
-    Column(
-        column="first_look",
-        kind=Kind.FLAG,
-        definition="One counted trial: it ranks nothing and decides nothing.",
-        holder=Holder.NONE,
-        required=True,
-    ),
+    _flag(column="first_look", definition="One counted trial: it ranks nothing and decides nothing."),
     _text(column="failure_kind", definition="The most frequent one."),
     *_summed_up("latency_ns"),
     _float(column="latency_low_ns"),
@@ -82,35 +88,10 @@ CASE: tuple[Column, ...] = (
     ),
     *_summed_up("device_ns", "issue_ns", "wall_sync_ns", "wall_pipelined_ns"),
     *_summed_up("control_device_ns", "control_issue_ns", "control_wall_sync_ns", "control_wall_pipelined_ns"),
-    _speedup(
-        column="device_speedup",
-        definition="Eager device time over compiled device time.",
-        key="device_speedup",
-        name="Device speedup",
-        threshold=Threshold.FINE,
-        judged=True,
-    ),
-    _speedup(
-        column="issue_speedup",
-        definition="Eager issue time over compiled issue time.",
-        key="issue_speedup",
-        name="Issue speedup",
-        threshold=Threshold.COARSE,
-    ),
-    _speedup(
-        column="wall_sync_speedup",
-        definition="Eager over compiled synchronised wall time.",
-        key="wall_sync_speedup",
-        name="Wall speedup (synchronised)",
-        threshold=Threshold.FINE,
-    ),
-    _speedup(
-        column="wall_pipelined_speedup",
-        definition="Eager over compiled pipelined wall time.",
-        key="wall_pipelined_speedup",
-        name="Wall speedup (pipelined)",
-        threshold=Threshold.FINE,
-    ),
+    _speedup("device", "Device speedup", "Eager device time over compiled device time.", judged=True),
+    _speedup("issue", "Issue speedup", "Eager issue time over compiled issue time.", Threshold.COARSE),
+    _speedup("wall_sync", "Wall speedup (synchronised)", "Eager over compiled synchronised wall time."),
+    _speedup("wall_pipelined", "Wall speedup (pipelined)", "Eager over compiled pipelined wall time."),
     _text(
         column="interval_method",
         definition="Of speedup: student_t, reference (eager is 1 by definition), none.",
@@ -180,13 +161,7 @@ CASE: tuple[Column, ...] = (
     ),
     *(each for each in TRIAL if each.summary is SummaryKind.LARGEST),
     _text(column="numerics_status", definition="The worst of all trials."),
-    Column(
-        column="nothing_compiled",
-        kind=Kind.FLAG,
-        definition="Compiled, and the compiler took no graph.",
-        holder=Holder.NONE,
-        required=True,
-    ),
+    _flag(column="nothing_compiled", definition="Compiled, and the compiler took no graph."),
     Column(column="last_started_at", kind=Kind.MOMENT, holder=Holder.NONE),
 )
 

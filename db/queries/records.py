@@ -37,21 +37,6 @@ _SHORTEST_BEGINNING = 3
 _MOST_NEAR = 3
 _DETAIL_COLUMNS = [column for column in TRIAL_DETAIL.c if column.name != "trial_id"]
 _TRIAL_FIELDS = ("trial_id", "run_id", "started_at", "ended_at", "suite", "label", "status")
-TRIAL_COLUMNS = [
-    TRIAL.c[name]
-    for name in (
-        *_TRIAL_FIELDS,
-        "source_kind",
-        "source_name",
-        "series_id",
-        "build_id",
-        "conditions_id",
-        "machine_name",
-        "device_uuid",
-        "build_label",
-        "record_version",
-    )
-]
 
 
 class StackKey(NamedTuple):
@@ -65,6 +50,12 @@ class StackKey(NamedTuple):
     machine_name: str
     device_uuid: str | None
     build_label: str | None
+
+
+TRIAL_COLUMNS = [
+    TRIAL.c[name]
+    for name in (*_TRIAL_FIELDS, "source_kind", "source_name", *StackKey._fields, "record_version")
+]
 
 
 @dataclass(frozen=True, eq=False)

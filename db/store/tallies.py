@@ -30,16 +30,16 @@ from db.tables.trials import LATEST, TRIAL
 _LAST_CALLED = {"machine": ("name", "machine_name"), "build": ("label", "build_label")}
 
 
-@dataclass(slots=True)
+@dataclass
 class _Tally:
-    """What a transaction adds to one row of a dimension."""
+    """What a transaction adds to one row of a dimension: the parameters of its `_tally_update`."""
 
-    trials: int
-    failed_trials: int
-    cancelled_trials: int
-    first_seen_at: datetime
-    last_seen_at: datetime
-    last_called: str | None
+    more: int
+    more_failed: int
+    more_cancelled: int
+    first: datetime
+    last: datetime
+    called: str | None
 
 
 class Tallies:
@@ -61,12 +61,12 @@ class Tallies:
             key = getattr(new.keys, name)
             called = new.row[_LAST_CALLED[name][1]] if name in _LAST_CALLED else None
             known = tallies.setdefault(key, _Tally(0, 0, 0, began, began, called))
-            known.trials += 1
-            known.failed_trials += failed
-            known.cancelled_trials += cancelled
-            known.first_seen_at = min(known.first_seen_at, began)
-            if began >= known.last_seen_at:
-                known.last_seen_at, known.last_called = began, called
+            known.more += 1
+            known.more_failed += failed
+            known.more_cancelled += cancelled
+            known.first = min(known.first, began)
+            if began >= known.last:
+                known.last, known.called = began, called
         part = new.keys.run, new.keys.machine, new.keys.build
         so_far, earliest, latest = self._run_parts.get(part, (0, began, began))
         self._run_parts[part] = so_far + 1, min(earliest, began), max(latest, began)
@@ -79,7 +79,8 @@ class Tallies:
         """Add to the tallies, newest runs and parts that are stored."""
         for name, tallies in self._tallies.items():
             if tallies:
-                connection.execute(_tally_update(name), _tally_parameters(tallies))
+                added = [{"key": key, **vars(tally)} for key, tally in tallies.items()]
+                connection.execute(_tally_update(name), added)
         if self._newest:
             rows = [
                 {"series_id": series_id, "run_id": run_id, "started_at": started_at}
@@ -88,7 +89,7 @@ class Tallies:
             connection.execute(_newest_upsert(connection), rows)
         if self._run_parts:
             names = ("run_id", "machine_id", "build_id", "trials", "first_seen_at", "last_seen_at")
-            parts = [dict(zip(names, (*key, *added), strict=True)) for key, added in self._run_parts.items()]
+            parts = [dict(zip(names, (*key, *more), strict=True)) for key, more in self._run_parts.items()]
             connection.execute(_run_parts_upsert(connection), parts)
 
 
@@ -110,21 +111,6 @@ def _tally_update(name: str) -> Update:
         called = columns[_LAST_CALLED[name][0]]
         values[called.name] = case((columns.last_seen_at > last, called), else_=bindparam("called"))
     return update(table).where(columns[f"{name}_id"] == bindparam("key")).values(values)
-
-
-def _tally_parameters(tallies: dict[str, _Tally]) -> list[dict[str, Any]]:
-    return [
-        {
-            "key": key,
-            "more": tally.trials,
-            "more_failed": tally.failed_trials,
-            "more_cancelled": tally.cancelled_trials,
-            "first": tally.first_seen_at,
-            "last": tally.last_seen_at,
-            "called": tally.last_called,
-        }
-        for key, tally in tallies.items()
-    ]
 
 
 def _run_parts_upsert(connection: Connection) -> sqlite.Insert | postgresql.Insert:

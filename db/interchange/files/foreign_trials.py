@@ -26,6 +26,7 @@ from db.records.trial import (
     CacheState,
     ColdStart,
     CompilerEvent,
+    CompilerFacts,
     Failure,
     FailureKind,
     Machine,
@@ -147,11 +148,16 @@ def stated_strategy(word: str) -> Strategy:
     return compiled("compiled") if word.lower() in _COMPILED_WORDS else strategy_called(word)
 
 
-def counted_events(count: int | None) -> list[CompilerEvent] | None:
-    """Graph breaks of which the source knows only how many."""
-    if count is None:
+def compiler_counts(
+    graphs: int | None, breaks: int | None, operations: int | None = None
+) -> CompilerFacts | None:
+    """What a source counts; of graph breaks it knows only how many. None where it counts nothing."""
+    if graphs is None and breaks is None and operations is None:
         return None
-    return [CompilerEvent(reason=UNTOLD_REASON, count=count)] if count else []
+    events = [CompilerEvent(reason=UNTOLD_REASON, count=breaks)] if breaks else []
+    return CompilerFacts(
+        graphs=graphs, ops_captured=operations, graph_breaks=None if breaks is None else events
+    )
 
 
 def compile_cost(nanoseconds: int | None) -> ColdStart | None:

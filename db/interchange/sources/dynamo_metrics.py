@@ -11,10 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from db.interchange.files.fields import BYTES_PER_GB, NS_PER_MS, NS_PER_S, Fields
-from db.interchange.files.foreign_trials import SPEEDUP_ZERO, compile_cost, counted_events, failed
+from db.interchange.files.foreign_trials import SPEEDUP_ZERO, compile_cost, compiler_counts, failed
 from db.records.trial import (
     ColdStart,
-    CompilerFacts,
     Failure,
     FailureKind,
     Memory,
@@ -78,7 +77,7 @@ def outcome(
         ),
         "cold_start": _cold_start(row),
         "memory": _memory(row, device, peak_unit),
-        "compiler": _compiler_facts(row),
+        "compiler": compiler_counts(*map(row.count, ("unique_graphs", "graph_breaks", "calls_captured"))),
         "numerics": numerics,
     }
     return parts, failure
@@ -107,12 +106,3 @@ def _memory(row: Fields, device: str, peak_unit: float) -> Memory | None:
     if device == "cpu":
         return Memory(peak_rss_bytes=peak, control_peak_bytes=control)
     return Memory(peak_with_compile_bytes=peak, control_peak_bytes=control)
-
-
-def _compiler_facts(row: Fields) -> CompilerFacts | None:
-    graphs, operators, breaks = (
-        row.count(key) for key in ("unique_graphs", "calls_captured", "graph_breaks")
-    )
-    if graphs is None and operators is None and breaks is None:
-        return None
-    return CompilerFacts(graphs=graphs, ops_captured=operators, graph_breaks=counted_events(breaks))

@@ -27,7 +27,7 @@ from db.interchange.files.foreign_trials import (
     ForeignResult,
     compile_cost,
     compiled,
-    counted_events,
+    compiler_counts,
     failed,
     stated_strategy,
     torch_facts,
@@ -36,7 +36,7 @@ from db.interchange.files.opening import InputFile
 from db.interchange.files.options import ImportOptions
 from db.interchange.sources.csv_mapping import BYTES_OF_UNITS, FACTS, NS_OF_UNITS, mapping_of
 from db.records.strategies import EAGER
-from db.records.trial import CompilerFacts, Memory, Strategy, Summary, Task
+from db.records.trial import Memory, Strategy, Summary, Task
 
 _WITH_UNIT = re.compile(r"([-+0-9.eE]{1,40}) ?([A-Za-z\u00b5\u03bc\u00d7/]{1,12})")
 # What stands behind numbers in cells, by the fields that it can be a unit of: how many of the smallest.
@@ -150,7 +150,7 @@ def _parts(row: Fields, latency: int | None, eager: int | None, *, only_eager: b
         ),
         "cold_start": compile_cost(compile_ns),
         "memory": _memory(row, only_eager=only_eager),
-        "compiler": _compiler(row),
+        "compiler": compiler_counts(row.count("graphs"), row.count("graph_breaks")),
     }
 
 
@@ -160,13 +160,6 @@ def _memory(row: Fields, *, only_eager: bool) -> Memory | None:
     if only_eager and eager_peak is not None:
         peak, eager_peak = eager_peak, None
     return Memory(peak_bytes=peak, control_peak_bytes=eager_peak) if peak or eager_peak else None
-
-
-def _compiler(row: Fields) -> CompilerFacts | None:
-    graphs, breaks = row.count("graphs"), row.count("graph_breaks")
-    if graphs is None and breaks is None:
-        return None
-    return CompilerFacts(graphs=graphs, graph_breaks=counted_events(breaks))
 
 
 def _facts(row: Fields) -> dict[str, Any]:

@@ -32,7 +32,9 @@ from db.records.trial import (
 from db.records.validation import problem
 
 SETTING = "compilewatch_setting"
+"""Workload, strategy, machine and build of a trial, as JSON in `benchmark.extra_info`."""
 FIELD = "compilewatch_field"
+"""Of a metric: which field of ours it is, where its name does not tell."""
 _PARTS: dict[str, type[Record]] = {
     "workload": Workload,
     "strategy": Strategy,

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any, BinaryIO, NamedTuple
 
 from db.interchange.files.fields import BYTES_PER_GB, NS_PER_MS, NS_PER_S
+from db.interchange.sources.own_oss_v3 import FIELD, SETTING
 from db.interchange.write.flat import figures
 from db.queries.records import Stack
 from db.queries.trial_export import TrialBatch
@@ -36,25 +37,12 @@ _FAILED = {
     FailureKind.WRONG_RESULT: "fail_accuracy",
 }
 
-_FAILURE_WORDS = frozenset(
-    {
-        "fail_accuracy",
-        "fail_to_run",
-        "OOM",
-        "eager_1st_run_OOM",
-        "eager_2nd_run_OOM",
-        "timeout",
-        "infra_error",
-    }
-    | {"model_fail_to_load", "eager_fail_to_run", "eager_1st_run_fail", "eager_2nd_run_fail"}
-    | {"eager_two_runs_differ", "compile_failed"}
-)
+_FAILURE_WORDS = {
+    *("fail_accuracy", "fail_to_run", "OOM", "eager_1st_run_OOM", "eager_2nd_run_OOM", "timeout"),
+    *("infra_error", "model_fail_to_load", "eager_fail_to_run", "eager_1st_run_fail", "eager_2nd_run_fail"),
+    *("eager_two_runs_differ", "compile_failed"),
+}
 _OWN = ("started_at", "trial_id", "run_id", "suite", "label")
-SETTING = "compilewatch_setting"
-"""Workload, strategy, machine and build of a trial, as JSON in `benchmark.extra_info`."""
-FIELD = "compilewatch_field"
-"""Of a metric: which field of ours it is, where its name does not tell."""
-
 _TIMED = frozenset({"abs_latency", "speedup"})
 
 # How many heads of lines are remembered; a head takes 1 kB.

@@ -155,21 +155,11 @@ def _case_table(sides: DataFrame, exact: Ints, texts: list[str]) -> list[_Case]:
 
 def _case_key(case: _Case) -> CaseKey:
     batch, shape = case["batch_size"], case["shape"]
-    return CaseKey(
-        workload=str(case["workload"]),
-        strategy=str(case["strategy"]),
-        workload_id=str(case["workload_id"]),
-        strategy_id=str(case["strategy_id"]),
-        strategy_kind=_text_or_none(case.get("strategy_kind")),
-        task=_text_or_none(case["task"]),
-        batch_size=None if pd.isna(batch) else int(batch),
-        shape=shape if isinstance(shape, dict) else {},
-        dtype=_text_or_none(case["dtype"]),
-        cache=_text_or_none(case["cache"]),
-        source_kind=_text_or_none(case.get("source_kind")),
-        source_name=_text_or_none(case.get("source_name")),
-        timing_method=_text_or_none(case.get("timing_method")),
-    )
+    texts = ("strategy_kind", "task", "dtype", "cache", "source_kind", "source_name", "timing_method")
+    said: dict[str, Any] = {name: _text_or_none(case.get(name)) for name in texts}
+    said |= {name: str(case[name]) for name in ("workload", "strategy", "workload_id", "strategy_id")}
+    said["batch_size"] = None if pd.isna(batch) else int(batch)
+    return CaseKey(**said, shape=shape if isinstance(shape, dict) else {})
 
 
 def _text_or_none(value: object) -> str | None:

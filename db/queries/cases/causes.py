@@ -89,34 +89,19 @@ def _explained(
     moved = _moved(changed)
     before, after = _profiled_sides(database, sides, machine_id, moved)
     causes_by_case = _causes(before, after, moved)
-    compiled = _compiler_changes(database, *sides, machine_id, changed)
-    held = _memory_changes(database, sides, machine_id, changed)
+    peaks = [case for case, rows in changed.items() if any(row.metric is Metric.PEAK_MEMORY for row in rows)]
+    compiled = _newest_parts(database, TRIAL_DETAIL.c.compiler, sides, machine_id, changed)
+    held = _newest_parts(database, TRIAL_DETAIL.c.memory, sides, machine_id, peaks)
     return {
         case: Explanation(
             causes_by_case.get(case),
-            tuple(compiled.get(case, ())),
+            tuple(compiler_changes(*map(CompilerFacts.model_validate, compiled[case])))
+            if case in compiled
+            else (),
             _host(after.get(case), moved.get(case)),
-            held.get(case, ()),
+            tuple(memory_sentences(*map(Memory.model_validate, held[case]))) if case in held else (),
         )
         for case in changed
-    }
-
-
-def _memory_changes(
-    database: Database,
-    sides: tuple[BuildSide, BuildSide],
-    machine_id: str | None,
-    changed: Mapping[Case, Sequence[Row]],
-) -> dict[Case, tuple[str, ...]]:
-    """What came and went of what is held, for cases whose peak moved, by the newest trial of each side."""
-    wanted = [case for case, rows in changed.items() if any(row.metric is Metric.PEAK_MEMORY for row in rows)]
-    before, after = _newest_of_sides(database, TRIAL_DETAIL.c.memory, sides, machine_id, wanted)
-    return {
-        case: tuple(
-            memory_sentences(*(Memory.model_validate(side[case][0].part) for side in (before, after)))
-        )
-        for case in wanted
-        if case in before and case in after
     }
 
 
@@ -130,16 +115,13 @@ def traced_changes(database: Database, comparison: Comparison) -> dict[Case, lis
     """How the generated code of every case that changed differs, by the newest trace of each side; one
     without a trace on both sides, or with the same code, is absent.
     """
-    wanted = _changed(comparison.rows)
-    before, after = _newest_of_sides(
-        database, TRIAL_DETAIL.c.trace, (comparison.base, comparison.head), comparison.machine_id, wanted
-    )
+    sides, wanted = (comparison.base, comparison.head), _changed(comparison.rows)
+    traced = _newest_parts(database, TRIAL_DETAIL.c.trace, sides, comparison.machine_id, wanted)
     by_case = {}
-    for case in wanted:
-        if case in before and case in after:
-            base, head = (Trace.model_validate(side[case][0].part).sources for side in (before, after))
-            if base and head and (changes := list(source_changes(base, head))):
-                by_case[case] = changes
+    for case, parts in traced.items():
+        base, head = (Trace.model_validate(part).sources for part in parts)
+        if base and head and (changes := list(source_changes(base, head))):
+            by_case[case] = changes
     return by_case
 
 
@@ -197,23 +179,17 @@ def explanation_documents(
     ]
 
 
-def _compiler_changes(
+def _newest_parts(
     database: Database,
-    base: BuildSide,
-    head: BuildSide,
+    column: ColumnElement[Any],
+    sides: Sequence[BuildSide],
     machine_id: str | None,
     cases: Collection[Case],
-) -> dict[Case, list[str]]:
-    """What the compiler did differently, by the newest trial of each side that has compiler facts."""
-    before, after = _newest_of_sides(database, TRIAL_DETAIL.c.compiler, (base, head), machine_id, cases)
-    return {
-        case: compiler_changes(
-            CompilerFacts.model_validate(before[case][0].part),
-            CompilerFacts.model_validate(after[case][0].part),
-        )
-        for case in cases
-        if case in before and case in after
-    }
+) -> dict[Case, tuple[Any, Any]]:
+    """That part of the newest trial of each side that has it, of the cases of which both sides have one."""
+    before, after = _newest_of_sides(database, column, sides, machine_id, cases)
+    both = [case for case in cases if case in before and case in after]
+    return {case: (before[case][0].part, after[case][0].part) for case in both}
 
 
 def _newest_of_sides(
