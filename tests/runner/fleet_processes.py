@@ -94,10 +94,18 @@ def service(directory: Path, url: str, **options: float) -> Host:
     return Host(directory, url, "schedule", **options)  # type: ignore[arg-type]
 
 
-def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> float:
+def wait_until(condition: Callable[[], bool], seconds: float, what: str, every_s: float = 0.05) -> float:
     """Wait for `condition`: how long it took. Fails with `what` after `seconds`."""
     began = time.monotonic()
     while not condition():
         assert time.monotonic() - began < seconds, what
-        time.sleep(0.05)
+        time.sleep(every_s)
     return time.monotonic() - began
+
+
+def is_alive(pid: int) -> bool:
+    """A process that ended and waits for its parent is not alive."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False

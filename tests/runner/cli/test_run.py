@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 from db.engine.session import open_database
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
+from tests.runner.fleet_processes import wait_until
 from tests.runner.quick_measurement import configuration, interpreter
 from tests.runner.terminal import COMMAND, compilewatch, environment, in_this_process
 
@@ -182,7 +183,7 @@ def test_a_killed_runner_leaves_no_worker_and_the_next_run_works(
     worker = _worker_of(patient_run.pid)
     patient_run.kill()
     patient_run.wait(timeout=10)
-    _wait_until(lambda: not psutil.pid_exists(worker))
+    wait_until(lambda: not psutil.pid_exists(worker), 120, "the worker lives")
     interpreter(project / "build")
     assert in_this_process("run", cwd=project).returncode == 0
     assert [trial.status for trial in _stored(project)] == ["ok"]
@@ -193,21 +194,10 @@ def _worker_of(runner: int) -> int:
     found: list[int] = []
 
     def started() -> bool:
-        children = psutil.Process(runner).children(recursive=True)
-        found[:] = [child.pid for child in children if "worker/main.py" in " ".join(child.cmdline())]
+        with contextlib.suppress(psutil.NoSuchProcess):
+            children = psutil.Process(runner).children(recursive=True)
+            found[:] = [child.pid for child in children if "worker/main.py" in " ".join(child.cmdline())]
         return bool(found)
 
-    _wait_until(started)
+    wait_until(started, 120, "no worker started")
     return found[0]
-
-
-def _wait_until(condition: Callable[[], bool], seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            if condition():
-                return
-        except psutil.NoSuchProcess:
-            pass
-        time.sleep(0.05)
-    raise AssertionError("it did not happen in time")

@@ -34,7 +34,7 @@ from runner.fleet.launch import Launcher, is_due, run_command
 from tests.house.tracked import ROOT
 from tests.runner.fleet.test_exit import queued
 from tests.runner.fleet.test_service import asked
-from tests.runner.fleet_processes import service, wait_until, worker
+from tests.runner.fleet_processes import is_alive, service, wait_until, worker
 from tests.runner.quick_measurement import configuration, interpreter
 from tests.runner.terminal import in_this_process
 
@@ -157,13 +157,7 @@ def test_a_command_that_hangs_is_ended_with_its_children() -> None:
     assert time.monotonic() - began < 120
     child, why = output.split("\n")
     assert why == "Ended after 2 s."
-    wait_until(
-        lambda: not Path(f"/proc/{child}/cmdline").exists() or is_zombie(int(child)), 10, "a child lives"
-    )
-
-
-def is_zombie(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z"
+    wait_until(lambda: not is_alive(int(child)), 10, "a child lives")
 
 
 def test_a_program_that_is_not_there_is_said() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from runner.plan import builds
 from runner.plan.cancellation import check_cancelled
 from runner.plan.interpreter import InterpreterFacts, check_interpreter
 from runner.service import keeper
+from tests.runner.fleet_processes import is_alive, wait_until
 from tests.runner.service.test_service import FACTS, NOW, Measuring, ask, serving, wait_for
 
 # Ten times what it takes beside other load; planning itself would take minutes.
@@ -27,21 +26,6 @@ BOUND_S = 20.0
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeper, "POLL_S", 0.05)
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + BOUND_S
-    while not is_so():
-        assert time.monotonic() < deadline, threading.enumerate()
-        time.sleep(0.02)
-
-
-def is_alive(pid: int) -> bool:
-    """A process that ended and waits for its parent is not alive."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):  # the latter: it ended between opening and reading
-        return False
 
 
 def test_an_interpreter_that_never_answers_holds_no_thread(sqlite_database: Database, tmp_path: Path) -> None:
@@ -60,14 +44,14 @@ def test_an_interpreter_that_never_answers_holds_no_thread(sqlite_database: Data
     with serving(sqlite_database, settings, Measuring()):
         wait_for(sqlite_database, "one", RequestState.RUNNING)
         # What looks ahead asks the same interpreter.
-        wait_until(lambda: started.exists() and len(started.read_text().split()) == 4)
+        wait_until(lambda: started.exists() and len(started.read_text().split()) == 4, BOUND_S, "two ask")
         pids = [int(pid) for pid in started.read_text().split()]
         assert all(map(is_alive, pids))
         cancel_request(sqlite_database, "one", by="bob", at=NOW)
         wait_for(sqlite_database, "one", RequestState.CANCELLED, BOUND_S)
-        wait_until(lambda: sum(map(is_alive, pids)) == 2)
-    wait_until(lambda: not any(map(is_alive, pids)))
-    wait_until(lambda: set(threading.enumerate()) <= before)
+        wait_until(lambda: sum(map(is_alive, pids)) == 2, BOUND_S, "planning does not end")
+    wait_until(lambda: not any(map(is_alive, pids)), BOUND_S, "a process is left")
+    wait_until(lambda: set(threading.enumerate()) <= before, BOUND_S, "a thread is left")
 
 
 def test_a_long_plan_is_not_made_to_its_end(
@@ -96,4 +80,4 @@ def test_a_long_plan_is_not_made_to_its_end(
         ask(sqlite_database, "two")
         wait_for(sqlite_database, "two", RequestState.FINISHED)
     assert [len(plan.trials) for plan in measure.plans] == [3]
-    wait_until(lambda: set(threading.enumerate()) <= before)
+    wait_until(lambda: set(threading.enumerate()) <= before, BOUND_S, "a thread is left")

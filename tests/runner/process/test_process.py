@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from runner.process.pipe import GuardedProcess
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.runner.fleet_processes import is_alive, wait_until
+from tests.runner.terminal import ROOT
 
 
 def start(program: str, tmp_path: Path, *arguments: str, grace_s: float = 0.3, **options) -> GuardedProcess:
@@ -28,23 +28,6 @@ def start(program: str, tmp_path: Path, *arguments: str, grace_s: float = 0.3, *
         grace_s=grace_s,
         **options,
     )
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX"
-
-
-def wait_for(condition, timeout_s: float = 20.0) -> bool:
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def test_lines_exit_code_and_cpu_time_come_back(tmp_path):
@@ -101,23 +84,6 @@ def test_term_comes_first_so_that_the_last_words_are_logged(tmp_path):
     assert b"last words" in outcome.log_tail
 
 
-def test_a_killed_guard_takes_its_worker_along(tmp_path):
-    pid_file = tmp_path / "pids"
-    program = (
-        "import os, sys, time;open(sys.argv[2], 'w').write(f'{os.getpid()} {os.getppid()}'); time.sleep(3600)"
-    )
-    process = start(program, tmp_path, str(pid_file))
-    result = []
-    listener = threading.Thread(target=lambda: result.append(process.run(60)))
-    listener.start()
-    assert wait_for(lambda: pid_file.exists() and len(pid_file.read_text().split()) == 2)
-    worker, guard = map(int, pid_file.read_text().split())
-    os.kill(guard, signal.SIGKILL)
-    listener.join(30)
-    assert result[0].guard_lost
-    assert wait_for(lambda: not is_alive(worker))
-
-
 RUNNER = """
 import os, sys
 from pathlib import Path
@@ -154,15 +120,15 @@ def test_kill_9_of_the_runner_leaves_no_process_and_no_directory(tmp_path, delay
     scratch.mkdir()
     runner = subprocess.Popen([sys.executable, "-c", RUNNER, STUBBORN, str(pid_file), str(scratch)], cwd=ROOT)
     marker = str(scratch)
-    assert wait_for(lambda: guards_of(marker) or runner.poll() is not None)
+    wait_until(lambda: bool(guards_of(marker)) or runner.poll() is not None, 20, "no guard", every_s=0.01)
     time.sleep(delay_s)
     runner.kill()
     runner.wait()
-    assert wait_for(lambda: not guards_of(marker))
-    assert wait_for(lambda: not scratch.exists())
+    wait_until(lambda: not guards_of(marker), 20, "the guard lives")
+    wait_until(lambda: not scratch.exists(), 20, "the directory is left")
     pids = [int(pid) for pid in pid_file.read_text().split()] if pid_file.exists() else []
     pids += [int(path.read_text() or 0) for path in tmp_path.glob("pids.worker")]
-    assert wait_for(lambda: not any(is_alive(pid) for pid in pids if pid > 1))
+    wait_until(lambda: not any(is_alive(pid) for pid in pids if pid > 1), 20, "a process is left")
     if delay_s > 1:
         assert len(pids) == 4
 

@@ -6,9 +6,8 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import astuple
 from datetime import UTC, datetime, timedelta
@@ -27,6 +26,7 @@ from db.records.service.schedules import ScheduleSpec
 from db.store.service.schedules import save_schedule
 from runner.config.settings import Settings
 from runner.service.fingerprint import fingerprints
+from tests.runner.fleet_processes import wait_until
 from tests.runner.terminal import COMMAND, ROOT, environment, in_this_process
 
 FIRINGS = 4
@@ -127,13 +127,6 @@ def state_of(project: Path, request_id: str) -> str:
     return str(next(row["state"] for row in rows if row["request_id"] == request_id))
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.1)
-
-
 def workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
     try:
         children = psutil.Process(process.pid).children(recursive=True)
@@ -152,8 +145,12 @@ def test_a_service_measures_what_is_asked_and_stops_when_it_is_told(project: Pat
             def states() -> dict[str, RequestState]:
                 return {request.request_id: request.state for request in requests(opened)}
 
-            wait_until(lambda: states()[quick] is RequestState.FINISHED)
-            wait_until(lambda: states()[slow] is RequestState.RUNNING and bool(workers(process)))
+            wait_until(lambda: states()[quick] is RequestState.FINISHED, 120, "quick does not finish")
+            wait_until(
+                lambda: states()[slow] is RequestState.RUNNING and bool(workers(process)),
+                120,
+                "patient does not start",
+            )
         measuring = workers(process)
         process.send_signal(signal.SIGTERM)
         # Alone within ten seconds.
