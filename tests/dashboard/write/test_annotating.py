@@ -8,7 +8,7 @@ import pytest
 from ulid import ULID
 
 from dashboard.links.links import Link, Page
-from dashboard.login.access import AccessError, Person, Role, identify_people_by
+from dashboard.login.access import AccessError
 from dashboard.write import annotating
 from db.engine.session import open_database
 from db.queries import facets
@@ -76,12 +76,9 @@ def test_notes_are_marks_of_the_chart(copied_url: str, axis: str) -> None:
     assert texts(test).count("noted (ann)") == 3
 
 
-def test_who_may_only_read_cannot_write(copied_url: str) -> None:
-    identify_people_by(lambda _headers: Person("Vera", Role.VIEWER))
-    try:
-        test = opened(Link(page=Page.TRENDS))
-        assert not [field for field in test.text_input if field.key == "note-text"]
-        with pytest.raises(AccessError):
-            annotating.remove("01")
-    finally:
-        identify_people_by(None)
+@pytest.mark.usefixtures("viewer", "copied_url")
+def test_who_may_only_read_cannot_write() -> None:
+    test = opened(Link(page=Page.TRENDS))
+    assert not [field for field in test.text_input if field.key == "note-text"]
+    with pytest.raises(AccessError):
+        annotating.remove("01")

@@ -10,15 +10,8 @@ from streamlit.testing.v1 import AppTest
 from db.engine.session import open_database
 from db.queries.filters import Filters
 from db.queries.trials import trial_records, trials_frame
-from tests.dashboard.conftest import DATABASE, texts
+from tests.dashboard.conftest import texts
 from tests.dashboard.uploads import TOLD, looked_at, page, stored
-
-
-@pytest.fixture
-def url(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv(DATABASE, sqlite_url)
-    return sqlite_url
-
 
 FOREIGN = b"""model,mode,compiled (ms),eager (ms),mem,note
 bert,reduce-overhead,8.5,12.25,1.5,first

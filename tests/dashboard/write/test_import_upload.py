@@ -19,19 +19,12 @@ from db.errors import CompilewatchError
 from db.interchange.read.formats import Format
 from db.queries.trials import trials_frame
 from tests.builders import make_trial
-from tests.dashboard.conftest import DATABASE, texts
+from tests.dashboard.conftest import texts
 from tests.dashboard.uploads import TOLD, looked_at, page, stored
 from tests.db.interchange.tiny_files import TINY
-from tests.db.queries.test_moments import WRONG
 
 HOSTILE = "../../![x](http://evil.example/a.png) *b* <script>.jsonl"
 TABLE = TINY[Format.CSV]["table.csv"].encode()
-
-
-@pytest.fixture
-def url(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv(DATABASE, sqlite_url)
-    return sqlite_url
 
 
 def lines(*names: str) -> bytes:
@@ -165,21 +158,6 @@ def test_sizes_and_numbers_are_bounded() -> None:
         "b.csv": b"2",
         "upload": b"3",
     }
-
-
-@pytest.mark.usefixtures("today")
-@pytest.mark.parametrize("why", WRONG)
-def test_a_record_of_a_moment_that_cannot_be_is_refused_and_named(why: str, url: str) -> None:
-    odd = make_trial(trial_id="odd", **WRONG[why]).to_json() + "\n"
-    test = looked_at(page(), ("odd.jsonl", odd.encode()), ("good.jsonl", lines("one")))
-    said = texts(test)
-    assert "Trial odd " in said
-    assert why in said
-    assert stored(url) == 0
-    test = test.button("import-yes").click().run()
-    assert not test.exception
-    with open_database(url, read_only=True) as database:
-        assert list(trials_frame(database)["trial_id"]) == ["one"]
 
 
 def test_what_is_left_out_of_a_file_is_said_before_it_comes_in(sqlite_url: str) -> None:

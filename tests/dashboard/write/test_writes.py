@@ -21,10 +21,12 @@ from dashboard.write import run_actions, sign_offs, triage, uploading
 from db.log_lines import OneLine
 from db.records.people.sign_offs import Decision
 from db.records.people.triage import TriageState
+from db.records.service.requests import RequestSpec
 
 ROOM = Path(dashboard.__file__).parent
 # Which role each write needs; a link that is kept holds nothing that its reader did not send.
 WRITES: dict[str, tuple[Role, Callable[[str], object]]] = {
+    "ask for a run": (Role.OPERATOR, lambda _: run_actions.request_run(RequestSpec(), by="ada")),
     "cancel a run": (Role.OPERATOR, lambda _: run_actions.cancel_run("R", by="ada")),
     "pause a schedule": (Role.OPERATOR, lambda _: run_actions.set_paused("s", paused=True, by="ada")),
     "sign an upgrade off": (
