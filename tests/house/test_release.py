@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -140,20 +141,8 @@ def test_a_history_comes_in_is_judged_and_shown(installed: Path, tmp_path: Path)
 
 
 def test_it_measures_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
-    measured = type_in(
-        tmp_path,
-        installed,
-        "run",
-        "-w",
-        "elementwise",
-        "-s",
-        "eager",
-        "-s",
-        "default",
-        "--trials",
-        "1",
-        "--json",
-    )
+    words = ["run", "-w", "elementwise", "-s", "eager", "-s", "default", "--trials", "1", "--json"]
+    measured = type_in(tmp_path, installed, *words)
     assert measured.returncode == 0, measured.stderr
     assert '"schema": "compilewatch.run/1"' in measured.stdout
 
@@ -168,18 +157,20 @@ def test_it_answers_from_an_empty_folder(installed: Path, tmp_path: Path, comman
     process = subprocess.Popen([str(installed), command, "--port", str(port)], cwd=tmp_path)
     try:
         for path in ("/healthz", "/", "/api/v1/builds"):
-            assert _status(f"http://127.0.0.1:{port}{path}") == 200
+            assert _answer(f"http://127.0.0.1:{port}{path}")
+        machines = json.loads(_answer(f"http://127.0.0.1:{port}/api/v1/machines"))["rows"]
+        assert {row["device"] for row in machines} == ({"cpu", "cuda"} if command == "demo" else {"cpu"})
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(20)
 
 
-def _status(url: str, patience_s: float = 60) -> int:
+def _answer(url: str, patience_s: float = 60) -> bytes:
     deadline = time.monotonic() + patience_s
     while True:
         try:
             with urllib.request.urlopen(url, timeout=10) as answer:
-                return int(answer.status)
+                return bytes(answer.read())
         except OSError:
             if time.monotonic() > deadline:
                 raise

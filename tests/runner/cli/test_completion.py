@@ -46,6 +46,7 @@ def proposed(
 
 
 def test_names_of_the_configuration_are_proposed(proposed: Callable[[str], list[str]]) -> None:
+    assert proposed("report sh") == ["show"]
     assert proposed("run --workload rank") == ["ranker"]
     assert proposed("run --suite night") == ["nightly"]
     assert "reduce-overhead" in proposed("run -w cnn --strategy red")
