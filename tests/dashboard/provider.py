@@ -10,17 +10,17 @@ import base64
 import hashlib
 import json
 import secrets
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from joserfc import jwt
 from joserfc.jwk import RSAKey
+
+from tests.loopback import Quiet, on_loopback
 
 CLIENT_ID, CLIENT_SECRET = "compilewatch", "the-secret-of-the-client"
 
@@ -99,24 +99,16 @@ class FakeProvider:
 
 @contextmanager
 def fake_provider() -> Iterator[FakeProvider]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    provider = FakeProvider(f"http://127.0.0.1:{server.server_address[1]}")
-    server.provider = provider  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield provider
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    class Handler(_Handler):
+        pass
+
+    with on_loopback(Handler) as address:
+        Handler.provider = FakeProvider(address)
+        yield Handler.provider
 
 
-class _Handler(BaseHTTPRequestHandler):
-    @property
-    def provider(self) -> FakeProvider:
-        found: FakeProvider = self.server.provider  # type: ignore[attr-defined]
-        return found
+class _Handler(Quiet):
+    provider: FakeProvider
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
@@ -148,9 +140,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 def _flat(query: str) -> dict[str, str]:

@@ -15,9 +15,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import yaml
@@ -25,6 +23,7 @@ import yaml
 from tests.git_repository import Repository
 from tests.house.shell_blocks import blocks
 from tests.house.tracked import ROOT
+from tests.loopback import Quiet, on_loopback
 
 DOCUMENT = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
 ACTION = ROOT / ".github" / "actions" / "compilewatch-gate"
@@ -47,7 +46,7 @@ class Forge:
 def forge() -> Iterator[Forge]:
     kept = Forge()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             kept.comments.append(json.loads(body)["body"])
@@ -59,16 +58,8 @@ def forge() -> Iterator[Forge]:
             self.end_headers()
             self.wfile.write(kept.artefact or b"")
 
-        def log_message(self, *_: object) -> None:
-            """Nothing: what arrived is kept."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        kept.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = Thread(target=server.serve_forever)
-        thread.start()
+    with on_loopback(Handler) as kept.url:
         yield kept
-        server.shutdown()
-        thread.join()
 
 
 class Project(Repository):

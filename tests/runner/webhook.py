@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.loopback import Quiet, on_loopback
 
 
 @dataclass
@@ -23,20 +23,12 @@ class Webhook:
 def webhook(path: str = "/") -> Iterator[Webhook]:
     """Receiving until the block ends."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_POST(self) -> None:
             receiving.messages.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(200)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            """Nothing on standard error."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    receiving = Webhook(f"http://127.0.0.1:{server.server_address[1]}{path}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield receiving
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with on_loopback(Handler) as address:
+        receiving = Webhook(address + path)
+        yield receiving

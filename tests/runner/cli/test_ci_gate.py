@@ -8,17 +8,15 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 import yaml
 
+from tests.loopback import Quiet, on_loopback
 from tests.runner.ci_script import ACTION, ROOT, gate
 
 DOCUMENT = (ROOT / "docs" / "ci.md").read_text()
-WORKLOADS = (ROOT / "docs" / "workloads.md").read_text()
 
 
 @dataclass
@@ -35,23 +33,16 @@ class Comments:
 def comments() -> Iterator[Comments]:
     kept = Comments()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_POST(self) -> None:
             kept.headers.append(dict(self.headers))
             kept.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["body"])
             self.send_response(kept.answer)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            """Nothing: what arrived is in `kept`."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        kept.url = f"http://127.0.0.1:{server.server_address[1]}/notes"
-        thread = Thread(target=server.serve_forever)
-        thread.start()
+    with on_loopback(Handler) as address:
+        kept.url = f"{address}/notes"
         yield kept
-        server.shutdown()
-        thread.join()
 
 
 def stand_in(folder: Path, script: str) -> str:
@@ -137,28 +128,6 @@ def test_a_long_table_is_cut_to_what_a_comment_holds(
     assert 59_000 < len(comments.bodies[0]) < 65_536
     assert comments.bodies[0].endswith("The rest is in the log of the job.\n")
     assert "row 4000" in done.stdout
-
-
-@pytest.mark.slow
-def test_a_workload_of_the_user_in_three_lines_is_measured_and_judged(
-    tmp_path: Path, sqlite_url: str, comments: Comments
-) -> None:
-    """Twice, as two pull requests: the first has nothing to be judged against, one trial tells nothing."""
-    three_lines = re.findall(r"```toml\n(.*?)```", DOCUMENT, re.DOTALL)[0]
-    assert len(three_lines.strip().splitlines()) == 3
-    (tmp_path / "compilewatch.toml").write_text(three_lines)
-    model = re.findall(r"```python\n(.*?)```", WORKLOADS, re.DOTALL)[0]
-    (tmp_path / "my_models.py").write_text(
-        model.replace("batch_size, features,", "batch_size=8, features=16,")
-    )
-    options = {"RUN_OPTIONS": "--workload ranker --strategy eager --trials 1", "COMMENT_URL": comments.url}
-    first = gate(tmp_path, sqlite_url, PASS_UNDECIDED="true", **options)
-    assert first.returncode == 0, first.stderr
-    second = gate(tmp_path, sqlite_url, **options)
-    assert second.returncode == 2, second.stderr
-    (body,) = comments.bodies
-    assert body.startswith("### compilewatch: ")
-    assert "ranker" in body
 
 
 def test_the_action_hands_every_input_to_the_script_by_environment() -> None:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ from db.tables.trials import NOTIFICATION
 from runner.config.settings import ChannelSettings, NotifySettings
 from runner.regressions.channels import Message, deliver
 from runner.regressions.notify import Notified, notify
+from tests.loopback import Quiet, on_loopback
 from tests.regression_cases import RUN_0, RUN_1, RUN_2, RUN_3, judged, stepping_history
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
@@ -70,7 +70,7 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 def receiver() -> Iterator[Receiver]:
     here = Receiver()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             here.received.append({"path": self.path, **json.loads(body)})
@@ -85,19 +85,11 @@ def receiver() -> Iterator[Receiver]:
 
         do_GET = do_POST
 
-        def log_message(self, *_: object) -> None:
-            """Nothing on standard error."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    here.port = server.server_address[1]
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield here
-    if here.hold is not None:
-        here.hold.set()
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with on_loopback(Handler) as address:
+        here.port = int(address.rpartition(":")[2])
+        yield here
+        if here.hold is not None:
+            here.hold.set()
 
 
 def webhook(address: str, name: str = "team") -> ChannelSettings:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import random
 import shutil
 import sys
-import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from http.server import SimpleHTTPRequestHandler
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -44,6 +43,7 @@ from runner.search.new_releases import (
     requirements_of,
 )
 from tests.builders import MS, make_build, make_machine, make_trial
+from tests.loopback import Quiet, on_loopback
 from tests.runner.local_index import needed_by, offer, offer_installed, offer_wheel
 from tests.runner.second_environment import make_empty_environment
 from tests.runner.terminal import compilewatch, in_this_process
@@ -61,17 +61,11 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Pat
     directory = tmp_path / "index"
     directory.mkdir()
 
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            """Nothing on standard error."""
+    class Files(Quiet, SimpleHTTPRequestHandler):
+        pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(directory)))
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield directory, f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with on_loopback(partial(Files, directory=str(directory))) as address:
+        yield directory, address
 
 
 def watching(tmp_path: Path, **options: Any) -> Settings:
