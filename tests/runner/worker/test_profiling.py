@@ -121,52 +121,43 @@ def test_names_are_the_same_in_every_process():
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("pattern", "fits", "others"),
     [
-        *("aten::mm", "aten::bmm", "aten::_addmm_activation", "aten::convolution_backward"),
-        *("mkldnn::_linear_pointwise", "aten::_scaled_dot_product_flash_attention_for_cpu"),
+        (
+            profiling._MATRIX_OPERATOR,
+            [
+                *("aten::mm", "aten::bmm", "aten::_addmm_activation", "aten::convolution_backward"),
+                *("mkldnn::_linear_pointwise", "aten::_scaled_dot_product_flash_attention_for_cpu"),
+            ],
+            ["aten::add", "aten::native_layer_norm", "aten::sum", "aten::upsample_bilinear2d"],
+        ),
+        (
+            profiling._MATRIX_KERNEL,
+            [
+                "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NNT",
+                "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64",
+                "triton_tem_fused_mm_0",
+                "void cudnn::cnn::conv2d_grouped_direct_kernel<false>",
+            ],
+            [
+                "triton_poi_fused_add_convert_element_type_3",
+                "void at::native::vectorized_elementwise_kernel<4>",
+            ],
+        ),
+        (
+            profiling.LAUNCH,
+            [
+                *("cudaLaunchKernel", "cudaLaunchKernelExC", "cuLaunchKernelEx", "cudaGraphLaunch"),
+                "hipExtModuleLaunchKernel",
+            ],
+            ["cudaMemcpyAsync", "cudaDeviceSynchronize"],
+        ),
     ],
+    ids=["matrix operators", "matrix kernels", "launches"],
 )
-def test_matrix_operators(name):
-    assert profiling._MATRIX_OPERATOR.search(name)
-
-
-@pytest.mark.parametrize(
-    "name", ["aten::add", "aten::native_layer_norm", "aten::sum", "aten::upsample_bilinear2d"]
-)
-def test_other_operators(name):
-    assert not profiling._MATRIX_OPERATOR.search(name)
-
-
-@pytest.mark.parametrize(
-    ("name", "is_matrix"),
-    [
-        ("nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NNT", True),
-        ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64", True),
-        ("triton_tem_fused_mm_0", True),
-        ("void cudnn::cnn::conv2d_grouped_direct_kernel<false>", True),
-        ("triton_poi_fused_add_convert_element_type_3", False),
-        ("void at::native::vectorized_elementwise_kernel<4>", False),
-    ],
-)
-def test_matrix_kernels(name, is_matrix):
-    assert bool(profiling._MATRIX_KERNEL.search(name)) is is_matrix
-
-
-@pytest.mark.parametrize(
-    ("name", "is_launch"),
-    [
-        ("cudaLaunchKernel", True),
-        ("cudaLaunchKernelExC", True),
-        ("cuLaunchKernelEx", True),
-        ("cudaGraphLaunch", True),
-        ("hipExtModuleLaunchKernel", True),
-        ("cudaMemcpyAsync", False),
-        ("cudaDeviceSynchronize", False),
-    ],
-)
-def test_launches(name, is_launch):
-    assert bool(profiling.LAUNCH.search(name)) is is_launch
+def test_names_say_what_something_is(pattern, fits, others):
+    assert [name for name in fits if not pattern.search(name)] == []
+    assert [name for name in others if pattern.search(name)] == []
 
 
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 60)), max_size=12))
