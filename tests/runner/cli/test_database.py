@@ -55,7 +55,9 @@ def test_what_nobody_confirms_changes_nothing(
     assert typed("db", "backup", str(kept), "--db", filled) == 0
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
     assert typed("db", "restore", str(kept), "--db", f"sqlite:///{back}") == 2
-    assert "Nothing was changed." in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert str(back) in told
+    assert "Nothing was changed." in told
     assert not back.exists()
 
 

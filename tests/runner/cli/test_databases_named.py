@@ -58,15 +58,3 @@ def test_a_command_that_changes_a_database_names_it(tmp_path: Path, command: lis
     result = in_this_process(*command, "--db", "sqlite:///mine.db", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "sqlite:///mine.db" in result.stdout + result.stderr
-
-
-def test_a_backup_comes_back_only_after_a_yes(tmp_path: Path) -> None:
-    in_this_process("db", "upgrade", cwd=tmp_path)
-    in_this_process("db", "backup", "monday.db", cwd=tmp_path)
-    restore = ["db", "restore", "monday.db", "--db", "sqlite:///restored.db"]
-    refused = in_this_process(*restore, cwd=tmp_path)
-    assert refused.returncode != 0
-    assert "sqlite:///restored.db" in refused.stderr
-    assert not (tmp_path / "restored.db").exists()
-    assert in_this_process(*restore, "--yes", cwd=tmp_path).returncode == 0
-    assert (tmp_path / "restored.db").exists()

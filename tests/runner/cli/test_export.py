@@ -62,19 +62,6 @@ def test_task_and_source_choose_what_goes_out(
     assert {json.loads(line)["trial_id"] for line in lines} == expected
 
 
-@pytest.mark.parametrize(
-    ("option", "choices"),
-    [("--task", "'inference', 'training', 'function'"), ("--source", "'measured', 'imported'")],
-)
-def test_a_task_or_source_that_is_none_is_one_sentence(
-    url: str, capsys: pytest.CaptureFixture[str], option: str, choices: str
-) -> None:
-    assert exit_code_of(app, ["export", option, "none", "--db", url]) == 2
-    sentence, next_step = capsys.readouterr().err.splitlines()
-    assert sentence == f"compilewatch: Invalid value for '{option}': 'none' is not one of {choices}."
-    assert next_step == "  Try `compilewatch export --help`."
-
-
 SUFFIXES = {"jsonl": "jsonl", "csv": "csv", "parquet": "parquet", "oss-v3": "json", "markdown": "md"}
 
 

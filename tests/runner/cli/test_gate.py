@@ -45,6 +45,17 @@ def gate(url: str, *arguments: str) -> int:
     return exit_code_of(app, ["gate", *arguments, "--db", url])
 
 
+def recorded(url: str) -> list[str]:
+    """The ids of all regressions that are stored."""
+    with open_database(url) as database:
+        return [str(each) for each in regressions_frame(database)["regression_id"]]
+
+
+def triage(url: str, state: str, *ids: str) -> None:
+    for each in ids:
+        assert exit_code_of(app, ["triage", each, "--state", state, "--db", url]) == 0
+
+
 def states(url: str) -> dict[tuple[str, str], TriageState]:
     with open_database(url) as database:
         return {
@@ -150,15 +161,12 @@ def test_the_document_names_what_is_recorded(stepped: str, capsys: pytest.Captur
 
 def test_an_accepted_regression_fails_no_gate(stepped: str, capsys: pytest.CaptureFixture[str]) -> None:
     gate(stepped)
-    with open_database(stepped) as database:
-        ids = [str(each) for each in regressions_frame(database)["regression_id"]]
-    for identifier in ids[1:]:
-        assert exit_code_of(app, ["triage", identifier, "--state", "expected", "--db", stepped]) == 0
+    ids = recorded(stepped)
+    triage(stepped, "expected", *ids[1:])
     assert gate(stepped) == 1
-    acknowledged = ["triage", ids[0], "--state", "acknowledged", "--db", stepped]
-    assert exit_code_of(app, acknowledged) == 0
+    triage(stepped, "acknowledged", ids[0])
     assert gate(stepped) == 1, "somebody knows of it, but nobody accepted it"
-    assert exit_code_of(app, ["triage", ids[0], "--state", "false-alarm", "--db", stepped]) == 0
+    triage(stepped, "false-alarm", ids[0])
     capsys.readouterr()
     assert gate(stepped) == 0
     captured = capsys.readouterr()
@@ -289,10 +297,7 @@ def test_what_somebody_accepted_is_decided(sqlite_url: str, capsys: pytest.Captu
     """Nothing else is of the timings: eager is too noisy to say."""
     measured(sqlite_url, 1.0, 3.0, trials_per_case=4, between_trials=0.05)
     assert gate(sqlite_url) == 1
-    with open_database(sqlite_url) as database:
-        ids = [str(each) for each in regressions_frame(database)["regression_id"]]
-    for identifier in ids:
-        assert exit_code_of(app, ["triage", identifier, "--state", "expected", "--db", sqlite_url]) == 0
+    triage(sqlite_url, "expected", *recorded(sqlite_url))
     capsys.readouterr()
     assert gate(sqlite_url) == 0, capsys.readouterr().err
 
@@ -317,10 +322,7 @@ def test_what_never_ran_is_not_unchanged(sqlite_url: str, capsys: pytest.Capture
 def test_a_failure_that_somebody_accepted_fails_no_gate(sqlite_url: str) -> None:
     failing(sqlite_url, 1)
     assert gate(sqlite_url) == 1
-    with open_database(sqlite_url) as database:
-        ids = [str(each) for each in regressions_frame(database)["regression_id"]]
-    for identifier in ids:
-        assert exit_code_of(app, ["triage", identifier, "--state", "expected", "--db", sqlite_url]) == 0
+    triage(sqlite_url, "expected", *recorded(sqlite_url))
     assert gate(sqlite_url) == 0
 
 

@@ -128,15 +128,6 @@ def test_what_is_noticed_after_an_hour_is_missed(
     assert "Schedule nightly missed its firing of 2026-11-21T03:00:00" in caplog.text
 
 
-def test_a_clock_that_jumps_forward_fires_once(
-    start: Start, clock: FakeClock, sqlite_database: Database
-) -> None:
-    timetable = start()
-    clock.now = at(5, 30, day=25)
-    timetable.reconcile()
-    assert fired(sqlite_database) == [*missed(at(23), 24 * 5 - 18), (at(5, day=25), "queued", 1)]
-
-
 def test_a_clock_that_jumps_back_fires_nothing_twice(
     start: Start, clock: FakeClock, sqlite_database: Database
 ) -> None:

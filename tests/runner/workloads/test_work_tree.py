@@ -75,17 +75,8 @@ def test_history_by_merge_base_and_ancestors(repository: Repository) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "--output=/tmp/x",
-        "-h",
-        "",
-        "main..change",
-        "main@{1}",
-        ":/change",
-        "HEAD^{/x}",
-        "a b",
-        "a\nb",
-        "$(id)",
-        "é",
+        *("--output=/tmp/x", "-h", "", "main..change", "main@{1}", ":/change"),
+        *("HEAD^{/x}", "a b", "a\nb", "$(id)", "é"),
     ],
 )
 def test_what_is_no_name_never_reaches_git(text: str, repository: Repository) -> None:
