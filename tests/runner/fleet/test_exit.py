@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import threading
 import time
-from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
 import psycopg
 import pytest
 
-from db.engine.session import Database, open_database
+from db.engine.session import Database
 from db.queries.filters import Filters
 from db.queries.records import trial_records
 from db.queries.service.fleet import queue_lengths
 from runner.config.sources import load_settings
-from runner.fleet.dispatch import Fleet, jobs_with_ids
+from runner.fleet.dispatch import jobs_with_ids
 from runner.fleet.executor import ProcrastinateExecutor
-from tests.runner.fleet.test_service import asked
+from tests.runner.fleet.test_service import asked, make_fleet
 from tests.runner.fleet_processes import Host, wait_until, worker
-from tests.runner.process.test_executors import Heard
 
 GRACE_S = 30.0
 """What Slurm and Kubernetes leave between SIGTERM and SIGKILL by default."""
-
-
-@pytest.fixture
-def database(postgres_database_url: str) -> Iterator[Database]:
-    with open_database(postgres_database_url) as database:
-        yield database
 
 
 def queued(
@@ -41,14 +31,7 @@ def queued(
     """Put the trials of one request into the queue, as a service does."""
     executor = ProcrastinateExecutor(database, url, queue="cpu")
     settings = load_settings(host.config)
-    fleet = Fleet(
-        settings,
-        database,
-        lambda _queue, _priority: executor,
-        progress=Heard(),
-        stop=threading.Event(),
-        clock=lambda: datetime.now(UTC),
-    )
+    fleet = make_fleet(settings, database)
     request = asked(name, trials=trials, **spec)
     executor.submit(list(jobs_with_ids(fleet.plan(settings, request), request)))
     executor.close()

@@ -6,7 +6,7 @@ import itertools
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.engine.session import Database, open_database
-from db.errors import ConfigError
+from db.engine.session import Database
 from db.queries.service.fleet import launches
 from db.records.service.fleet import Launch, LaunchState
 from db.store.service.fleet import ListedJobs, matched
@@ -25,7 +24,6 @@ from runner.config.sources import load_settings
 from runner.fleet.launch import Launcher, count_jobs, is_due
 from tests.runner.fleet.test_exit import queued
 from tests.runner.fleet_processes import worker
-from tests.runner.quick_measurement import configuration, interpreter
 from tests.runner.terminal import ROOT
 
 HOUR = timedelta(hours=1)
@@ -87,12 +85,6 @@ class Scheduler:
 
     def set_state(self, state: str) -> None:
         (self.folder / "state").write_text(state)
-
-
-@pytest.fixture
-def database(postgres_database_url: str) -> Iterator[Database]:
-    with open_database(postgres_database_url) as database:
-        yield database
 
 
 @pytest.fixture
@@ -208,13 +200,6 @@ def test_each_line_is_a_job_and_blank_ones_are_none() -> None:
         None,
         "/no/such/squeue cannot be started: No such file or directory.",
     )
-
-
-@pytest.mark.parametrize("command", ['"squeue --noheader"', "[]", '[""]', '["a\\u0000b"]', "[1]"])
-def test_it_is_a_list_of_words(command: str, tmp_path: Path) -> None:
-    more = f'[fleet]\nqueues = ["q"]\n[fleet.launch.q]\ncommand = ["true"]\njobs_command = {command}\n'
-    with pytest.raises(ConfigError, match="jobs_command"):
-        load_settings(configuration(tmp_path, interpreter(tmp_path / "build"), more))
 
 
 START = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)

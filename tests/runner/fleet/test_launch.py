@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -123,12 +123,15 @@ def test_no_word_of_a_launch_command_reaches_a_shell(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("key", ["command", 'command = ["true"]\njobs_command'])
 @pytest.mark.parametrize(
     "command", ['"sbatch --wrap x"', "[]", '[""]', '["a\\u0000b"]', "[1]", '{ shell = "x" }']
 )
-def test_a_launch_command_is_a_list_of_this_hosts_configuration(command: str, tmp_path: Path) -> None:
-    more = f'[fleet]\nqueues = ["h200"]\n[fleet.launch.h200]\ncommand = {command}\n'
-    with pytest.raises(ConfigError, match="command"):
+def test_a_command_of_a_scheduler_is_a_list_of_this_hosts_configuration(
+    key: str, command: str, tmp_path: Path
+) -> None:
+    more = f'[fleet]\nqueues = ["h200"]\n[fleet.launch.h200]\n{key} = {command}\n'
+    with pytest.raises(ConfigError, match=key.splitlines()[-1]):
         load_settings(configuration(tmp_path, interpreter(tmp_path / "build"), more))
 
 
@@ -215,12 +218,6 @@ def test_launches_and_workers_are_listed(tmp_path: Path) -> None:
     assert "Invalid account" in in_this_process("list", "launches", "--db", url, cwd=tmp_path).stdout
     nobody = in_this_process("list", "workers", "--db", url, cwd=tmp_path).stdout
     assert nobody == "No workers yet. Start one with `compilewatch worker`.\n"
-
-
-@pytest.fixture
-def database(postgres_database_url: str) -> Iterator[Database]:
-    with open_database(postgres_database_url) as database:
-        yield database
 
 
 def test_of_several_services_one_launches(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from threading import Event
 
 import pytest
 
@@ -12,10 +11,9 @@ from db.errors import ConfigError
 from db.records.service.requests import RequestKind, RequestSpec
 from db.records.strategies import parse_strategy
 from db.store.service.requests import new_request
-from runner.cli.measure.schedule import LogProgress
 from runner.config.settings import Settings
 from runner.config.sources import load_settings
-from runner.fleet.dispatch import Fleet, jobs_with_ids, with_ids_of
+from runner.fleet.dispatch import jobs_with_ids, with_ids_of
 from runner.fleet.message import Message, RefusedError, job_of, message_of, read_message
 from runner.fleet.names import queue_of_device, queues_of_worker
 from runner.plan.canaries import canary_specs
@@ -23,8 +21,7 @@ from runner.plan.host_stacks import HostStacks, MissingBuildError
 from runner.plan.jobs import Job
 from runner.plan.plan import plan_run
 from runner.plan.requests import plan_spec
-from runner.process.local_executor import LocalExecutor
-from runner.storage.spool import Spool
+from tests.runner.fleet.test_service import make_fleet
 from tests.runner.quick_measurement import configuration, interpreter
 from tests.runner.service.test_service import NOW
 
@@ -52,14 +49,7 @@ def test_a_recorded_build_is_found_by_the_host_that_measures(settings: Settings,
     request = new_request("one", RequestKind.CONFIRMATION, spec, by="the judge", at=NOW)
     elsewhere = configuration(tmp_path / "service", tmp_path / "no" / "python", '[fleet]\nqueues = ["cpu"]')
     with open_database(f"sqlite:///{tmp_path}/one.db", migrate=True) as database:
-        fleet = Fleet(
-            load_settings(elsewhere),
-            database,
-            lambda queue, priority: LocalExecutor(database, Spool(tmp_path)),
-            progress=LogProgress(),
-            stop=Event(),
-            clock=lambda: NOW,
-        )
+        fleet = make_fleet(load_settings(elsewhere), database)
         plan = fleet.plan(load_settings(elsewhere), request)
     (job,) = jobs_with_ids(plan, request)
     message = read_message(message_of(job).model_dump(mode="json"))

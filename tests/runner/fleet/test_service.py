@@ -51,6 +51,17 @@ def no_executor(queue: str, priority: int) -> ProcrastinateExecutor:
     raise AssertionError("nothing is to be queued")
 
 
+def make_fleet(
+    settings: Settings,
+    database: Database,
+    executor: Callable[[str, int], ProcrastinateExecutor] = no_executor,
+    stop: threading.Event | None = None,
+    clock: Callable[[], datetime] = lambda: NOW,
+) -> Fleet:
+    stop = stop or threading.Event()
+    return Fleet(settings, database, executor, progress=Heard(), stop=stop, clock=clock)
+
+
 @pytest.mark.parametrize(
     ("machine", "queue"),
     [
@@ -67,9 +78,7 @@ def test_a_request_goes_where_its_selector_means(
 ) -> None:
     more = '[fleet]\nqueues = ["h200", "a100"]'
     settings = load_settings(configuration(tmp_path, interpreter(tmp_path / "build"), more))
-    fleet = Fleet(
-        settings, sqlite_database, no_executor, progress=Heard(), stop=threading.Event(), clock=lambda: NOW
-    )
+    fleet = make_fleet(settings, sqlite_database)
     assert fleet.queue_of(asked(machine=machine)) == queue
 
 
@@ -97,9 +106,7 @@ def test_a_host_is_meant_by_all_its_names_where_something_is_measured(sqlite_dat
 def test_one_request_per_queue_and_urgency_is_under_way(tmp_path: Path, sqlite_database: Database) -> None:
     more = '[fleet]\nqueues = ["h200", "a100"]'
     settings = load_settings(configuration(tmp_path, interpreter(tmp_path / "build"), more))
-    fleet = Fleet(
-        settings, sqlite_database, no_executor, progress=Heard(), stop=threading.Event(), clock=lambda: NOW
-    )
+    fleet = make_fleet(settings, sqlite_database)
     under_way = [asked("nightly", machine="h200")]
     assert fleet.has_room(asked("other", machine="a100"), under_way)
     assert not fleet.has_room(asked("any"), under_way)
@@ -150,9 +157,7 @@ def place(
             return ProcrastinateExecutor(database, postgres_database_url, queue=queue, priority=priority)
 
         def fleet(stop: threading.Event) -> Fleet:
-            return Fleet(
-                settings, database, executor, progress=Heard(), stop=stop, clock=lambda: datetime.now(UTC)
-            )
+            return make_fleet(settings, database, executor, stop, lambda: datetime.now(UTC))
 
         yield settings, database, fleet
     host.stop()
@@ -188,14 +193,7 @@ def test_cancelling_takes_what_is_queued_out_at_once(
     settings = load_settings(worker(tmp_path / "worker", postgres_database_url, rounds=50).config)
     with open_database(postgres_database_url) as database:
         executor = ProcrastinateExecutor(database, postgres_database_url, queue="box")
-        fleet = Fleet(
-            settings,
-            database,
-            lambda _queue, _priority: executor,
-            progress=Heard(),
-            stop=threading.Event(),
-            clock=lambda: NOW,
-        )
+        fleet = make_fleet(settings, database, lambda _queue, _priority: executor)
         states = {}
         for name in ("cancelled", "other"):
             save_request(database, asked(name))
