@@ -27,6 +27,7 @@ from dashboard.render.streamlit_parts import FOLD
 from db.engine.session import open_database
 from db.judge.compare.recorded_regressions import TriageEvent
 from db.judge.compare.upgrade import compare_builds
+from db.queries.facets import builds, machines
 from db.queries.filters import Filters
 from db.queries.people.regressions import standing_regressions
 from db.queries.trials import trials_frame
@@ -227,6 +228,20 @@ def _copied(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.fixture(scope="session")
 def empty_url(_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     return stored(_sqlite_template, tmp_path_factory, [])
+
+
+def machine_ids(url: str) -> dict[str, str]:
+    """By the names of machines."""
+    with open_database(url, read_only=True) as database:
+        frame = machines(database)
+    return dict(zip(frame["machine"], frame["machine_id"], strict=True))
+
+
+def build_ids(url: str) -> dict[str, str]:
+    """By the versions of torch, the newest of each."""
+    with open_database(url, read_only=True) as database:
+        frame = builds(database)
+    return dict(zip(frame["torch"], frame["build_id"], strict=True))
 
 
 _ADDRESS = re.compile(r"^(\./[^#]*)?#")

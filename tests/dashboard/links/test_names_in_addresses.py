@@ -12,20 +12,19 @@ from starlette.applications import Starlette
 from dashboard.api.routes import routes
 from dashboard.links.links import Link, Page
 from db.engine.session import open_database
-from db.queries.facets import builds, machines
+from db.queries.facets import builds
 from tests.builders import START, make_build, make_machine, make_trial
 from tests.dashboard.asking import ask
-from tests.dashboard.conftest import Store, opened, texts
+from tests.dashboard.conftest import Store, machine_ids, opened, texts
 
 
 @pytest.fixture
 def ids(filled_here: str) -> dict[str, str]:
     """Of a database whose two machines measured different builds of torch 2.13.0: name -> id."""
     with open_database(filled_here, read_only=True) as database:
-        boxes, known = machines(database), builds(database)
-    named = dict(zip(boxes["machine"], boxes["machine_id"], strict=True))
+        known = builds(database)
     versions = known["torch"] + " " + known["torch_variant"]
-    return named | dict(zip(versions, known["build_id"], strict=True))
+    return machine_ids(filled_here) | dict(zip(versions, known["build_id"], strict=True))
 
 
 def api(path: str, query: dict[str, Any]) -> Any:

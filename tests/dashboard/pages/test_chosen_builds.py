@@ -12,10 +12,10 @@ from dashboard.render import controls
 from dashboard.verdicts.pair import with_builds
 from db.engine.session import open_database
 from db.metrics.groups import row_dicts
-from db.queries.facets import builds, machines
+from db.queries.facets import builds
 from db.records.trial import Build, Machine, Trial
 from tests.builders import START, make_build, make_history, make_machine, make_trial
-from tests.dashboard.conftest import Store, opened, selector, texts
+from tests.dashboard.conftest import Store, machine_ids, opened, selector, texts
 from tests.regression_cases import stepping_history
 
 H100, LAPTOP = make_machine("h100"), make_machine("laptop", device="cpu")
@@ -62,9 +62,8 @@ def url(store: Store) -> str:
 def _ids(url: str) -> tuple[dict[str, str], dict[str, str]]:
     """Machine ids by name, and names of builds by what each page of the H100 calls them."""
     with open_database(url, read_only=True) as database:
-        boxes = machines(database)
         known = {row["build_id"]: row for row in row_dicts(builds(database))}
-    return dict(zip(boxes["machine"], boxes["machine_id"], strict=True)), known
+    return machine_ids(url), known
 
 
 def test_settings_of_a_trial_make_no_other_build(url: str) -> None:

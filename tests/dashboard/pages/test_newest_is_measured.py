@@ -10,12 +10,9 @@ from typing import Any
 import pytest
 
 from dashboard.links.links import Link, Page
-from db.engine.session import open_database
-from db.metrics.groups import row_dicts
-from db.queries.facets import builds
 from db.records.trial import Source, SourceKind, Trial
 from tests.builders import START, make_history, make_imported, make_machine, make_workload
-from tests.dashboard.conftest import DATABASE, Store, opened, selector
+from tests.dashboard.conftest import DATABASE, Store, build_ids, opened, selector
 
 ANOTHER = "gpu-box-9"
 SOURCE = Source(kind=SourceKind.IMPORTED, name="csv")
@@ -103,8 +100,7 @@ def test_an_upgrade_is_between_measured_builds_unless_imported_ones_are_chosen(
     """It offers all builds, the newest first."""
     url = imported_beside(measured)
     monkeypatch.setenv(DATABASE, url)
-    with open_database(url, read_only=True) as database:
-        stored = {row["torch"]: row["build_id"] for row in row_dicts(builds(database))}
+    stored = build_ids(url)
     page = opened(Link(page=Page.UPGRADE, **{key: stored.get(name, name) for key, name in asked.items()}))
     sides = [selector(page, key) for key in ("base", "head")]
     offered = [f"torch {torch}" for torch in sorted(stored, reverse=True)]
@@ -117,9 +113,7 @@ def test_the_oldest_measured_build_has_no_base_of_its_own(
 ) -> None:
     url = imported_beside(3)
     monkeypatch.setenv(DATABASE, url)
-    with open_database(url, read_only=True) as database:
-        (oldest,) = (row["build_id"] for row in row_dicts(builds(database)) if row["torch"] == "2.11.0")
-    base = selector(opened(Link(page=Page.UPGRADE, head=oldest)), "base")
+    base = selector(opened(Link(page=Page.UPGRADE, head=build_ids(url)["2.11.0"])), "base")
     assert base.format_func(base.value) == "No older build"
 
 

@@ -7,12 +7,10 @@ import pytest
 
 from dashboard.links.links import Link, Page, keys_of
 from dashboard.read.in_force import VARIABLE, InForce
-from db.engine.session import open_database
 from db.judge.policy import Policy
-from db.queries.facets import machines
 from db.records.trial import CacheState, Task
 from tests.builders import make_history, make_strategy
-from tests.dashboard.conftest import OpenPage, Store, opened, selector, texts
+from tests.dashboard.conftest import OpenPage, Store, machine_ids, opened, selector, texts
 
 DATA_PAGES = [page for page in Page if page is not Page.GUIDE]
 
@@ -45,7 +43,7 @@ def test_filters_that_match_nothing_say_so(filled: OpenPage, page: Page) -> None
 def test_a_machine_and_a_build_can_be_asked_for_by_name(filled: OpenPage, filled_url: str) -> None:
     test = filled(Link(page=Page.MODES, machine="cpu-box"))
     assert not test.warning
-    assert f"machine={_machine(filled_url, 'cpu-box')}" in next(code.value for code in test.code)
+    assert f"machine={machine_ids(filled_url)['cpu-box']}" in next(code.value for code in test.code)
     assert not filled(Link(page=Page.MODES, build="torch 2.11.0")).warning
 
 
@@ -131,9 +129,3 @@ def test_guide_lists_the_policy_in_force(filled: OpenPage, monkeypatch: pytest.M
     (table,) = page.dataframe
     values = dict(zip(table.value["constant"], table.value["value"], strict=True))
     assert (values["minimum_trials"], values["history.p_value"]) == ("4", "0.01")
-
-
-def _machine(url: str, name: str) -> str:
-    with open_database(url, read_only=True) as database:
-        frame = machines(database)
-    return str(frame.loc[frame["machine"] == name, "machine_id"].iloc[0])

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from dashboard.links.links import Link, Page
 from dashboard.pages.runs.content import progress_words
 from db.engine.session import Database, open_database
-from db.queries.facets import machines, runs
+from db.queries.facets import runs
 from db.records.service.requests import RequestKind, RequestSpec
 from db.records.service.runs import RunStatus
 from db.records.service.schedules import ScheduleSpec
@@ -19,7 +19,7 @@ from db.store.service.requests import cancel_request, new_request, save_request
 from db.store.service.schedules import pause_schedule, save_schedule
 from db.store.trials import end_run, save_trials, start_run
 from tests.builders import START, make_build, make_history, make_machine, make_trial
-from tests.dashboard.conftest import Store, opened, texts
+from tests.dashboard.conftest import Store, machine_ids, opened, texts
 
 HOSTILE = "![x](http://evil.example/a.png) *bold* :smile:"
 Write = Callable[[Database], object]
@@ -92,9 +92,7 @@ def test_an_ended_run_no_longer_runs(stored: Callable[[Write], None]) -> None:
 
 
 def test_machine_and_suite_choose_runs(stored: Callable[[Write], None], sqlite_url: str) -> None:
-    with open_database(sqlite_url, read_only=True) as database:
-        frame = machines(database)
-    cpu = str(frame.loc[frame["machine"] == "cpu-box", "machine_id"].iloc[0])
+    cpu = machine_ids(sqlite_url)["cpu-box"]
     test = opened(Link(page=Page.RUNS, machine=cpu))
     assert list(_table(test, "run_id")["run_id"]) == ["run-cpu-box-0-0000"]
     assert test.session_state["runs-table-values"] == [("run-cpu-box-0-0000", cpu)]

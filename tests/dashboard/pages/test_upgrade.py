@@ -14,14 +14,12 @@ from streamlit.testing.v1 import AppTest
 
 from dashboard.links.links import Link, Page
 from dashboard.parts.verdict_words import SIDES_HELP
-from db.engine.session import open_database
 from db.judge.policy import Policy
-from db.queries.facets import builds, machines
 from db.records.evidence import HeldMemory, SavedForBackward
 from db.records.trial import SCHEMAS, Trial
 from db.records.vocabulary import Metric, Verdict
 from tests.builders import MS, START, make_build, make_history
-from tests.dashboard.conftest import DATABASE, OpenPage, Store, opened, texts
+from tests.dashboard.conftest import DATABASE, OpenPage, Store, build_ids, machine_ids, opened, texts
 
 HOSTILE = "![x](http://evil.example/a.png) <b>*bold*</b> :smile: $x$"
 
@@ -68,12 +66,6 @@ def upgrade(upgrade_url: str, monkeypatch: pytest.MonkeyPatch) -> OpenPage:
     return opened
 
 
-def _ids(url: str) -> dict[str, str]:
-    with open_database(url, read_only=True) as database:
-        frame = builds(database)
-    return dict(zip(frame["torch"], frame["build_id"], strict=True))
-
-
 def _points(test: AppTest) -> dict[tuple[str, str], dict[str, Any]]:
     """The marks of the forest plot."""
     (main,) = (dataset for dataset in test.get("vega_lite_chart")[0].proto.datasets if dataset.name == "main")
@@ -90,7 +82,7 @@ def _rows(test: AppTest) -> dict[tuple[str, str], dict[str, Any]]:
 def test_without_builds_asked_for_the_newest_is_set_against_the_one_before(
     upgrade: OpenPage, upgrade_url: str
 ) -> None:
-    ids = _ids(upgrade_url)
+    ids = build_ids(upgrade_url)
     link = next(code.value for code in upgrade(Link(page=Page.UPGRADE)).code if "upgrade?" in code.value)
     assert f"base={ids['2.12.0']}&" in link
     assert f"head={ids['2.13.0']}&" in link
@@ -200,16 +192,13 @@ def test_names_from_outside_stay_text(upgrade: OpenPage) -> None:
 
 
 def test_one_build_is_an_empty_state_that_says_what_to_do(filled: OpenPage, filled_url: str) -> None:
-    with open_database(filled_url, read_only=True) as database:
-        frame = machines(database)
-    cpu = str(frame.loc[frame["machine"] == "cpu-box", "machine_id"].iloc[0])
-    test = filled(Link(page=Page.UPGRADE, machine=cpu))
+    test = filled(Link(page=Page.UPGRADE, machine=machine_ids(filled_url)["cpu-box"]))
     assert "only one build was measured on cpu-box" in texts(test)
     assert not test.get("vega_lite_chart")
 
 
 def test_the_same_build_on_both_sides_is_a_sentence(upgrade: OpenPage, upgrade_url: str) -> None:
-    build = _ids(upgrade_url)["2.13.0"]
+    build = build_ids(upgrade_url)["2.13.0"]
     test = upgrade(Link(page=Page.UPGRADE, base=build, head=build))
     assert "are the same trials" in texts(test)
 

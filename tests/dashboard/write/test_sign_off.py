@@ -8,23 +8,22 @@ from streamlit.testing.v1 import AppTest
 from dashboard.links.links import Link, Page
 from dashboard.write import sign_offs
 from db.engine.session import open_database
-from db.queries.facets import builds, machines
+from db.queries.facets import builds
 from db.queries.people.sign_offs import sign_offs as stored
 from db.records.people.sign_offs import Decision, SignOff
-from tests.dashboard.conftest import opened, texts
+from tests.dashboard.conftest import machine_ids, opened, texts
 
 
 @pytest.fixture
 def upgrade(copied_url: str) -> dict[str, str]:
     with open_database(copied_url, read_only=True) as database:
         known = builds(database)
-        boxes = machines(database)
-    gpu = str(boxes.loc[boxes["machine"] == "gpu-box-3", "machine_id"].iloc[0])
     by_torch = {
         str(row["torch"]): str(row["build_id"])
         for row in known.to_dict("records")
         if row["torch_variant"] != "cpu"
     }
+    gpu = machine_ids(copied_url)["gpu-box-3"]
     return {"machine": gpu, "base": by_torch["2.12.0"], "head": by_torch["2.13.0"]}
 
 
