@@ -10,9 +10,11 @@ from dashboard.api import comparisons, queries, recorded, run_requests, stored
 from dashboard.api.queries import Query, Values
 from dashboard.api.representation import Answer
 from dashboard.api.stored import Listing
+from dashboard.document.content import Content
 from dashboard.links.values import JsonSchema
 from db.engine.session import Database
 from db.queries.people.reports import reports_revision
+from db.records.trial import Trial
 
 PREFIX = "/api/v1"
 
@@ -76,7 +78,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "One trial whole, with its samples; as CSV only these",
         queries.Represented,
         stored.trial,
-        stored.trial_schema,
+        lambda _: Trial.model_json_schema(mode="serialization"),
     ),
     Endpoint(
         "/series",
@@ -124,7 +126,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "One regression whole: the verdict with both sides, and its triage",
         queries.Represented,
         recorded.regression,
-        recorded.regression_schema,
+        lambda _: recorded.RegressionAnswer.model_json_schema(mode="serialization"),
     ),
     _listing(
         run_requests.REQUESTS,
@@ -148,7 +150,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "One frozen report whole, by its id; as CSV the cells of its tables",
         queries.Represented,
         recorded.report,
-        recorded.report_schema,
+        lambda _: Content.model_json_schema(mode="serialization"),
         (404, 410),
         freshness=reports_revision,
         is_cacheable=False,

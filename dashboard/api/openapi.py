@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from dashboard.api import run_requests
 from dashboard.api.annotations import AnnotationSpec
 from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
 from dashboard.api.representation import object_schema
+from dashboard.api.run_requests import RequestAnswer
 from dashboard.links.values import Text
 from db import __version__
 from db.engine.session import Database
@@ -40,7 +40,7 @@ def document(database: Database, base_path: str = "") -> dict[str, Any]:
     for endpoint in ENDPOINTS:
         schemas[endpoint.name] = _hoisted(endpoint.schema(database), schemas)
         paths[PREFIX + endpoint.path] = {"get": _operation(endpoint)}
-    schemas["request"] = _hoisted(run_requests.create_schema(), schemas)
+    schemas["request"] = _hoisted(RequestAnswer.model_json_schema(mode="serialization"), schemas)
     schemas["RequestSpec"] = _hoisted(RequestSpec.model_json_schema(), schemas)
     schemas["annotation"] = _hoisted(Annotation.model_json_schema(mode="serialization"), schemas)
     schemas["AnnotationSpec"] = _hoisted(AnnotationSpec.model_json_schema(), schemas)

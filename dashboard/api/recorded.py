@@ -15,9 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from dashboard.api.queries import Values
 from dashboard.api.representation import Answer
 from dashboard.api.stored import Listing
-from dashboard.document.content import Content, content_of
+from dashboard.document.content import content_of
 from dashboard.http.errors import GoneError
-from dashboard.links.values import JsonSchema
 from db import units
 from db.engine.session import Database
 from db.errors import NotFoundError, one_line
@@ -83,10 +82,6 @@ def regression(database: Database, values: Values) -> Answer:
     return Answer(document, document["triage"], tuple(TriageEvent.model_fields))
 
 
-def regression_schema(_: Database) -> JsonSchema:
-    return RegressionAnswer.model_json_schema(mode="serialization")
-
-
 def report(database: Database, values: Values) -> Answer:
     """What a report shows, with its numbers, to whoever has its id; as CSV the rows of its tables.
 
@@ -109,7 +104,3 @@ def report(database: Database, values: Values) -> Answer:
         for column, text in zip(section["columns"], texts, strict=True)
     ]
     return Answer(document, rows, ("table", "row", "column", "text"))
-
-
-def report_schema(_: Database) -> JsonSchema:
-    return Content.model_json_schema(mode="serialization")

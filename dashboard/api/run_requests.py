@@ -12,7 +12,6 @@ from starlette.responses import Response
 
 from dashboard.api.stored import Listing
 from dashboard.api.written import written
-from dashboard.links.values import JsonSchema
 from dashboard.write.run_actions import queue_request
 from db.engine.session import Database
 from db.queries.data_version import service_pulse
@@ -83,8 +82,3 @@ async def create(request: Request) -> Response:
 def _queued(spec: RequestSpec, by: str) -> dict[str, Any]:
     queued, waiting = queue_request(spec, by=by)
     return RequestAnswer(request=queued, unserved=waiting).model_dump(mode="json")
-
-
-def create_schema() -> JsonSchema:
-    """The JSON Schema of what `create` answers."""
-    return RequestAnswer.model_json_schema(mode="serialization")

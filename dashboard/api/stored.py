@@ -21,7 +21,7 @@ from db.queries.filters import Filters
 from db.queries.measured import series_frame
 from db.queries.trials import trial_record, trials_frame, trials_page
 from db.records.strategies import EAGER
-from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, Trial
+from db.records.trial import CONTROL_TIMES, DEVICE_TIMES
 
 POINTS_SCHEMA = "compilewatch.api.points/1"
 _ARRAYS = (
@@ -84,11 +84,6 @@ def trial(database: Database, values: Values) -> Answer:
         for position, value in enumerate(document.get(kind, ()))
     ]
     return Answer(document, rows, ("kind", "position", "value_ns"))
-
-
-def trial_schema(_: Database) -> JsonSchema:
-    """The JSON Schema of what `trial` answers: that of a record."""
-    return Trial.model_json_schema(mode="serialization", by_alias=True)
 
 
 def series(database: Database, values: Values) -> Answer:

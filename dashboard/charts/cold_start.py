@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dashboard.charts import style
-from dashboard.charts.phases import PHASES
+from dashboard.charts.phases import COLOURS, PHASES
 from dashboard.read.shaping import ColdStarts, labels_of
 from dashboard.text import theme
 from db import units
@@ -170,7 +170,7 @@ def spec(cases: tuple[str, ...], phases: tuple[str, ...]) -> style.Spec:
 
 
 def _bars(y: alt.Y, phases: tuple[str, ...]) -> alt.Chart:
-    colours = [theme.PHASE_COLOURS.get(phase, theme.GREY) for phase in phases]
+    colours = [COLOURS.get(phase, theme.GREY) for phase in phases]
     bars: alt.Chart = (
         alt.Chart(style.data("main"))
         .mark_bar(height=_BAR, yOffset=_BAR / 2 + 1, stroke=None)

@@ -21,10 +21,6 @@ from db.records.service.access import SignIn
 SETTINGS_VARIABLE = "COMPILEWATCH_SIGN_IN"
 
 
-class SignInError(CompilewatchError):
-    """The dashboard cannot ask people to sign in as it was told to."""
-
-
 @dataclass(frozen=True)
 class Login:
     """What a login adds to the application: routes, and the gate before all routes."""
@@ -38,7 +34,7 @@ NO_LOGIN = Login([], [], None)
 
 
 def settings_here() -> SignIn | None:
-    """The `[auth]` this process was given, None where there is none. Raises SignInError."""
+    """The `[auth]` this process was given, None where there is none. Raises CompilewatchError."""
     content = os.environ.get(SETTINGS_VARIABLE)
     if not content:
         return None
@@ -46,12 +42,12 @@ def settings_here() -> SignIn | None:
         settings = SignIn.model_validate_json(content)
     except ValidationError:
         # The complaint would repeat what it complains about, a secret among it.
-        raise SignInError(
+        raise CompilewatchError(
             f"{SETTINGS_VARIABLE} does not hold an [auth].",
             "Start the dashboard with `compilewatch dashboard`.",
         ) from None
     if settings.lacks_secret:
-        raise SignInError(
+        raise CompilewatchError(
             f"Signing in at {settings.issuer} needs a client secret.",
             "Set COMPILEWATCH_AUTH__CLIENT_SECRET, or client_secret in [auth].",
         )
@@ -59,7 +55,7 @@ def settings_here() -> SignIn | None:
 
 
 def login(settings: SignIn | None) -> Login:
-    """The login that `settings` describe, in force from now on. Raises SignInError without its libraries."""
+    """The login that `settings` describe, in force. Raises CompilewatchError without its libraries."""
     if settings is None:
         access.identify_people_by(None)
         return NO_LOGIN
@@ -82,7 +78,7 @@ def _routes(settings: SignIn, sessions: Sessions, people: People) -> list[BaseRo
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in {"authlib", "joserfc", "requests"}:
             raise
-        raise SignInError(
+        raise CompilewatchError(
             f"Signing in needs {error.name}, which is not installed.",
             "Run `pip install 'compilewatch[auth]'`.",
         ) from error

@@ -11,7 +11,7 @@ from typing import Any
 from dashboard.read.shaping import build_names
 from dashboard.text import theme
 from db import units
-from db.queries.offered import Offered, OfferedRun, newest_first, newest_machine
+from db.queries.offered import Offered, newest_first, newest_machine
 
 NEWEST_RUNS = 200
 
@@ -79,13 +79,9 @@ def choices(offered: Offered, builds: Sequence[Mapping[str, Any]]) -> Choices:
         suites=offered.suites,
         workloads=offered.workloads,
         strategies=theme.ordered(offered.strategies),
-        runs={run.run_id: _run_words(run) for run in offered.runs},
+        runs={run.run_id: f"{units.moment(run.began)} · {run.suite or 'no suite'}" for run in offered.runs},
         newest_machine=None if newest is None else newest.machine_id,
         newest_machines=[machine.machine_id for machine in newest_first(offered.machines)],
         newest_result_at=None if newest is None else newest.last_seen_at,
         oldest_run_at=offered.oldest_run_at,
     )
-
-
-def _run_words(run: OfferedRun) -> str:
-    return f"{units.moment(run.began)} · {'no suite' if run.suite is None else run.suite}"

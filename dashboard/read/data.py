@@ -44,7 +44,7 @@ from db.queries.people.annotations import stored_annotations
 from db.queries.people.regressions import standing_regressions
 from db.queries.trials import newest_profiled, trials_frame
 from db.records.evidence import RankFacts
-from db.records.trial import SourceKind, Status, Task, Trial
+from db.records.trial import SourceKind, Status, Task
 from db.records.vocabulary import Metric
 from db.verdicts import noise_floors
 from db.verdicts.gateway import compare
@@ -76,10 +76,13 @@ read_builds_newest_first = _found_by(parts.builds_newest_first)
 read_annotations = _found_by(stored_annotations)
 read_known = _found_by(known_columns)
 read_machines = _found_by(facets.machines)
+read_newest_two = _found_by(parts.newest_two)
 read_noise_floors = _found_by(noise_floors.read_noise_floors)
 read_regressions = _found_by(standing_regressions)
 read_rooflines = _found_by(rooflines)
+read_series_by_build = _found_by(parts.series_by_build)
 read_suites = _found_by(facets.suites_of_runs)
+read_trial = _found_by(records.trial_record)
 read_ungated = _found_by(ungated_shown)
 
 
@@ -153,14 +156,6 @@ def read_builds(filters: Filters, *, only_measured: bool = False) -> frozenset[s
 
 
 @cached
-def read_series_by_build(
-    filters: Filters, builds: tuple[str, ...], runs: int
-) -> dict[str, frozenset[tuple[str, str]]]:
-    """As `db.queries.run_parts.series_by_build` returns them."""
-    return parts.series_by_build(reader(), filters, builds, runs=runs)
-
-
-@cached
 def read_build_totals(filters: Filters) -> pd.DataFrame:
     """As `db.queries.run_parts.build_totals` returns them, of machines and suites."""
     whole = Filters(machines=filters.machines, suites=filters.suites)
@@ -216,12 +211,6 @@ def read_comparison(
     )
     further = () if asked is None else (asked,)
     return compare(reader(), first, second, filters, policy=in_force().policy, asked=further)
-
-
-@cached
-def read_newest_two(run_id: str, *, measured: bool) -> tuple[Selection, Selection | None]:
-    """The newest run as a side, and what `gate` sets it against."""
-    return parts.newest_two(reader(), run_id, measured=measured)
 
 
 def read_pair(link: Link, *, asked: Metric | None = None) -> Comparison:
@@ -354,12 +343,6 @@ def starts_of(trials: pd.DataFrame) -> shaping.ColdStarts:
     """The same of those of `trials` that passed."""
     passed = trials[passed_mask(trials)]
     return shaping.with_phases(passed, cold_starts(reader(), passed["trial_id"].tolist()))
-
-
-@cached
-def read_trial(trial_id: str) -> Trial:
-    """One whole trial. Raises NotFoundError."""
-    return records.trial_record(reader(), trial_id)
 
 
 @cached

@@ -17,7 +17,7 @@ import streamlit as st
 
 from dashboard.links import links
 from dashboard.links.links import PAGES, Link, Page
-from dashboard.links.values import Whole
+from dashboard.links.values import Decimal, Whole
 from dashboard.text.foreign_text import escaped, shortened
 from db import units
 
@@ -155,16 +155,11 @@ def pills(key: str, label: str, words: dict[str, str], *, help_: str | None = No
     )
 
 
-def whole_number(key: str, label: str, bounds: Whole, *, help_: str) -> None:
-    """A field for a selector with any whole number within its bounds."""
+def number(key: str, label: str, bounds: Whole | Decimal, *, help_: str) -> None:
+    """A field for a selector with any number within its bounds, two places where it is no whole one."""
+    steps: dict[str, Any] = {"step": 1} if isinstance(bounds, Whole) else {"step": 0.5, "format": "%.2f"}
     widget = _widget(key, getattr(current(), key))
-    st.number_input(label, bounds.low, bounds.high, step=1, help=help_, **widget)
-
-
-def number(key: str, label: str, *, low: float, high: float, step: float, help_: str) -> None:
-    """A field for a selector with a decimal number, two places."""
-    widget = _widget(key, float(getattr(current(), key)))
-    st.number_input(label, low, high, step=step, format="%.2f", help=help_, **widget)
+    st.number_input(label, bounds.low, bounds.high, help=help_, **steps, **widget)
 
 
 def day(key: str, label: str, *, first: date, last: date) -> None:

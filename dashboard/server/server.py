@@ -63,10 +63,6 @@ MEGABYTE = 1024 * 1024
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
-class ServeError(CompilewatchError):
-    """The dashboard cannot be served as asked."""
-
-
 def serve(
     database_url: str, host: str, port: int, *, allow_public: bool = False, base_path: str = ""
 ) -> None:
@@ -74,9 +70,9 @@ def serve(
 
     With `base_path` it is served below that path as well, which a proxy hands on.
 
-    Raises DatabaseError when the database is absent or its schema is not this program's, SignInError when
-    people cannot sign in as configured, ServeError when the port is taken or `host` is reachable from other
-    machines with neither login nor `allow_public`.
+    Raises DatabaseError when the database is absent or its schema is not this program's, CompilewatchError
+    when people cannot sign in as configured, the port is taken, or `host` is reachable from other machines
+    with neither login nor `allow_public`.
     """
     sign_in = install.settings_here()
     if sign_in is None:
@@ -106,7 +102,7 @@ def build_app(
     """The ASGI application over the database named in the environment; `address` is announced once up.
 
     With `sign_in` every route but the way in is closed to whoever is not signed in. `own_names` are the
-    hosts under which it answers besides that of `sign_in`; None for any. Raises SignInError.
+    hosts under which it answers besides that of `sign_in`; None for any. Raises CompilewatchError.
     """
     login = install.login(sign_in)
     hosts = None if own_names is None else [*own_names, *([login.host] if login.host else [])]
@@ -231,7 +227,7 @@ def _require_private(host: str, *, allow_public: bool) -> None:
     except ValueError:
         private = False
     if not private and not allow_public:
-        raise ServeError(
+        raise CompilewatchError(
             f"{host} can be reached from other machines, and the dashboard has no login.",
             "Use --host 127.0.0.1, configure [auth], or add --allow-public if the network may do everything.",
         )
@@ -245,11 +241,11 @@ def _require_free(host: str, port: int) -> None:
             probe.bind((host, port))
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                raise ServeError(
+                raise CompilewatchError(
                     f"Port {port} on {host} is taken by another program.",
                     f"Choose another with --port, for example --port {port + 1}.",
                 ) from error
-            raise ServeError(
+            raise CompilewatchError(
                 f"Cannot listen on {host}:{port}: {error.strerror or error}.",
                 "Check --host and --port.",
             ) from error

@@ -20,72 +20,6 @@ ORANGE = "#E69F00"
 SKY = "#56B4E9"
 GREY = "#8A8F98"
 
-_BASE_COLOURS = {
-    "eager": GREY,
-    "default": BLUE,
-    "reduce-overhead": VERMILLION,
-    "max-autotune": GREEN,
-    "max-autotune-no-cudagraphs": PURPLE,
-}
-_FURTHER_COLOURS = (ORANGE, SKY)
-_BASE_SHAPES = {
-    "eager": "cross",
-    "default": "circle",
-    "reduce-overhead": "square",
-    "max-autotune": "triangle-up",
-    "max-autotune-no-cudagraphs": "diamond",
-}
-_FURTHER_SHAPES = ("triangle-down", "triangle-right", "triangle-left")
-_BASE_DASHES: dict[str, list[int]] = {
-    "eager": [2, 2],
-    "default": [1, 0],
-    "reduce-overhead": [8, 3],
-    "max-autotune": [10, 3, 2, 3],
-    "max-autotune-no-cudagraphs": [4, 2],
-}
-_VARIANT_DASHES: list[list[int]] = [[5, 2, 1, 2], [3, 4], [12, 4], [1, 3]]
-# A variant is told by its first modifier, whatever the base: by its mark, and by its base's colour mixed with
-# that share of another.
-_VARIANT_TINTS = {
-    "dynamic": ("#FFFFFF", 0.42),
-    "static": ("#8A8A3C", 0.6),
-    "fullgraph": ("#E0C400", 0.6),
-    "regional": ("#9B59D0", 0.55),
-    "warm": ("#FF5C7A", 0.6),
-    "portable": ("#40E0FF", 0.5),
-}
-_OTHER_TINT = ("#A0714F", 0.6)
-_VARIANT_SHAPES = {
-    "dynamic": "triangle-up",
-    "static": "triangle-down",
-    "fullgraph": "square",
-    "regional": "triangle-right",
-    "warm": "diamond",
-    "portable": "triangle-left",
-}
-_OTHER_VARIANT = "stroke"
-
-PHASE_COLOURS = {
-    "interpreter": "#C5D08A",
-    "import torch": "#6BAF3A",
-    "benchmark harness": "#C2447E",
-    "import libraries": "#4CC9CC",
-    "import compile stack": "#1E7B84",
-    "build model": SKY,
-    "eager first call": GREY,
-    "dynamo": BLUE,
-    "AOTAutograd": PURPLE,
-    "inductor": VERMILLION,
-    "kernel compile": ORANGE,
-    "ISA probe": "#F0E442",
-    "autotune": GREEN,
-    "backward": "#7B4EA3",
-    "CUDA-graph capture": "#3B4CC0",
-    "first call": "#7F5539",
-    "other": "#C9A58B",
-    "unattributed": "#DAD7D2",
-}
-
 
 @dataclass(frozen=True)
 class StrategyLook:
@@ -94,6 +28,29 @@ class StrategyLook:
     colour: str
     dash: list[int]
     shape: str
+
+
+_BASES = {
+    "eager": StrategyLook(GREY, [2, 2], "cross"),
+    "default": StrategyLook(BLUE, [1, 0], "circle"),
+    "reduce-overhead": StrategyLook(VERMILLION, [8, 3], "square"),
+    "max-autotune": StrategyLook(GREEN, [10, 3, 2, 3], "triangle-up"),
+    "max-autotune-no-cudagraphs": StrategyLook(PURPLE, [4, 2], "diamond"),
+}
+_FURTHER_COLOURS = (ORANGE, SKY)
+_FURTHER_SHAPES = ("triangle-down", "triangle-right", "triangle-left")
+_VARIANT_DASHES: list[list[int]] = [[5, 2, 1, 2], [3, 4], [12, 4], [1, 3]]
+# A variant is told by its first modifier, whatever the base: by its mark, and by its base's colour mixed with
+# that share of another.
+_VARIANTS = {
+    "dynamic": ("#FFFFFF", 0.42, "triangle-up"),
+    "static": ("#8A8A3C", 0.6, "triangle-down"),
+    "fullgraph": ("#E0C400", 0.6, "square"),
+    "regional": ("#9B59D0", 0.55, "triangle-right"),
+    "warm": ("#FF5C7A", 0.6, "diamond"),
+    "portable": ("#40E0FF", 0.5, "triangle-left"),
+}
+_OTHER_VARIANT = ("#A0714F", 0.6, "stroke")
 
 
 def ordered(strategies: Iterable[str]) -> list[str]:
@@ -111,16 +68,14 @@ def looks(strategies: Iterable[str]) -> dict[str, StrategyLook]:
 
 def _look(name: str) -> StrategyLook:
     base, _, variant = name.partition("+")
-    further = sum(base.encode())
-    colour = _BASE_COLOURS.get(base) or _FURTHER_COLOURS[further % len(_FURTHER_COLOURS)]
-    shape = _BASE_SHAPES.get(base) or _FURTHER_SHAPES[further % len(_FURTHER_SHAPES)]
-    dash = _BASE_DASHES.get(base, [6, 2])
-    if variant:
-        dash = _VARIANT_DASHES[sum(variant.encode()) % len(_VARIANT_DASHES)]
-        modifier = variant.partition("+")[0]
-        shape = _VARIANT_SHAPES.get(modifier, _OTHER_VARIANT)
-        colour = _mixed(colour, *_VARIANT_TINTS.get(modifier, _OTHER_TINT))
-    return StrategyLook(colour, dash, shape)
+    number = sum(base.encode())
+    colour, shape = (each[number % len(each)] for each in (_FURTHER_COLOURS, _FURTHER_SHAPES))
+    look = _BASES.get(base, StrategyLook(colour, [6, 2], shape))
+    if not variant:
+        return look
+    tint, share, shape = _VARIANTS.get(variant.partition("+")[0], _OTHER_VARIANT)
+    dash = _VARIANT_DASHES[sum(variant.encode()) % len(_VARIANT_DASHES)]
+    return StrategyLook(_mixed(look.colour, tint, share), dash, shape)
 
 
 def _mixed(colour: str, tint: str, share: float) -> str:
@@ -158,41 +113,26 @@ _SHARED: dict[str, Any] = {
     "theme.paddingBottom": "3rem",
     "theme.chartDivergingColors": DIVERGING,
 }
-_LIGHT: dict[str, Any] = {
+_SERIES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
+# Each for a light and for a dark look.
+_LOOKS: dict[str, tuple[Any, Any]] = {
     # Marks that name no colour take the first one: text and rules in charts are drawn in ink.
-    "chartCategoricalColors": ["#3A4654", BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY],
-    "primaryColor": "#0067A5",
-    "linkColor": "#0067A5",
-    "backgroundColor": "#FFFFFF",
-    "secondaryBackgroundColor": "#F3F5F8",
+    "chartCategoricalColors": (["#3A4654", *_SERIES], ["#B9C3CF", *_SERIES]),
+    "primaryColor": ("#0067A5", "#2F8FD0"),
+    "linkColor": ("#0067A5", "#6FBDF0"),
+    "backgroundColor": ("#FFFFFF", "#10151C"),
+    "secondaryBackgroundColor": ("#F3F5F8", "#1A212B"),
     # Captions are drawn in 60 % of it: this dark, they still have the contrast of 4.5 that WCAG AA asks for.
-    "textColor": "#0F161F",
-    "borderColor": "#D9DEE5",
-    "codeTextColor": "#22303F",
-    "codeBackgroundColor": "#F3F5F8",
-    "dataframeHeaderBackgroundColor": "#F3F5F8",
-    "dataframeBorderColor": "#E3E7EC",
-    "redColor": "#B93A00",
-    "greenColor": "#00795A",
-    "sidebar.backgroundColor": "#F7F8FA",
-    "sidebar.secondaryBackgroundColor": "#FFFFFF",
-}
-_DARK: dict[str, Any] = {
-    "chartCategoricalColors": ["#B9C3CF", BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY],
-    "primaryColor": "#2F8FD0",
-    "linkColor": "#6FBDF0",
-    "backgroundColor": "#10151C",
-    "secondaryBackgroundColor": "#1A212B",
-    "textColor": "#E8EDF3",
-    "borderColor": "#303A47",
-    "codeTextColor": "#D3DCE6",
-    "codeBackgroundColor": "#1A212B",
-    "dataframeHeaderBackgroundColor": "#1A212B",
-    "dataframeBorderColor": "#2A3340",
-    "redColor": "#F0814A",
-    "greenColor": "#2FBF95",
-    "sidebar.backgroundColor": "#0B0F15",
-    "sidebar.secondaryBackgroundColor": "#1A212B",
+    "textColor": ("#0F161F", "#E8EDF3"),
+    "borderColor": ("#D9DEE5", "#303A47"),
+    "codeTextColor": ("#22303F", "#D3DCE6"),
+    "codeBackgroundColor": ("#F3F5F8", "#1A212B"),
+    "dataframeHeaderBackgroundColor": ("#F3F5F8", "#1A212B"),
+    "dataframeBorderColor": ("#E3E7EC", "#2A3340"),
+    "redColor": ("#B93A00", "#F0814A"),
+    "greenColor": ("#00795A", "#2FBF95"),
+    "sidebar.backgroundColor": ("#F7F8FA", "#0B0F15"),
+    "sidebar.secondaryBackgroundColor": ("#FFFFFF", "#1A212B"),
 }
 
 
@@ -200,6 +140,6 @@ def options() -> dict[str, Any]:
     """Streamlit's theme options, flat: a light and a dark look that the reader's system chooses from."""
     return {
         **_SHARED,
-        **{f"theme.light.{key}": value for key, value in _LIGHT.items()},
-        **{f"theme.dark.{key}": value for key, value in _DARK.items()},
+        **{f"theme.light.{key}": light for key, (light, _) in _LOOKS.items()},
+        **{f"theme.dark.{key}": dark for key, (_, dark) in _LOOKS.items()},
     }

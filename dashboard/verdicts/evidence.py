@@ -19,18 +19,6 @@ from db.records.strategies import EAGER
 from db.records.vocabulary import Metric
 
 
-def _columns(confidence: float | None) -> dict[str, TableColumn]:
-    """`confidence` of the intervals."""
-    return {
-        "metric": TableColumn("Metric", pinned=True),
-        **change_columns(confidence),
-        "verdict": TableColumn("Verdict"),
-        **SIDES,
-        **parts.hidden({**Q_VALUE, "moved": TableColumn("Who moved"), **TRIALS}),
-        "reason": TableColumn("Why", wide=True),
-    }
-
-
 def lanes(strategies: tuple[str, ...]) -> tuple[str, ...]:
     """Compiled first, eager below it, each with base above head."""
     ordered = sorted(strategies, key=lambda name: name == EAGER.name)
@@ -81,6 +69,13 @@ def evidence_parts(
             f"{key}-numbers",
             "Every metric of this case on both sides, its change with interval, verdict and reason",
             case_table(rows),
-            _columns(confidence),
+            {
+                "metric": TableColumn("Metric", pinned=True),
+                **change_columns(confidence),
+                "verdict": TableColumn("Verdict"),
+                **SIDES,
+                **parts.hidden({**Q_VALUE, "moved": TableColumn("Who moved"), **TRIALS}),
+                "reason": TableColumn("Why", wide=True),
+            },
         ),
     )

@@ -77,7 +77,8 @@ def basis(
 ) -> tuple[str, ...]:
     """How old the newest case is, and what the verdict cannot see."""
     age = max(now - newest, timedelta())
-    old = f"Newest case measured {units.moment(newest)}, {_age(age)} ago."
+    ago = units.plural(age.days, "day") if age.days > 1 else units.duration(age.total_seconds() * 1e9)
+    old = f"Newest case measured {units.moment(newest)}, {ago} ago."
     if age > STALE_AFTER:
         old = f"{old} It says nothing of today."
     floor = (
@@ -85,8 +86,3 @@ def basis(
     )
     exclusions = f"It does not see {units.plural(left_out, 'case')} left out of the comparison."
     return (old, floor, *([exclusions] if since and left_out else []))
-
-
-def _age(age: timedelta) -> str:
-    """In whole days from two on."""
-    return units.plural(age.days, "day") if age.days > 1 else units.duration(age.total_seconds() * 1e9)

@@ -30,14 +30,7 @@ MEANINGS: dict[TriageState, str] = {
     TriageState.FIXED: "a later build repairs it",
     TriageState.FALSE_ALARM: "no regression: it no longer fails a gate",
 }
-MARKS: dict[TriageState, str] = {
-    TriageState.NEW: "●",
-    TriageState.CONFIRMED: "✗",
-    TriageState.ACKNOWLEDGED: "◐",
-    TriageState.EXPECTED: "○",
-    TriageState.FIXED: "✓",
-    TriageState.FALSE_ALARM: "∅",
-}
+_MARKS = dict(zip(TriageState, "●✗◐○✓∅", strict=True))
 
 
 def chosen(states: Sequence[RegressionState], link: Link) -> list[RegressionState]:
@@ -88,7 +81,7 @@ def confirmed_slower(states: Sequence[RegressionState]) -> frozenset[tuple[str, 
 
 def state_text(state: TriageState) -> str:
     """Mark and word."""
-    return f"{MARKS[state]} {state.value}"
+    return f"{_MARKS[state]} {state.value}"
 
 
 def inbox_table(states: Sequence[RegressionState], floors: Floors) -> pd.DataFrame:
@@ -151,28 +144,17 @@ def web_link(url: str | None) -> str | None:
     return url if url is not None and url.startswith(("https://", "http://")) else None
 
 
-def story(each: RegressionState) -> pd.DataFrame:
+def story(each: RegressionState) -> dict[str, str]:
     """Who said what when, oldest first, beginning with the verdict itself."""
-    rows: list[dict[str, object]] = [
-        {
-            "at": each.regression.recorded_at,
-            "state": state_text(TriageState.NEW),
-            "by": "the judge",
-            "note": each.regression.row.reason,
-            "link": None,
-        }
-    ]
-    rows += [
-        {
-            "at": event.at,
-            "state": state_text(event.state),
-            "by": event.author,
-            "note": event.note or units.MISSING,
-            "link": web_link(event.url),
-        }
-        for event in each.triage
-    ]
-    return pd.DataFrame(rows)
+    found = each.regression
+    said = [(found.recorded_at, TriageState.NEW, "the judge", found.row.reason)]
+    for event in each.triage:
+        words = filter(None, (event.note or units.MISSING, web_link(event.url)))
+        said.append((event.at, event.state, event.author, " ".join(words)))
+    return {
+        f"{number}. {units.moment(at)}, {state_text(state)}, {by}": text
+        for number, (at, state, by, text) in enumerate(said, 1)
+    }
 
 
 def compare_command(regression: Regression) -> str:

@@ -117,5 +117,5 @@ def focus_on(link: Link, workloads: Iterable[str]) -> str:
 
 def _matches(filters: Filters, builds: tuple[str, ...]) -> Callable[[str, str], int]:
     """How many cases of the newest runs two builds have in common, measured under the same conditions."""
-    series = read_series_by_build(filters, builds, _RUNS_OF_BUILD)
+    series = read_series_by_build(filters, builds, runs=_RUNS_OF_BUILD)
     return lambda base, head: len(series[base] & series[head])

@@ -8,10 +8,15 @@ datacenter GPU. Every model is built from its configuration with random weights;
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from db.records.trial import Task
 from runner.catalog.definition import WorkloadDefinition, sequence_tokens
 from runner.catalog.streams import STREAMS
+
+_of_rows = partial(WorkloadDefinition, item="row", has_regions=False)
+_of_tokens = partial(WorkloadDefinition, item="token", count_items=sequence_tokens)
+_of_transformers = partial(WorkloadDefinition, dtype="bfloat16", packages=("transformers",))
 
 _SMOKE = (
     WorkloadDefinition(
@@ -23,103 +28,85 @@ _SMOKE = (
         item="image",
         kwargs={"channels": 32, "blocks": 1},
     ),
-    WorkloadDefinition(
+    _of_tokens(
         name="encoder",
         summary="pre-norm transformer encoder with scaled dot product attention",
         target="runner.workloads.transformer:build",
         batch_size=32,
         shape={"sequence_length": 32},
-        item="token",
-        count_items=sequence_tokens,
         kwargs={"width": 64, "heads": 4, "layers": 1},
     ),
-    WorkloadDefinition(
+    _of_rows(
         name="elementwise",
         summary="bias, GELU, residual and layer norm written out as single operations",
         task=Task.FUNCTION,
         target="runner.workloads.elementwise:build",
         batch_size=512,
         shape={"width": 512},
-        item="row",
-        has_regions=False,
     ),
-    WorkloadDefinition(
+    _of_rows(
         name="mlp-train",
         summary="training step of linear layers with GELU: forward, loss, backward, optimizer",
         task=Task.TRAINING,
         target="runner.workloads.mlp:build_training",
         batch_size=64,
         shape={"width": 256},
-        item="row",
         kwargs={"layers": 3, "classes": 10},
-        has_regions=False,
     ),
 )
 
-_ENCODER_512 = WorkloadDefinition(
+_ENCODER_512 = _of_tokens(
     name="encoder-512",
     summary="the encoder at datacenter size: six blocks, 512 wide",
     target="runner.workloads.transformer:build",
     batch_size=32,
     shape={"sequence_length": 128},
     dtype="bfloat16",
-    item="token",
-    count_items=sequence_tokens,
     kwargs={"width": 512, "heads": 8, "layers": 6},
 )
 
 _STANDARD = (
-    WorkloadDefinition(
+    _of_transformers(
         name="resnet50",
         summary="ResNet-50 image classification, channels last",
         target="runner.workloads.vision:build_resnet50",
         batch_size=64,
         shape={"image_size": 224},
-        dtype="bfloat16",
         item="image",
-        packages=("transformers",),
     ),
-    WorkloadDefinition(
+    _of_transformers(
         name="bert-base",
         summary="BERT-base sequence classification",
         target="runner.workloads.language:build_bert",
         batch_size=32,
         shape={"sequence_length": 128},
-        dtype="bfloat16",
         item="sequence",
-        packages=("transformers",),
     ),
-    WorkloadDefinition(
+    _of_transformers(
         name="bert-base-train",
         summary="training step of BERT-base sequence classification",
         task=Task.TRAINING,
         target="runner.workloads.language:build_bert_training",
         batch_size=16,
         shape={"sequence_length": 128},
-        dtype="bfloat16",
         item="sequence",
-        packages=("transformers",),
     ),
-    WorkloadDefinition(
+    _of_transformers(
         name="vit-b16",
         summary="ViT-B/16 image classification",
         target="runner.workloads.vision:build_vit",
         batch_size=64,
         shape={"image_size": 224},
-        dtype="bfloat16",
         item="image",
-        packages=("transformers",),
     ),
-    WorkloadDefinition(
+    _of_transformers(
         name="gpt2",
         summary="GPT-2 forward pass over a whole context, without a key-value cache",
         target="runner.workloads.language:build_gpt2",
         batch_size=8,
         shape={"sequence_length": 512},
-        dtype="bfloat16",
         item="token",
         count_items=sequence_tokens,
-        packages=("transformers",),
     ),
     WorkloadDefinition(
         name="sd-unet",
@@ -143,18 +130,16 @@ _STANDARD = (
         kwargs={"hidden": 512},
         has_regions=False,
     ),
-    WorkloadDefinition(
+    _of_rows(
         name="mlp-4096",
         summary="linear layers with GELU, 4096 wide",
         target="runner.workloads.mlp:build",
         batch_size=1024,
         shape={"width": 4096},
         dtype="bfloat16",
-        item="row",
         kwargs={"layers": 4, "classes": 10},
-        has_regions=False,
     ),
-    WorkloadDefinition(
+    _of_rows(
         name="elementwise-4096",
         summary="the element-wise function at datacenter size",
         task=Task.FUNCTION,
@@ -162,14 +147,12 @@ _STANDARD = (
         batch_size=16384,
         shape={"width": 4096},
         dtype="bfloat16",
-        item="row",
-        has_regions=False,
     ),
 )
 
 
 def _encoder_training(name: str, summary: str, dtype: str = "float32", **kwargs: bool) -> WorkloadDefinition:
-    return WorkloadDefinition(
+    return _of_tokens(
         name=name,
         summary=summary,
         task=Task.TRAINING,
@@ -177,8 +160,6 @@ def _encoder_training(name: str, summary: str, dtype: str = "float32", **kwargs:
         batch_size=8,
         shape={"sequence_length": 32},
         dtype=dtype,
-        item="token",
-        count_items=sequence_tokens,
         kwargs={"width": 64, "heads": 4, "layers": 2, **kwargs},
     )
 
@@ -206,37 +187,31 @@ _UNLISTED = (
     _encoder_training(
         "encoder-train-fp16", "the same under autocast in float16 with a GradScaler", dtype="float16"
     ),
-    WorkloadDefinition(
+    _of_tokens(
         name="flex-attention",
         summary="causal FlexAttention with a bias per head: one fused kernel where it is compiled",
         target="runner.workloads.operators:build_flex_attention",
         batch_size=2,
         shape={"sequence_length": 256},
-        item="token",
-        count_items=sequence_tokens,
         kwargs={"width": 64, "heads": 4},
         has_regions=False,
     ),
-    WorkloadDefinition(
+    _of_rows(
         name="custom-op",
         summary="element-wise operations around a torch.library.custom_op, which no kernel is fused across",
         task=Task.FUNCTION,
         target="runner.workloads.operators:build_custom_op",
         batch_size=512,
         shape={"width": 512},
-        item="row",
-        has_regions=False,
     ),
-    WorkloadDefinition(
+    _of_rows(
         name="dropout-train",
         summary="training step with dropout: whether random numbers repeat from one seed",
         task=Task.TRAINING,
         target="runner.workloads.operators:build_dropout_training",
         batch_size=64,
         shape={"width": 256},
-        item="row",
         kwargs={"classes": 10},
-        has_regions=False,
     ),
     WorkloadDefinition(
         name="unet",

@@ -57,10 +57,6 @@ def _known(module: str, function: str) -> Callable[[Settings], Iterable[str]]:
     return names
 
 
-def _sides(_: Settings) -> Iterable[str]:
-    return ("latest", "previous")
-
-
 _installed_builds = _known("runner.plan.builds", "known_builds")
 workloads = _proposing(_known("runner.plan.selection", "known_workloads"), _stored("workload"))
 strategies = _proposing(_known("runner.plan.selection", "known_strategies"), _stored("strategy"))
@@ -68,4 +64,4 @@ suites = _proposing(_known("runner.plan.selection", "known_suites"), _stored("su
 machines = _proposing(_stored("machine"))
 builds = _proposing(_stored("build"))
 installed_builds = _proposing(_installed_builds)
-sides = _proposing(_sides, _installed_builds, _stored("build"), _stored("run"))
+sides = _proposing(lambda _: ("latest", "previous"), _installed_builds, _stored("build"), _stored("run"))

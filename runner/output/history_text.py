@@ -92,7 +92,8 @@ def history_table(points: DataFrame, judged: CaseHistory) -> Table:
     for index in shown:
         event, cut = events.get(index), cuts.get(index)
         marks = [_mark(event)] if event else []
-        marks += [_step_mark(steps[index])] if index in steps else []
+        if step := steps.get(index):
+            marks.append(f"{marked(step.row.verdict)} {percent(step.row.change, signed=True)}")
         marks += [f"{_named(cut.fields)} changed"] if cut else []
         marks += ["another version of the workload"] if index in edits else []
         marks += ["suspect"] if rows[index]["point_suspect"] else []
@@ -108,10 +109,6 @@ def _first_points(points: DataFrame, releases: Sequence[ReleaseStep]) -> dict[in
     builds = [str(each) for each in points["build_id"]]
     moved = (step for step in releases if step.row.verdict in _STYLES)
     return {builds.index(step.head_build): step for step in moved if step.head_build in builds}
-
-
-def _step_mark(step: ReleaseStep) -> str:
-    return f"{marked(step.row.verdict)} {percent(step.row.change, signed=True)}"
 
 
 def _mark(event: ChangeEvent) -> str:

@@ -33,9 +33,9 @@ class Message:
     message_id: str
     title: str
     lines: tuple[str, ...]
-    cause: str | None
-    link: str | None
-    regressions: tuple[dict[str, object], ...]
+    cause: str | None = None
+    link: str | None = None
+    regressions: tuple[dict[str, object], ...] = ()
     schema: str = SCHEMA
     unsubscribe: str | None = None
     """Where whoever asked for the message ends that; null where a configuration asked."""

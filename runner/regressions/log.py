@@ -39,9 +39,8 @@ def log_run(
     With `request_confirmations` new suspicions are queued to be measured again. A second call adds and
     sends nothing.
     """
-    return _log(
-        database, comparison.head.run_ids, [comparison], settings, requests=request_confirmations, fresh=False
-    )
+    run_ids, again = comparison.head.run_ids, request_confirmations
+    return log_builds(database, run_ids, settings, comparisons=[comparison], request_confirmations=again)
 
 
 def log_builds(
@@ -49,20 +48,32 @@ def log_builds(
     run_ids: Sequence[str],
     settings: Settings,
     *,
+    comparisons: Sequence[Comparison] | None = None,
     request_confirmations: bool = False,
     fresh: bool = False,
     told: bool = True,
 ) -> Logged:
-    """The same for the runs of several builds that took turns: each release against the one before it.
+    """The same for the runs of several builds that took turns: each release against the one before it, or
+    by `comparisons`.
 
     `fresh`: the runs were measured because something was suspected, so what they show is confirmed by them.
     A single run is judged by nothing here, and still confirms what waits for its build. Not `told`
     is what another message says; whoever watches one of the cases hears of it all the same.
     """
-    fresh = fresh or are_confirmation(database, run_ids)
-    comparisons = list(compare_runs(database, run_ids, settings))
-    requests = request_confirmations and not fresh
-    return _log(database, run_ids, comparisons, settings, requests=requests, fresh=fresh, told=told)
+    if comparisons is None:
+        fresh = fresh or are_confirmation(database, run_ids)
+        comparisons = list(compare_runs(database, run_ids, settings))
+    recorded = Recorded()
+    channels = [channel.name for channel in settings.channel if told and not channel.only_watched]
+    for again, regressions in fresh_comparisons(database, run_ids, settings.policy):
+        recorded += record_confirmation(database, again, regressions, at=datetime.now(UTC), channels=channels)
+    for comparison in comparisons:
+        recorded += record_comparison(
+            database, comparison, at=datetime.now(UTC), channels=channels, fresh=fresh
+        )
+    if request_confirmations and not fresh:
+        _request_confirmations(database, comparisons, settings)
+    return Logged(recorded, notify(database, settings.channel, settings.notify))
 
 
 def compare_runs(database: Database, run_ids: Sequence[str], settings: Settings) -> Iterator[Comparison]:
@@ -78,29 +89,6 @@ def compare_runs(database: Database, run_ids: Sequence[str], settings: Settings)
         except VerdictError:
             # All trials of one of them were cut short: it has nothing to be judged by.
             continue
-
-
-def _log(
-    database: Database,
-    run_ids: Sequence[str],
-    comparisons: Sequence[Comparison],
-    settings: Settings,
-    *,
-    requests: bool,
-    fresh: bool,
-    told: bool = True,
-) -> Logged:
-    recorded = Recorded()
-    channels = [channel.name for channel in settings.channel if told and not channel.only_watched]
-    for again, regressions in fresh_comparisons(database, run_ids, settings.policy):
-        recorded += record_confirmation(database, again, regressions, at=datetime.now(UTC), channels=channels)
-    for comparison in comparisons:
-        recorded += record_comparison(
-            database, comparison, at=datetime.now(UTC), channels=channels, fresh=fresh
-        )
-    if requests:
-        _request_confirmations(database, comparisons, settings)
-    return Logged(recorded, notify(database, settings.channel, settings.notify))
 
 
 def _request_confirmations(database: Database, comparisons: Sequence[Comparison], settings: Settings) -> None:

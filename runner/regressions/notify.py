@@ -68,7 +68,8 @@ def notify(
             ]
             message = messages[0] if len(messages) == 1 else _digest(messages)
             if watch:
-                message = replace(message, unsubscribe=_way_out(watch, settings.base_url))
+                way_out = address(settings.base_url, f"/unsubscribe/{watch.key}")
+                message = replace(message, unsubscribe=way_out)
             state, problem = send(channel, message, settings, pause)
             ids, now = [each.regression_id for event in together for each in event], datetime.now(UTC)
             end_notifications(db, queue, ids, state=state, at=now, problem=problem)
@@ -91,8 +92,9 @@ def _due(
             yield channel.to(watch.address), watch.queue, watch
 
 
-def _way_out(watch: Watch, base_url: str | None) -> str | None:
-    return f"{base_url.rstrip('/')}/unsubscribe/{watch.key}" if base_url else None
+def address(base_url: str | None, path: str) -> str | None:
+    """Of a page of the dashboard; None where it is not known where that is."""
+    return f"{base_url.rstrip('/')}{path}" if base_url else None
 
 
 def _digest(messages: Sequence[Message]) -> Message:
@@ -137,7 +139,7 @@ def message_of(
         title=f"{subject} regressed: {between(base, head, first.machine, newest.tally_text)}",
         lines=(*(row_line(each.row) for each in event), *why),
         cause=", ".join(cause.value for cause in classes) or None,
-        link=_link(first, base_url),
+        link=address(base_url, upgrade_address(first)),
         regressions=tuple(_document(each) for each in event),
     )
 
@@ -161,10 +163,6 @@ def _document(regression: Regression) -> dict[str, object]:
         "strategy": regression.row.strategy,
         **row,
     }
-
-
-def _link(regression: Regression, base_url: str | None) -> str | None:
-    return base_url and f"{base_url.rstrip('/')}{upgrade_address(regression)}"
 
 
 def upgrade_address(judged: Regression | Comparison, **more: str) -> str:
@@ -214,9 +212,7 @@ def silence_message(watch: ScheduleWatch, schedule: Schedule, base_url: str | No
             f"{schedule.spec.cron} {schedule.spec.timezone}: last result {last}, next due by {due_text}.",
             "Is a service running that has this schedule? `compilewatch schedule list` and its log say more.",
         ),
-        cause=None,
-        link=f"{base_url.rstrip('/')}/runs" if base_url else None,
-        regressions=(),
+        link=address(base_url, "/runs"),
         schema=SCHEMA,
     )
 

@@ -29,7 +29,7 @@ from runner.process.execution import RunOutcome
 from runner.regressions.channels import Message
 from runner.regressions.confirmation import confirmation_plan
 from runner.regressions.log import compare_runs, log_builds
-from runner.regressions.notify import row_line, send, upgrade_address
+from runner.regressions.notify import address, row_line, send, upgrade_address
 from runner.search.environments import MeasuringInterruptedError, disk_words
 from runner.search.new_releases import (
     InUse,
@@ -129,7 +129,8 @@ def _try(
     text = sentence(release, comparison)
     moved = [rows[0] for rows in events_of_rows(comparison.rows).values() if rows[0].verdict in _MOVED]
     moved.sort(key=lambda row: row.verdict is not Verdict.REGRESSED)
-    report_id = means.freeze(_page(comparison, moved), text)
+    by = {"metric": moved[0].metric.value} if moved else {}
+    report_id = means.freeze(upgrade_address(comparison, **by), text)
     return Tried(release, text, report_id), tuple(moved)
 
 
@@ -192,21 +193,13 @@ def _comparison(database: Database, settings: Settings, run_ids: Sequence[str]) 
         return None
 
 
-def _page(comparison: Comparison, moved: Sequence[Row]) -> str:
-    """The address of the comparison on the dashboard, by the metric of the first that `moved`."""
-    return upgrade_address(comparison, **({"metric": moved[0].metric.value} if moved else {}))
-
-
 def _tell(tried: Tried, moved: Sequence[Row], settings: Settings, means: Means) -> None:
     """One message on every channel: what moved is told by it, and by no message of its own."""
-    base_url = settings.notify.base_url
     message = Message(
         message_id=identity({"release": str(tried.release), "report": tried.report_id}),
         title=tried.text,
         lines=tuple(map(row_line, moved)),
-        cause=None,
-        link=f"{base_url.rstrip('/')}/report/{tried.report_id}" if base_url and tried.report_id else None,
-        regressions=(),
+        link=address(settings.notify.base_url, f"/report/{tried.report_id}") if tried.report_id else None,
         schema=SCHEMA,
     )
     for channel in settings.channel:

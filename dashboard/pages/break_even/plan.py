@@ -97,14 +97,6 @@ def headline(link: Link, chosen: Choice, focus: str) -> PageHeadline:
     return PageHeadline(f"{focus}: {best.strategy} is fastest for {steps} per process", "good")
 
 
-def _words(link: Link, focus: str) -> str:
-    """The plan in a sentence."""
-    return (
-        f"{focus}: {units.plural(link.restarts + 1, 'process')} a day of {units.plural(link.steps, 'step')} "
-        f"each, at ${link.price:g} per device-hour. Against eager, below 0 is saved."
-    )
-
-
 def _money(ns: float, price_per_hour: float) -> float:
     return ns / NANOSECONDS_PER_HOUR * price_per_hour
 
@@ -113,13 +105,15 @@ def table(
     link: Link, focus: str, cases: pd.DataFrame, options: list[ModeOption], floors: Sequence[NoiseFloor]
 ) -> tuple[Part, ...]:
     """What the plan of the reader costs per day, a row per strategy on the workload `focus`."""
+    processes, steps = units.plural(link.restarts + 1, "process"), units.plural(link.steps, "step")
     return parts.table(
         "break-even-table",
         f"Break-even of every strategy on {focus} in steps, time and money, and the cost of a day",
         _rows(link, cases, options, floors),
         _PLAN,
         title="In steps, time and money",
-        note=_words(link, focus),
+        note=f"{focus}: {processes} a day of {steps} each, at ${link.price:g} per device-hour. "
+        "Against eager, below 0 is saved.",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dashboard.links.links import RESTARTS, STEPS, Link
+from dashboard.links.links import PRICE, RESTARTS, STEPS, Link
 from dashboard.pages.break_even import content
 from dashboard.render import controls, streamlit_parts
 from dashboard.render.shell import View, caches, say_focus, strategies
@@ -33,7 +33,7 @@ def _filters(view: View, focus: str | None) -> None:
         with st.container(width=260):
             controls.one_of("focus", "Workload", {name: name for name in workloads}, shown=focus)
         with st.container(width=200):
-            controls.whole_number(
+            controls.number(
                 "steps", "Steps per process", STEPS, help_="How often one process runs the compiled code."
             )
         caches(view, cache_states)
@@ -44,18 +44,12 @@ def _money() -> None:
     """What a plan costs beside its steps, above the table that says it."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=200):
-            controls.whole_number(
+            controls.number(
                 "restarts",
                 "Restarts per day",
                 RESTARTS,
                 help_="Every restart compiles again. R restarts mean R + 1 cold starts a day.",
             )
         with st.container(width=200):
-            controls.number(
-                "price",
-                "Price per device-hour ($)",
-                low=0.0,
-                high=10_000.0,
-                step=0.5,
-                help_="What an hour of this machine costs you.",
-            )
+            help_ = "What an hour of this machine costs you."
+            controls.number("price", "Price per device-hour ($)", PRICE, help_=help_)

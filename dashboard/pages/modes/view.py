@@ -40,7 +40,7 @@ def _goal(link: Link) -> None:
         controls.segments("goal", "Goal", content.GOALS)
         if link.goal == "steps":
             with st.container(width=200):
-                controls.whole_number(
+                controls.number(
                     "steps",
                     "Steps per process",
                     STEPS,

@@ -32,7 +32,6 @@ from dashboard.verdicts.tables import case_title, what_differs
 from db import units
 from db.columns.metrics import METRICS
 from db.judge.compare.recorded_regressions import tally_lines
-from db.metrics.groups import row_dicts
 from db.queries.filters import Filters
 from db.queries.people.regressions import RegressionState
 from db.records.people.triage import OPEN_STATES
@@ -158,12 +157,6 @@ def _regression(each: RegressionState, *, listed: bool) -> tuple[Part, ...]:
         f"{inbox.state_text(each.state)}: {inbox.MEANINGS[each.state]}. Recorded "
         f"{units.moment(regression.recorded_at)} on {regression.machine}.{revised}",
     )
-    said = {
-        f"{number}. {units.moment(row['at'])}, {row['state']}, {row['by']}": " ".join(
-            said for said in (row["note"], row["link"]) if isinstance(said, str) and said
-        )
-        for number, row in enumerate(row_dicts(inbox.story(each)), 1)
-    }
     differs = what_differs("regression-environment", regression, "the sides")
     sides, machines = (regression.base, regression.head), filter(None, [regression.machine_id])
     filters = Filters(runs=(*regression.base.run_ids, *regression.head.run_ids))
@@ -176,7 +169,7 @@ def _regression(each: RegressionState, *, listed: bool) -> tuple[Part, ...]:
             trials, sides, row.case, [row], row.metric, title=title, key="regression-case", confidence=None
         ),
         *history_parts(regression.machine_id, row.case, row.metric, key="regression-series"),
-        Pairs("Who said what", said),
+        Pairs("Who said what", inbox.story(each)),
         *issue_of_case(filters, sides, row.case),
         *parts.notes(["The same sides judged again, on all that is stored of them:"]),
         Lines((inbox.compare_command(regression),), code=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -130,7 +130,7 @@ def page(link: Link) -> PageContent:
             *_queue(),
             *_schedules(),
             *fleet(fleet_workers(database), launches(database), now),
-            *_machines(host_words(hosts.hosts(database), now)),
+            *_machines(tuple(host_words(each, now) for each in hosts.hosts(database))),
             *_every_run(rows),
         ),
         link,
@@ -287,24 +287,16 @@ def progress_words(row: Mapping[str, Any]) -> str:
     return sentence
 
 
-class HostWords(NamedTuple):
-    """What the service of a host last said, in words; missing where it did not tell."""
-
-    name: str
-    service: str
-    service_seen_at: datetime
-    disk: str | None
-    devices: str | None
+# What the service of a host last said, in words; missing where it did not tell.
+_OF_HOST = ("service", "service_seen_at", "disk", "devices")
+HostWords = tuple[str, str, datetime, str | None, str | None]
+"""The name of a host, and `_OF_HOST`."""
 
 
-def host_words(hosts: Sequence[HostState], now: datetime) -> tuple[HostWords, ...]:
-    """Every host as it is at `now`."""
-    return tuple(
-        HostWords(
-            host.name, service_words(host, now), host.seen_at, _disk_words(host), device_words(host.devices)
-        )
-        for host in hosts
-    )
+def host_words(host: HostState, now: datetime) -> HostWords:
+    """A host as it is at `now`."""
+    service = liveness(host.seen_at, host.stopped_at, now)
+    return host.name, service, host.seen_at, _disk_words(host), device_words(host.devices)
 
 
 def machine_rows(
@@ -314,9 +306,8 @@ def machine_rows(
 
     `noise` maps machine ids to their noise floors. What no host reported is missing.
     """
-    _, *fields = HostWords._fields
-    words_of = {name: dict(zip(fields, words, strict=True)) for name, *words in hosts}
-    no_words = dict.fromkeys(fields)
+    words_of = {name: dict(zip(_OF_HOST, words, strict=True)) for name, *words in hosts}
+    no_words = dict.fromkeys(_OF_HOST)
     rows = [
         {
             "machine": row["machine"],
@@ -347,11 +338,6 @@ def _disk_words(host: HostState) -> str | None:
     if host.free_bytes is None:
         return None
     return f"{units.size(host.free_bytes)} free of {units.size(host.total_bytes)}"
-
-
-def service_words(host: HostState, now: datetime) -> str:
-    """Whether the service of a host lives."""
-    return liveness(host.seen_at, host.stopped_at, now)
 
 
 def device_words(devices: Sequence[HostDevice] | None) -> str | None:

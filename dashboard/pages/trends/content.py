@@ -309,14 +309,9 @@ def _case_cells(
     values = [float(point[figure.column]) for point in known]
     return {
         "newest": values[-1] if values else None,
-        "change": _change(values),
+        "change": values[-1] / values[-2] - 1 if len(values) > 1 and values[-2] else None,
         **case_facts(newest, floors, figure.key),
         "history": values[-60:],
         "runs": len({point["run_id"] for point in known}),
         "last": newest["last_started_at"] if known else None,
     }
-
-
-def _change(values: Sequence[float]) -> float | None:
-    """From the last point but one to the last, as a fraction."""
-    return values[-1] / values[-2] - 1 if len(values) > 1 and values[-2] else None

@@ -9,7 +9,7 @@ import typer
 
 from db.columns.metrics import METRIC_NAMES
 from db.engine.session import Database
-from db.errors import ConfigError
+from db.errors import CompilewatchError, ConfigError
 from db.judge.bisection import has_moved
 from db.judge.compare.attribution import CaseAttribution, Effect, hybrids_of
 from db.judge.results import Row
@@ -35,7 +35,7 @@ from runner.plan.builds import interpreter_facts
 from runner.plan.durations import Case, plan_s
 from runner.plan.host_stacks import HostStacks
 from runner.plan.selection import refuse_code, resolve_device, select
-from runner.search.attribute.components import AttributionError, components_between, environment_of
+from runner.search.attribute.components import components_between, environment_of
 from runner.search.attribute.measuring import Measurer
 from runner.search.attribute.sides import (
     FixedShare,
@@ -144,13 +144,13 @@ def _only_fixed(
     base, head = sides
     fixed = fixed_differences(base, head)
     if not fixed:
-        raise AttributionError(
+        raise CompilewatchError(
             f"{base.build.name} and {head.build.name} have the same versions of everything.",
             "Name two builds that differ; see `compilewatch builds list`.",
         )
     shares = fixed_shares(database, base, head, metric, settings.policy, cases)
     if not shares:
-        raise AttributionError(
+        raise CompilewatchError(
             f"Only what one host cannot swap differs: {', '.join(fixed)}.",
             "Measure the same build with each, on hosts that have them, and compare those runs.",
         )

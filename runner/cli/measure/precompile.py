@@ -28,10 +28,6 @@ from runner.plan.precompile import CACHES, LOADER, SCRIPT, VALID_FOR, case_of, d
 from runner.plan.selection import check_packages, resolve_device, select
 
 
-class PrecompileError(CompilewatchError):
-    """The workload could not be compiled, or its caches not be written."""
-
-
 def precompile(
     workload: WorkloadArgument,
     output: Annotated[
@@ -116,14 +112,14 @@ def _run(python: str, directory: Path, settings: Settings, *options: str) -> dic
         try:
             finished = run_child(command, env=environment, timeout_s=settings.run.timeout_s)
         except subprocess.TimeoutExpired as error:
-            raise PrecompileError(
+            raise CompilewatchError(
                 f"{SCRIPT} did not end within {settings.run.timeout_s:g} s.", "Raise `timeout_s` in [run]."
             ) from error
     try:
         report: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
     except (IndexError, ValueError):
         last = one_line(scrub(finished.stderr.strip().splitlines()[-1])) if finished.stderr.strip() else ""
-        raise PrecompileError(
+        raise CompilewatchError(
             f"{SCRIPT} ended with code {finished.returncode}: {last or 'it printed nothing'}",
             f"Run it to see all: {python} {directory / SCRIPT} {' '.join(options)}".rstrip(),
         ) from None

@@ -41,10 +41,6 @@ sys.stdout.write(json.dumps({
 """
 
 
-class AttributionError(CompilewatchError):
-    """It is unknown what carries a change."""
-
-
 @dataclass(frozen=True)
 class Package:
     """An installed package; `is_local` where it comes from a folder of this host. `extras` have what each of
@@ -125,11 +121,11 @@ class Component:
 
 
 def environment_of(build: BuildSettings, settings: Settings) -> Environment:
-    """Asks the interpreter. Raises AttributionError where it does not answer."""
+    """Asks the interpreter. Raises CompilewatchError where it does not answer."""
     try:
         facts = answer_of(str(build.python), _PROBE, timeout_s=_TIMEOUT_S)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise AttributionError(
+        raise CompilewatchError(
             f"The interpreter of {build.name} does not say what is installed.", f"Check {build.python}."
         ) from error
     packages: dict[str, Package] = {

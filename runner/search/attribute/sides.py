@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from db.columns.metrics import METRIC_NAMES
 from db.engine.session import Database
+from db.errors import CompilewatchError
 from db.judge.bisection import has_moved
 from db.judge.compare.sides import Selection, VerdictError
 from db.judge.policy import Policy
@@ -24,7 +25,6 @@ from runner.config.settings import BuildSettings, Settings
 from runner.plan.builds import known_builds
 from runner.plan.durations import Case
 from runner.plan.host_stacks import HostStacks, MissingBuildError
-from runner.search.attribute.components import AttributionError
 
 FIXED = ("driver", "os", "compiler")
 """Parts of a recorded build that one host has at one version only."""
@@ -145,11 +145,11 @@ def moved_cases(
 ) -> list[Case]:
     """The cases that moved between what is stored of both, of these strategies where named.
 
-    Raises AttributionError where nothing is stored or nothing moved.
+    Raises CompilewatchError where nothing is stored or nothing moved.
     """
     if base.stored is None or head.stored is None:
         missing = base if base.stored is None else head
-        raise AttributionError(
+        raise CompilewatchError(
             f"No trial of {missing.name} is stored, so nobody knows which cases moved.",
             "Name the cases with -w and -s, or measure both with `compilewatch run --build`.",
         )
@@ -159,7 +159,7 @@ def moved_cases(
         (row.workload, row.strategy) for row in comparison.rows if row.metric is metric and has_moved(row)
     ]
     if not moved:
-        raise AttributionError(
+        raise CompilewatchError(
             f"{METRIC_NAMES[metric]} moved in no stored case between {base.name} and {head.name}.",
             "Name a case with -w and -s to measure it anyway.",
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from db.columns.metrics import COUNTED_METRICS
 from db.engine.session import Database
+from db.errors import CompilewatchError
 from db.judge.bisection import ReleasePlace, has_moved, place_of
 from db.judge.compare.sides import Selection, VerdictError
 from db.judge.results import Comparison, Row
@@ -19,7 +20,6 @@ from runner.config.settings import BuildSettings, Settings
 from runner.plan.builds import BuildError, remove_build
 from runner.plan.diagnostics import Diagnostics
 from runner.plan.interpreter import InterpreterError
-from runner.search.bisect.releases import BisectError
 from runner.search.bisect.state import Pair, Question, State
 from runner.search.environments import announce, make_build, measure_interleaved
 
@@ -49,12 +49,12 @@ class Measurer:
         return self.state.question
 
     def whole(self) -> Row:
-        """The change between both ends. Raises BisectError where none is shown."""
+        """The change between both ends. Raises CompilewatchError where none is shown."""
         rows = self._rows_until(self.question.bad, decided=lambda rows: self._moved(rows) is not None)
         moved = self._moved(rows)
         if moved is None:
             metric = self.question.metric or "any metric"
-            raise BisectError(
+            raise CompilewatchError(
                 f"No change of {metric.replace('_', ' ')} is shown between torch {self.question.good} and "
                 f"{self.question.bad}.",
                 "Name a case that `compilewatch compare` calls changed, or allow more with --max-trials.",

@@ -11,19 +11,15 @@ from db.errors import CompilewatchError
 from runner.plan.builds import BuildError, distinct_releases, offered_versions, parsed_release
 
 
-class BisectError(CompilewatchError):
-    """There is nothing to bisect."""
-
-
 def releases_between(good: str, bad: str, *, index_url: str | None = None, early: bool = False) -> list[str]:
     """All releases from `good` to `bad`, both included, in the order of the search: `bad` may be the older
     one. Nightlies and candidates only with `early`.
 
-    Raises BisectError where they are the same, BuildError where pip offers none of one.
+    Raises CompilewatchError where they are the same, BuildError where pip offers none of one.
     """
     first, last = (parsed_release(each) for each in (good, bad))
     if Version(first) == Version(last):
-        raise BisectError("Both ends are the same release.", "Name two releases of torch.")
+        raise CompilewatchError("Both ends are the same release.", "Name two releases of torch.")
     found = offered_versions(Path(sys.executable), "torch", index_url=index_url, early=early)
     offered = distinct_releases(found)
     for end in (first, last):

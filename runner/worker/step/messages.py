@@ -59,20 +59,10 @@ class Strategy:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-Purpose = Literal[
-    "measure",
-    "prime",
-    "trace",
-    "profile",
-    "bisect",
-    "canaries",
-    "probes",
-    "submodules",
-    "explain",
-    "fit",
-    "hold",
-    "rank",
-]
+Purpose = (
+    Literal["measure", "prime", "trace", "profile", "bisect", "canaries"]
+    | Literal["probes", "submodules", "explain", "fit", "hold", "rank"]
+)
 """What one process is for. `prime` fills a cache, `trace` compiles for the compiler's own log, `profile`
 takes a few steps under the profiler, `bisect` finds the part of the compiler that fails; canaries and probes
 are of several workloads in one process, `submodules` only builds the model, `explain`

@@ -9,7 +9,7 @@ import pytest
 from dashboard.document.content import Table
 from dashboard.document.page import render
 from dashboard.links.links import Link, Page, href
-from dashboard.pages.runs.content import service_words
+from dashboard.pages.runs.fleet import liveness
 from dashboard.read.in_force import VARIABLE
 from dashboard.reports.freeze import freeze_link
 from dashboard.write import run_actions
@@ -172,7 +172,8 @@ def host(**changes: object) -> HostState:
     ],
 )
 def test_whether_a_service_lives(changes: dict[str, object], words: str) -> None:
-    assert service_words(host(**changes), NOW) == words
+    here = host(**changes)
+    assert liveness(here.seen_at, here.stopped_at, NOW) == words
 
 
 def test_a_report_of_runs_keeps_queue_schedules_and_machines(url: str) -> None:
