@@ -1,31 +1,25 @@
-"""Foreign files are read in a process of their own: in bounded memory and time, and linear in their size."""
+"""Foreign files are read in a process of their own: in bounded memory and time."""
 
 from __future__ import annotations
 
 import gzip
-import json
 import re
 import threading
 import time
-from collections.abc import Callable
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from db.engine.session import Database
-from db.errors import CompilewatchError, RecordError
-from db.interchange.files.opening import MAX_DOCUMENT_BYTES
+from db.errors import RecordError
 from db.interchange.files.options import ImportOptions
 from db.interchange.read import process
 from db.interchange.read.formats import Format
 from db.interchange.read.importing import import_paths, import_uploads
-from db.units import plural
 from tests.builders import make_trial
 from tests.db.interchange.reading import TOLD, read
-from tests.db.interchange.tiny_files import DYNAMO_NAME, TIMM_NAME, TINY, vllm_startup
-from tests.db.interchange.trace_logs import artifact, event, whole_log
+from tests.db.interchange.tiny_files import TINY
+from tests.db.interchange.trace_logs import artifact, whole_log
 
 OPTIONS = ImportOptions(**TOLD)
 
@@ -144,154 +138,3 @@ def test_a_module_beside_the_files_is_not_imported(
     (tmp_path / "good.jsonl").write_text(make_trial().to_json() + "\n")
     monkeypatch.chdir(tmp_path)
     assert import_paths(sqlite_database, [Path("good.jsonl")]).new == 1
-
-
-def log(count: int) -> str:
-    breaks = artifact("dynamo_graph_break_reason", "Graph break " * count)
-    opened = "".join(event("entire_frame_compile", "B", number / 1e6) for number in range(count))
-    ended = "".join(event("x", "E", 1 + number / 1e6) for number in range(count))
-    return whole_log() + breaks + opened + ended
-
-
-def data_js(count: int) -> str:
-    benches = [{"name": "t[" + "-" * 900 + "]", "value": 1, "unit": "s"}] * (count // 10)
-    return "window.BENCHMARK_DATA = " + json.dumps({"entries": {"a": [{"date": 10**12, "benches": benches}]}})
-
-
-def repeated(format: Format, key: str, count: int, unique: str | None = None) -> str:
-    """A tiny file whose list under `key` has its first entry `count` times."""
-    (text,) = TINY[format].values()
-    document = json.loads(text)
-    first = document[key][0]
-    entries = [
-        first | ({unique: f"{first[unique]}{number}"} if unique else {}) for number in range(count + 1)
-    ]
-    return json.dumps(document | {key: entries})
-
-
-def summary() -> dict[str, Any]:
-    (text,) = TINY[Format.TRANSFORMERS_CI].values()
-    found: dict[str, Any] = json.loads(text)
-    return found
-
-
-def long_lists(key: str, count: int) -> str:
-    (text,) = TINY[Format.TRANSFORMERS_BENCHMARK].values()
-    document = json.loads(text)
-    for entry in document.values():
-        entry["measures"][key] = [2.5] * count
-    return json.dumps(document)
-
-
-def asv(count: int) -> str:
-    (text,) = TINY[Format.ASV].values()
-    document = json.loads(text)
-    document["results"]["suite.time_add"] = [[0.5] * count, [list(map(str, range(count)))], 1, 10**12]
-    return json.dumps(document)
-
-
-def long_report(count: int) -> str:
-    document = json.loads(TINY[Format.OPTIMUM]["benchmark_report.json"])
-    document["forward"]["latency"]["values"] = [0.5] * count
-    return json.dumps(document)
-
-
-# Of every format a file of `count` parts of the worst kind that is known.
-GROWING: dict[Format, tuple[str, Callable[[int], str]]] = {
-    Format.TRIAL: ("a.jsonl", lambda count: (make_trial().to_json() + "\n") * (1 + count // 100)),
-    Format.DYNAMO_CSV: (
-        DYNAMO_NAME.format("performance"),
-        lambda count: "dev,name,batch_size,speedup,abs_latency\n" + "cuda,a,8,2.0,1.5\n" * (count // 8),
-    ),
-    Format.OSS_V3: ("a.json", lambda count: TINY[Format.OSS_V3]["results.json"] + "\n" * count * 20),
-    Format.TORCHBENCH: (
-        "metrics-20260801123456.json",
-        lambda count: json.dumps(
-            {"environ": {}, "metrics": {f"model={', test=a, device=b, bs=1, extra_args=[' * count}": 1.0}}
-        ),
-    ),
-    Format.TIMM_CSV: (
-        TIMM_NAME.format(""),
-        lambda count: "model,infer_step_time,infer_batch_size\n"
-        + "".join(f"m{number},2.5,8\n" for number in range(count // 8)),
-    ),
-    Format.TORCH_TRACE: ("dedicated_log_torch_trace_a.log", log),
-    Format.JOB_RECORDING: (
-        "compilewatch_job_a.jsonl",
-        lambda count: TINY[Format.JOB_RECORDING]["compilewatch_job_ranker_1.jsonl"]
-        + json.dumps({"steps_ns": [10**18 + number for number in range(count)]})
-        + "\n",
-    ),
-    Format.CSV: (
-        "a.csv",
-        lambda count: f"workload,latency_ms\na,{'(' * min(count, 120_000)}\n" + "a,1.5\n" * 2,
-    ),
-    Format.HYPERFINE: (
-        "a.json",
-        lambda count: json.dumps(
-            {"results": [{"command": "x" * 100, "mean": 1, "median": 1, "times": [1.0] * count}]}
-        ),
-    ),
-    Format.GITHUB_ACTION_BENCHMARK: ("data.js", data_js),
-    Format.PYTEST_BENCHMARK: (
-        "a.json",
-        lambda count: repeated(Format.PYTEST_BENCHMARK, "benchmarks", count // 100, unique="fullname"),
-    ),
-    Format.GOOGLE_BENCHMARK: (
-        "a.json",
-        lambda count: repeated(Format.GOOGLE_BENCHMARK, "benchmarks", count // 10),
-    ),
-    Format.TRANSFORMERS_CI: (
-        "summary_2024-09-04.json",
-        lambda count: json.dumps(
-            {f"m{number}": model for number in range(count // 20) for model in summary().values()}
-        ),
-    ),
-    Format.TRANSFORMERS_BENCHMARK: ("llama_benchmark_1.json", lambda count: long_lists("e2e_latency", count)),
-    Format.ASV: ("a.json", lambda count: asv(count // 4)),
-    Format.OPTIMUM: ("benchmark_report.json", lambda count: long_report(count)),
-    Format.VLLM_BENCH: (
-        "a.json",
-        lambda count: json.dumps({"avg_latency": 1.0, "latencies": [1.0] * count, "percentiles": {}}),
-    ),
-    Format.VLLM_STARTUP: (
-        "a.json",
-        lambda count: vllm_startup(
-            cold_startup=[30.0] * (count // 20), cold_compilation=[10.0] * (count // 20)
-        ),
-    ),
-}  # fmt: skip
-START = 2_000
-MOST_RESULTS = 5_000
-"""Of files of rows: what comes after them takes no more memory."""
-
-
-def beside(path: Path, format: Format) -> None:
-    """What the tool of `format` writes beside `path`."""
-    for other, content in TINY[format].items():
-        (path.parent / other).write_text(content)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("format", GROWING)
-def test_the_longest_file_of_each_format_takes_no_more_memory_than_is_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: Format
-) -> None:
-    monkeypatch.setattr(Watched, "peak", 0)
-    name, made = GROWING[format]
-    count = START
-    while count < 8_000_000 and len(text := made(count)) < MAX_DOCUMENT_BYTES // 2:
-        count *= 2
-    beside(tmp_path / name, format)
-    (tmp_path / name).write_text(text)
-    results, refused = 0, ""
-    with Watched() as reading:
-        try:
-            found = reading.trials(str(tmp_path / name), {}, format, OPTIONS, process.Read())
-            results = sum(1 for _ in islice(found, MOST_RESULTS))
-        except CompilewatchError as error:
-            refused = f", {error.message.removeprefix(f'{tmp_path / name}')[:80]}"
-        assert 0 < Watched.peak <= process.MEMORY_BYTES
-    said = f"{plural(results, 'result')}{refused}"
-    print(f"\n{format}: {len(text) / 2**20:.1f} MiB, {said}: {Watched.peak / 2**20:.0f} MiB of memory")
-    assert results or refused
