@@ -79,7 +79,17 @@ def test_sides_are_in_time_order_and_without_what_was_cut_short():
             "No trial of new is stored. See `compilewatch list builds` and `list runs`.",
         ),
         (
-            [trial(), trial(build="new", failure_kind="disk_full", status="failed")],
+            [trial(build="new")],
+            "old",
+            "new",
+            "No trial of old is stored. See `compilewatch list builds` and `list runs`.",
+        ),
+        (
+            [
+                trial(),
+                trial(build="new", status="failed", failure_kind="disk_full"),
+                trial(build="new", status="failed", failure_kind="cancelled"),
+            ],
             "old",
             "new",
             "Every trial of new was cut short by something outside the build. Run it again.",
