@@ -70,51 +70,19 @@ def test_every_strategy_has_a_row_with_its_repayment_in_steps_time_and_money() -
         "shape": {"sequence_length": 128},
         "dtype": "bfloat16",
     }
+
+    def row(strategy: str, own: Any, eager: Any, total: Any, chosen: bool, first: Any, **told: Any):
+        summed = {"total_ns": total and total * SECOND, "chosen": chosen, "fastest_from_steps": first}
+        return named | NOTHING | {"strategy": strategy, **rates(own, eager)} | summed | told
+
     # default: 60 / (10 - 6) = 15 steps, after 60 + 15 x 6 = 150 s, at 36 an hour 1.50
+    repaid = {"break_even_steps": 15, "break_even_time_ns": 150.0 * SECOND, "break_even_price": 1.5}
+    slower = {"break_even_steps": "never", "reason": "it is not faster than eager (0.833x)"}
     assert break_even_rows(cases(ROWS), 20, 0, Decimal(36)) == [
-        named
-        | NOTHING
-        | {
-            "strategy": "eager",
-            **rates(0.8, None),
-            "total_ns": 200.0 * SECOND,
-            "chosen": False,
-            "fastest_from_steps": 1,
-        },
-        named
-        | {
-            "strategy": "default",
-            **rates(8 / 6, 0.8),
-            "break_even_steps": 15,
-            "break_even_time_ns": 150.0 * SECOND,
-            "break_even_price": 1.5,
-            "total_ns": 180.0 * SECOND,
-            "chosen": True,
-            "fastest_from_steps": 15,
-            "reason": None,
-        },
-        named
-        | {
-            "strategy": "slower",
-            **rates(8 / 12, 0.8),
-            "break_even_steps": "never",
-            "break_even_time_ns": None,
-            "break_even_price": None,
-            "total_ns": 245.0 * SECOND,
-            "chosen": False,
-            "fastest_from_steps": None,
-            "reason": "it is not faster than eager (0.833x)",
-        },
-        named
-        | NOTHING
-        | {
-            "strategy": "broken",
-            **rates(None, None),
-            "total_ns": None,
-            "chosen": False,
-            "fastest_from_steps": None,
-            "reason": "failed: crash",
-        },
+        row("eager", 0.8, None, 200.0, False, 1),
+        row("default", 8 / 6, 0.8, 180.0, True, 15, **repaid),
+        row("slower", 8 / 12, 0.8, 245.0, False, None, **slower),
+        row("broken", None, None, None, False, None, reason="failed: crash"),
     ]
 
 

@@ -34,38 +34,16 @@ def compiled(latency: float, control: float, cost: float = 1000.0, **fields: Any
 
 
 def test_a_case_by_hand() -> None:
-    row = one(
-        compiled(
-            50.0,
-            100.0,
-            900.0,
-            peak_bytes=10,
-            control_peak_bytes=20,
-            time_to_first_result_ns=7000,
-            process_tree_cpu_ns=20,
-            first_call_cpu_ns=12,
-        ),
-        compiled(
-            40.0,
-            120.0,
-            1100.0,
-            peak_bytes=10,
-            control_peak_bytes=10,
-            time_to_first_result_ns=5000,
-            process_tree_cpu_ns=10,
-            first_call_cpu_ns=5,
-        ),
-        compiled(
-            60.0,
-            90.0,
-            1000.0,
-            peak_bytes=10,
-            control_peak_bytes=30,
-            time_to_first_result_ns=6000,
-            process_tree_cpu_ns=30,
-            first_call_cpu_ns=19,
-        ),
+    names = (
+        *("peak_bytes", "control_peak_bytes", "time_to_first_result_ns"),
+        *("process_tree_cpu_ns", "first_call_cpu_ns"),
     )
+    trials = (
+        ((50.0, 100.0, 900.0), (10, 20, 7000, 20, 12)),
+        ((40.0, 120.0, 1100.0), (10, 10, 5000, 10, 5)),
+        ((60.0, 90.0, 1000.0), (10, 30, 6000, 30, 19)),
+    )
+    row = one(*(compiled(*times, **dict(zip(names, rest, strict=True))) for times, rest in trials))
     assert (row["status"], row["trials"], row["counted_trials"], row["failed_trials"]) == ("ok", 3, 3, 0)
     latency, eager = (50 * 40 * 60) ** (1 / 3), (100 * 120 * 90) ** (1 / 3)
     speedup = eager / latency
