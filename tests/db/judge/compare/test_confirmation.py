@@ -49,36 +49,11 @@ def case(workload: str, compiled: float, eager: float, seed: int, trials: int = 
 CALM = {f"calm-{i}": 1.0 for i in range(20)}
 
 
-def test_only_what_looks_slower_is_measured_again_the_surest_first():
-    found = suspicions(compare(CALM | {"slow": 1.08, "slower": 1.3, "faster": 0.8}))
-    assert [s.case.workload for s in found][:2] == ["slower", "slow"]
-    assert "faster" not in {s.case.workload for s in found}
-    assert Metric.LATENCY in found[0].metrics
-
-
-def test_what_got_better_is_no_part_of_a_suspicion():
-    """Compiled got slower and so did eager, more: latency looks worse, speedup better."""
-    rows = [row for i in range(20) for row in case(f"calm-{i}", 1.0, 1.0, i)] + case("both", 1.2, 1.4, 99)
-    (found,) = [
-        s for s in suspicions(compare_builds(trials_frame(rows), "old", "new")) if s.case.workload == "both"
-    ]
-    assert Metric.LATENCY in found.metrics
-    assert Metric.SPEEDUP not in found.metrics
-
-
 def test_a_plan_asks_for_fresh_trials_of_just_those_cases_on_both_builds():
     plan = plan_confirmation(compare(CALM | {"slow": 1.3}))
     assert plan.trials_per_side == 7
     assert plan.cases[0] == ("slow", "default")
     assert plan.trials == 14 * len(plan.suspicions)
-
-
-def test_the_budget_is_kept_and_what_must_wait_is_named():
-    policy = Policy(confirm=ConfirmPolicy(budget_trials=28))
-    plan = plan_confirmation(compare(CALM | {f"slow-{i}": 1.3 for i in range(5)}, policy=policy))
-    assert len(plan.suspicions) == 2
-    assert len(plan.over_budget) >= 3
-    assert plan.trials <= 28
 
 
 def test_nothing_suspected_asks_for_nothing():
@@ -171,6 +146,7 @@ def test_the_surest_metric_and_the_surest_case_come_first_and_what_has_no_p_last
             row("b", Metric.GRAPH_BREAKS, **OPEN | {"p_value": None}),
             row("b", Metric.PEAK_MEMORY, p_value=0.02),
             row("b", Metric.LATENCY, p_value=0.01),
+            row("b", Metric.SPEEDUP, verdict=Verdict.IMPROVED),
             row("c", Metric.LATENCY, p_value=0.005),
         )
     )
