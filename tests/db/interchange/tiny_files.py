@@ -12,6 +12,7 @@ from tests.db.interchange.trace_logs import whole_log, whole_recording
 
 DYNAMO_NAME = "inductor_torchbench_amp_training_cuda_{}.csv"
 TIMM_NAME = "benchmark-infer-amp-nchw-pt291-cu128-4090{}.csv"
+TIMM_HEADER = "model,infer_img_size,infer_samples_per_sec,infer_step_time,infer_batch_size\n"
 
 
 def _oss_v3() -> str:
@@ -148,6 +149,25 @@ def _asv() -> str:
     )  # fmt: skip
 
 
+def _google_benchmark() -> str:
+    time = {"real_time": 2.5, "time_unit": "ms"}
+    benchmarks = [
+        {"name": "BM_add", "run_type": "iteration", "iterations": 9, **time},
+        {"name": "BM_add_mean", "run_type": "aggregate", **time},
+    ]
+    context = {"date": "2026-08-01T12:00:00+00:00", "host_name": "vm", "num_cpus": 4}
+    return json.dumps({"context": context, "benchmarks": benchmarks})
+
+
+def _hyperfine() -> str:
+    times = {"mean": 1.5, "stddev": 0.1, "median": 1.5, "times": [1.25, 1.75], "exit_codes": [0, 0]}
+    results = [
+        {"command": f"python infer.py {mode}", **times, "parameters": {"mode": mode}}
+        for mode in ("eager", "default")
+    ]
+    return json.dumps({"results": results})
+
+
 # The first file of each is the one to import; the others are its partners.
 TINY: dict[Format, dict[str, str]] = {
     Format.TRIAL: {"trials.jsonl": f"{make_trial().to_json()}\n{make_imported().to_json()}\n"},
@@ -163,12 +183,8 @@ TINY: dict[Format, dict[str, str]] = {
     Format.PYTEST_BENCHMARK: {"benchmark.json": _pytest_benchmark()},
     Format.OPTIMUM: _optimum(),
     Format.TIMM_CSV: {
-        TIMM_NAME.format("-dynamo"): (
-            "model,infer_img_size,infer_samples_per_sec,infer_step_time,infer_batch_size\nm,224,8040.2,127.36,1024\n"
-        ),
-        TIMM_NAME.format(""): (
-            "model,infer_img_size,infer_samples_per_sec,infer_step_time,infer_batch_size\nm,224,4303.1,237.96,1024\n"
-        ),
+        TIMM_NAME.format("-dynamo"): f"{TIMM_HEADER}m,224,8040.2,127.36,1024\n",
+        TIMM_NAME.format(""): f"{TIMM_HEADER}m,224,4303.1,237.96,1024\n",
     },
     Format.TRANSFORMERS_CI: {"summary_2024-09-04.json": _transformers_ci()},
     Format.TORCH_TRACE: {"dedicated_log_torch_trace_x1.log": whole_log()},
@@ -176,46 +192,11 @@ TINY: dict[Format, dict[str, str]] = {
     Format.VLLM_STARTUP: {"startup.json": vllm_startup()},
     Format.TRANSFORMERS_BENCHMARK: {"llama_benchmark_20260801_120000.json": _transformers_benchmark()},
     Format.VLLM_BENCH: {
-        "llama.json": json.dumps(
-            {"avg_latency": 1.2, "latencies": [1.25, 1.0, 1.5], "percentiles": {"50": 1.25}}
-        )
+        "llama.json": '{"avg_latency": 1.2, "latencies": [1.25, 1.0, 1.5], "percentiles": {"50": 1.25}}'
     },
     Format.GITHUB_ACTION_BENCHMARK: {"data.js": _github_action_benchmark()},
-    Format.GOOGLE_BENCHMARK: {
-        "gbench.json": json.dumps(
-            {
-                "context": {"date": "2026-08-01T12:00:00+00:00", "host_name": "vm", "num_cpus": 4},
-                "benchmarks": [
-                    {
-                        "name": "BM_add",
-                        "run_type": "iteration",
-                        "iterations": 9,
-                        "real_time": 2.5,
-                        "time_unit": "ms",
-                    },
-                    {"name": "BM_add_mean", "run_type": "aggregate", "real_time": 2.5, "time_unit": "ms"},
-                ],
-            }
-        )
-    },
-    Format.HYPERFINE: {
-        "hyperfine.json": json.dumps(
-            {
-                "results": [
-                    {
-                        "command": f"python infer.py {mode}",
-                        "mean": 1.5,
-                        "stddev": 0.1,
-                        "median": 1.5,
-                        "times": [1.25, 1.75],
-                        "exit_codes": [0, 0],
-                        "parameters": {"mode": mode},
-                    }
-                    for mode in ("eager", "default")
-                ]
-            }
-        )
-    },
+    Format.GOOGLE_BENCHMARK: {"gbench.json": _google_benchmark()},
+    Format.HYPERFINE: {"hyperfine.json": _hyperfine()},
     Format.ASV: {"c0ffee-py3.json": _asv()},
     Format.CSV: {
         "table.csv": (
