@@ -141,22 +141,6 @@ def test_without_a_control_the_eager_trials_of_the_same_run_stand_in() -> None:
     assert cases.loc["eager", "control"] == "none"
 
 
-def test_an_own_control_is_never_mixed_with_a_borrowed_one() -> None:
-    rows = [
-        trial(strategy="eager", latency_ns=400.0),
-        trial(latency_ns=50.0),
-        compiled(50.0, 100.0),
-    ]
-    row = summarize_cases(trials_frame(rows)).set_index("strategy").loc["default"]
-    assert (row["control"], row["speedup"], row["counted_trials"]) == ("in_process", 2, 2)
-
-
-def test_reasons_of_an_unknown_break_even() -> None:
-    assert one(trial(latency_ns=50.0))["break_even_reason"] == "no eager latency to compare with"
-    no_cost = one(trial(latency_ns=50.0, control_latency_ns=100.0))
-    assert no_cost["break_even_reason"] == "no compile cost was measured"
-
-
 def test_never_is_told_with_its_reason_and_its_interval() -> None:
     row = one(*(compiled(100.0 + noise, 50.0, 1000.0 + noise) for noise in (0, 1, 2)))
     assert (row["break_even"], row["break_even_interval"]) == ("never", "never")
