@@ -6,7 +6,9 @@ import pytest
 
 from db.engine.session import Database
 from db.errors import ConflictError
+from db.interchange.read.formats import Format
 from db.interchange.read.importing import FIRST_ROWS, import_paths
+from db.queries.data_version import data_version
 from db.queries.filters import Filters
 from db.queries.trials import trial_records
 from db.records.trial import Trial
@@ -47,10 +49,11 @@ def test_trials_known_among_new_ones_are_counted_and_the_second_import_adds_noth
     save_trials(database, known.values())
     report = import_paths(database, [path])
     assert (report.new, report.known) == (len(some) - len(known), len(known) + 6)
-    assert report.files[0].first == tuple(some[:FIRST_ROWS])
+    assert (report.files[0].formats, report.files[0].first) == ((Format.TRIAL,), tuple(some[:FIRST_ROWS]))
     assert stored(database) == {trial.trial_id: trial for trial in some}
+    version = data_version(database)
     again = import_paths(database, [path])
-    assert (again.new, again.known) == (0, len(some) + 6)
+    assert (again.new, again.known, data_version(database)) == (0, len(some) + 6, version)
     assert stored(database) == {trial.trial_id: trial for trial in some}
 
 
@@ -64,9 +67,10 @@ def test_another_content_for_a_known_id_is_a_conflict(
     other = some[place].model_copy(update={"label": "other"})
     lines = [*some[:place], other, *some[place + 1 :]] if before else [*some[: place + 1], other, *some]
     save_trials(database, some[place : place + 1] * before)
-    (error,) = import_paths(database, [write(tmp_path / "t.jsonl", lines)]).errors
+    path = write(tmp_path / "t.jsonl", lines)
+    (error,) = import_paths(database, [path]).errors
     assert isinstance(error, ConflictError)
-    assert f"Trial t{place} of run" in error.message
+    assert error.message.startswith(f"{path}: Trial t{place} of run ")
     assert "different content in label" in error.message
     assert len(stored(database)) == before
 

@@ -41,19 +41,6 @@ def write_pair(folder: Path) -> tuple[Path, Path]:
     return performance, accuracy
 
 
-def test_the_same_file_twice_adds_nothing(database: Database, tmp_path: Path) -> None:
-    trials = [make_trial() for _ in range(3)]
-    path = write_jsonl(tmp_path / "t.jsonl", trials)
-    report = import_paths(database, [path])
-    assert (report.new, report.known, report.files[0].formats) == (3, 0, (Format.TRIAL,))
-    version = data_version(database)
-    assert (import_paths(database, [path]).new, import_paths(database, [path]).known) == (0, 3)
-    assert data_version(database) == version
-    assert {trial.trial_id: trial for trial in stored(database)} == {
-        trial.trial_id: trial for trial in trials
-    }
-
-
 def test_a_file_with_an_error_adds_nothing_and_others_come_in(database: Database, tmp_path: Path) -> None:
     good = write_jsonl(tmp_path / "good.jsonl", [make_trial()])
     bad = write_jsonl(tmp_path / "bad.jsonl", [make_trial() for _ in range(1100)])
@@ -78,16 +65,6 @@ def test_what_is_left_of_a_refused_file_is_not_of_the_next(sqlite_database: Data
     report = import_paths(sqlite_database, [bad, good])
     assert [file.new for file in report.files] == [0, 1]
     assert "which is not yet" in report.errors[0].message
-
-
-def test_a_conflicting_trial_names_itself_and_adds_nothing(database: Database, tmp_path: Path) -> None:
-    first = make_trial()
-    changed = first.model_copy(update={"label": "other"})
-    import_paths(database, [write_jsonl(tmp_path / "first.jsonl", [first])])
-    report = import_paths(database, [write_jsonl(tmp_path / "second.jsonl", [make_trial(), changed])])
-    assert isinstance(report.errors[0], ConflictError)
-    assert report.errors[0].message.startswith(f"{tmp_path / 'second.jsonl'}: Trial {first.trial_id} of run ")
-    assert stored(database) == [first]
 
 
 def test_a_rehearsal_counts_and_stores_nothing(sqlite_database: Database, tmp_path: Path) -> None:

@@ -1,23 +1,14 @@
 """What tells cases of OSS v3 records apart: sizes, short values, and what is refused or left out."""
 
-import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from db.engine.session import Database, open_database
 from db.errors import RecordError
-from db.interchange.files.options import ImportOptions
-from db.interchange.read.importing import import_paths
-from db.interchange.write.exporting import ExportFormat, export
-from db.queries.filters import Filters
-from db.queries.trials import trial_records
 from db.records.trial import Trial
-from db.store.trials import save_trials
-from tests.builders import MS, make_trial, make_workload
-from tests.db.interchange.reading import TOLD, read_told
+from tests.db.interchange.reading import read_told
 
 LONG = "x" * 70
 
@@ -31,32 +22,10 @@ def record(model: Any = None, benchmark: Any = None, /, *, name: str = "vLLM", *
     }
 
 
-def write(folder: Path, *records: dict[str, Any]) -> Path:
+def trials(folder: Path, *records: dict[str, Any]) -> list[Trial]:
     path = folder / "results.json"
     path.write_text(json.dumps(records))
-    return path
-
-
-def trials(folder: Path, *records: dict[str, Any]) -> list[Trial]:
-    return read_told(write(folder, *records), format="oss-v3")
-
-
-def test_sizes_of_our_own_export_come_back(sqlite_database: Database, tmp_path: Path) -> None:
-    shapes = [{"sequence_length": 64}, {"sequence_length": 512}, {"sequence_length": 0, "time": -3}]
-    save_trials(
-        sqlite_database,
-        [make_trial(workload=make_workload("w", shape=shape), latency_ns=MS) for shape in shapes],
-    )
-    output = io.BytesIO()
-    export(sqlite_database, Filters(), format=ExportFormat.OSS_V3, output=output)
-    path = tmp_path / "results.json"
-    path.write_bytes(output.getvalue())
-    with open_database(f"sqlite:///{tmp_path}/copy.db", migrate=True) as copy:
-        assert import_paths(copy, [path]).new == len(shapes)
-        workloads = [trial.workload for trial in trial_records(copy, Filters())]
-        assert {workload.name for workload in workloads} == {"w"}
-        assert sorted(json.dumps(workload.shape) for workload in workloads) == sorted(map(json.dumps, shapes))
-        assert import_paths(copy, [path]).new == 0
+    return read_told(path, format="oss-v3")
 
 
 @pytest.mark.parametrize(
@@ -130,10 +99,3 @@ def test_arguments_of_pytorchs_benchmark_are_told_by_its_file(tmp_path: Path) ->
 def test_dynamic_may_be_a_text(tmp_path: Path, told: object, dynamic: bool | None) -> None:
     (trial,) = trials(tmp_path, record(None, {"is_dynamic": told}))
     assert trial.strategy.dynamic is dynamic
-
-
-def test_the_same_file_twice_adds_nothing(sqlite_database: Database, tmp_path: Path) -> None:
-    path = write(tmp_path, record({"tp": 2}, {"kind": "a"}), record({"tp": 8}, {"kind": "a"}))
-    options = ImportOptions(**TOLD)
-    assert import_paths(sqlite_database, [path], format="oss-v3", options=options).new == 2
-    assert import_paths(sqlite_database, [path], format="oss-v3", options=options).new == 0

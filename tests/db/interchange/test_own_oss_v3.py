@@ -21,6 +21,8 @@ def trials() -> list[Trial]:
         make_trial(strategy="eager", suite=None, label=None),
         make_trial(failure="out_of_memory"),
         make_trial(workload=make_workload(version="0ther")),
+        make_trial(workload=make_workload("w", shape={"sequence_length": 512})),
+        make_trial(workload=make_workload("w", shape={"sequence_length": 0, "time": -3})),
         make_imported(),
     ]
 
