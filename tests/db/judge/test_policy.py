@@ -52,35 +52,15 @@ def test_a_margin_asked_for_is_the_minimum_effect_of_latency_and_speedup():
         ({"false_discovery_rate": 5}, "false_discovery_rate"),
         ({"thresholds": {"latency": {"minimum_effect": 0.05, "unchanged_margin": 0.03}}}, "unchanged_margin"),
         ({"thresholds": {"graph_breaks": {"minimum_effect": 1, "unchanged_margin": 1}}}, "compared exactly"),
-        ({"overrides": [{"workload": "bert"}]}, "minimum_effect or unchanged_margin"),
-        ({"overrides": [{"metric": "numerics", "minimum_effect": 0.1}]}, "compared exactly"),
+        ({"overrides": [{"workload": "bert"}]}, "an override needs minimum_effect or unchanged_margin"),
+        ({"overrides": [{"metric": "numerics", "minimum_effect": 0.1}]}, "numerics is compared exactly and"),
+        ({"overrides": [{"minimum_effect": 0.1, "unchanged_margin": 0.05}]}, "at least minimum_effect"),
         ({"history": {"window": 3}}, "window"),
     ],
 )
 def test_a_wrong_policy_is_refused_by_name(content: dict[str, object], named: str):
     with pytest.raises(ValidationError, match=named):
         Policy.model_validate(content)
-
-
-@pytest.mark.parametrize(
-    ("override", "said"),
-    [
-        ({"workload": "a"}, "an override needs minimum_effect or unchanged_margin"),
-        (
-            {"metric": "graph_breaks", "minimum_effect": 0.1},
-            "graph_breaks is compared exactly and has no thresholds",
-        ),
-        (
-            {"minimum_effect": 0.1, "unchanged_margin": 0.05},
-            "unchanged_margin must be at least minimum_effect",
-        ),
-    ],
-)
-def test_an_override_that_says_nothing_or_too_much_is_refused_in_words(
-    override: dict[str, object], said: str
-):
-    with pytest.raises(ValidationError, match=f"Value error, {said}"):
-        Override.model_validate(override)
 
 
 def test_an_override_fits_by_workload_strategy_and_metric():
