@@ -138,8 +138,12 @@ def test_an_export_that_ends_early_leaves_the_file_as_it_was(
 
 
 def test_one_trial_is_one_trial(url: str, tmp_path: Path) -> None:
-    words = ("export", "--task", "training", "--output", "o.jsonl", "--db", url)
+    path = tmp_path / "o.jsonl"
+    path.write_text(EARLIER, encoding="utf-8")
+    words = ("export", "--task", "training", "--output", path.name, "--db", url)
     assert in_this_process(*words, cwd=tmp_path).stderr == "Wrote 1 trial to o.jsonl.\n"
+    (line,) = path.read_text(encoding="utf-8").splitlines()
+    assert json.loads(line)["trial_id"] == "two"
 
 
 TO_A_TERMINAL = """
