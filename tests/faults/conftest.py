@@ -67,16 +67,16 @@ def numbered() -> Callable[[str], str]:
 @pytest.fixture
 def place(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     """An installation on SQLite, in which trials of this process work too."""
-    return _worked_in(new_place(sqlite_url, tmp_path / "place"), monkeypatch)
+    return worked_in(new_place(sqlite_url, tmp_path / "place"), monkeypatch)
 
 
 @pytest.fixture
 def server_place(empty_postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     """The same on PostgreSQL."""
-    return _worked_in(new_place(empty_postgres_url, tmp_path / "place"), monkeypatch)
+    return worked_in(new_place(empty_postgres_url, tmp_path / "place"), monkeypatch)
 
 
-def _worked_in(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+def worked_in(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.setattr(tempfile, "tempdir", str(place.scratch))
     monkeypatch.setattr(measured_process, "GRACE_S", GRACE_S)
     return place

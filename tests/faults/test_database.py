@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sqlite3
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,11 +14,10 @@ import pytest
 from db.engine import sqlite as sqlite_engine
 from db.errors import CompilewatchError, DatabaseError
 from db.store.backup import back_up, restore
-from runner.process import measured_process
-from tests.faults.conftest import ROUNDS, Tally
+from tests.db.damaged_page import overwrite_page
+from tests.faults.conftest import ROUNDS, Tally, worked_in
 from tests.faults.invariants import expect_all_is_well
 from tests.faults.place import Place, Told, database_of, measure, new_place, spec_of, work
-from tests.faults.runner_process import GRACE_S
 from tests.faults.small_disk import SmallDisk, small_disk
 
 _TRIALS = 2
@@ -34,14 +32,7 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
 @pytest.fixture
 def place_on_disk(disk: SmallDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     """Its database is alone on the small disk; spool and scratch are elsewhere."""
-    made = new_place(f"sqlite:///{disk.directory / 'c.db'}", tmp_path / "place")
-    _work_in(made, monkeypatch)
-    return made
-
-
-def _work_in(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(place.scratch))
-    monkeypatch.setattr(measured_process, "GRACE_S", GRACE_S)
+    return worked_in(new_place(f"sqlite:///{disk.directory / 'c.db'}", tmp_path / "place"), monkeypatch)
 
 
 def _measure_while(
@@ -160,7 +151,7 @@ def test_a_page_is_damaged(place: Place, tally: Tally, numbered: Callable[[str],
             measure(place, run_id, [])
             backup = place.directory / f"backup-{number}.db"
             back_up(place.url, backup)
-            _overwrite(file)
+            overwrite_page(file, "ix_trial_started_at")  # every new trial goes through it
             acknowledged += _measure_into_damage(place, run_id)
             _remove(file)
             restore(backup, place.url)
@@ -179,22 +170,6 @@ def _measure_into_damage(place: Place, run_id: str) -> list[str]:
     return [trial.trial_id for trial in told.trials]
 
 
-def _overwrite(file: Path) -> None:
-    """The root of the index that every new trial goes through."""
-    connection = sqlite3.connect(file)
-    try:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        page = connection.execute(
-            "SELECT rootpage FROM sqlite_master WHERE name = 'ix_trial_started_at'"
-        ).fetchone()[0]
-        size = connection.execute("PRAGMA page_size").fetchone()[0]
-    finally:
-        connection.close()
-    with file.open("r+b") as raw:
-        raw.seek((page - 1) * size)
-        raw.write(b"\xff" * size)
-
-
 def _remove(file: Path) -> None:
     for suffix in ("", "-wal", "-shm"):
         file.with_name(file.name + suffix).unlink(missing_ok=True)
@@ -202,16 +177,8 @@ def _remove(file: Path) -> None:
 
 @pytest.mark.faults
 @pytest.mark.timeout(1800)
-def test_the_disk_of_the_spool_is_full(
-    sqlite_url: str,
-    tmp_path: Path,
-    tally: Tally,
-    numbered: Callable[[str], str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_disk_of_the_spool_is_full(place: Place, tally: Tally, numbered: Callable[[str], str]) -> None:
     """A trial goes straight to the database then."""
-    place = new_place(sqlite_url, tmp_path / "place")
-    _work_in(place, monkeypatch)
     acknowledged: list[str] = []
     with small_disk(place.directory / "data", "1m") as disk:
         for _ in range(ROUNDS * 2):

@@ -14,6 +14,7 @@ from db.queries.service.integrity import find_damage
 from db.store.retention import compact_samples
 from db.store.trials import save_trials
 from tests.builders import START, make_history, make_imported, make_trial
+from tests.db.damaged_page import overwrite_page
 
 TRIALS = [
     *make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0")),
@@ -100,17 +101,7 @@ def test_damage_is_found_on_postgresql_too(request: pytest.FixtureRequest) -> No
 def test_a_damaged_page_is_found(sqlite_url: str) -> None:
     with open_database(sqlite_url) as database:
         save_trials(database, TRIALS)
-    file = Path(sqlite_url.removeprefix("sqlite:///"))
-    with closing(sqlite3.connect(file)) as connection, connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        size = connection.execute("PRAGMA page_size").fetchone()[0]
-        page = connection.execute(
-            "SELECT rootpage FROM sqlite_master WHERE name = 'ix_run_request_state_priority_asked_at'"
-        ).fetchone()[0]
-    connection.close()
-    with file.open("r+b") as raw:
-        raw.seek((page - 1) * size)
-        raw.write(b"\xff" * size)
+    overwrite_page(Path(sqlite_url.removeprefix("sqlite:///")), "ix_run_request_state_priority_asked_at")
     with open_database(sqlite_url, read_only=True) as database:
         (found,) = find_damage(database)
     assert found.what.startswith("The file is damaged")
