@@ -29,7 +29,6 @@ from dashboard.read.versions import EVERY_S
 from db.engine.session import open_database
 from db.records.trial import Trial
 from db.store.trials import save_trials
-from tests.benchmarks.large_databases import postgresql_history, sizes, sqlite_history
 from tests.benchmarks.newest_night import night_of_newest_machine
 from tests.benchmarks.websocket_reader import Ran, Reader, reading
 from tests.dashboard.serving import Served, free_port, served
@@ -60,20 +59,10 @@ MEASURED = [page for page in Page if page is not Page.GUIDE]
 _FILTERS = {Page.RUNS: ("suite=nightly", ""), Page.REPORTS: ("", "")}
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def server_kind(request: pytest.FixtureRequest) -> str:
-    kind: str = request.param
-    return kind
-
-
-@pytest.fixture(scope="module", params=sizes(), ids=lambda size: f"{size:_}")
-def history(request: pytest.FixtureRequest, server_kind: str) -> tuple[str, str]:
+@pytest.fixture(scope="module")
+def history(backend: str, size: int, history_url: str) -> tuple[str, str]:
     """What the database is called in the printed rows, and its address."""
-    if server_kind == "sqlite":
-        url = sqlite_history(request.param)
-    else:
-        url = postgresql_history(request.getfixturevalue("postgres_url"), request.param)
-    return f"{server_kind} | {request.param:,}", url
+    return f"{backend} | {size:,}", history_url
 
 
 @pytest.fixture(scope="module")

@@ -12,19 +12,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-import pandas as pd
 import pytest
 
 from db.engine.session import Database, open_database
 from db.judge.compare.sides import Selection
 from db.judge.compare.upgrade import compare_builds
-from db.judge.results import Comparison
-from db.queries.cases import comparison
 from db.queries.trials import trials_frame
 from db.verdicts import gateway
 from db.verdicts.newest import newest_runs
 from db.verdicts.sides import resolve_side
-from tests.benchmarks.large_databases import postgresql_history, sizes, sqlite_history
+from tests.db.verdicts.test_gateway import count_reads
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 
@@ -32,22 +29,9 @@ LIMIT_S = 2.0
 ROUNDS = 5
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def server_kind(request: pytest.FixtureRequest) -> str:
-    kind: str = request.param
-    return kind
-
-
-@pytest.fixture(scope="module", params=sizes(), ids=lambda size: f"{size:_}")
-def url(request: pytest.FixtureRequest, server_kind: str) -> str:
-    if server_kind == "sqlite":
-        return sqlite_history(request.param)
-    return postgresql_history(request.getfixturevalue("postgres_url"), request.param)
-
-
 @pytest.fixture
-def database(url: str) -> Iterator[Database]:
-    with open_database(url, read_only=True) as database:
+def database(history_url: str) -> Iterator[Database]:
+    with open_database(history_url, read_only=True) as database:
         yield database
 
 
@@ -58,25 +42,6 @@ def sides_of(command: str, database: Database) -> tuple[Selection, Selection]:
         return before, newest
     base, head = (resolve_side(name, database) for name in ("previous", "latest"))
     return base, head
-
-
-def trials_read(monkeypatch: pytest.MonkeyPatch, judge: Callable[[], Comparison]) -> int:
-    """How many trials the gateway is given by its two reads."""
-    read: list[int] = []
-
-    def counted(frame: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
-        def count(*arguments: object, **named: object) -> pd.DataFrame:
-            found = frame(*arguments, **named)
-            read.append(len(found))
-            return found
-
-        return count
-
-    with monkeypatch.context() as patch:
-        for name in ("frame_where", "_trials"):
-            patch.setattr(comparison, name, counted(getattr(comparison, name)))
-        judge()
-    return sum(read)
 
 
 def seconds_of(judge: Callable[[], object], rounds: int) -> tuple[float, float]:
@@ -114,12 +79,15 @@ def _cpu_of_children_s() -> float:
 
 @pytest.mark.parametrize("command", ["compare", "gate"])
 def test_a_verdict_reads_a_bounded_part(
-    command: str, url: str, database: Database, monkeypatch: pytest.MonkeyPatch
+    command: str, history_url: str, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base, head = sides_of(command, database)
-    read = trials_read(monkeypatch, lambda: gateway.compare(database, base, head))
+    with monkeypatch.context() as patch:
+        reads = count_reads(patch)
+        gateway.compare(database, base, head)
+    read = sum(reads)
     wall_s, cpu_s = seconds_of(lambda: gateway.compare(database, base, head), ROUNDS)
-    command_s, command_cpu_s = typed(command, url)
+    command_s, command_cpu_s = typed(command, history_url)
 
     def on_everything() -> int:
         everything = trials_frame(database)
@@ -129,7 +97,7 @@ def test_a_verdict_reads_a_bounded_part(
     started = time.perf_counter()
     stored = on_everything()
     everything_s = time.perf_counter() - started
-    kind = url.partition(":")[0]
+    kind = history_url.partition(":")[0]
     print(
         f"\n{command}, {kind}, {stored:,} trials: reads {read:,} trials; verdict {wall_s:.2f} s, "
         f"{cpu_s:.2f} s CPU; command {command_s:.2f} s of {LIMIT_S:g} s, {command_cpu_s:.2f} s CPU; "

@@ -156,9 +156,8 @@ def test_a_side_without_a_trial_of_the_case_asked_for_is_refused(sqlite_database
         compare(sqlite_database, side(run(0)), side("nothing"))
 
 
-def test_what_is_read_does_not_grow_with_the_history(
-    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def count_reads(patch: pytest.MonkeyPatch) -> list[int]:
+    """How many trials each read of the gateway brings from now on."""
     read: list[int] = []
 
     def counted(frame: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
@@ -171,7 +170,14 @@ def test_what_is_read_does_not_grow_with_the_history(
 
     # All that the gateway reads trials by.
     for name in ("frame_where", "_trials"):
-        monkeypatch.setattr(comparison, name, counted(getattr(comparison, name)))
+        patch.setattr(comparison, name, counted(getattr(comparison, name)))
+    return read
+
+
+def test_what_is_read_does_not_grow_with_the_history(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = count_reads(monkeypatch)
     save_trials(sqlite_database, nights(40))
     compare(sqlite_database, side(run(38)), side(run(39)))
     assert read == [2 * 4, RUNS * 4]
