@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from db.records.vocabulary import Metric
+from tests.benchmarks.tables import line
 from tests.benchmarks.verdict_rules import FULL
 from tests.db.verdicts.h100 import WORKLOADS, draw, judge, judge_values, raised
 
@@ -18,10 +19,6 @@ pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 
 REPEATS = 1000 if FULL else 100
 SMOOTHING = {"tight modes": 0.1, "smoothed": 0.5, "normal": 1.0}
-
-
-def line(cells: list[object]) -> None:
-    print("| " + " | ".join(str(cell) for cell in cells) + " |")
 
 
 @pytest.mark.parametrize("name", SMOOTHING)

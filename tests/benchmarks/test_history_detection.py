@@ -33,6 +33,7 @@ from tests.benchmarks.history_rules import (
     sticky_states,
 )
 from tests.benchmarks.otava_rule import PYTHON, Otava
+from tests.benchmarks.tables import figure, header, line
 from tests.benchmarks.verdict_rules import FULL
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
@@ -59,20 +60,6 @@ def rules() -> Iterator[dict[str, Rule]]:
     yield RULES | others
     for other in others.values():
         other.close()
-
-
-def line(cells: Sequence[object]) -> None:
-    print("| " + " | ".join(str(cell) for cell in cells) + " |")
-
-
-def header(cells: Sequence[str]) -> None:
-    print()
-    line(cells)
-    line(["---"] * len(cells))
-
-
-def figure(value: float) -> str:
-    return f"{value:.3f}"
 
 
 def whole_series(rule: Rule, series: Sequence[Series]) -> dict[str, float]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.benchmarks.tables import figure, header, line
 from tests.benchmarks.verdict_rules import (
     FULL,
     Setting,
@@ -45,20 +46,6 @@ RULES = {
     "ours": ours,
 }
 NOISES = ("normal", "heavy tails", "bimodal", "some bimodal", "autocorrelated", "unequal", "outliers")
-
-
-def line(cells: list[object]) -> None:
-    print("| " + " | ".join(str(cell) for cell in cells) + " |")
-
-
-def header(cells: list[str]) -> None:
-    print()
-    line(list(cells))
-    line(["---"] * len(cells))
-
-
-def figure(value: float) -> str:
-    return f"{value:.3f}"
 
 
 def test_table_of_rules():
