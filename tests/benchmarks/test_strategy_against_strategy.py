@@ -8,6 +8,8 @@ from db.judge.compare.strategies import compare_strategies
 from db.records.vocabulary import Metric, Verdict
 from tests.db.judge.compare.test_one_strategy_against_another import measured
 
+pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
+
 _COMPARISONS, _CASES, _ROUNDS = 200, 4, 5
 _MOVED = (Verdict.REGRESSED, Verdict.IMPROVED)
 
