@@ -28,9 +28,9 @@ from tests.builders import make_trial
 ROOT = Path(__file__).parents[3]
 
 
-def refused(url: str, *, migrate: bool = False) -> DatabaseError:
+def refused(url: str, **options: bool) -> DatabaseError:
     with pytest.raises(DatabaseError) as caught:
-        open_database(url, migrate=migrate)
+        open_database(url, **options)
     assert caught.value.next_step
     assert "\n" not in str(caught.value)
     return caught.value
@@ -205,12 +205,14 @@ class TestSchema:
         with database.write() as connection:
             connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '{revision}'"))
 
-    @pytest.mark.parametrize("migrate", [False, True])
+    @pytest.mark.parametrize("options", [{}, {"migrate": True}, {"read_only": True}], ids=str)
     def test_a_newer_schema_is_refused_and_kept(
-        self, database: Database, database_url: str, migrate: bool
+        self, database: Database, database_url: str, options: dict[str, bool]
     ) -> None:
         self.set_revision(database, "9999")
-        assert "newer than this release" in refused(database_url, migrate=migrate).message
+        error = refused(database_url, **options)
+        assert "has schema 9999, which is newer than this release" in error.message
+        assert "Install the release" in error.next_step
         with database.read() as connection:
             assert connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == "9999"
 
