@@ -235,16 +235,6 @@ def test_two_trials_a_side_suffice_only_with_a_long_history():
     assert row_of(judge(rows, history=trials_frame(past(20))), Metric.LATENCY).verdict is Verdict.REGRESSED
 
 
-def test_what_cannot_be_decided_says_how_many_more_trials_would():
-    latency = row_of(
-        judge(case(1.03, noise=0.05, trials=3) + background(noise=0.05, trials=3)), Metric.LATENCY
-    )
-    assert latency.verdict is Verdict.INCONCLUSIVE
-    assert latency.more_trials is not None
-    assert latency.more_trials > 3
-    assert f"about {latency.more_trials} more trials a side would show 5 %" in latency.reason
-
-
 def test_sides_from_different_runs_carry_the_variance_between_runs():
     together = row_of(judge(case(1.02)), Metric.LATENCY)
     apart = row_of(judge(case(1.02, runs=("R1", "R2"))), Metric.LATENCY)
@@ -257,20 +247,6 @@ def test_compile_cost_names_its_cache_state_and_memory_its_own_threshold():
     cost, memory = row_of(comparison, Metric.COMPILE_COST), row_of(comparison, Metric.PEAK_MEMORY)
     assert (cost.verdict, cost.case.cache) == (Verdict.REGRESSED, "cold")
     assert memory.verdict is not Verdict.REGRESSED  # 4 % is below memory's minimum effect
-
-
-def test_break_even_that_becomes_never_keeps_the_word():
-    row = row_of(judge(case(2.0) + background()), Metric.BREAK_EVEN)
-    assert (row.head, row.unit, row.verdict) == ("never", "steps", Verdict.REGRESSED)
-    assert row.reason == "Compilation no longer pays off."
-
-
-def test_break_even_that_is_never_on_both_sides_is_unchanged():
-    rows = sides(
-        CALM, CALM, base_fields={"control_latency_ns": 9 * MS}, head_fields={"control_latency_ns": 9 * MS}
-    )
-    row = row_of(judge(rows), Metric.BREAK_EVEN)
-    assert (row.base, row.head, row.verdict) == ("never", "never", Verdict.UNCHANGED)
 
 
 def test_eager_cases_have_a_latency_and_a_pass_set_only():
