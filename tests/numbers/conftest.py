@@ -6,16 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.read.versions import REFRESH_THROTTLE
+from tests.dashboard.conftest import _take_up_every_write
+
+__all__ = ["_take_up_every_write"]
 
 
 @pytest.fixture
 def template(_sqlite_template: Path) -> Path:
     """An empty database."""
     return _sqlite_template
-
-
-@pytest.fixture(autouse=True)
-def _take_up_every_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests write faster than people measure."""
-    monkeypatch.setattr(REFRESH_THROTTLE, "_every_s", 0.0)

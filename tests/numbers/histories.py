@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
+from db.engine.session import open_database
 from db.records.trial import Build, CacheState, Strategy, Trial
+from db.store.trials import save_trials, start_run
 from tests.builders import (
     MS,
     SECOND,
@@ -81,6 +85,25 @@ def numbered(number: int, machines: int = len(MACHINES)) -> History:
     history = make_history(kind, seed=number)
     history.planned = draw.choice((None, draw.randint(1, 60)))
     return history
+
+
+def store(history: History, template: Path, path: Path) -> str:
+    """The address of a copy of `template` with `history`, its runs announced where they were."""
+    shutil.copy(template, path)
+    url = f"sqlite:///{path}"
+    with open_database(url) as database:
+        for run in {each.run_id for each in history} if history.planned else ():
+            began = min(each.started_at for each in history if each.run_id == run)
+            start_run(
+                database,
+                run_id=run,
+                suite="standard",
+                label=None,
+                started_at=began,
+                planned_trials=history.planned,
+            )
+        save_trials(database, history)
+    return url
 
 
 def make_history(kind: Kind, seed: int) -> History:

@@ -18,18 +18,15 @@ value). A quantity that two doors tell differently, to the digits that they show
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 from altair.utils.schemapi import debug_mode
 
 from dashboard.read.database import close_databases
-from db.engine.session import open_database
-from db.store.trials import save_trials, start_run
 from tests.numbers.doors import every_figure
 from tests.numbers.figures import contradictions
-from tests.numbers.histories import numbered
+from tests.numbers.histories import numbered, store
 
 DATABASE = "COMPILEWATCH_DATABASE_URL"
 
@@ -40,20 +37,7 @@ def check(template: Path, folder: Path, number: int, machines: int = 2) -> list[
     if not history:
         return []
     path = folder / f"{number}.db"
-    shutil.copy(template, path)
-    url = f"sqlite:///{path}"
-    with open_database(url) as database:
-        for run in {each.run_id for each in history} if history.planned else ():
-            began = min(each.started_at for each in history if each.run_id == run)
-            start_run(
-                database,
-                run_id=run,
-                suite="standard",
-                label=None,
-                started_at=began,
-                planned_trials=history.planned,
-            )
-        save_trials(database, history)
+    url = store(history, template, path)
     with pytest.MonkeyPatch.context() as patch, debug_mode(arg=False):
         patch.setenv(DATABASE, url)
         try:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -44,11 +43,10 @@ from db.metrics.geomean import geomean
 from db.queries.people.regressions import standing_regressions
 from db.records.people.triage import TriageState
 from db.store.people.regressions import record_comparison, triage
-from db.store.trials import save_trials, start_run
 from db.verdicts.gateway import compare
 from tests.builders import MS, START
 from tests.dashboard.conftest import DATABASE
-from tests.numbers.histories import History, numbered
+from tests.numbers.histories import History, numbered, store
 from tests.numbers.page_numbers import (
     DIGITS,
     agree,
@@ -350,20 +348,9 @@ def record(database: Database, machine: str) -> bool:
 def check(template: Path, trials: History, folder: Path, number: int) -> None:
     """Every page over `trials`."""
     path = folder / f"{number}.db"
-    shutil.copy(template, path)
-    with pytest.MonkeyPatch.context() as patch, open_database(f"sqlite:///{path}") as database:
-        for run in {each.run_id for each in trials} if trials.planned else ():
-            began = min(each.started_at for each in trials if each.run_id == run)
-            start_run(
-                database,
-                run_id=run,
-                suite="standard",
-                label=None,
-                started_at=began,
-                planned_trials=trials.planned,
-            )
-        save_trials(database, trials)
-        patch.setenv(DATABASE, f"sqlite:///{path}")
+    url = store(trials, template, path)
+    with pytest.MonkeyPatch.context() as patch, open_database(url) as database:
+        patch.setenv(DATABASE, url)
         machine = read_choices().newest_machine
         build = newest_build(filters_of(Link(machine=machine)))
         found: dict[Page, PageContent] = {}
