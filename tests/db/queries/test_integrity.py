@@ -13,7 +13,7 @@ from db.engine.session import Database, open_database
 from db.queries.service.integrity import find_damage
 from db.store.retention import compact_samples
 from db.store.trials import save_trials
-from tests.builders import START, make_history, make_imported, make_trial
+from tests.builders import START, make_history, make_imported, make_timed, make_trial
 from tests.db.damaged_page import overwrite_page
 
 TRIALS = [
@@ -21,6 +21,7 @@ TRIALS = [
     make_trial(failure="out_of_memory"),
     make_trial(failure="cancelled", started_at=START.replace(year=2027)),
     make_imported(),
+    make_timed(),
 ]
 
 
@@ -49,6 +50,10 @@ def test_a_sound_database_has_no_damage(database: Database) -> None:
             "UPDATE trial SET control_samples = 7 WHERE control_samples > 0",
             "figures that do not follow from their samples",
         ),
+        *(
+            (f"UPDATE trial SET {column} = 1 WHERE device_ns > 0", "1 trial with figures that do not follow")
+            for column in ("device_ns", "control_wall_pipelined_ns", "latency_ns", "control_samples")
+        ),
         ("DELETE FROM trial_detail", "trials without details"),
         ("UPDATE run SET trials = trials + 1", "Wrong count of trials in 3 rows of run"),
         ("UPDATE machine SET trials = 0", "Wrong count of trials in 1 row of machine"),
@@ -67,11 +72,11 @@ def test_a_sound_database_has_no_damage(database: Database) -> None:
         ("DELETE FROM run_case WHERE trials = 3", "rows of run_case that the trials do not come to"),
         (
             "UPDATE trial_detail SET cold_start = '{half'",
-            "cold_start of 15 rows of trial_detail cannot be read",
+            "cold_start of 16 rows of trial_detail cannot be read",
         ),
         ("UPDATE build SET packages = 'none'", "packages of 2 rows of build cannot be read"),
-        ("UPDATE trial SET status = 'okay'", "status of 15 rows of trial cannot be read"),
-        ("UPDATE trial SET started_at = 'yesterday'", "started_at of 15 rows of trial cannot be read"),
+        ("UPDATE trial SET status = 'okay'", "status of 16 rows of trial cannot be read"),
+        ("UPDATE trial SET started_at = 'yesterday'", "started_at of 16 rows of trial cannot be read"),
     ],
 )
 def test_damage_is_named(statement: str, what: str, sqlite_url: str) -> None:
