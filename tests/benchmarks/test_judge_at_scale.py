@@ -25,7 +25,7 @@ from tests.db.verdicts.test_gateway import count_reads
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 
-LIMIT_S = 2.0
+LIMIT_S = 3.0
 ROUNDS = 5
 
 
