@@ -72,6 +72,7 @@ def _found_by(query: Callable[Concatenate[Database, P], T]) -> Callable[P, T]:
 
 
 _trials = _found_by(trials_frame)
+_turn_trials = _found_by(turn_trials)
 read_builds_newest_first = _found_by(parts.builds_newest_first)
 read_annotations = _found_by(stored_annotations)
 read_known = _found_by(known_columns)
@@ -109,7 +110,7 @@ def _known(rows: pd.DataFrame) -> pd.DataFrame:
     if data_version(reader()) == drawn_version():
         return rows
     choices_then = read_choices()
-    chosen = rows["build_id"].isin(list(choices_then.builds))
+    chosen = rows["build_id"].isin(choices_then.builds.keys() & {*rows["build_id"]})
     chosen &= rows["machine_id"].isin(list(choices_then.machines))
     return rows if chosen.all() else rows[chosen].reset_index(drop=True)
 
@@ -262,13 +263,13 @@ def read_former_names() -> list[tuple[str, str]]:
 @cached
 def read_interleaved(filters: Filters) -> bool:
     """Whether builds among these trials took turns, so that they have no before and after in time."""
-    return builds_interleaved(turn_trials(reader(), filters))
+    return builds_interleaved(_turn_trials(filters))
 
 
 @cached
 def read_turns(filters: Filters) -> frozenset[tuple[str, str]]:
     """The run and build of those trials that were measured by turns with another build."""
-    return parts_by_turns(turn_trials(reader(), filters))
+    return parts_by_turns(_turn_trials(filters))
 
 
 @cached
@@ -326,8 +327,10 @@ def read_newest_trials(filters: Filters, limit: int) -> tuple[pd.DataFrame, int]
     database = reader()
     trials = _known(newest_trials_frame(database, filters, limit))
     total = count_trials(database, filters)
+    if filters.workloads or filters.runs:
+        return shaping.with_labels(trials), total
     canaries = tuple(filter(is_canary, measured_workloads(database, filters)["workload"]))
-    if canaries and not (filters.workloads or filters.runs):
+    if canaries:
         trials = without_canaries(trials)
         total -= count_trials(database, replace(filters, workloads=canaries))
     return shaping.with_labels(trials), total
