@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import islice
 
 import streamlit as st
 
 from dashboard.charts.annotation_marks import sentence
 from dashboard.login.access import Role, person_here
 from dashboard.read.data import read_annotations
-from dashboard.render import forms
+from dashboard.render import controls, forms
 from dashboard.render.shell import View
 from dashboard.write import annotating
 from db.errors import CompilewatchError
@@ -21,16 +22,19 @@ _EVERY_DAY = "A day"
 
 
 def draw(view: View, builds: Mapping[str, str]) -> None:
-    """`builds` are the names by id that a note may be about. Nothing for who may only read."""
+    """`builds` are names by id; a note may be about those that the view offers, newest first. Nothing for who
+    may only read.
+    """
     if not person_here().may(Role.EDITOR):
         return
     machine = view.link.machine
+    offered = islice(reversed(view.choices.offered_builds), controls.MOST_OFFERED)
     with st.popover("Annotate", icon=":material/edit_note:", key="annotate"):
         with st.form("note", border=False):
             st.text_input("What happened", max_chars=LONGEST_TEXT, key="note-text")
             st.selectbox(
                 "About",
-                [None, *builds],
+                [None, *offered],
                 format_func=lambda build: builds.get(build, _EVERY_DAY),
                 key="note-build",
             )

@@ -9,6 +9,7 @@ from ulid import ULID
 
 from dashboard.links.links import Link, Page
 from dashboard.login.access import AccessError
+from dashboard.read.data import read_choices_on
 from dashboard.write import annotating
 from db.engine.session import open_database
 from db.queries import facets
@@ -30,6 +31,9 @@ def test_a_note_is_written_shown_and_taken_away(copied_url: str) -> None:
     machine, measured_at = _machine(copied_url)
     link = Link(page=Page.TRENDS, machine=machine)
     test = opened(link)
+    names = read_choices_on(machine)
+    newest_first = [names.builds[key] for key in reversed(names.offered_builds)]
+    assert test.selectbox("note-build").options == ["A day", *newest_first]
     test.text_input("note-text").input("Driver [580](http://evil.example)")
     test.date_input("note-day").set_value(measured_at.date())
     test.text_input("note-name").input("Ann Lee")
