@@ -67,6 +67,10 @@ class Tallied(SQLModel):
     last_seen_at: datetime | None = None
 
 
+KEY: dict[str, Any] = {"primary_key": True}
+"""What `table_of` is told of a column that is the key, or a part of it."""
+
+
 def table_of(
     name: str,
     record: type[BaseModel],

@@ -19,36 +19,35 @@ from db.records.service.hosts import HostHealth, HostState
 from db.records.service.requests import RunRequest
 from db.records.service.schedules import Firing, Schedule, ScheduleWatch
 from db.records.service.tokens import Token
-from db.tables.metadata import table_of
+from db.tables.metadata import KEY, table_of
 
-_KEY: dict[str, Any] = {"primary_key": True}
 _MACHINE: dict[str, Any] = {"foreign_key": "machine.machine_id"}
 _BUILD: dict[str, Any] = {"foreign_key": "build.build_id"}
 _SCHEDULE: dict[str, Any] = {"primary_key": True, "foreign_key": "schedule.name"}
 
 ANNOTATION: Table = table_of(
-    "annotation", Annotation, annotation_id=_KEY, build_id=_BUILD, machine_id=_MACHINE
+    "annotation", Annotation, annotation_id=KEY, build_id=_BUILD, machine_id=_MACHINE
 )
-ISSUE_SCRIPT: Table = table_of("issue_script", IssueScript, issue_id=_KEY)
-REPORT: Table = table_of("report", Report, report_id=_KEY)
+ISSUE_SCRIPT: Table = table_of("issue_script", IssueScript, issue_id=KEY)
+REPORT: Table = table_of("report", Report, report_id=KEY)
 """Revoking a report takes the content away and leaves that it was there."""
 SIGN_OFF: Table = table_of(
-    *("sign_off", SignOff), sign_off_id=_KEY, machine_id=_MACHINE, base_build_id=_BUILD, head_build_id=_BUILD
+    *("sign_off", SignOff), sign_off_id=KEY, machine_id=_MACHINE, base_build_id=_BUILD, head_build_id=_BUILD
 )
 Index(None, SIGN_OFF.c.machine_id, SIGN_OFF.c.base_build_id, SIGN_OFF.c.head_build_id)
-WATCH: Table = table_of("watch", Watch, watch_id=_KEY, key={"unique": True}, machine_id=_MACHINE)
-API_TOKEN: Table = table_of("api_token", Token, token_id=_KEY, secret_hash={"index": True, "unique": True})
-FLEET_WORKER: Table = table_of("fleet_worker", FleetWorker, owner=_KEY)
+WATCH: Table = table_of("watch", Watch, watch_id=KEY, key={"unique": True}, machine_id=_MACHINE)
+API_TOKEN: Table = table_of("api_token", Token, token_id=KEY, secret_hash={"index": True, "unique": True})
+FLEET_WORKER: Table = table_of("fleet_worker", FleetWorker, owner=KEY)
 FLEET_LAUNCH: Table = table_of(
-    "fleet_launch", Launch, launch_id=_KEY, queue={"index": True}, exit_code={"sa_type": Integer}
+    "fleet_launch", Launch, launch_id=KEY, queue={"index": True}, exit_code={"sa_type": Integer}
 )
-HOST: Table = table_of("host", HostState, name=_KEY)
-HOST_HEALTH: Table = table_of("host_health", HostHealth, host=_KEY)
-SCHEDULE: Table = table_of("schedule", Schedule, name=_KEY)
+HOST: Table = table_of("host", HostState, name=KEY)
+HOST_HEALTH: Table = table_of("host_health", HostHealth, host=KEY)
+SCHEDULE: Table = table_of("schedule", Schedule, name=KEY)
 SCHEDULE_WATCH: Table = table_of("schedule_watch", ScheduleWatch, schedule=_SCHEDULE)
-RUN_REQUEST: Table = table_of("run_request", RunRequest, request_id=_KEY)
+RUN_REQUEST: Table = table_of("run_request", RunRequest, request_id=KEY)
 Index(None, RUN_REQUEST.c.state, RUN_REQUEST.c.priority, RUN_REQUEST.c.asked_at)
 FIRING: Table = table_of(
-    "firing", Firing, schedule=_SCHEDULE, fire_at=_KEY, request_id={"foreign_key": "run_request.request_id"}
+    "firing", Firing, schedule=_SCHEDULE, fire_at=KEY, request_id={"foreign_key": "run_request.request_id"}
 )
 """The key is the claim: of any number of services only one can insert a firing."""

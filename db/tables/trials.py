@@ -20,7 +20,7 @@ from db.columns.column import Column, Kind
 from db.columns.trial import STORED
 from db.records.service.runs import RunStatus
 from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, Build, Machine, Strategy, Workload
-from db.tables.metadata import Row, Tallied, by_value, table_of
+from db.tables.metadata import KEY, Row, Tallied, by_value, table_of
 from db.tables.of_records import (
     ANNOTATION,
     API_TOKEN,
@@ -51,16 +51,15 @@ __all__ = [
 ]  # fmt: skip
 
 
-_KEY: dict[str, Any] = {"primary_key": True}
 _NAME: dict[str, Any] = {"index": True}
-MACHINE: Table = table_of("machine", Machine, Tallied, without={"device_uuid"}, machine_id=_KEY)
+MACHINE: Table = table_of("machine", Machine, Tallied, without={"device_uuid"}, machine_id=KEY)
 """Hardware by identity. `name` is what it was last called; each trial keeps the name it was given."""
 BUILD: Table = table_of(
-    *("build", Build, Tallied), without={"settings", "label"}, build_id=_KEY, label={"nullable": True}
+    *("build", Build, Tallied), without={"settings", "label"}, build_id=KEY, label={"nullable": True}
 )
 """Software stack by identity. `label` is what it was last called; each trial keeps its own."""
-WORKLOAD: Table = table_of("workload", Workload, Tallied, workload_id=_KEY, name=_NAME)
-STRATEGY: Table = table_of("strategy", Strategy, Tallied, strategy_id=_KEY, name=_NAME)
+WORKLOAD: Table = table_of("workload", Workload, Tallied, workload_id=KEY, name=_NAME)
+STRATEGY: Table = table_of("strategy", Strategy, Tallied, strategy_id=KEY, name=_NAME)
 
 
 class ConditionsRow(Row, table=True):

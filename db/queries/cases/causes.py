@@ -90,16 +90,19 @@ def _explained(
     before, after = _profiled_sides(database, sides, machine_id, moved)
     causes_by_case = _causes(before, after, moved)
     peaks = [case for case, rows in changed.items() if any(row.metric is Metric.PEAK_MEMORY for row in rows)]
-    compiled = _newest_parts(database, TRIAL_DETAIL.c.compiler, sides, machine_id, changed)
-    held = _newest_parts(database, TRIAL_DETAIL.c.memory, sides, machine_id, peaks)
+    facts = _newest_parts(database, TRIAL_DETAIL.c.compiler, sides, machine_id, changed)
+    memory = _newest_parts(database, TRIAL_DETAIL.c.memory, sides, machine_id, peaks)
+    compiled = {
+        case: tuple(compiler_changes(*map(CompilerFacts.model_validate, each)))
+        for case, each in facts.items()
+    }
+    held = {case: tuple(memory_sentences(*map(Memory.model_validate, each))) for case, each in memory.items()}
     return {
         case: Explanation(
             causes_by_case.get(case),
-            tuple(compiler_changes(*map(CompilerFacts.model_validate, compiled[case])))
-            if case in compiled
-            else (),
+            compiled.get(case, ()),
             _host(after.get(case), moved.get(case)),
-            tuple(memory_sentences(*map(Memory.model_validate, held[case]))) if case in held else (),
+            held.get(case, ()),
         )
         for case in changed
     }
