@@ -133,10 +133,10 @@ def build_names(builds: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     for row in builds:
         by_torch.setdefault(_words(row["torch"]), []).append(row)
     for torch, group in by_torch.items():
-        parts = {row["build_id"]: list(filter(None, [_words(row["build_label"])])) for row in group}
+        parts = {row["build_id"]: tuple(filter(None, (_words(row["build_label"]),))) for row in group}
         telling = _telling_values(group)
-        while len(set(map(tuple, parts.values()))) < len(parts) and (values := next(telling, None)):
-            parts = {key: [*words, *filter(None, [values[key]])] for key, words in parts.items()}
+        while len(set(parts.values())) < len(parts) and (values := next(telling, None)):
+            parts = {key: (*words, *filter(None, (values[key],))) for key, words in parts.items()}
         names |= {
             key: f"torch {torch} ({', '.join(words)})" if words else f"torch {torch}"
             for key, words in parts.items()

@@ -41,14 +41,14 @@ def of_series(connection: Connection, filters: Filters, series_ids: Sequence[str
     """
     wanted = list(dict.fromkeys(series_ids))
     these = [SERIES.c.series_id.in_(wanted)] if len(wanted) <= _MOST_NAMED else matching_series(filters)
-    found = arrays_of(connection.execute(_SERIES.where(*these)).all(), _SERIES_DTYPES)
+    found = arrays_of(connection.execute(_SERIES.where(*these)), _SERIES_DTYPES)
     return matched(found, "series_id", series_ids)
 
 
 def of_builds(connection: Connection, build_ids: Sequence[str]) -> dict[str, Any]:
     """The columns of a build, a row for each of `build_ids`."""
     these = _named(BUILD.c.build_id, build_ids)
-    found = arrays_of(connection.execute(_BUILDS.where(*these)).all(), _BUILDS_DTYPES)
+    found = arrays_of(connection.execute(_BUILDS.where(*these)), _BUILDS_DTYPES)
     return matched(found, "build_id", build_ids)
 
 

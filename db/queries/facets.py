@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Select, Table, and_, func, or_, select
+from sqlalchemy import ColumnElement, Select, Table, Text, and_, cast, func, or_, select
 
 from db.engine.session import Database
 from db.metrics.eligibility import is_canary
@@ -74,10 +75,17 @@ def build_rows(db: Database) -> list[dict[str, Any]]:
 
     As `builds` has it, without tallies and the way over a frame: pages ask for thousands after every write.
     """
-    own = [name for name in BUILD.c.keys() if name not in (*_TALLIES, "label")]  # noqa: SIM118
-    columns = selected(BUILD, *own, "first_seen_at", build_label="label")
-    rows = sorted((dict(row._mapping) for row in db.rows(select(*columns))), key=version_order)
+    own = [name for name in BUILD.c.keys() if name not in (*_TALLIES, "label", "packages")]  # noqa: SIM118
+    packages = cast(BUILD.c.packages, Text).label("packages")
+    columns = [*selected(BUILD, *own, "first_seen_at", build_label="label"), packages]
+    names = [str(column.key) for column in columns]
+    with db.read() as connection:
+        rows = [dict(zip(names, row, strict=True)) for row in connection.execute(select(*columns))]
+    # Few builds have libraries of their own: those of others are read once.
+    read = {text: json.loads(text) for text in {row["packages"] for row in rows} if text is not None}
+    rows.sort(key=version_order)
     for row in rows:
+        row["packages"] = read.get(row["packages"])
         del row["first_seen_at"]
     return rows
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ from db.metrics.frames import pandas_dtype
 
 MOMENT = "datetime64[us, UTC]"
 _FLOAT, _INTEGER = pd.Float64Dtype(), pd.Int64Dtype()
+_ROWS_AT_ONCE = 200
 
 
-def frame_of(rows: Sequence[Sequence[Any]], columns: Mapping[str, str]) -> pd.DataFrame:
+def frame_of(rows: Iterable[Sequence[Any]], columns: Mapping[str, str]) -> pd.DataFrame:
     """A frame with `columns` (name to pandas dtype) of rows in the same order; no rows give an empty frame.
 
     Numbers are of nullable types: what is missing is NA.
@@ -22,11 +24,16 @@ def frame_of(rows: Sequence[Sequence[Any]], columns: Mapping[str, str]) -> pd.Da
     return pd.DataFrame(arrays_of(rows, columns), copy=False)
 
 
-def arrays_of(rows: Sequence[Sequence[Any]], columns: Mapping[str, str]) -> dict[str, Any]:
+def arrays_of(rows: Iterable[Sequence[Any]], columns: Mapping[str, str]) -> dict[str, Any]:
     """The columns of `frame_of` as arrays, which have no index to be brought into line."""
-    values = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
+    values: list[list[Any]] = [[] for _ in columns]
+    each = iter(rows)
+    # Thousands that are alive at once cost half as much again: the interpreter walks over all of them.
+    while some := list(islice(each, _ROWS_AT_ONCE)):
+        for column, more in zip(values, zip(*some, strict=True), strict=True):
+            column.extend(more)
     return {
-        name: _array(list(column), pandas_dtype(dtype))
+        name: _array(column, pandas_dtype(dtype))
         for (name, dtype), column in zip(columns.items(), values, strict=True)
     }
 

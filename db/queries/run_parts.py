@@ -23,25 +23,9 @@ from db.tables.run_parts import RUN_PART
 from db.tables.trials import BUILD, LATEST, RUN, SERIES, TRIAL, WORKLOAD
 
 
-class RunPart(NamedTuple):
-    """How many trials a run, a machine and a build have in common, and when the first and the last began.
-
-    Stored trials neither change nor go away: what these figures were when its trials were read tells whether
-    any came since.
-    """
-
-    run_id: str
-    machine_id: str
-    build_id: str
-    trials: int
-    first_seen_at: datetime
-    last_seen_at: datetime
-
-
-def parts_within(connection: Connection, filters: Filters) -> list[RunPart]:
-    """The parts of the machines, builds and runs selected that lie in part or whole in the time selected.
-
-    Other filters are about single trials and leave parts as they are.
+def within(filters: Filters) -> list[ColumnElement[bool]]:
+    """Conditions on `run_part` for the parts of the machines, builds and runs selected that lie in part or
+    whole in the time selected. Other filters are about single trials and leave parts as they are.
     """
     conditions = _of_parts(Filters(machines=filters.machines, builds=filters.builds))
     conditions += any_of((RUN_PART.c.run_id, filters.runs))
@@ -49,9 +33,7 @@ def parts_within(connection: Connection, filters: Filters) -> list[RunPart]:
         conditions.append(RUN_PART.c.last_seen_at >= filters.since)
     if filters.until is not None:
         conditions.append(RUN_PART.c.first_seen_at <= filters.until)
-    # As plain text: thousands of parts are asked for before every look at a long history.
-    columns = (plain(RUN_PART.c[name]) for name in RunPart._fields)
-    return [RunPart(*row) for row in connection.execute(select(*columns).where(*conditions))]
+    return conditions
 
 
 def run_parts(db: Database, run_ids: Iterable[str]) -> pd.DataFrame:

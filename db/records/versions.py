@@ -32,20 +32,21 @@ def component_name(component: str) -> str:
 
 def stack_order(build: Mapping[str, Any]) -> tuple[VersionKey, ...]:
     """The versions of a build, a row of any frame that has these, as builds are sorted by them."""
-    parts = (build.get(name) for name in STACK)
-    return tuple(version_key(part if isinstance(part, str) else None) for part in parts)
+    return tuple(map(version_key, map(build.get, STACK)))
 
 
 # More than a decade of nightly builds: one that is forgotten is read anew with every look at the choices.
 @lru_cache(maxsize=16_384)
-def version_key(version: str | None) -> VersionKey:
+def version_key(version: object) -> VersionKey:
     """Sorts versions by PEP 440, and what is no such version (a driver, a kernel) by its numbers and words.
 
-    Missing versions come first; equal versions that are written differently keep a fixed order.
+    Missing versions (what is no text) come first; equal versions that are written differently keep a fixed
+    order.
     """
+    text = version if isinstance(version, str) else ""
     try:
-        parsed = Version(version or "")
+        parsed = Version(text)
     except InvalidVersion:
         parsed = _UNKNOWN
-    parts = _NUMBER.split(version or "")
+    parts = _NUMBER.split(text)
     return parsed, tuple((int(part), "") if part.isdecimal() else (-1, part) for part in parts if part)

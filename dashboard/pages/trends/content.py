@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -283,35 +283,47 @@ def _case_rows(
     points: pd.DataFrame, figure: columns.Column, floors: Sequence[NoiseFloor]
 ) -> tuple[pd.DataFrame, float]:
     """A row per case, and how far from 1 the drawing of their histories reaches."""
-    known_of: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for point in row_dicts(points[[*_SUMMED_UP, figure.column]]):
-        if figure.eager_too or point["strategy"] != EAGER.name:
-            known = known_of.setdefault((point["workload_label"], point["strategy"]), [])
-            if not pd.isna(point[figure.column]):
-                known.append(point)
+    cases = points if figure.eager_too else points[points["strategy"] != EAGER.name]
+    known = cases[cases[figure.column].notna()]
+    values: dict[tuple[str, str], list[float]] = {key: [] for key in _keys(cases)}
+    runs: dict[tuple[str, str], set[str]] = {key: set() for key in values}
+    of_points = known[figure.column].tolist(), known["run_id"].tolist()
+    for key, value, run in zip(_keys(known), *of_points, strict=True):
+        values[key].append(value)
+        runs[key].add(run)
+    last = _newest(known)
+    newest = dict(zip(_keys(last), row_dicts(last[list(_SUMMED_UP)]), strict=True))
     rows = [
-        {"workload": label, "strategy": strategy, **_case_cells(known, figure, floors)}
-        for (label, strategy), known in sorted(
-            known_of.items(), key=lambda item: (item[0][0], sort_key(item[0][1]))
-        )
+        {
+            "workload": key[0],
+            "strategy": key[1],
+            **_case_cells(newest.get(key), values[key], figure, floors),
+            "runs": len(runs[key]),
+        }
+        for key in sorted(values, key=lambda key: (key[0], sort_key(key[1])))
     ]
     histories, reach = sparklines.relative([row["history"] for row in rows])
     return pd.DataFrame(rows).assign(history=histories), reach
 
 
+def _keys(points: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """Of each point the label of its workload and its strategy."""
+    return zip(points["workload_label"].tolist(), points["strategy"].tolist(), strict=True)
+
+
 def _case_cells(
-    known: Sequence[dict[str, Any]], figure: columns.Column, floors: Sequence[NoiseFloor]
+    newest: dict[str, Any] | None,
+    values: Sequence[float],
+    figure: columns.Column,
+    floors: Sequence[NoiseFloor],
 ) -> dict[str, Any]:
-    """The cells of a case whose points with a value are `known`; `last` is the moment of the value that is
-    shown as the newest, whatever was measured after it: on an axis of versions it is that of the highest.
+    """The cells of a case with these `values`, the last of them at the point `newest`; `last` is its moment,
+    whatever was measured after it: on an axis of versions it is that of the highest.
     """
-    newest = known[-1] if known else NO_FACTS
-    values = [float(point[figure.column]) for point in known]
     return {
         "newest": values[-1] if values else None,
         "change": values[-1] / values[-2] - 1 if len(values) > 1 and values[-2] else None,
-        **case_facts(newest, floors, figure.key),
+        **case_facts(newest or NO_FACTS, floors, figure.key),
         "history": values[-60:],
-        "runs": len({point["run_id"] for point in known}),
-        "last": newest["last_started_at"] if known else None,
+        "last": newest["last_started_at"] if newest else None,
     }

@@ -137,5 +137,5 @@ def _trials(
     named = len(series) <= MOST_SERIES_NAMED
     if named:
         conditions.append(TRIAL.c.series_id.in_(list(series)))
-    frame = frame_of(connection.execute(statement.where(*conditions)).all(), dtypes(statement))
+    frame = frame_of(connection.execute(statement.where(*conditions)), dtypes(statement))
     return frame if named else frame[frame["series_id"].isin(list(series))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,10 +18,11 @@ from db.metrics.frames import empty_frame
 from db.queries.dimensions import of_builds, of_conditions, of_series
 from db.queries.filters import Filters
 from db.queries.frames import arrays_of
-from db.queries.run_parts import parts_within
+from db.queries.run_parts import within
 from db.queries.selection import any_of, matching_series, plain
 from db.queries.trials import trials_frame, trials_to_sum_up
 from db.tables.run_cases import RUN_CASE
+from db.tables.run_parts import RUN_PART
 from db.tables.trials import DATA_VERSION, RUN, SERIES, TRIAL
 
 WorkloadOfRun = tuple[str, str]
@@ -75,15 +75,15 @@ def points_by_build(
     """As `db.metrics.trend.series_points` by build. A build that one run measured has the points of that run;
     those of others are summed up of their trials.
     """
-    with db.read() as connection:
-        parts = parts_within(connection, filters)
-    runs = Counter((part.machine_id, part.build_id) for part in parts)
-    several = {build for (_, build), count in runs.items() if count > 1}
+    part = RUN_PART.c
+    counts = select(part.build_id, func.count()).where(*within(filters))
+    runs = db.rows(counts.group_by(part.machine_id, part.build_id))
+    several = {build for build, count in runs if count > 1}
     if not several:
         return points_by_run(db, filters, columns)
     wanted = list(POINT_COLUMNS if columns is None else columns)
     of_trials = trend.series_points(trials_frame(db, replace(filters, builds=tuple(several))), by="build")
-    once = tuple({build for _, build in runs} - several)
+    once = tuple({build for build, _ in runs} - several)
     names = list(dict.fromkeys((*_ORDER, *wanted)))
     of_runs = points_by_run(db, replace(filters, builds=once), names) if once else of_trials.iloc[:0]
     points = pd.concat([of_runs[names], of_trials[names]], ignore_index=True)
@@ -93,7 +93,7 @@ def points_by_build(
 def _points(connection: Connection, filters: Filters, wanted: dict[str, str]) -> pd.DataFrame:
     stored = [*POINT_KEYS, *(name for name in wanted if name in STORED_POINT and name not in POINT_KEYS)]
     statement = select(*(plain(RUN_CASE.c[name]) for name in stored)).where(*_matching(filters))
-    values = arrays_of(connection.execute(statement).all(), {name: STORED_POINT[name] for name in stored})
+    values = arrays_of(connection.execute(statement), {name: STORED_POINT[name] for name in stored})
     values |= of_series(connection, filters, values["series_id"].tolist())
     if wanted.keys() - values.keys() - {"settings"}:
         values |= of_builds(connection, values["build_id"].tolist())

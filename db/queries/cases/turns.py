@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import groupby, pairwise
-from operator import attrgetter
-
 import pandas as pd
-from sqlalchemy import select
+from sqlalchemy import Select, func, or_, select
 
 from db.engine.session import Database
 from db.queries.filters import Filters
 from db.queries.frames import frame_of
-from db.queries.run_parts import RunPart, parts_within
+from db.queries.run_parts import within
 from db.queries.selection import dtypes, matching, selected
+from db.tables.run_parts import RUN_PART
 from db.tables.trials import SERIES, TRIAL
 
 
@@ -26,26 +23,25 @@ def turn_trials(db: Database, filters: Filters) -> pd.DataFrame:
         SERIES, SERIES.c.series_id == TRIAL.c.series_id
     )
     with db.read() as connection:
-        runs = _together(parts_within(connection, filters))
-        rows = (
-            connection.execute(statement.where(TRIAL.c.run_id.in_(runs), *matching(filters))).all()
-            if runs
-            else []
-        )
-    return frame_of(rows, dtypes(statement))
+        runs = connection.scalars(_together(filters)).all()
+        chosen = statement.where(TRIAL.c.run_id.in_(runs), *matching(filters))
+        return frame_of(connection.execute(chosen) if runs else (), dtypes(statement))
 
 
-def _together(parts: Iterable[RunPart]) -> list[str]:
+def _together(filters: Filters) -> Select[tuple[str]]:
     """The runs of which a part shares its time with another one of its machine, or its run."""
-    found = set()
-    in_order = sorted(parts, key=attrgetter("machine_id", "first_seen_at"))
-    for _, of_machine in groupby(in_order, key=attrgetter("machine_id")):
-        longest: RunPart | None = None
-        for part in of_machine:
-            if longest is not None and part.first_seen_at <= longest.last_seen_at:
-                found |= {longest.run_id, part.run_id}
-            if longest is None or part.last_seen_at > longest.last_seen_at:
-                longest = part
-    by_run = sorted(in_order, key=attrgetter("run_id"))
-    found |= {one.run_id for one, other in pairwise(by_run) if one.run_id == other.run_id}
-    return sorted(found)
+    part = RUN_PART.c
+    machine, start = part.machine_id, part.first_seen_at
+    before = func.max(part.last_seen_at).over(partition_by=machine, order_by=start, rows=(None, -1))
+    after = func.lead(start).over(partition_by=machine, order_by=start)
+    parts = (
+        select(
+            *(part.run_id, part.first_seen_at, part.last_seen_at),
+            *(before.label("busy_until"), after.label("next_at")),
+            func.count().over(partition_by=part.run_id).label("parts"),
+        )
+        .where(*within(filters))
+        .subquery()
+    )
+    shares = (parts.c.first_seen_at <= parts.c.busy_until) | (parts.c.next_at <= parts.c.last_seen_at)
+    return select(parts.c.run_id).where(or_(shares, parts.c.parts > 1)).distinct()
