@@ -23,7 +23,7 @@ from db import units
 
 _LINK = "link"
 _PAGES = "pages"
-MOST_OFFERED = 1_000
+MOST_OFFERED = 500
 """Of a drop-down: every session keeps the words of each, and every look at a page sends them."""
 
 

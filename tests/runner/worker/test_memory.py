@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -90,6 +93,13 @@ def test_a_reset_forgets_an_old_peak():
     if not memory.reset_peak_rss():
         return
     assert memory.peak_rss_bytes() < before - 100 * MIB
+
+
+def test_the_peak_of_a_process_is_its_own_and_not_that_of_the_one_that_started_it():
+    held = b"x" * (1 << 30)
+    code = "from runner.worker.step import memory; print(memory.peak_rss_bytes())"
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(child.stdout) < len(held)
 
 
 def test_what_grows_with_each_call_has_its_slope_and_what_only_settles_has_none():
