@@ -89,10 +89,11 @@ def summarize_cases(trials: DataFrame) -> DataFrame:
     are those of the case's newest trial. An unknown number is missing, never 0 or NaN. Raises KeyError where
     a column is absent from a frame with rows.
 
-    A case that was measured under several conditions (settings of a suite) has the figures of the newest. One
-    of a single trial is a first look and has no break-even; a point of a series has, among its others.
+    A case that was measured under several conditions (settings of a suite), or whose own code changed, has
+    the figures of the newest. One of a single trial is a first look and has no break-even; a point of a
+    series has, among its others.
     """
-    trials = _of_newest_conditions(without_cancelled(trials))
+    trials = like_newest(without_cancelled(trials))
     if trials.empty:
         return empty_frame(CASE_COLUMNS)
     groups = Groups.by(trials, CASE_KEYS)
@@ -103,14 +104,19 @@ def summarize_cases(trials: DataFrame) -> DataFrame:
     )
 
 
-def _of_newest_conditions(trials: DataFrame) -> DataFrame:
-    """Of each case the trials under the conditions of its newest one: others are not to be averaged with."""
-    if trials.empty or trials["conditions_id"].nunique() <= 1:
+def like_newest(trials: DataFrame) -> DataFrame:
+    """Of each case the trials under the conditions of its newest one and of its code: others are not to be
+    averaged with.
+    """
+    if trials.empty:
         return trials
-    conditions = trials["conditions_id"]
-    ordered = trials.sort_values(["started_at", "trial_id"], kind="stable")
-    newest = ordered.groupby(CASE_KEYS)["conditions_id"].transform("last").reindex(trials.index)
-    return trials[(conditions == newest) | (conditions.isna() & newest.isna())]
+    for name in ("conditions_id", "code_hash"):
+        values = trials[name].astype("str").fillna("")
+        if values.nunique() > 1:
+            ordered = trials.assign(**{name: values}).sort_values(["started_at", "trial_id"], kind="stable")
+            newest = ordered.groupby(CASE_KEYS)[name].transform("last")
+            trials = trials[values == newest.reindex(trials.index)]
+    return trials
 
 
 VALUE_COLUMNS = (

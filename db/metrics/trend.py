@@ -14,7 +14,7 @@ from pandas import DataFrame
 from db.columns.case import CASE_KEYS
 from db.columns.metrics import BANDED
 from db.columns.point import POINT_COLUMNS, STORED_POINT
-from db.metrics.cases import summary_columns
+from db.metrics.cases import like_newest, summary_columns
 from db.metrics.eligibility import passed_mask, positive, suspect_mask, without_cancelled
 from db.metrics.frames import empty_frame, plain_rows, typed_frame
 from db.metrics.groups import Bools, Floats, Groups
@@ -26,9 +26,12 @@ def series_points(trials: DataFrame, *, by: Literal["run", "build"] = "run") -> 
     """One row per case, run and conditions (and build, where a run has several), or per case and build.
 
     Oldest first. Columns and types are `POINT_COLUMNS`: those of a case for the point's own trials, and the
-    bands around it. `trials` as for `summarize_cases`. A point does not depend on other points.
+    bands around it. `trials` as for `summarize_cases`. A point does not depend on other points; that of a
+    build has the code and the conditions of its newest trial.
     """
     trials = without_cancelled(trials)
+    if by == "build":
+        trials = like_newest(trials)
     return empty_frame(POINT_COLUMNS) if trials.empty else typed_frame(_points(trials, by), POINT_COLUMNS)
 
 

@@ -201,7 +201,8 @@ def _by_recency(name: str, database: Database, machine_id: str | None) -> Select
         raise NotFoundError(f"No build was measured{where}.", "See `compilewatch list machines`.")
     if len(order) <= place:
         raise NotFoundError(
-            f"Only one build was measured{where}.", "Measure the other one there, or name another machine."
+            f"Only one build was measured{where}.",
+            "Name two of its runs (`compilewatch list runs`), or measure another build there.",
         )
     build = order[place]
     return Selection(name=name, build_ids=(build,), run_ids=measured_runs(database, build))

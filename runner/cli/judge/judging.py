@@ -61,6 +61,7 @@ States = dict[EventSubject, RegressionState]
 _EXPLAINED_CASES = 5
 _NOTED_CASES = 5
 IMPORT_AGAIN = "Import another result of the same build, then run the gate again."
+RUN_AGAIN = "Type the same `compilewatch run` again to confirm."
 
 
 @dataclass(frozen=True)
@@ -279,7 +280,9 @@ def print_logged(logged: Logged, *, imported: bool = False) -> None:
     if waiting:
         cases = sorted({each.row.workload for each in waiting})
         named = [f" -w {shlex.quote(name)}" for name in cases[:5] if not names_code(name)]
-        how = IMPORT_AGAIN if imported else f"Measure again to confirm: compilewatch run{''.join(named)}"
+        # Bare, `run` measures the whole suite: what may not be named is not to be read into it.
+        again = f"Measure again to confirm: compilewatch run{''.join(named)}" if named else RUN_AGAIN
+        how = IMPORT_AGAIN if imported else again
         line = f"Recorded, not confirmed yet: {count(len(waiting))}. {how}"
         print(printable(line), file=sys.stderr)
     if messages.sent:

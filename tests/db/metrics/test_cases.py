@@ -281,10 +281,12 @@ def test_a_case_does_not_depend_on_its_neighbours() -> None:
     assert_frame_equal(together[together["workload"] == "w1"].reset_index(drop=True), alone)
 
 
-def test_trials_under_other_settings_are_not_averaged_with_the_newest_ones():
-    rows = [trial(latency_ns=100.0, conditions_id="suite") for _ in range(3)]
-    rows += [trial(latency_ns=200.0, conditions_id="other") for _ in range(2)]
-    rows += [trial("cnn", latency_ns=50.0, conditions_id="suite")]
+@pytest.mark.parametrize("apart", ["conditions_id", "code_hash"])
+@pytest.mark.parametrize("newest", ["other", None])
+def test_trials_of_other_settings_or_code_are_not_averaged_with_the_newest_ones(apart, newest):
+    rows = [trial(latency_ns=100.0, **{apart: "suite"}) for _ in range(3)]
+    rows += [trial(latency_ns=200.0, **{apart: newest}) for _ in range(2)]
+    rows += [trial("cnn", latency_ns=50.0, **{apart: "suite"})]
     cases = summarize_cases(trials_frame(rows)).set_index("workload")
     assert cases.loc["bert", ["latency_ns", "trials"]].tolist() == [200.0, 2]
     assert cases.loc["cnn", ["latency_ns", "trials"]].tolist() == [50.0, 1]

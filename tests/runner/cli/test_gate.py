@@ -102,6 +102,25 @@ def test_the_next_step_names_no_code_of_a_record(sqlite_url: str, capsys: pytest
     assert "-w os:system" not in said
 
 
+def test_where_no_workload_may_be_named_nothing_else_is_measured(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Bare, `compilewatch run` measures the suite and confirms nothing."""
+    with open_database(sqlite_url) as database:
+        save_trials(
+            database,
+            [
+                _of_code(trial)
+                for trial in stepping_history(1.0, 1.4, builds=("2.11.0", "2.12.0"))
+                if trial.workload.name == "mlp"
+            ],
+        )
+    assert gate(sqlite_url) == 1
+    said = capsys.readouterr().err
+    assert "to confirm" in said
+    assert "to confirm: compilewatch run" not in said
+
+
 def test_a_second_gate_of_the_same_run_adds_nothing(stepped: str, capsys: pytest.CaptureFixture[str]) -> None:
     codes, outputs, frames = [], [], []
     for _ in range(2):
