@@ -145,7 +145,7 @@ def _check_parameters(parameters: ast.arguments, name: str, file: Path, given: s
         if parameter not in given | _PLACEMENT:
             raise ConfigError(
                 f"{name} in {file.name} needs {parameter}, which the workload does not give.",
-                f"Write shape = {{ {parameter} = ... }}, or give it a default.",
+                f"Give it a default, or a [[workload]] with shape = {{ {parameter} = ... }}.",
             )
 
 

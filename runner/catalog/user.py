@@ -13,13 +13,7 @@ from db.errors import ConfigError, NotFoundError, did_you_mean
 from runner.catalog.builtin import WORKLOADS
 from runner.catalog.definition import WorkloadDefinition, sequence_tokens
 from runner.catalog.libraries import is_library_name, library_workload
-from runner.catalog.targets import (
-    check_target,
-    is_target,
-    locate_module,
-    returned_task,
-    split_target,
-)
+from runner.catalog.targets import is_target, locate_module, returned_task, split_target
 
 if TYPE_CHECKING:
     from db.records.trial import Task
@@ -52,11 +46,8 @@ def sweep_names(settings: Settings) -> dict[str, tuple[str, ...]]:
 def user_target(target: str, settings: Settings) -> WorkloadDefinition:
     """The workload of `--workload module:function`: in float32 at the function's own size, of the task of
     `[run]` or else of what the function returns.
-
-    Raises ConfigError when there is no such function.
     """
     path = (str(settings.project_root),)
-    check_target(target, path)
     definition = WorkloadDefinition(name=target, target=target, summary="from the command line", path=path)
     return _with_task(definition, settings.run.task)
 

@@ -31,8 +31,8 @@ def newest_failures(trials: DataFrame) -> dict[BuildCase, dict[str, Any]]:
 def failure_lines(failures: Mapping[BuildCase, Mapping[str, Any]]) -> Iterator[str]:
     """One for each case."""
     for (_, workload, strategy), failure in failures.items():
-        text = f"{words(failure['kind'])}: {failure['message']}"
-        yield f"{workload} / {strategy}: {text} {more_of(failure['trial_id'])}"
+        text = f"{words(failure['kind'])}: {failure['message'].removesuffix('.')}"
+        yield f"{workload} / {strategy}: {text}. {more_of(failure['trial_id'])}"
 
 
 def more_of(trial_id: str) -> str:

@@ -260,14 +260,13 @@ def _workload_names(
 def _workload(name: str, known: Mapping[str, WorkloadDefinition], settings: Settings) -> WorkloadDefinition:
     if name not in known and is_library_name(name):
         return library_workload(name, settings.project_root)
-    if name not in known and is_target(name):
-        return user_target(name, settings)
-    definition = lookup("workload", name, known)
+    is_bare = name not in known and is_target(name)
+    definition = user_target(name, settings) if is_bare else lookup("workload", name, known)
     file = check_target(definition.target, definition.path)
     if name not in WORKLOADS:
         sizes = {**definition.shape, **definition.kwargs}
         given = sizes if definition.batch_size is None else {**sizes, "batch_size": definition.batch_size}
-        with in_table("workload", definition.name):
+        with nullcontext() if is_bare else in_table("workload", definition.name):
             check_builder(definition.target, file, given, is_training=definition.task is Task.TRAINING)
     return definition
 

@@ -71,6 +71,16 @@ def test_every_command_typed_wrongly(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_function_that_needs_what_is_not_given_is_refused_before_a_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "needy.py").write_text("def build(features):\n    return lambda x: x, (features,)\n")
+    monkeypatch.chdir(tmp_path)
+    assert exit_code_of(app, ["run", "-w", "needy:build"]) == 2
+    assert "needs features" in capsys.readouterr().err
+    assert [each.name for each in tmp_path.iterdir()] == ["needy.py"]
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can write anywhere; run the tests as another user")
 def test_a_directory_without_permission(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
