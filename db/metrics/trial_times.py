@@ -78,11 +78,18 @@ def with_pooled_eager(trials: DataFrame) -> DataFrame:
 
 
 def _pooled(trials: DataFrame, groups: Groups, eager_ns: Floats, keys: Sequence[str]) -> Floats:
-    """Per group the geometric mean of what is known of all trials with its `keys`, or what is said of it."""
+    """Per group the geometric mean of what is known of all trials with its `keys` that ran the newest code of
+    these, or what is said of it.
+    """
     if POOLED_EAGER in trials:
         said: Floats = floats(trials[POOLED_EAGER])[groups.last_row(np.arange(len(trials)))]
         return said
     whole = Groups.by(trials, list(keys))
+    if trials["code_hash"].nunique() > 1:
+        code = trials["code_hash"].astype("str").fillna("").to_numpy(dtype=object)
+        moments = trials["started_at"].astype("datetime64[us, UTC]").to_numpy(dtype="datetime64[us]")
+        newest = code[whole.last_row(~np.isnan(eager_ns), moments)][whole.codes]
+        eager_ns = np.where(code == newest, eager_ns, np.nan)
     pooled: Floats = whole.mean(eager_ns)[whole.codes[groups.last_row(np.arange(len(trials)))]]
     return pooled
 

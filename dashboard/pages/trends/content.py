@@ -292,7 +292,7 @@ def _case_rows(
         values[key].append(value)
         runs[key].add(run)
     last = _newest(known)
-    newest = dict(zip(_keys(last), row_dicts(last[list(_SUMMED_UP)]), strict=True))
+    newest = dict(zip(_keys(last), row_dicts(last[["last_started_at", *NO_FACTS]]), strict=True))
     rows = [
         {
             "workload": key[0],

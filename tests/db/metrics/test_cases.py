@@ -281,6 +281,14 @@ def test_a_case_does_not_depend_on_its_neighbours() -> None:
     assert_frame_equal(together[together["workload"] == "w1"].reset_index(drop=True), alone)
 
 
+def test_eager_of_older_code_is_no_eager_of_a_case():
+    """Measured again was the strategy alone: its eager is the control beside it."""
+    rows = [trial(strategy="eager", latency_ns=100_000.0, code_hash="old") for _ in range(3)]
+    rows += [compiled(200_000.0, 400_000.0, code_hash="new") for _ in range(3)]
+    cases = summarize_cases(trials_frame(rows)).set_index("strategy")
+    assert cases.loc["default", "pooled_eager_ns"] == pytest.approx(400_000.0)
+
+
 @pytest.mark.parametrize("apart", ["conditions_id", "code_hash"])
 @pytest.mark.parametrize("newest", ["other", None])
 def test_trials_of_other_settings_or_code_are_not_averaged_with_the_newest_ones(apart, newest):
