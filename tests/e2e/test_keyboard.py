@@ -90,6 +90,8 @@ def test_triage_needs_no_mouse(browser: Browser, regressed_server: Served, regre
         hidden = [each for each in passed if not (each["visible"] and each["ring"])]
         assert hidden == [], "where the focus is, must be seen"
 
+        # The browser loads what draws tables after the page has settled.
+        expect(page.get_by_test_id("data-grid-canvas").first).to_be_attached()
         tab_to(page, "data-grid-canvas")
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
