@@ -17,7 +17,7 @@ WORKDIR /src
 # All of them by the hash of their file; torch alone, and what its CUDA build brings, by version: which build it is,
 # is decided by the index that pip is given here.
 COPY pyproject.toml constraints.txt README.md LICENSE docker/requirements*.lock ./
-COPY db/__init__.py db/__init__.py
+COPY compilewatch/__init__.py compilewatch/__init__.py
 RUN /opt/compilewatch/bin/pip install --require-hashes --no-deps --only-binary :all: --requirement requirements.lock \
     && case ",${EXTRAS}," in \
         *,models,*) /opt/compilewatch/bin/pip install --require-hashes --no-deps --only-binary :all: \
@@ -25,6 +25,7 @@ RUN /opt/compilewatch/bin/pip install --require-hashes --no-deps --only-binary :
     esac \
     && /opt/compilewatch/bin/pip install --constraint constraints.txt --no-build-isolation ".[${EXTRAS}]" \
     && /opt/compilewatch/bin/pip check
+COPY compilewatch compilewatch
 COPY db db
 COPY runner runner
 COPY dashboard dashboard

@@ -212,4 +212,4 @@ release-check: dev ## build wheel and sdist, install the wheel elsewhere, type e
 
 clean: ## remove .venv and every cache; measured data stays
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find db runner dashboard tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find compilewatch db runner dashboard tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""`python -m dashboard`: serve the database named in COMPILEWATCH_DATABASE_URL."""
+"""`python -m compilewatch.dashboard`: serve the database named in COMPILEWATCH_DATABASE_URL."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import argparse
 import logging
 import sys
 
-from db.errors import CompilewatchError
-from db.log_lines import OneLineRecord
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.log_lines import OneLineRecord
 
 
 def _log_to_standard_error() -> None:
@@ -29,8 +29,8 @@ def main() -> int:
     arguments = parser.parse_args()
     _log_to_standard_error()
     try:
-        from dashboard.read.database import database_url
-        from dashboard.server.server import serve
+        from compilewatch.dashboard.read.database import database_url
+        from compilewatch.dashboard.server.server import serve
 
         serve(
             database_url(),

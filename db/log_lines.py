@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from db.errors import visible
+from compilewatch.db.errors import visible
 
 
 class OneLine(logging.Formatter):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import SupportsFloat, TypeVar
 
-from db.errors import UnitError
+from compilewatch.db.errors import UnitError
 
 MISSING = "\N{EN DASH}"
 NEVER = "never"

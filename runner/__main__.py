@@ -1,6 +1,6 @@
-"""`python -m runner`: the command line, where the console script is not on the path."""
+"""`python -m compilewatch.runner`: the command line, where the console script is not on the path."""
 
-from runner.cli import main
+from compilewatch.runner.cli import main
 
 if __name__ == "__main__":
     main()

@@ -1,14 +1,14 @@
 """Records what `torch.compile` costs a job of your own: one file a process, for `compilewatch import`.
 
-    from runner import compilewatch_recorder as recorder
+    from compilewatch import record
 
-    recorder.start("ranker-train")
+    record.start("ranker-train")
 
-or, without a change of the code, `python -m runner.record --name ranker-train -- train.py ...`. It needs the
-standard library alone and can be copied as one file.
+or, without a change of the code, `python -m compilewatch.record --name ranker-train -- train.py ...`. It
+needs the standard library alone and can be copied as one file.
 
 It listens to the structured records that torch writes as it compiles (torch/_logging/_internal.py), as
-TORCH_TRACE does, and to the end of each optimizer step, or to `recorder.step()`. Between compilations it
+TORCH_TRACE does, and to the end of each optimizer step, or to `record.step()`. Between compilations it
 notes a time per step, of the first 1,000 steps. It changes no setting of torch, and nothing that goes wrong
 in here reaches the job: it then stops recording.
 """
@@ -373,7 +373,9 @@ def _on_cuda(torch: Any) -> bool:
     return bool(torch.cuda.is_available() and torch.cuda.is_initialized())
 
 
-_USAGE = "usage: python -m runner.record [--name JOB] [--directory FOLDER] -- PROGRAM.py | -m MODULE [...]"
+_USAGE = (
+    "usage: python -m compilewatch.record [--name JOB] [--directory FOLDER] -- PROGRAM.py | -m MODULE [...]"
+)
 
 
 def main(arguments: list[str] | None = None) -> None:

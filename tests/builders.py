@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from db.records.strategies import BUILTIN
-from db.records.trial import (
+from compilewatch.db.records.strategies import BUILTIN
+from compilewatch.db.records.trial import (
     Build,
     CacheState,
     Failure,

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import Phase, settings
 
-import db.queries.service.integrity
-import db.store.trial_writer
-import db.store.trials
-from db.engine.migrations import VERSION_TABLE
-from db.engine.moments import latest_moment
-from db.engine.session import Database, open_database
-from db.store.run_cases import bring_up
-from db.tables.trials import METADATA
+import compilewatch.db.queries.service.integrity
+import compilewatch.db.store.trial_writer
+import compilewatch.db.store.trials
+from compilewatch.db.engine.migrations import VERSION_TABLE
+from compilewatch.db.engine.moments import latest_moment
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.store.run_cases import bring_up
+from compilewatch.db.tables.trials import METADATA
 from tests.postgres import Unavailable, postgres_server
 
 if TYPE_CHECKING:
@@ -61,7 +61,11 @@ def _own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield
 
 
-LIMITED = (db.store.trial_writer, db.store.trials, db.queries.service.integrity)
+LIMITED = (
+    compilewatch.db.store.trial_writer,
+    compilewatch.db.store.trials,
+    compilewatch.db.queries.service.integrity,
+)
 """Where `latest_moment` is read."""
 
 
@@ -230,7 +234,7 @@ def sqlite_url(tmp_path: Path, _sqlite_template: Path) -> str:
 
 @pytest.fixture(scope="session")
 def _stepped_template(_sqlite_template: Path) -> Path:
-    from db.store.trials import save_trials
+    from compilewatch.db.store.trials import save_trials
     from tests.regression_cases import stepping_history
 
     path = _sqlite_template.with_name("stepped.db")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from db.records.sampling_facts import Profile, ProfileEntry, ProfileSide, SamplingFacts, Trace
+from compilewatch.db.records.sampling_facts import Profile, ProfileEntry, ProfileSide, SamplingFacts, Trace
 
 
 def make_profile(**overrides: Any) -> Profile:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from db.records.trial import (
+from compilewatch.db.records.trial import (
     ColdStart,
     CompilerEvent,
     CompilerFacts,

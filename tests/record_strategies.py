@@ -11,9 +11,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from db.records import fields, sampling_facts
-from db.records.fields import Record
-from db.records.trial import (
+from compilewatch.db.records import fields, sampling_facts
+from compilewatch.db.records.fields import Record
+from compilewatch.db.records.trial import (
     CONTROL_TIMES,
     DEVICE_TIMES,
     INT64_MAX,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from db.engine.session import Database
-from db.judge.compare.sides import Selection
-from db.judge.compare.upgrade import compare_builds
-from db.judge.results import Comparison
-from db.queries.filters import Filters
-from db.queries.trials import trials_frame
-from db.records.trial import Trial
+from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.judge.results import Comparison
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.trial import Trial
 from tests.builders import MS, START, make_history
 
 STEADY_NS = 8 * MS

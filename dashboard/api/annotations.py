@@ -9,12 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dashboard.api.queries import with_ids
-from dashboard.api.written import written
-from dashboard.read.database import reader
-from dashboard.write.annotating import save
-from db.records.people.annotations import LONGEST_TEXT, Annotation
-from db.records.service.tokens import Scope
+from compilewatch.dashboard.api.queries import with_ids
+from compilewatch.dashboard.api.written import written
+from compilewatch.dashboard.read.database import reader
+from compilewatch.dashboard.write.annotating import save
+from compilewatch.db.records.people.annotations import LONGEST_TEXT, Annotation
+from compilewatch.db.records.service.tokens import Scope
 
 
 class AnnotationSpec(BaseModel):

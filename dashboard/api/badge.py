@@ -12,23 +12,23 @@ import pandas as pd
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dashboard.api.comparisons import cases_of
-from dashboard.api.queries import BadgeQuery, TallyBadgeQuery, Values, query_of, with_ids
-from dashboard.api.representation import entity_tag, tagged, unchanged
-from dashboard.links.links import Link, Page
-from dashboard.read.data import read_choices
-from dashboard.read.database import read_version, reader
-from dashboard.text import theme
-from dashboard.verdicts.pair import comparison_of, with_builds
-from db import units
-from db.engine.session import Database
-from db.errors import NotFoundError, visible
-from db.judge.words.sentences import tallied
-from db.metrics.throughput import items_of, throughputs_text
-from db.queries.filters import Filters
-from db.queries.offered import machine_measured_last
-from db.queries.run_parts import newest_build
-from db.records.trial import SourceKind
+from compilewatch.dashboard.api.comparisons import cases_of
+from compilewatch.dashboard.api.queries import BadgeQuery, TallyBadgeQuery, Values, query_of, with_ids
+from compilewatch.dashboard.api.representation import entity_tag, tagged, unchanged
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.read.data import read_choices
+from compilewatch.dashboard.read.database import read_version, reader
+from compilewatch.dashboard.text import theme
+from compilewatch.dashboard.verdicts.pair import comparison_of, with_builds
+from compilewatch.db import units
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError, visible
+from compilewatch.db.judge.words.sentences import tallied
+from compilewatch.db.metrics.throughput import items_of, throughputs_text
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.offered import machine_measured_last
+from compilewatch.db.queries.run_parts import newest_build
+from compilewatch.db.records.trial import SourceKind
 
 NO_DATA, NOT_THERE = "no data", "not there"
 SPEEDUP, BREAK_EVEN, THROUGHPUT = "speedup", "break_even", "throughput"

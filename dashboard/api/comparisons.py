@@ -7,28 +7,28 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.api.queries import Values, filters_asked
-from dashboard.api.representation import Answer, object_schema
-from dashboard.links.values import JsonSchema
-from dashboard.read.in_force import in_force
-from db.engine.session import Database
-from db.errors import ConfigError, NotFoundError
-from db.judge.history.machine import EventGroup
-from db.judge.results import ChangeEvent, Comparison, Row, Tally
-from db.metrics.break_even_rows import SCHEMA as BREAK_EVEN_SCHEMA
-from db.metrics.break_even_rows import break_even_document
-from db.metrics.case_modes import with_strategies
-from db.metrics.cases import summarize_cases
-from db.metrics.eligibility import without_canaries
-from db.queries.cases.causes import explanation_documents, explanations
-from db.queries.filters import Filters
-from db.queries.run_parts import of_newest_builds
-from db.queries.trials import trials_frame
-from db.units import NEVER
-from db.verdicts import gateway
-from db.verdicts.sides import resolve_sides
-from db.verdicts.steps import SCHEMA as CHANGES_SCHEMA
-from db.verdicts.steps import machine_steps
+from compilewatch.dashboard.api.queries import Values, filters_asked
+from compilewatch.dashboard.api.representation import Answer, object_schema
+from compilewatch.dashboard.links.values import JsonSchema
+from compilewatch.dashboard.read.in_force import in_force
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConfigError, NotFoundError
+from compilewatch.db.judge.history.machine import EventGroup
+from compilewatch.db.judge.results import ChangeEvent, Comparison, Row, Tally
+from compilewatch.db.metrics.break_even_rows import SCHEMA as BREAK_EVEN_SCHEMA
+from compilewatch.db.metrics.break_even_rows import break_even_document
+from compilewatch.db.metrics.case_modes import with_strategies
+from compilewatch.db.metrics.cases import summarize_cases
+from compilewatch.db.metrics.eligibility import without_canaries
+from compilewatch.db.queries.cases.causes import explanation_documents, explanations
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.run_parts import of_newest_builds
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.units import NEVER
+from compilewatch.db.verdicts import gateway
+from compilewatch.db.verdicts.sides import resolve_sides
+from compilewatch.db.verdicts.steps import SCHEMA as CHANGES_SCHEMA
+from compilewatch.db.verdicts.steps import machine_steps
 
 COMPARE_SCHEMA = "compilewatch.compare/1"
 

@@ -6,15 +6,15 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dashboard.api import comparisons, queries, recorded, run_requests, stored
-from dashboard.api.queries import Query, Values
-from dashboard.api.representation import Answer
-from dashboard.api.stored import Listing
-from dashboard.document.content import Content
-from dashboard.links.values import JsonSchema
-from db.engine.session import Database
-from db.queries.people.reports import reports_revision
-from db.records.trial import Trial
+from compilewatch.dashboard.api import comparisons, queries, recorded, run_requests, stored
+from compilewatch.dashboard.api.queries import Query, Values
+from compilewatch.dashboard.api.representation import Answer
+from compilewatch.dashboard.api.stored import Listing
+from compilewatch.dashboard.document.content import Content
+from compilewatch.dashboard.links.values import JsonSchema
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.people.reports import reports_revision
+from compilewatch.db.records.trial import Trial
 
 PREFIX = "/api/v1"
 

@@ -12,15 +12,15 @@ from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from dashboard.read.database import read_version, reader
-from db import __version__
-from db.engine.session import Database
-from db.errors import DatabaseError
-from db.json_rows import rows_of
-from db.queries import facets
-from db.queries.service.fleet import has_queue, queue_lengths
-from db.queries.service.schedule_watch import host_healths, schedule_watches, silent_schedules
-from db.queries.service.schedules import requests_by_state
+from compilewatch import __version__
+from compilewatch.dashboard.read.database import read_version, reader
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import DatabaseError
+from compilewatch.db.json_rows import rows_of
+from compilewatch.db.queries import facets
+from compilewatch.db.queries.service.fleet import has_queue, queue_lengths
+from compilewatch.db.queries.service.schedule_watch import host_healths, schedule_watches, silent_schedules
+from compilewatch.db.queries.service.schedules import requests_by_state
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 _EXPLAINED = {

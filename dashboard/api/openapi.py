@@ -6,15 +6,15 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from dashboard.api.annotations import AnnotationSpec
-from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
-from dashboard.api.representation import object_schema
-from dashboard.api.run_requests import RequestAnswer
-from dashboard.links.values import Text
-from db import __version__
-from db.engine.session import Database
-from db.records.people.annotations import Annotation
-from db.records.service.requests import RequestSpec
+from compilewatch import __version__
+from compilewatch.dashboard.api.annotations import AnnotationSpec
+from compilewatch.dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
+from compilewatch.dashboard.api.representation import object_schema
+from compilewatch.dashboard.api.run_requests import RequestAnswer
+from compilewatch.dashboard.links.values import Text
+from compilewatch.db.engine.session import Database
+from compilewatch.db.records.people.annotations import Annotation
+from compilewatch.db.records.service.requests import RequestSpec
 
 _ERROR = object_schema(
     {"error": object_schema({"message": {"type": "string"}, "next_step": {"type": "string"}})}

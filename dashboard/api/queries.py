@@ -9,21 +9,21 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 
-from dashboard.http.errors import SEE_DOCUMENT, ParameterError
-from dashboard.links.links import PRICE, RESTARTS, STEPS, Names
-from dashboard.links.resolution import Names as NamesOfIds
-from dashboard.links.resolution import the_one, why_unknown
-from dashboard.links.values import Decimal, Moment, One, Several, Text, Whole, Word, quoted
-from db.engine.session import Database
-from db.errors import ConfigError, NotFoundError
-from db.judge.compare.sides import Selection
-from db.queries.filters import Filters
-from db.queries.named import require_stored
-from db.queries.names import former_machine_names, machine_names
-from db.records.people.triage import TriageState
-from db.records.service.requests import RequestState
-from db.records.trial import SourceKind, Status, Task
-from db.verdicts.sides import LATEST, PREVIOUS, builds_of_side, resolve_one, resolve_side
+from compilewatch.dashboard.http.errors import SEE_DOCUMENT, ParameterError
+from compilewatch.dashboard.links.links import PRICE, RESTARTS, STEPS, Names
+from compilewatch.dashboard.links.resolution import Names as NamesOfIds
+from compilewatch.dashboard.links.resolution import the_one, why_unknown
+from compilewatch.dashboard.links.values import Decimal, Moment, One, Several, Text, Whole, Word, quoted
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConfigError, NotFoundError
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.named import require_stored
+from compilewatch.db.queries.names import former_machine_names, machine_names
+from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.records.service.requests import RequestState
+from compilewatch.db.records.trial import SourceKind, Status, Task
+from compilewatch.db.verdicts.sides import LATEST, PREVIOUS, builds_of_side, resolve_one, resolve_side
 
 Values = Mapping[str, Any]
 """Those of a route's query and path, by name."""

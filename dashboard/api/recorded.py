@@ -12,20 +12,20 @@ from typing import Annotated, Literal
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
-from dashboard.api.queries import Values
-from dashboard.api.representation import Answer
-from dashboard.api.stored import Listing
-from dashboard.document.content import content_of
-from dashboard.http.errors import GoneError
-from db import units
-from db.engine.session import Database
-from db.errors import NotFoundError, one_line
-from db.judge.compare.recorded_regressions import Regression, TriageEvent
-from db.queries.cases.causes import recorded_explanations
-from db.queries.people.annotations import annotations_frame
-from db.queries.people.regressions import regression_state, regressions_frame
-from db.queries.people.reports import find_report, reports_frame
-from db.records.people.triage import TriageState
+from compilewatch.dashboard.api.queries import Values
+from compilewatch.dashboard.api.representation import Answer
+from compilewatch.dashboard.api.stored import Listing
+from compilewatch.dashboard.document.content import content_of
+from compilewatch.dashboard.http.errors import GoneError
+from compilewatch.db import units
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError, one_line
+from compilewatch.db.judge.compare.recorded_regressions import Regression, TriageEvent
+from compilewatch.db.queries.cases.causes import recorded_explanations
+from compilewatch.db.queries.people.annotations import annotations_frame
+from compilewatch.db.queries.people.regressions import regression_state, regressions_frame
+from compilewatch.db.queries.people.reports import find_report, reports_frame
+from compilewatch.db.records.people.triage import TriageState
 
 REGRESSION_SCHEMA: Literal["compilewatch.api.regression/1"] = "compilewatch.api.regression/1"
 _KEY_DIGITS = 16

@@ -13,8 +13,8 @@ from typing import Any
 import pandas as pd
 from starlette.requests import Request
 
-from db import __version__
-from db.interchange.write.csv_cells import harmless
+from compilewatch import __version__
+from compilewatch.db.interchange.write.csv_cells import harmless
 
 JSON, CSV = "application/json", "text/csv"
 _DTYPE_SCHEMAS = {

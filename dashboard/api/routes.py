@@ -17,13 +17,13 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
-from dashboard.api import openapi, run_requests
-from dashboard.api.annotations import create as create_annotation
-from dashboard.api.badge import badge, tally_badge
-from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
-from dashboard.api.monitoring import health, metrics
-from dashboard.api.queries import Query, query_of, with_ids
-from dashboard.api.representation import (
+from compilewatch.dashboard.api import openapi, run_requests
+from compilewatch.dashboard.api.annotations import create as create_annotation
+from compilewatch.dashboard.api.badge import badge, tally_badge
+from compilewatch.dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
+from compilewatch.dashboard.api.monitoring import health, metrics
+from compilewatch.dashboard.api.queries import Query, query_of, with_ids
+from compilewatch.dashboard.api.representation import (
     JSON,
     MadeAnswer,
     as_json,
@@ -33,17 +33,17 @@ from dashboard.api.representation import (
     tagged,
     unchanged,
 )
-from dashboard.http.errors import (
+from compilewatch.dashboard.http.errors import (
     SEE_DOCUMENT,
     ParameterError,
     defect,
     error_of_compilewatch,
     error_of_starlette,
 )
-from dashboard.http.rate_limit import RateLimit
-from dashboard.links.values import BadValueError, Text
-from dashboard.read.database import database_url, read_version, reader
-from db.errors import CompilewatchError
+from compilewatch.dashboard.http.rate_limit import RateLimit
+from compilewatch.dashboard.links.values import BadValueError, Text
+from compilewatch.dashboard.read.database import database_url, read_version, reader
+from compilewatch.db.errors import CompilewatchError
 
 RECENT_ANSWERS = 4
 """Of each route so many stay until something is stored: who polls without an entity tag computes nothing."""

@@ -10,15 +10,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dashboard.api.stored import Listing
-from dashboard.api.written import written
-from dashboard.write.run_actions import queue_request
-from db.engine.session import Database
-from db.queries.data_version import service_pulse
-from db.queries.service import schedules
-from db.queries.service.hosts import unserved
-from db.records.service.requests import RequestSpec, RunRequest
-from db.records.service.tokens import Scope
+from compilewatch.dashboard.api.stored import Listing
+from compilewatch.dashboard.api.written import written
+from compilewatch.dashboard.write.run_actions import queue_request
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.data_version import service_pulse
+from compilewatch.db.queries.service import schedules
+from compilewatch.db.queries.service.hosts import unserved
+from compilewatch.db.records.service.requests import RequestSpec, RunRequest
+from compilewatch.db.records.service.tokens import Scope
 
 REQUEST_SCHEMA: Literal["compilewatch.api.request/1"] = "compilewatch.api.request/1"
 _COLUMNS = {

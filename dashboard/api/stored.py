@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from dashboard.api.queries import Values, filters_asked
-from dashboard.api.representation import Answer, object_schema, row_schema
-from dashboard.links.values import JsonSchema
-from db.columns.point import POINT_COLUMNS
-from db.engine.session import Database
-from db.errors import NotFoundError, one_line
-from db.json_rows import rows_of
-from db.metrics.frames import empty_frame
-from db.queries import facets
-from db.queries.cases.run_cases import points_by_build, points_by_run
-from db.queries.filters import Filters
-from db.queries.measured import series_frame
-from db.queries.trials import trial_record, trials_frame, trials_page
-from db.records.strategies import EAGER
-from db.records.trial import CONTROL_TIMES, DEVICE_TIMES
+from compilewatch.dashboard.api.queries import Values, filters_asked
+from compilewatch.dashboard.api.representation import Answer, object_schema, row_schema
+from compilewatch.dashboard.links.values import JsonSchema
+from compilewatch.db.columns.point import POINT_COLUMNS
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError, one_line
+from compilewatch.db.json_rows import rows_of
+from compilewatch.db.metrics.frames import empty_frame
+from compilewatch.db.queries import facets
+from compilewatch.db.queries.cases.run_cases import points_by_build, points_by_run
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.measured import series_frame
+from compilewatch.db.queries.trials import trial_record, trials_frame, trials_page
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import CONTROL_TIMES, DEVICE_TIMES
 
 POINTS_SCHEMA = "compilewatch.api.points/1"
 _ARRAYS = (

@@ -11,13 +11,13 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dashboard.api.representation import JSON, as_json
-from dashboard.http.errors import SEE_DOCUMENT, ParameterError, error_response
-from dashboard.login.middleware import CHALLENGE, api_token_of
-from dashboard.read.database import reader
-from db.queries.service.tokens import token_of
-from db.records.service.tokens import Scope
-from db.records.validation import problem
+from compilewatch.dashboard.api.representation import JSON, as_json
+from compilewatch.dashboard.http.errors import SEE_DOCUMENT, ParameterError, error_response
+from compilewatch.dashboard.login.middleware import CHALLENGE, api_token_of
+from compilewatch.dashboard.read.database import reader
+from compilewatch.db.queries.service.tokens import token_of
+from compilewatch.db.records.service.tokens import Scope
+from compilewatch.db.records.validation import problem
 
 MOST_BYTES = 64 * 1024
 Body = TypeVar("Body", bound=BaseModel)

@@ -9,9 +9,9 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from dashboard.charts import style
-from db.metrics.groups import row_dicts
-from db.records.people.annotations import Annotation
+from compilewatch.dashboard.charts import style
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.records.people.annotations import Annotation
 
 _COLUMNS = ["at", "build", "text", "who", "url"]
 _MARK_PX2 = 110

@@ -14,13 +14,13 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from dashboard.charts import style
-from dashboard.charts.style import log_ticks
-from db import units
-from db.metrics.break_even import Never, steps_to_break_even
-from db.metrics.case_modes import totals_frame
-from db.metrics.mode_choice import ModeOption, StepRange, lower_envelope
-from db.records.strategies import EAGER
+from compilewatch.dashboard.charts import style
+from compilewatch.dashboard.charts.style import log_ticks
+from compilewatch.db import units
+from compilewatch.db.metrics.break_even import Never, steps_to_break_even
+from compilewatch.db.metrics.case_modes import totals_frame
+from compilewatch.db.metrics.mode_choice import ModeOption, StepRange, lower_envelope
+from compilewatch.db.records.strategies import EAGER
 
 # Where the labels of crossings stand: beside their marks, within the chart and off the rule.
 

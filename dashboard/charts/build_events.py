@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 from packaging.version import InvalidVersion, Version
 
-from dashboard.charts import trend_rows
-from dashboard.read import shaping
-from db.judge.compare.sides import CODE, LIBRARIES
-from db.metrics.groups import row_dicts
+from compilewatch.dashboard.charts import trend_rows
+from compilewatch.dashboard.read import shaping
+from compilewatch.db.judge.compare.sides import CODE, LIBRARIES
+from compilewatch.db.metrics.groups import row_dicts
 
 MOST_EVENTS = 30
 """More rules than that hide what they stand beside."""

@@ -11,16 +11,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dashboard.charts import style
-from db import units
-from db.columns.metrics import METRICS
-from db.judge.compare.sides import COMPONENTS, LIBRARIES
-from db.judge.history.series import judge_series
-from db.judge.history.stretches import CONDITION_COLUMNS
-from db.judge.policy import HistoryPolicy, Policy
-from db.judge.results import ChangeEvent, Row
-from db.judge.sequence import with_turns
-from db.records.vocabulary import Metric, Verdict
+from compilewatch.dashboard.charts import style
+from compilewatch.db import units
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.judge.compare.sides import COMPONENTS, LIBRARIES
+from compilewatch.db.judge.history.series import judge_series
+from compilewatch.db.judge.history.stretches import CONDITION_COLUMNS
+from compilewatch.db.judge.policy import HistoryPolicy, Policy
+from compilewatch.db.judge.results import ChangeEvent, Row
+from compilewatch.db.judge.sequence import with_turns
+from compilewatch.db.records.vocabulary import Metric, Verdict
 
 NEEDED = tuple(
     dict.fromkeys(

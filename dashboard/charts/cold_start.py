@@ -12,16 +12,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dashboard.charts import style
-from dashboard.charts.phases import COLOURS, PHASES
-from dashboard.read.shaping import ColdStarts, labels_of
-from dashboard.text import theme
-from db import units
-from db.metrics.groups import Groups, row_dicts
-from db.queries.cases.cold_start import PHASES as MEASURED
-from db.queries.cases.cold_start import UNATTRIBUTED
-from db.records.strategies import sort_key
-from db.records.trial import PhasesNs
+from compilewatch.dashboard.charts import style
+from compilewatch.dashboard.charts.phases import COLOURS, PHASES
+from compilewatch.dashboard.read.shaping import ColdStarts, labels_of
+from compilewatch.dashboard.text import theme
+from compilewatch.db import units
+from compilewatch.db.metrics.groups import Groups, row_dicts
+from compilewatch.db.queries.cases.cold_start import PHASES as MEASURED
+from compilewatch.db.queries.cases.cold_start import UNATTRIBUTED
+from compilewatch.db.records.strategies import sort_key
+from compilewatch.db.records.trial import PhasesNs
 
 _BAR = 13
 _ROW = 38

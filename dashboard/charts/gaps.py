@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from db.columns.metrics import METRICS
-from db.records.strategies import EAGER, sort_key
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.records.strategies import EAGER, sort_key
 
 # More than this in a row are told by the first and the last; of more groups the rest is counted.
 _NAMED_EACH = 2

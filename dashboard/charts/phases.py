@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dashboard.text import theme
+from compilewatch.dashboard.text import theme
 
 # Phases of `db.records.trial.ColdStart`, in the order in which a process goes through them: word and colour.
 _PHASES = {

@@ -9,7 +9,7 @@ from typing import Literal
 import altair as alt
 import pandas as pd
 
-from dashboard.charts import style
+from compilewatch.dashboard.charts import style
 
 Box = tuple[float, float, float, float]
 WIDTHS_PX = {"names": 760, "names_narrow": 250}

@@ -10,7 +10,7 @@ import altair as alt
 import pandas as pd
 from altair.utils.schemapi import disable_debug_mode
 
-from dashboard.text import theme
+from compilewatch.dashboard.text import theme
 
 # Altair holds each part of a chart to the schema as it is made, which is half of making one; tests hold all
 # charts to it.

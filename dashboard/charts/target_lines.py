@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-from dashboard.charts import style
-from dashboard.charts.trend_rows import Window
-from db.columns.metrics import METRICS
-from db.judge.policy import Target
-from db.judge.targets import AT_LEAST
+from compilewatch.dashboard.charts import style
+from compilewatch.dashboard.charts.trend_rows import Window
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.judge.policy import Target
+from compilewatch.db.judge.targets import AT_LEAST
 
 # A budget farther from the points than this share of their value would flatten them: it is said instead.
 _NEAR = 1.0

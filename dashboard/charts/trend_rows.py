@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dashboard.charts import gaps
-from db import units
-from db.columns.column import Column
-from db.columns.metrics import METRICS
-from db.judge.results import Row
-from db.metrics.groups import floats
-from db.records.marks import timing_text
-from db.records.vocabulary import Verdict
+from compilewatch.dashboard.charts import gaps
+from compilewatch.db import units
+from compilewatch.db.columns.column import Column
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.judge.results import Row
+from compilewatch.db.metrics.groups import floats
+from compilewatch.db.records.marks import timing_text
+from compilewatch.db.records.vocabulary import Verdict
 
 MOST_POINTS = 750
 """So many are drawn, the newest: 150 nights of five strategies. Above that marks cover each other."""

@@ -9,11 +9,11 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from dashboard.charts import annotation_marks, change_points, style, target_lines, trend_rows
-from dashboard.charts.style import log_ticks
-from dashboard.charts.trend_rows import Window
-from db.columns.column import Column
-from db.columns.metrics import METRICS
+from compilewatch.dashboard.charts import annotation_marks, change_points, style, target_lines, trend_rows
+from compilewatch.dashboard.charts.style import log_ticks
+from compilewatch.dashboard.charts.trend_rows import Window
+from compilewatch.db.columns.column import Column
+from compilewatch.db.columns.metrics import METRICS
 
 # A shorter time axis tells the hour as well.
 _WITH_HOURS = timedelta(days=4)

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from db.errors import CompilewatchError
-from db.records.fields import Closed, UtcDatetime
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.records.fields import Closed, UtcDatetime
 
 SCHEMA: Literal["compilewatch.report/1"] = "compilewatch.report/1"
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from dashboard.document.content import Content, Lines, Section, Table
-from dashboard.document.svg import let_through
-from db import units
-from db.errors import visible
+from compilewatch.dashboard.document.content import Content, Lines, Section, Table
+from compilewatch.dashboard.document.svg import let_through
+from compilewatch.db import units
+from compilewatch.db.errors import visible
 
 LONGEST_CELL = 300
 _LONGEST_CAPTION = 2_000
@@ -71,7 +71,7 @@ def _classes(table: Table) -> list[str]:
 
 
 _TEMPLATES = Environment(
-    loader=PackageLoader("dashboard.document"),
+    loader=PackageLoader("compilewatch.dashboard.document"),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,

@@ -7,12 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.document.content import Chart, Figures, FrozenColumn, Lines, Section, Table
-from dashboard.document.svg import NARROW_PX, draw
-from dashboard.parts import parts
-from dashboard.parts.column_units import UNITS, UnitCell, written
-from dashboard.parts.parts import Part
-from db import units
+from compilewatch.dashboard.document.content import Chart, Figures, FrozenColumn, Lines, Section, Table
+from compilewatch.dashboard.document.svg import NARROW_PX, draw
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.column_units import UNITS, UnitCell, written
+from compilewatch.dashboard.parts.parts import Part
+from compilewatch.db import units
 
 MOST_ROWS = 250
 _NUMBERS = ("number", "share")

@@ -17,10 +17,10 @@ from typing import Any
 import pandas as pd
 import vl_convert
 
-from dashboard.charts.style import Spec
-from dashboard.document.content import ReportError
-from dashboard.text import theme
-from dashboard.text.foreign_text import readable, readable_frame, readable_spec
+from compilewatch.dashboard.charts.style import Spec
+from compilewatch.dashboard.document.content import ReportError
+from compilewatch.dashboard.text import theme
+from compilewatch.dashboard.text.foreign_text import readable, readable_frame, readable_spec
 
 WIDTH_PX, NARROW_PX = 860, 340
 # Of a picture, per unit of the drawing.

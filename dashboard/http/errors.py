@@ -8,9 +8,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from dashboard.document.content import ReportError
-from db.errors import CompilewatchError, ConfigError, DatabaseError, NotFoundError, RecordError
-from db.judge.compare.sides import VerdictError
+from compilewatch.dashboard.document.content import ReportError
+from compilewatch.db.errors import CompilewatchError, ConfigError, DatabaseError, NotFoundError, RecordError
+from compilewatch.db.judge.compare.sides import VerdictError
 
 DEFECT = (
     "This request failed by a defect of compilewatch.",

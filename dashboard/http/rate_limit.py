@@ -11,7 +11,7 @@ from collections.abc import Callable
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dashboard.http.errors import error_response
+from compilewatch.dashboard.http.errors import error_response
 
 BURST = 120
 PER_SECOND = 20.0

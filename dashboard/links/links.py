@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from dashboard.links.values import (
+from compilewatch.dashboard.links.values import (
     DataVersion,
     Day,
     Decimal,
@@ -29,11 +29,11 @@ from dashboard.links.values import (
     quoted,
     texts_of,
 )
-from db.columns.metrics import ASKED_METRICS, HISTORY_METRICS, MEASURED_METRICS
-from db.errors import did_you_mean, nearest
-from db.records.people.triage import TriageState
-from db.records.trial import CacheState, SourceKind, Status, Task
-from db.records.vocabulary import Metric
+from compilewatch.db.columns.metrics import ASKED_METRICS, HISTORY_METRICS, MEASURED_METRICS
+from compilewatch.db.errors import did_you_mean, nearest
+from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.records.trial import CacheState, SourceKind, Status, Task
+from compilewatch.db.records.vocabulary import Metric
 
 
 class Page(StrEnum):

@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from dashboard.links.links import Link
-from dashboard.links.values import quoted
-from db.errors import nearest
-from db.units import plural
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.links.values import quoted
+from compilewatch.db.errors import nearest
+from compilewatch.db.units import plural
 
 Names = Sequence[tuple[str, str]]
 """What values are called, each name beside its value; one may have several, best first."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dashboard.links.links import PAGES, PRICE, SELECTORS, Link, Page
-from db import units
-from db.columns.metrics import METRICS
+from compilewatch.dashboard.links.links import PAGES, PRICE, SELECTORS, Link, Page
+from compilewatch.db import units
+from compilewatch.db.columns.metrics import METRICS
 
 # The Upgrade page has its focus beside what it shows, not instead of it.
 _OF_FOCUS = SELECTORS["focus"] - {Page.UPGRADE}

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import PydanticCustomError, core_schema
 
-from db.errors import visible
+from compilewatch.db.errors import visible
 
 JsonSchema = dict[str, Any]
 ALL = "all"

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import streamlit as st
 
-from db.errors import CompilewatchError
+from compilewatch.db.errors import CompilewatchError
 
 
 class AccessError(CompilewatchError):

@@ -10,13 +10,13 @@ from pydantic import ValidationError
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
-from dashboard.login import access
-from dashboard.login.middleware import LoginMiddleware, People
-from dashboard.login.sessions import Sessions
-from dashboard.read.database import reader
-from db.errors import CompilewatchError
-from db.queries.service.tokens import token_of
-from db.records.service.access import SignIn
+from compilewatch.dashboard.login import access
+from compilewatch.dashboard.login.middleware import LoginMiddleware, People
+from compilewatch.dashboard.login.sessions import Sessions
+from compilewatch.dashboard.read.database import reader
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.queries.service.tokens import token_of
+from compilewatch.db.records.service.access import SignIn
 
 SETTINGS_VARIABLE = "COMPILEWATCH_SIGN_IN"
 
@@ -73,8 +73,8 @@ def _routes(settings: SignIn, sessions: Sessions, people: People) -> list[BaseRo
     if settings.issuer is None:
         return []
     try:
-        from dashboard.login.oidc import Provider
-        from dashboard.login.routes import LoginRoutes
+        from compilewatch.dashboard.login.oidc import Provider
+        from compilewatch.dashboard.login.routes import LoginRoutes
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in {"authlib", "joserfc", "requests"}:
             raise

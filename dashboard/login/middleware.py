@@ -16,16 +16,16 @@ from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dashboard.document.page import message
-from dashboard.http.errors import error_response
-from dashboard.http.rate_limit import Buckets, client_of, too_many
-from dashboard.login.access import AccessError, Person
-from dashboard.login.people import comes_from, person_of_proxy, reader_of
-from dashboard.login.sessions import Sessions
-from db.errors import CompilewatchError
-from db.records.service.access import SignIn
-from db.records.service.tokens import PREFIX, Token
-from db.records.service.tokens import Scope as TokenScope
+from compilewatch.dashboard.document.page import message
+from compilewatch.dashboard.http.errors import error_response
+from compilewatch.dashboard.http.rate_limit import Buckets, client_of, too_many
+from compilewatch.dashboard.login.access import AccessError, Person
+from compilewatch.dashboard.login.people import comes_from, person_of_proxy, reader_of
+from compilewatch.dashboard.login.sessions import Sessions
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.records.service.access import SignIn
+from compilewatch.db.records.service.tokens import PREFIX, Token
+from compilewatch.db.records.service.tokens import Scope as TokenScope
 
 # Whatever says only that the server lives, and the way in itself.
 OPEN = frozenset({"/healthz", "/_stcore/health", "/login", "/login/callback", "/signed-out"})

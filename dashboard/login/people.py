@@ -6,9 +6,9 @@ import ipaddress
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from dashboard.login.access import AccessError, Person, Role
-from db.errors import one_line
-from db.records.service.access import Proxy, SignIn
+from compilewatch.dashboard.login.access import AccessError, Person, Role
+from compilewatch.db.errors import one_line
+from compilewatch.db.records.service.access import Proxy, SignIn
 
 LONGEST_NAME = 80
 _CONTACT = "Ask whoever runs this dashboard."

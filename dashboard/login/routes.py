@@ -12,14 +12,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from dashboard.document.page import FORM_POLICY, document, message
-from dashboard.http.rate_limit import RateLimit
-from dashboard.login.access import AccessError
-from dashboard.login.middleware import People
-from dashboard.login.oidc import CALLBACK, Provider
-from dashboard.login.people import person_of_claims
-from dashboard.login.sessions import Sessions
-from db.records.service.access import SignIn
+from compilewatch.dashboard.document.page import FORM_POLICY, document, message
+from compilewatch.dashboard.http.rate_limit import RateLimit
+from compilewatch.dashboard.login.access import AccessError
+from compilewatch.dashboard.login.middleware import People
+from compilewatch.dashboard.login.oidc import CALLBACK, Provider
+from compilewatch.dashboard.login.people import person_of_claims
+from compilewatch.dashboard.login.sessions import Sessions
+from compilewatch.db.records.service.access import SignIn
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 _PRIVATE = {"Cache-Control": "no-store"}

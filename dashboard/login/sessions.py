@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-from dashboard.login.access import Person
+from compilewatch.dashboard.login.access import Person
 
 _MOST_SESSIONS = 10_000
 

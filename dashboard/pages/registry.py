@@ -8,32 +8,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dashboard.links.links import Link, Page
-from dashboard.pages.break_even import content as break_even
-from dashboard.pages.break_even import view as break_even_view
-from dashboard.pages.cold_start import content as cold_start
-from dashboard.pages.cold_start import view as cold_start_view
-from dashboard.pages.guide import view as guide_view
-from dashboard.pages.modes import content as modes
-from dashboard.pages.modes import view as modes_view
-from dashboard.pages.overview import content as overview
-from dashboard.pages.overview import view as overview_view
-from dashboard.pages.regressions import content as regressions
-from dashboard.pages.regressions import view as regressions_view
-from dashboard.pages.reports import content as reports
-from dashboard.pages.reports import view as reports_view
-from dashboard.pages.runs import content as runs
-from dashboard.pages.runs import view as runs_view
-from dashboard.pages.trends import content as trends
-from dashboard.pages.trends import view as trends_view
-from dashboard.pages.trial import content as trial
-from dashboard.pages.trial import view as trial_view
-from dashboard.pages.upgrade import content as upgrade
-from dashboard.pages.upgrade import view as upgrade_view
-from dashboard.pages.workload import content as workload
-from dashboard.pages.workload import view as workload_view
-from dashboard.parts.parts import PageContent
-from dashboard.render.shell import View
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.break_even import content as break_even
+from compilewatch.dashboard.pages.break_even import view as break_even_view
+from compilewatch.dashboard.pages.cold_start import content as cold_start
+from compilewatch.dashboard.pages.cold_start import view as cold_start_view
+from compilewatch.dashboard.pages.guide import view as guide_view
+from compilewatch.dashboard.pages.modes import content as modes
+from compilewatch.dashboard.pages.modes import view as modes_view
+from compilewatch.dashboard.pages.overview import content as overview
+from compilewatch.dashboard.pages.overview import view as overview_view
+from compilewatch.dashboard.pages.regressions import content as regressions
+from compilewatch.dashboard.pages.regressions import view as regressions_view
+from compilewatch.dashboard.pages.reports import content as reports
+from compilewatch.dashboard.pages.reports import view as reports_view
+from compilewatch.dashboard.pages.runs import content as runs
+from compilewatch.dashboard.pages.runs import view as runs_view
+from compilewatch.dashboard.pages.trends import content as trends
+from compilewatch.dashboard.pages.trends import view as trends_view
+from compilewatch.dashboard.pages.trial import content as trial
+from compilewatch.dashboard.pages.trial import view as trial_view
+from compilewatch.dashboard.pages.upgrade import content as upgrade
+from compilewatch.dashboard.pages.upgrade import view as upgrade_view
+from compilewatch.dashboard.pages.workload import content as workload
+from compilewatch.dashboard.pages.workload import view as workload_view
+from compilewatch.dashboard.parts.parts import PageContent
+from compilewatch.dashboard.render.shell import View
 
 Content = Callable[[Link], PageContent]
 """Of a link whose machine and build are resolved."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 
-from dashboard.charts import break_even as charts
-from dashboard.charts.style import ChartContent
-from dashboard.links.links import Link
-from dashboard.parts.parts import Chart
-from dashboard.text import theme
-from db import units
-from db.metrics.mode_choice import ModeOption, lower_envelope
+from compilewatch.dashboard.charts import break_even as charts
+from compilewatch.dashboard.charts.style import ChartContent
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.parts.parts import Chart
+from compilewatch.dashboard.text import theme
+from compilewatch.db import units
+from compilewatch.db.metrics.mode_choice import ModeOption, lower_envelope
 
 
 def curves_chart(link: Link, cases: pd.DataFrame, options: list[ModeOption], focus: str) -> Chart:

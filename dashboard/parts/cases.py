@@ -7,20 +7,20 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.links.links import Link
-from dashboard.parts import parts
-from dashboard.parts.parts import CASE_FACTS, Empty, PageContent, Part, Table, TableColumn
-from dashboard.read import shaping
-from dashboard.read.data import filters_of, read_cases, read_noise_floors
-from db import units
-from db.json_rows import rows_of
-from db.judge.statistics.noise_floor import NoiseFloor
-from db.metrics.case_modes import with_strategies
-from db.metrics.groups import row_dicts
-from db.metrics.throughput import items_of
-from db.records.marks import bound_cell
-from db.records.strategies import EAGER, sort_key
-from db.verdicts.noise_words import smallest_change
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.parts import CASE_FACTS, Empty, PageContent, Part, Table, TableColumn
+from compilewatch.dashboard.read import shaping
+from compilewatch.dashboard.read.data import filters_of, read_cases, read_noise_floors
+from compilewatch.db import units
+from compilewatch.db.json_rows import rows_of
+from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
+from compilewatch.db.metrics.case_modes import with_strategies
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.metrics.throughput import items_of
+from compilewatch.db.records.marks import bound_cell
+from compilewatch.db.records.strategies import EAGER, sort_key
+from compilewatch.db.verdicts.noise_words import smallest_change
 
 CASE = {"workload": parts.WORKLOAD, "strategy": TableColumn("Strategy")}
 """The columns that name a case."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from dashboard.charts import cold_start as charts
-from dashboard.charts.style import ChartContent
-from dashboard.links.links import Link
-from dashboard.parts.parts import Chart
-from dashboard.read.data import filters_of, read_cold_start
+from compilewatch.dashboard.charts import cold_start as charts
+from compilewatch.dashboard.charts.style import ChartContent
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.parts.parts import Chart
+from compilewatch.dashboard.read.data import filters_of, read_cold_start
 
 
 def starts_chart(link: Link, cases: pd.DataFrame) -> Chart:

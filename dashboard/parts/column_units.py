@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from db import units
-from db.columns.metrics import METRICS
+from compilewatch.db import units
+from compilewatch.db.columns.metrics import METRICS
 
 
 @dataclass(frozen=True)

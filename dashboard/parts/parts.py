@@ -9,10 +9,10 @@ from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
-from dashboard.charts.style import ChartContent
-from dashboard.links.links import Link, Page
-from dashboard.text.glossary import WORDS
-from db import units
+from compilewatch.dashboard.charts.style import ChartContent
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.text.glossary import WORDS
+from compilewatch.db import units
 
 _KNOWN_OF_SOME = frozenset({"bound", "noise"})
 LEFT_OUT = "Failures and exclusions"

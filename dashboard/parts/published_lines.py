@@ -7,12 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.read.shaping import number
-from db import units
-from db.interchange.published import PublishedFigure, published_for
-from db.metrics.groups import row_dicts
-from db.records.strategies import BUILTIN
-from db.records.trial import SourceKind, Task
+from compilewatch.dashboard.read.shaping import number
+from compilewatch.db import units
+from compilewatch.db.interchange.published import PublishedFigure, published_for
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.records.strategies import BUILTIN
+from compilewatch.db.records.trial import SourceKind, Task
 
 FIGURES_PER_CASE = 3
 PUBLISHED_TITLE = "Published elsewhere"

@@ -7,17 +7,17 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.parts import parts
-from dashboard.parts.cases import CASE
-from dashboard.parts.parts import Table, TableColumn
-from dashboard.read.shaping import number
-from dashboard.text.foreign_text import readable
-from db import units
-from db.metrics.device_times import bound_of
-from db.metrics.groups import floats, row_dicts
-from db.metrics.throughput import items_of, items_per_step, rates_per_second, throughputs_text
-from db.records.evidence import FailureKind
-from db.records.marks import timing_text
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.cases import CASE
+from compilewatch.dashboard.parts.parts import Table, TableColumn
+from compilewatch.dashboard.read.shaping import number
+from compilewatch.dashboard.text.foreign_text import readable
+from compilewatch.db import units
+from compilewatch.db.metrics.device_times import bound_of
+from compilewatch.db.metrics.groups import floats, row_dicts
+from compilewatch.db.metrics.throughput import items_of, items_per_step, rates_per_second, throughputs_text
+from compilewatch.db.records.evidence import FailureKind
+from compilewatch.db.records.marks import timing_text
 
 LIST = "trial-table"
 CANCELLED = "cancelled"

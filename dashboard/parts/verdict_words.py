@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from dashboard.parts.column_units import UNITS
-from db import units
-from db.columns.metrics import COUNTED_METRICS, METRICS
-from db.judge.compare.sides import changed_libraries
-from db.judge.compare.whole import overall_verdict
-from db.judge.results import BuildSide, CaseKey, Comparison, LeftOut, Row
-from db.judge.words.verdicts import by_reason, workload_name
-from db.records.versions import component_name
-from db.records.vocabulary import Metric, Verdict
+from compilewatch.dashboard.parts.column_units import UNITS
+from compilewatch.db import units
+from compilewatch.db.columns.metrics import COUNTED_METRICS, METRICS
+from compilewatch.db.judge.compare.sides import changed_libraries
+from compilewatch.db.judge.compare.whole import overall_verdict
+from compilewatch.db.judge.results import BuildSide, CaseKey, Comparison, LeftOut, Row
+from compilewatch.db.judge.words.verdicts import by_reason, workload_name
+from compilewatch.db.records.versions import component_name
+from compilewatch.db.records.vocabulary import Metric, Verdict
 
 NAMED_CASES = 5
 SIDES_HELP = "The geometric mean of the trials that were compared; of what is counted, the count."

@@ -8,10 +8,10 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from dashboard.read.shaping import build_names
-from dashboard.text import theme
-from db import units
-from db.queries.offered import Offered, newest_first, newest_machine
+from compilewatch.dashboard.read.shaping import build_names
+from compilewatch.dashboard.text import theme
+from compilewatch.db import units
+from compilewatch.db.queries.offered import Offered, newest_first, newest_machine
 
 NEWEST_RUNS = 200
 

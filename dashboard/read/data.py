@@ -12,43 +12,43 @@ from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 import pandas as pd
 
-from dashboard.links.links import Link, Page
-from dashboard.read import shaping
-from dashboard.read.choices import NEWEST_RUNS, Choices, choices
-from dashboard.read.database import reader
-from dashboard.read.in_force import in_force
-from dashboard.read.versions import cached, drawn_version
-from dashboard.text import theme
-from db.columns.case import CASE_KEYS
-from db.columns.point import POINT_COLUMNS
-from db.engine.session import Database
-from db.errors import NotFoundError
-from db.judge.compare.sides import Selection
-from db.judge.results import BuildSide, Comparison, Row
-from db.judge.sequence import builds_interleaved, parts_by_turns
-from db.metrics.cases import summarize_cases
-from db.metrics.eligibility import is_canary, passed_mask, without_canaries
-from db.queries import facets, measured, names, records
-from db.queries import run_parts as parts
-from db.queries.cases.causes import explained_case, explanation_lines, explanations
-from db.queries.cases.cold_start import cold_starts, newest_job_trials
-from db.queries.cases.roofs import rooflines
-from db.queries.cases.run_cases import known_columns, points_by_build, points_by_run
-from db.queries.cases.turns import turn_trials
-from db.queries.data_version import data_version
-from db.queries.filters import Filters
-from db.queries.measured import measured_workloads
-from db.queries.newest_trials import count_trials, newest_trials_frame, ungated_shown
-from db.queries.offered import offered
-from db.queries.people.annotations import stored_annotations
-from db.queries.people.regressions import standing_regressions
-from db.queries.trials import newest_profiled, trials_frame
-from db.records.evidence import RankFacts
-from db.records.trial import SourceKind, Status, Task
-from db.records.vocabulary import Metric
-from db.verdicts import noise_floors
-from db.verdicts.gateway import compare
-from db.verdicts.steps import machine_steps
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.read import shaping
+from compilewatch.dashboard.read.choices import NEWEST_RUNS, Choices, choices
+from compilewatch.dashboard.read.database import reader
+from compilewatch.dashboard.read.in_force import in_force
+from compilewatch.dashboard.read.versions import cached, drawn_version
+from compilewatch.dashboard.text import theme
+from compilewatch.db.columns.case import CASE_KEYS
+from compilewatch.db.columns.point import POINT_COLUMNS
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.judge.results import BuildSide, Comparison, Row
+from compilewatch.db.judge.sequence import builds_interleaved, parts_by_turns
+from compilewatch.db.metrics.cases import summarize_cases
+from compilewatch.db.metrics.eligibility import is_canary, passed_mask, without_canaries
+from compilewatch.db.queries import facets, measured, names, records
+from compilewatch.db.queries import run_parts as parts
+from compilewatch.db.queries.cases.causes import explained_case, explanation_lines, explanations
+from compilewatch.db.queries.cases.cold_start import cold_starts, newest_job_trials
+from compilewatch.db.queries.cases.roofs import rooflines
+from compilewatch.db.queries.cases.run_cases import known_columns, points_by_build, points_by_run
+from compilewatch.db.queries.cases.turns import turn_trials
+from compilewatch.db.queries.data_version import data_version
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.measured import measured_workloads
+from compilewatch.db.queries.newest_trials import count_trials, newest_trials_frame, ungated_shown
+from compilewatch.db.queries.offered import offered
+from compilewatch.db.queries.people.annotations import stored_annotations
+from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.db.queries.trials import newest_profiled, trials_frame
+from compilewatch.db.records.evidence import RankFacts
+from compilewatch.db.records.trial import SourceKind, Status, Task
+from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.verdicts import noise_floors
+from compilewatch.db.verdicts.gateway import compare
+from compilewatch.db.verdicts.steps import machine_steps
 
 RECENT_RUNS = 30
 """How many runs a small history shows: as many points as a sparkline has room for."""

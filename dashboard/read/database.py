@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from threading import Lock
 
-from db.engine.session import Database, open_database
-from db.queries.data_version import data_version
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.queries.data_version import data_version
 
 DATABASE_VARIABLE = "COMPILEWATCH_DATABASE_URL"
 DEFAULT_DATABASE_URL = "sqlite:///compilewatch.db"

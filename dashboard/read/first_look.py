@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from dashboard.read.data import read_builds, read_choices, read_regressions
-from dashboard.read.versions import cached
-from db.queries.filters import Filters
-from db.records.people.triage import OPEN_STATES
+from compilewatch.dashboard.read.data import read_builds, read_choices, read_regressions
+from compilewatch.dashboard.read.versions import cached
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.records.people.triage import OPEN_STATES
 
 
 class FirstMachine(NamedTuple):

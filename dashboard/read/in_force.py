@@ -6,10 +6,10 @@ import os
 
 from pydantic import Field, ValidationError
 
-from db.errors import ConfigError
-from db.judge.policy import Policy, Target
-from db.records.fields import Closed
-from db.records.service.limits import Limits
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.judge.policy import Policy, Target
+from compilewatch.db.records.fields import Closed
+from compilewatch.db.records.service.limits import Limits
 
 VARIABLE = "COMPILEWATCH_IN_FORCE"
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from dashboard.links.links import PAGES, RUNS_OF, Link
-from dashboard.links.resolution import settle, the_one
-from dashboard.read.choices import Choices
-from dashboard.read.data import read_former_names
-from dashboard.read.database import reader
-from dashboard.read.first_look import first_machine
-from db.engine.session import Database
-from db.errors import CompilewatchError
-from db.judge.compare.sides import Selection
-from db.verdicts.sides import LATEST, PREVIOUS, builds_of_side, resolve_one, resolve_sides
+from compilewatch.dashboard.links.links import PAGES, RUNS_OF, Link
+from compilewatch.dashboard.links.resolution import settle, the_one
+from compilewatch.dashboard.read.choices import Choices
+from compilewatch.dashboard.read.data import read_former_names
+from compilewatch.dashboard.read.database import reader
+from compilewatch.dashboard.read.first_look import first_machine
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.verdicts.sides import LATEST, PREVIOUS, builds_of_side, resolve_one, resolve_sides
 
 
 class Requested(NamedTuple):

@@ -13,14 +13,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame
 
-from db import units
-from db.judge.compare.sides import CODE, LIBRARIES, changed_libraries, libraries_of
-from db.metrics.groups import row_dicts
-from db.queries.cases.cold_start import PHASES
-from db.records.marks import origin_mark
-from db.records.strategies import BUILTIN, not_applicable_reason
-from db.records.trial import CacheState
-from db.records.versions import component_name
+from compilewatch.db import units
+from compilewatch.db.judge.compare.sides import CODE, LIBRARIES, changed_libraries, libraries_of
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.queries.cases.cold_start import PHASES
+from compilewatch.db.records.marks import origin_mark
+from compilewatch.db.records.strategies import BUILTIN, not_applicable_reason
+from compilewatch.db.records.trial import CacheState
+from compilewatch.db.records.versions import component_name
 
 # What a build is made of, in the order in which a difference is told.
 BUILD_COMPONENTS = (

@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import streamlit as st
 
-from dashboard.read.database import database_url, read_version
+from compilewatch.dashboard.read.database import database_url, read_version
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -100,8 +100,8 @@ def _drawn() -> tuple[str, int]:
 
 # By what is asked for: these say all that is in them, and Streamlit would walk through every field instead.
 _BY_WORDS: dict[str | type, Callable[[Any], Any]] = {
-    "dashboard.links.links.Link": repr,
-    "db.queries.filters.Filters": repr,
+    "compilewatch.dashboard.links.links.Link": repr,
+    "compilewatch.db.queries.filters.Filters": repr,
 }
 
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard.links import links
-from dashboard.links.links import PAGES, Link, Page
-from dashboard.links.values import Decimal, Whole
-from dashboard.text.foreign_text import escaped, shortened
-from db import units
+from compilewatch.dashboard.links import links
+from compilewatch.dashboard.links.links import PAGES, Link, Page
+from compilewatch.dashboard.links.values import Decimal, Whole
+from compilewatch.dashboard.text.foreign_text import escaped, shortened
+from compilewatch.db import units
 
 _LINK = "link"
 _PAGES = "pages"

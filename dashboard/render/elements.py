@@ -8,9 +8,9 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard.render import exporting
-from dashboard.text.foreign_text import escaped
-from db import units
+from compilewatch.dashboard.render import exporting
+from compilewatch.dashboard.text.foreign_text import escaped
+from compilewatch.db import units
 
 Spec = dict[str, Any]
 _WAYS_TO_DATA = {

@@ -16,16 +16,16 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.document import svg
-from dashboard.document.sections import cell_text
-from dashboard.links import links
-from dashboard.links.links import Link
-from dashboard.parts.column_units import UNITS, UnitCell
-from dashboard.parts.parts import WRITTEN, Chart, Table, TableColumn
-from db import units
-from db.interchange.write.csv_cells import harmless
-from db.markdown_cells import escaped_text
-from db.metrics.groups import row_dicts
+from compilewatch.dashboard.document import svg
+from compilewatch.dashboard.document.sections import cell_text
+from compilewatch.dashboard.links import links
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.parts.column_units import UNITS, UnitCell
+from compilewatch.dashboard.parts.parts import WRITTEN, Chart, Table, TableColumn
+from compilewatch.db import units
+from compilewatch.db.interchange.write.csv_cells import harmless
+from compilewatch.db.markdown_cells import escaped_text
+from compilewatch.db.metrics.groups import row_dicts
 
 TABLE_SCHEMA = "compilewatch.table/1"
 # A number as tables show it: signed, with its unit.

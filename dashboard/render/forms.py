@@ -7,9 +7,9 @@ from collections.abc import Callable
 import streamlit as st
 from pydantic import ValidationError
 
-from dashboard.login.access import person_here
-from dashboard.text.foreign_text import escaped
-from db.errors import CompilewatchError
+from compilewatch.dashboard.login.access import person_here
+from compilewatch.dashboard.text.foreign_text import escaped
+from compilewatch.db.errors import CompilewatchError
 
 # What came of a write, said once at the top of the next drawing.
 

@@ -10,25 +10,31 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard.links import links
-from dashboard.links.links import PAGES, Link, Page
-from dashboard.login.access import person_here, sign_out_path
-from dashboard.read.choices import Choices
-from dashboard.read.data import filters_of, newest_build, read_choices_on, read_strategies, read_ungated
-from dashboard.read.database import reader
-from dashboard.read.first_look import first_machine
-from dashboard.read.versions import drawn_version
-from dashboard.render import controls
-from dashboard.text import glossary, theme
-from dashboard.text.foreign_text import escaped
-from db import units
-from db.engine.session import Database
-from db.errors import CompilewatchError
-from db.queries import data_version
-from db.queries.people.reports import reports_revision
-from db.records.marks import UNGATED_MEANS
-from db.records.strategies import EAGER
-from db.records.trial import CacheState, Task
+from compilewatch.dashboard.links import links
+from compilewatch.dashboard.links.links import PAGES, Link, Page
+from compilewatch.dashboard.login.access import person_here, sign_out_path
+from compilewatch.dashboard.read.choices import Choices
+from compilewatch.dashboard.read.data import (
+    filters_of,
+    newest_build,
+    read_choices_on,
+    read_strategies,
+    read_ungated,
+)
+from compilewatch.dashboard.read.database import reader
+from compilewatch.dashboard.read.first_look import first_machine
+from compilewatch.dashboard.read.versions import drawn_version
+from compilewatch.dashboard.render import controls
+from compilewatch.dashboard.text import glossary, theme
+from compilewatch.dashboard.text.foreign_text import escaped
+from compilewatch.db import units
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.queries import data_version
+from compilewatch.db.queries.people.reports import reports_revision
+from compilewatch.db.records.marks import UNGATED_MEANS
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import CacheState, Task
 
 _CACHES = [str(state) for state in CacheState if state is not CacheState.NONE]
 

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import streamlit as st
 
-from dashboard.read.database import reader
-from dashboard.text.foreign_text import escaped
-from db.queries.service.schedule_watch import silent_schedules
-from db.units import MISSING, moment
+from compilewatch.dashboard.read.database import reader
+from compilewatch.dashboard.text.foreign_text import escaped
+from compilewatch.db.queries.service.schedule_watch import silent_schedules
+from compilewatch.db.units import MISSING, moment
 
 
 def draw() -> None:

@@ -13,12 +13,12 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard.charts import sparklines
-from dashboard.document.sections import cell_text
-from dashboard.links import links
-from dashboard.links.links import Page
-from dashboard.parts.column_units import UNITS, Unit, numbers_of, scale_of
-from dashboard.parts.parts import (
+from compilewatch.dashboard.charts import sparklines
+from compilewatch.dashboard.document.sections import cell_text
+from compilewatch.dashboard.links import links
+from compilewatch.dashboard.links.links import Page
+from compilewatch.dashboard.parts.column_units import UNITS, Unit, numbers_of, scale_of
+from compilewatch.dashboard.parts.parts import (
     LEFT_OUT,
     WRITTEN,
     Badges,
@@ -36,10 +36,10 @@ from dashboard.parts.parts import (
     Table,
     TableColumn,
 )
-from dashboard.render import controls as selectors
-from dashboard.render import elements
-from dashboard.text.foreign_text import escaped, readable, readable_frame, readable_spec
-from db import units
+from compilewatch.dashboard.render import controls as selectors
+from compilewatch.dashboard.render import elements
+from compilewatch.dashboard.text.foreign_text import escaped, readable, readable_frame, readable_spec
+from compilewatch.db import units
 
 _DELTAS: dict[str, Literal["green", "red"]] = {"good": "green", "bad": "red"}
 _BADGES: dict[str, tuple[Literal["green", "red", "orange", "gray"], str]] = {

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from dashboard.login.access import Role, person_here
-from dashboard.read.database import reader
-from dashboard.read.in_force import in_force
-from dashboard.render import forms
-from dashboard.render.shell import View
-from dashboard.text.foreign_text import escaped
-from dashboard.write import watching
-from db.errors import CompilewatchError
-from db.queries.people.watches import watches
-from db.records.people.watches import Watch
+from compilewatch.dashboard.login.access import Role, person_here
+from compilewatch.dashboard.read.database import reader
+from compilewatch.dashboard.read.in_force import in_force
+from compilewatch.dashboard.render import forms
+from compilewatch.dashboard.render.shell import View
+from compilewatch.dashboard.text.foreign_text import escaped
+from compilewatch.dashboard.write import watching
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.queries.people.watches import watches
+from compilewatch.db.records.people.watches import Watch
 
 PAGE = "watch"
 _WHEN = {False: "At once", True: "Once a day"}

@@ -1,4 +1,4 @@
-"""`python -m dashboard.reports`: make or export reports of the database in COMPILEWATCH_DATABASE_URL."""
+"""`python -m compilewatch.dashboard.reports`: make or export reports of COMPILEWATCH_DATABASE_URL."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dashboard.document.content import Content, ReportError, content_of
-from dashboard.document.page import render
-from dashboard.read.database import database_url
-from dashboard.reports.freeze import freeze_comparison, freeze_link, store_report
-from db.engine.session import open_database
-from db.errors import CompilewatchError, one_line
-from db.queries.people.reports import find_report
+from compilewatch.dashboard.document.content import Content, ReportError, content_of
+from compilewatch.dashboard.document.page import render
+from compilewatch.dashboard.read.database import database_url
+from compilewatch.dashboard.reports.freeze import freeze_comparison, freeze_link, store_report
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.errors import CompilewatchError, one_line
+from compilewatch.db.queries.people.reports import find_report
 
 
 def main() -> int:

@@ -9,23 +9,32 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.api.comparisons import comparison_document
-from dashboard.document.content import Chart, Content, FrozenColumn, Lines, ReportError, Section, Table
-from dashboard.document.page import render
-from dashboard.document.sections import cell, sections, table
-from dashboard.links import links
-from dashboard.links.links import PAGES, Link, Page, verdict_metric
-from dashboard.links.sentence import sentence
-from dashboard.login.access import Role, require
-from dashboard.pages.guide.content import policy_part
-from dashboard.pages.registry import CONTENTS
-from dashboard.pages.upgrade import content as upgrade
-from dashboard.pages.upgrade.focus import in_focus
-from dashboard.parts import verdict_words
-from dashboard.parts.cases import floors_of
-from dashboard.parts.parts import PageContent
-from dashboard.read.choices import Choices
-from dashboard.read.data import (
+from compilewatch import __version__
+from compilewatch.dashboard.api.comparisons import comparison_document
+from compilewatch.dashboard.document.content import (
+    Chart,
+    Content,
+    FrozenColumn,
+    Lines,
+    ReportError,
+    Section,
+    Table,
+)
+from compilewatch.dashboard.document.page import render
+from compilewatch.dashboard.document.sections import cell, sections, table
+from compilewatch.dashboard.links import links
+from compilewatch.dashboard.links.links import PAGES, Link, Page, verdict_metric
+from compilewatch.dashboard.links.sentence import sentence
+from compilewatch.dashboard.login.access import Role, require
+from compilewatch.dashboard.pages.guide.content import policy_part
+from compilewatch.dashboard.pages.registry import CONTENTS
+from compilewatch.dashboard.pages.upgrade import content as upgrade
+from compilewatch.dashboard.pages.upgrade.focus import in_focus
+from compilewatch.dashboard.parts import verdict_words
+from compilewatch.dashboard.parts.cases import floors_of
+from compilewatch.dashboard.parts.parts import PageContent
+from compilewatch.dashboard.read.choices import Choices
+from compilewatch.dashboard.read.data import (
     filters_of,
     read_choices,
     read_choices_on,
@@ -35,28 +44,28 @@ from dashboard.read.data import (
     read_workloads,
     side_of,
 )
-from dashboard.read.database import reader
-from dashboard.read.in_force import in_force
-from dashboard.read.requested import resolved_link
-from dashboard.read.shaping import BUILD_COMPONENTS, labels_of
-from dashboard.read.versions import drawn_version, one_version
-from dashboard.render.shell import resolved_view
-from dashboard.verdicts import inbox
-from dashboard.verdicts.pair import with_builds
-from db import __version__, units
-from db.engine.session import open_database
-from db.errors import NotFoundError, one_line
-from db.metrics.groups import row_dicts
-from db.queries import facets
-from db.queries.cases.causes import traced_changes
-from db.queries.filters import Filters
-from db.queries.people.sign_offs import sign_offs
-from db.records.marks import UNGATED_MEANS
-from db.records.people.reports import Report, new_report_id
-from db.records.vocabulary import Metric
-from db.store.people.reports import save_report
-from db.verdicts.gateway import compare
-from db.verdicts.sides import Sides, resolve_sides
+from compilewatch.dashboard.read.database import reader
+from compilewatch.dashboard.read.in_force import in_force
+from compilewatch.dashboard.read.requested import resolved_link
+from compilewatch.dashboard.read.shaping import BUILD_COMPONENTS, labels_of
+from compilewatch.dashboard.read.versions import drawn_version, one_version
+from compilewatch.dashboard.render.shell import resolved_view
+from compilewatch.dashboard.verdicts import inbox
+from compilewatch.dashboard.verdicts.pair import with_builds
+from compilewatch.db import units
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.errors import NotFoundError, one_line
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.queries import facets
+from compilewatch.db.queries.cases.causes import traced_changes
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.people.sign_offs import sign_offs
+from compilewatch.db.records.marks import UNGATED_MEANS
+from compilewatch.db.records.people.reports import Report, new_report_id
+from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.store.people.reports import save_report
+from compilewatch.db.verdicts.gateway import compare
+from compilewatch.db.verdicts.sides import Sides, resolve_sides
 
 LARGEST_BYTES = 200_000
 """A report is sent around and opened on phones."""

@@ -8,13 +8,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 
-from dashboard.document.content import content_of
-from dashboard.document.page import message, render
-from dashboard.http.rate_limit import RateLimit
-from dashboard.read.database import reader
-from db import units
-from db.errors import CompilewatchError, DatabaseError
-from db.queries.people.reports import find_report
+from compilewatch.dashboard.document.content import content_of
+from compilewatch.dashboard.document.page import message, render
+from compilewatch.dashboard.http.rate_limit import RateLimit
+from compilewatch.dashboard.read.database import reader
+from compilewatch.db import units
+from compilewatch.db.errors import CompilewatchError, DatabaseError
+from compilewatch.db.queries.people.reports import find_report
 
 # Neither a browser nor a proxy may show it after it was revoked.
 _HEADERS = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex"}

@@ -10,21 +10,21 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from dashboard.links import links
-from dashboard.links.links import Link
-from dashboard.links.sentence import sentence
-from dashboard.login.access import Role, person_here, require
-from dashboard.pages.registry import CONTENTS
-from dashboard.parts.parts import Chart
-from dashboard.read.database import database_url
-from dashboard.read.versions import drawn_version
-from dashboard.render import elements, exporting
-from dashboard.render import forms as signing
-from dashboard.render.shell import View, base_url
-from dashboard.reports.freeze import FREEZABLE, freeze_link, store_report
-from dashboard.text.foreign_text import escaped
-from dashboard.write import stored_views
-from db.errors import CompilewatchError
+from compilewatch.dashboard.links import links
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.links.sentence import sentence
+from compilewatch.dashboard.login.access import Role, person_here, require
+from compilewatch.dashboard.pages.registry import CONTENTS
+from compilewatch.dashboard.parts.parts import Chart
+from compilewatch.dashboard.read.database import database_url
+from compilewatch.dashboard.read.versions import drawn_version
+from compilewatch.dashboard.render import elements, exporting
+from compilewatch.dashboard.render import forms as signing
+from compilewatch.dashboard.render.shell import View, base_url
+from compilewatch.dashboard.reports.freeze import FREEZABLE, freeze_link, store_report
+from compilewatch.dashboard.text.foreign_text import escaped
+from compilewatch.dashboard.write import stored_views
+from compilewatch.db.errors import CompilewatchError
 
 _SHORT, _FROZEN = "short-links", "frozen"
 _FORMAT_ICONS = {"CSV": ":material/csv:", "PNG": ":material/image:"}

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import streamlit as st
 
-from dashboard.links import links
-from dashboard.links.links import PAGES, Page, tab_title
-from dashboard.pages.registry import REGISTRY
-from dashboard.pages.runs import upload as import_upload
-from dashboard.read.data import read_choices
-from dashboard.read.requested import resolved_link
-from dashboard.read.versions import drawn_version, one_version
-from dashboard.render import controls, shell, watch_form
-from dashboard.render.elements import begin, nothing_measured
-from dashboard.render.limit import RENDER_LIMIT
-from dashboard.reports import share
-from dashboard.write.stored_views import why_not_opened
-from db.errors import CompilewatchError
+from compilewatch.dashboard.links import links
+from compilewatch.dashboard.links.links import PAGES, Page, tab_title
+from compilewatch.dashboard.pages.registry import REGISTRY
+from compilewatch.dashboard.pages.runs import upload as import_upload
+from compilewatch.dashboard.read.data import read_choices
+from compilewatch.dashboard.read.requested import resolved_link
+from compilewatch.dashboard.read.versions import drawn_version, one_version
+from compilewatch.dashboard.render import controls, shell, watch_form
+from compilewatch.dashboard.render.elements import begin, nothing_measured
+from compilewatch.dashboard.render.limit import RENDER_LIMIT
+from compilewatch.dashboard.reports import share
+from compilewatch.dashboard.write.stored_views import why_not_opened
+from compilewatch.db.errors import CompilewatchError
 
 HERE = Path(__file__).parents[1]
 _WATCHED = (Page.OVERVIEW, Page.WORKLOAD, Page.TRENDS, Page.REGRESSIONS)

@@ -7,7 +7,7 @@ import re
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from db.errors import ConfigError
+from compilewatch.db.errors import ConfigError
 
 _PATH_PART = re.compile(r"[A-Za-z0-9._~-]+")
 

@@ -15,24 +15,24 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 
-from dashboard.api.queries import query_of
-from dashboard.document import svg
-from dashboard.document.page import document, message, section_html
-from dashboard.document.sections import sections
-from dashboard.http.errors import ParameterError, status_of
-from dashboard.http.rate_limit import RateLimit
-from dashboard.links import links
-from dashboard.links.links import Link, Page
-from dashboard.links.sentence import sentence
-from dashboard.pages.registry import CONTENTS
-from dashboard.parts.parts import Chart, Folded, PageContent, Part, flat
-from dashboard.read.data import read_choices, read_choices_on
-from dashboard.read.requested import resolved_link
-from dashboard.read.versions import one_version
-from dashboard.render.limit import RENDER_LIMIT
-from dashboard.render.shell import resolved_view
-from db import units
-from db.errors import CompilewatchError, NotFoundError
+from compilewatch.dashboard.api.queries import query_of
+from compilewatch.dashboard.document import svg
+from compilewatch.dashboard.document.page import document, message, section_html
+from compilewatch.dashboard.document.sections import sections
+from compilewatch.dashboard.http.errors import ParameterError, status_of
+from compilewatch.dashboard.http.rate_limit import RateLimit
+from compilewatch.dashboard.links import links
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.links.sentence import sentence
+from compilewatch.dashboard.pages.registry import CONTENTS
+from compilewatch.dashboard.parts.parts import Chart, Folded, PageContent, Part, flat
+from compilewatch.dashboard.read.data import read_choices, read_choices_on
+from compilewatch.dashboard.read.requested import resolved_link
+from compilewatch.dashboard.read.versions import one_version
+from compilewatch.dashboard.render.limit import RENDER_LIMIT
+from compilewatch.dashboard.render.shell import resolved_view
+from compilewatch.db import units
+from compilewatch.db.errors import CompilewatchError, NotFoundError
 
 
 @one_version()

@@ -15,8 +15,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dashboard.document.page import POLICY
-from dashboard.http.errors import DEFECT, error_response
+from compilewatch.dashboard.document.page import POLICY
+from compilewatch.dashboard.http.errors import DEFECT, error_response
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)

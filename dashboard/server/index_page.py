@@ -14,7 +14,7 @@ from __future__ import annotations
 import html
 import json
 
-from dashboard.links.links import PAGES, Page, tab_title
+from compilewatch.dashboard.links.links import PAGES, Page, tab_title
 
 DESCRIPTION = "The performance history of torch.compile on your own machines."
 _STORED = "stored-view"

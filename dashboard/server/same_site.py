@@ -15,7 +15,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dashboard.http.errors import error_response
+from compilewatch.dashboard.http.errors import error_response
 
 # As many as no body has; int() raises for some thousands.
 _DIGITS = re.compile("[0-9]{1,18}")

@@ -20,36 +20,36 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
-from dashboard.api import routes as api
-from dashboard.api.queries import query_of
-from dashboard.links import links
-from dashboard.links.links import PAGES, Page
-from dashboard.login import install
-from dashboard.read.data import read_choices
-from dashboard.read.database import DATABASE_VARIABLE, close_databases
-from dashboard.reports.routes import reports
-from dashboard.server.base_path import BasePath, usable_prefix
-from dashboard.server.charts import charts
-from dashboard.server.headers import CompressedStatic, SecurityHeaders, content_security_policy
-from dashboard.server.index_page import index_pages, opened_at, with_picture
-from dashboard.server.same_site import SameSite
-from dashboard.server.unknown_paths import unknown_pages
-from dashboard.server.unsubscribe import unsubscribe
-from dashboard.server.wall import WALL, wall_page
-from dashboard.text import theme
-from dashboard.text.foreign_text import escaped
-from dashboard.write.stored_views import stored_address
-from dashboard.write.uploading import LARGEST_MB
-from db.engine.session import open_database
-from db.errors import CompilewatchError
-from db.records.service.access import SignIn
+from compilewatch.dashboard.api import routes as api
+from compilewatch.dashboard.api.queries import query_of
+from compilewatch.dashboard.links import links
+from compilewatch.dashboard.links.links import PAGES, Page
+from compilewatch.dashboard.login import install
+from compilewatch.dashboard.read.data import read_choices
+from compilewatch.dashboard.read.database import DATABASE_VARIABLE, close_databases
+from compilewatch.dashboard.reports.routes import reports
+from compilewatch.dashboard.server.base_path import BasePath, usable_prefix
+from compilewatch.dashboard.server.charts import charts
+from compilewatch.dashboard.server.headers import CompressedStatic, SecurityHeaders, content_security_policy
+from compilewatch.dashboard.server.index_page import index_pages, opened_at, with_picture
+from compilewatch.dashboard.server.same_site import SameSite
+from compilewatch.dashboard.server.unknown_paths import unknown_pages
+from compilewatch.dashboard.server.unsubscribe import unsubscribe
+from compilewatch.dashboard.server.wall import WALL, wall_page
+from compilewatch.dashboard.text import theme
+from compilewatch.dashboard.text.foreign_text import escaped
+from compilewatch.dashboard.write.stored_views import stored_address
+from compilewatch.dashboard.write.uploading import LARGEST_MB
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.records.service.access import SignIn
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 
 
 def warm() -> None:
     """Import and read what the first page needs. Raises DatabaseError when the database cannot be read."""
-    from dashboard.server import app  # noqa: F401
+    from compilewatch.dashboard.server import app  # noqa: F401
 
     read_choices()
 

@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from dashboard.links import links
-from dashboard.links.links import Page
+from compilewatch.dashboard.links import links
+from compilewatch.dashboard.links.links import Page
 
 # What Streamlit answers below itself, beside the files of its folder.
 _STREAMLIT = ("_stcore", "app", "auth", "bidi-components", "component", "media", "oauth2callback")

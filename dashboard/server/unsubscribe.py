@@ -8,10 +8,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 
-from dashboard.document.page import FORM_POLICY, document, message
-from dashboard.http.rate_limit import RateLimit
-from dashboard.write.watching import unwatch
-from db.errors import CompilewatchError
+from compilewatch.dashboard.document.page import FORM_POLICY, document, message
+from compilewatch.dashboard.http.rate_limit import RateLimit
+from compilewatch.dashboard.write.watching import unwatch
+from compilewatch.db.errors import CompilewatchError
 
 _HEADERS = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex"}
 # A mail server may open every link of a message: only the form ends anything.

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import chain
 
-from dashboard.document.page import section_html
-from dashboard.document.sections import sections
-from dashboard.http.errors import status_of
-from dashboard.links.links import Page
-from dashboard.parts.parts import Chart, Figures, PageHeadline, Part, Table, flat
-from dashboard.render.limit import RENDER_LIMIT
-from dashboard.server.charts import asked_for, where
-from db.errors import CompilewatchError
+from compilewatch.dashboard.document.page import section_html
+from compilewatch.dashboard.document.sections import sections
+from compilewatch.dashboard.http.errors import status_of
+from compilewatch.dashboard.links.links import Page
+from compilewatch.dashboard.parts.parts import Chart, Figures, PageHeadline, Part, Table, flat
+from compilewatch.dashboard.render.limit import RENDER_LIMIT
+from compilewatch.dashboard.server.charts import asked_for, where
+from compilewatch.db.errors import CompilewatchError
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 WALL = "wall"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from db.errors import visible
+from compilewatch.db.errors import visible
 
 _MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]()#+-!|<>~$:^&"})
 # Markdown makes links of bare addresses, whatever is escaped in them. A word joiner, which nobody sees, keeps

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from db.records.strategies import sort_key
+from compilewatch.db.records.strategies import sort_key
 
 BLUE = "#0072B2"
 VERMILLION = "#D55E00"

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from dashboard.charts.style import ChartContent
-from dashboard.parts import parts
-from dashboard.parts.parts import Chart, Empty, Part, Table, TableColumn
-from dashboard.text import theme
-from dashboard.verdicts import evidence_charts as charts
-from dashboard.verdicts.tables import Q_VALUE, SIDES, TRIALS, case_table, change_columns
-from db import units
-from db.columns.metrics import METRICS
-from db.judge.results import BuildSide, CaseKey, Row
-from db.records.strategies import EAGER
-from db.records.vocabulary import Metric
+from compilewatch.dashboard.charts.style import ChartContent
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.parts import Chart, Empty, Part, Table, TableColumn
+from compilewatch.dashboard.text import theme
+from compilewatch.dashboard.verdicts import evidence_charts as charts
+from compilewatch.dashboard.verdicts.tables import Q_VALUE, SIDES, TRIALS, case_table, change_columns
+from compilewatch.db import units
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.judge.results import BuildSide, CaseKey, Row
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.vocabulary import Metric
 
 
 def lanes(strategies: tuple[str, ...]) -> tuple[str, ...]:

@@ -9,16 +9,16 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from dashboard.charts import style
-from dashboard.parts import verdict_words
-from dashboard.read import shaping
-from db import units
-from db.columns.metrics import ASKED_METRICS, FURTHER_METRICS, METRICS
-from db.judge.compare.asked import with_test
-from db.judge.results import BuildSide, CaseKey
-from db.metrics.groups import Groups, floats, row_dicts
-from db.records.strategies import EAGER
-from db.records.vocabulary import Metric
+from compilewatch.dashboard.charts import style
+from compilewatch.dashboard.parts import verdict_words
+from compilewatch.dashboard.read import shaping
+from compilewatch.db import units
+from compilewatch.db.columns.metrics import ASKED_METRICS, FURTHER_METRICS, METRICS
+from compilewatch.db.judge.compare.asked import with_test
+from compilewatch.db.judge.results import BuildSide, CaseKey
+from compilewatch.db.metrics.groups import Groups, floats, row_dicts
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.vocabulary import Metric
 
 SIDES = ("base", "head")
 # The column of a trials frame that holds a metric trial by trial, and what it is divided by for the axis.

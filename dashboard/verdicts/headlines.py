@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from dashboard.parts.parts import PageHeadline, Tone
-from db import units
-from db.judge.results import Tally
-from db.judge.words.sentences import tallied
+from compilewatch.dashboard.parts.parts import PageHeadline, Tone
+from compilewatch.db import units
+from compilewatch.db.judge.results import Tally
+from compilewatch.db.judge.words.sentences import tallied
 
 STALE_AFTER = timedelta(days=7)
 """A newest result that is older says nothing of today."""

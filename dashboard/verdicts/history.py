@@ -9,10 +9,17 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from dashboard.charts import annotation_marks, build_events, change_points, gaps, trend_rows, trends
-from dashboard.charts.style import ChartContent
-from dashboard.parts.parts import Chart, Part
-from dashboard.read.data import (
+from compilewatch.dashboard.charts import (
+    annotation_marks,
+    build_events,
+    change_points,
+    gaps,
+    trend_rows,
+    trends,
+)
+from compilewatch.dashboard.charts.style import ChartContent
+from compilewatch.dashboard.parts.parts import Chart, Part
+from compilewatch.dashboard.read.data import (
     read_annotations,
     read_choices_on,
     read_comparison,
@@ -21,15 +28,15 @@ from dashboard.read.data import (
     read_turns,
     recent,
 )
-from dashboard.read.in_force import in_force
-from dashboard.read.shaping import BUILD_COMPONENTS
-from dashboard.read.versions import cached
-from db.columns.metrics import HISTORY_METRICS, METRICS
-from db.judge.compare.sides import VerdictError
-from db.judge.results import CaseKey, Row
-from db.judge.sequence import Case
-from db.queries.filters import Filters
-from db.records.vocabulary import Metric
+from compilewatch.dashboard.read.in_force import in_force
+from compilewatch.dashboard.read.shaping import BUILD_COMPONENTS
+from compilewatch.dashboard.read.versions import cached
+from compilewatch.db.columns.metrics import HISTORY_METRICS, METRICS
+from compilewatch.db.judge.compare.sides import VerdictError
+from compilewatch.db.judge.results import CaseKey, Row
+from compilewatch.db.judge.sequence import Case
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.records.vocabulary import Metric
 
 _READING = "Dashed lines: the build changed. Ring: the level changed. Hollow: suspect, or one trial."
 

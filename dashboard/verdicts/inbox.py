@@ -7,18 +7,18 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import pandas as pd
 
-from dashboard.links.links import Link
-from dashboard.parts import verdict_words
-from dashboard.parts.parts import CASE_FACTS
-from dashboard.verdicts.tables import row_cells
-from db import units
-from db.columns.metrics import METRICS
-from db.judge.compare.recorded_regressions import Regression, side_title
-from db.judge.results import BuildSide, Row
-from db.judge.statistics.noise_floor import NoiseFloor
-from db.queries.people.regressions import RegressionState
-from db.records.people.triage import BY_THE_JUDGE, TriageState
-from db.records.vocabulary import Metric
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.parts import verdict_words
+from compilewatch.dashboard.parts.parts import CASE_FACTS
+from compilewatch.dashboard.verdicts.tables import row_cells
+from compilewatch.db import units
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.judge.compare.recorded_regressions import Regression, side_title
+from compilewatch.db.judge.results import BuildSide, Row
+from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
+from compilewatch.db.queries.people.regressions import RegressionState
+from compilewatch.db.records.people.triage import BY_THE_JUDGE, TriageState
+from compilewatch.db.records.vocabulary import Metric
 
 Floors = Mapping[str, Sequence[NoiseFloor]]
 _MOST_NAMED = 3

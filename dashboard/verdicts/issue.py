@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dashboard.parts.parts import Folded, Lines, Part
-from dashboard.read.data import read_comparison, read_trials
-from dashboard.read.database import reader
-from dashboard.read.versions import cached
-from dashboard.verdicts.evidence_charts import side_trials
-from db.errors import NotFoundError
-from db.judge.compare.sides import Selection
-from db.judge.results import BuildSide, CaseKey, Comparison
-from db.queries.filters import Filters
-from db.records.trial import SourceKind
-from db.verdicts.issue import issue_sides, issue_text
+from compilewatch.dashboard.parts.parts import Folded, Lines, Part
+from compilewatch.dashboard.read.data import read_comparison, read_trials
+from compilewatch.dashboard.read.database import reader
+from compilewatch.dashboard.read.versions import cached
+from compilewatch.dashboard.verdicts.evidence_charts import side_trials
+from compilewatch.db.errors import NotFoundError
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.judge.results import BuildSide, CaseKey, Comparison
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.records.trial import SourceKind
+from compilewatch.db.verdicts.issue import issue_sides, issue_text
 
 
 @cached

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from dashboard.links import links
-from dashboard.links.links import Link, Page, verdict_metric
-from dashboard.parts.cases import focus_of
-from dashboard.read.data import (
+from compilewatch.dashboard.links import links
+from compilewatch.dashboard.links.links import Link, Page, verdict_metric
+from compilewatch.dashboard.parts.cases import focus_of
+from compilewatch.dashboard.read.data import (
     filters_of,
     read_builds,
     read_builds_newest_first,
@@ -22,11 +22,11 @@ from dashboard.read.data import (
     read_series_by_build,
     read_workloads,
 )
-from dashboard.read.shaping import labels_of
-from db.judge.compare.sides import VerdictError
-from db.judge.results import Comparison
-from db.queries.filters import Filters
-from db.records.vocabulary import Verdict
+from compilewatch.dashboard.read.shaping import labels_of
+from compilewatch.db.judge.compare.sides import VerdictError
+from compilewatch.db.judge.results import Comparison
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.records.vocabulary import Verdict
 
 _NEWEST_VERSIONS = 12
 _RUNS_OF_BUILD = 3

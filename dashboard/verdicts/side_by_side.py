@@ -9,21 +9,21 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
-from dashboard.charts import cold_start
-from dashboard.parts import parts
-from dashboard.parts.column_units import UnitCell, quantity
-from dashboard.parts.parts import Table, TableColumn
-from dashboard.read.data import read_trial, read_trials, starts_of
-from dashboard.verdicts.evidence_charts import side_trials
-from dashboard.verdicts.tables import SIDES
-from db.cause.families import classify
-from db.cause.memory_change import LISTED, named, on_both_sides
-from db.columns.metrics import METRICS
-from db.judge.results import BuildSide, CaseKey, Row
-from db.queries.filters import Filters
-from db.records.sampling_facts import Profile
-from db.records.trial import Memory, Trial
-from db.records.vocabulary import Metric
+from compilewatch.dashboard.charts import cold_start
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.column_units import UnitCell, quantity
+from compilewatch.dashboard.parts.parts import Table, TableColumn
+from compilewatch.dashboard.read.data import read_trial, read_trials, starts_of
+from compilewatch.dashboard.verdicts.evidence_charts import side_trials
+from compilewatch.dashboard.verdicts.tables import SIDES
+from compilewatch.db.cause.families import classify
+from compilewatch.db.cause.memory_change import LISTED, named, on_both_sides
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.judge.results import BuildSide, CaseKey, Row
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.records.sampling_facts import Profile
+from compilewatch.db.records.trial import Memory, Trial
+from compilewatch.db.records.vocabulary import Metric
 
 _LOOKED_AT = 5
 _COUNTED = (Metric.PEAK_MEMORY, Metric.GRAPH_BREAKS, Metric.RECOMPILES)

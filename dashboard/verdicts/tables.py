@@ -9,19 +9,19 @@ from dataclasses import replace
 
 import pandas as pd
 
-from dashboard.parts import parts, verdict_words
-from dashboard.parts.column_units import UNITS, SidesCell, quantity, unit_of
-from dashboard.parts.parts import Part, Table, TableColumn, Tone
-from dashboard.read.data import read_choices
-from db import units
-from db.columns.metrics import COUNTED_METRICS, METRICS
-from db.judge.compare.recorded_regressions import Regression
-from db.judge.results import Comparison, LatencyChange, LeftOut, Row
-from db.judge.statistics.noise_floor import NoiseFloor
-from db.judge.words import verdicts as wording
-from db.records.marks import bound_cell, bound_word
-from db.records.vocabulary import Metric, Verdict
-from db.verdicts.noise_words import smallest_change
+from compilewatch.dashboard.parts import parts, verdict_words
+from compilewatch.dashboard.parts.column_units import UNITS, SidesCell, quantity, unit_of
+from compilewatch.dashboard.parts.parts import Part, Table, TableColumn, Tone
+from compilewatch.dashboard.read.data import read_choices
+from compilewatch.db import units
+from compilewatch.db.columns.metrics import COUNTED_METRICS, METRICS
+from compilewatch.db.judge.compare.recorded_regressions import Regression
+from compilewatch.db.judge.results import Comparison, LatencyChange, LeftOut, Row
+from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
+from compilewatch.db.judge.words import verdicts as wording
+from compilewatch.db.records.marks import bound_cell, bound_word
+from compilewatch.db.records.vocabulary import Metric, Verdict
+from compilewatch.db.verdicts.noise_words import smallest_change
 
 CASE_COLUMNS = (
     *("metric", "base", "head", "change", "interval", "q", "verdict", "moved", "trials", "reason"),

@@ -6,13 +6,13 @@ from datetime import UTC, date, datetime, time
 
 from ulid import ULID
 
-from dashboard.login.access import Role, require
-from dashboard.read.database import database_url
-from dashboard.read.versions import REFRESH_THROTTLE
-from db.engine.session import open_database
-from db.errors import ConfigError
-from db.records.people.annotations import Annotation
-from db.store.people.annotations import remove_annotation, save_annotation
+from compilewatch.dashboard.login.access import Role, require
+from compilewatch.dashboard.read.database import database_url
+from compilewatch.dashboard.read.versions import REFRESH_THROTTLE
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.records.people.annotations import Annotation
+from compilewatch.db.store.people.annotations import remove_annotation, save_annotation
 
 
 def annotate(

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 from ulid import ULID
 
-from dashboard.login.access import Role, require
-from dashboard.read.database import database_url
-from db import units
-from db.engine.session import open_database
-from db.records.people.sign_offs import Decision, SignOff
-from db.store.people.sign_offs import save_sign_off, withdraw_sign_off
+from compilewatch.dashboard.login.access import Role, require
+from compilewatch.dashboard.read.database import database_url
+from compilewatch.db import units
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.records.people.sign_offs import Decision, SignOff
+from compilewatch.db.store.people.sign_offs import save_sign_off, withdraw_sign_off
 
 MARKS = {Decision.ACCEPTED: "✓", Decision.REJECTED: "✗"}
 LONGEST_NOTE = 2_000

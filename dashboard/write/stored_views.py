@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from urllib.parse import parse_qs, urlencode
 
-from dashboard.links.links import STORED_VIEW, Page
-from dashboard.links.values import quoted
-from dashboard.login.access import person_here
-from dashboard.read.database import database_url, reader
-from db.engine.session import open_database
-from db.queries.people.stored_views import stored_link
-from db.store.people.stored_views import store_view
+from compilewatch.dashboard.links.links import STORED_VIEW, Page
+from compilewatch.dashboard.links.values import quoted
+from compilewatch.dashboard.login.access import person_here
+from compilewatch.dashboard.read.database import database_url, reader
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.people.stored_views import stored_link
+from compilewatch.db.store.people.stored_views import store_view
 
 # A view of a view could lead back to itself; the others are Streamlit's own, which hide parts of a page.
 _NOT_OPENED = frozenset({STORED_VIEW, "embed", "embed_options"})

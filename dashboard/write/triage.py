@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 
 from pydantic import ValidationError
 
-from dashboard.login.access import Role, require
-from dashboard.read.versions import REFRESH_THROTTLE
-from db.engine.session import open_database
-from db.errors import CompilewatchError
-from db.judge.compare.recorded_regressions import TriageEvent
-from db.records.people.triage import TriageState
-from db.store.people.regressions import triage
-from db.units import plural
+from compilewatch.dashboard.login.access import Role, require
+from compilewatch.dashboard.read.versions import REFRESH_THROTTLE
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
+from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.store.people.regressions import triage
+from compilewatch.db.units import plural
 
 LONGEST_NOTE = 2_000
 LONGEST_URL = 500

@@ -9,12 +9,12 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.login.access import Role, require
-from dashboard.read.versions import REFRESH_THROTTLE
-from db.engine.session import open_database
-from db.errors import CompilewatchError
-from db.interchange.files.foreign_trials import MissingFactError
-from db.interchange.files.options import (
+from compilewatch.dashboard.login.access import Role, require
+from compilewatch.dashboard.read.versions import REFRESH_THROTTLE
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.interchange.files.foreign_trials import MissingFactError
+from compilewatch.db.interchange.files.options import (
     ImportOptions,
     StatedDevice,
     StatedStrategy,
@@ -22,11 +22,11 @@ from db.interchange.files.options import (
     past,
     torch_version,
 )
-from db.interchange.read.importing import AUTO, ImportReport, import_uploads
-from db.interchange.sources.csv_mapping import UnmappedError, not_used
-from db.records.sample_blobs import percentile_ns
-from db.records.trial import Task, Trial
-from db.units import plural
+from compilewatch.db.interchange.read.importing import AUTO, ImportReport, import_uploads
+from compilewatch.db.interchange.sources.csv_mapping import UnmappedError, not_used
+from compilewatch.db.records.sample_blobs import percentile_ns
+from compilewatch.db.records.trial import Task, Trial
+from compilewatch.db.units import plural
 
 LARGEST_MB = 16
 MOST_FILES = 20

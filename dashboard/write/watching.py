@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 
 from ulid import ULID
 
-from dashboard.login.access import Role, require
-from dashboard.read.database import database_url
-from dashboard.read.in_force import in_force
-from db.engine.session import open_database
-from db.errors import ConfigError
-from db.records.people.watches import Watch
-from db.store.people.watches import remove_watch, save_watch
+from compilewatch.dashboard.login.access import Role, require
+from compilewatch.dashboard.read.database import database_url
+from compilewatch.dashboard.read.in_force import in_force
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.records.people.watches import Watch
+from compilewatch.db.store.people.watches import remove_watch, save_watch
 
 
 def watch(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from db.records.evidence import Bisection
-from db.units import duration, plural
+from compilewatch.db.records.evidence import Bisection
+from compilewatch.db.units import duration, plural
 
 _PASSES = {
     "pre_grad_passes": "Inductor's pass {operator} over the graph before autograd",

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 
-from db.records.evidence import AutotunedOperation, CompilerEvent, CompilerFacts
-from db.records.sampling_facts import GeneratedSource
-from db.units import count, duration, plural, size
+from compilewatch.db.records.evidence import AutotunedOperation, CompilerEvent, CompilerFacts
+from compilewatch.db.records.sampling_facts import GeneratedSource
+from compilewatch.db.units import count, duration, plural, size
 
 NAMED = 2
 """So many reasons are named where something is new."""

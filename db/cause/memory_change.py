@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from db.records.evidence import HeldMemory, Memory, SavedForBackward
-from db.units import count, plural, size
+from compilewatch.db.records.evidence import HeldMemory, Memory, SavedForBackward
+from compilewatch.db.units import count, plural, size
 
 NAMED = 3
 """So many that came, and that went, stand in a sentence at most."""

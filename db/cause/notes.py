@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from db.cause.ranks import why_waiting
-from db.errors import one_line
-from db.records.evidence import CacheCounters, CompilerFacts, Memory, Numerics, NumericsStatus
-from db.records.sampling_facts import SamplingFacts
-from db.records.trial import StrategyKind, Trial
-from db.units import count, percent, plural, size, words
+from compilewatch.db.cause.ranks import why_waiting
+from compilewatch.db.errors import one_line
+from compilewatch.db.records.evidence import CacheCounters, CompilerFacts, Memory, Numerics, NumericsStatus
+from compilewatch.db.records.sampling_facts import SamplingFacts
+from compilewatch.db.records.trial import StrategyKind, Trial
+from compilewatch.db.units import count, percent, plural, size, words
 
 MANY_OPERATIONS = 1000
 """Captured operations from which on capturing and compiling them is most of what a start costs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from db.records.trial import Numerics
+from compilewatch.db.records.trial import Numerics
 
 _STEPS = {
     "bfloat16": ("bf16", 2.0**-8),

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from db.cause.families import UNFUSED, Family, Kernel, canonical, classify
-from db.records.sampling_facts import ProfileSide
-from db.units import plural
+from compilewatch.db.cause.families import UNFUSED, Family, Kernel, canonical, classify
+from compilewatch.db.records.sampling_facts import ProfileSide
+from compilewatch.db.units import plural
 
 
 @dataclass(frozen=True)

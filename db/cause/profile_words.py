@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from db.cause.trial_words import StepTimes
-from db.records.sampling_facts import Profile, ProfileSide
-from db.units import MISSING, count, duration, significant, size
+from compilewatch.db.cause.trial_words import StepTimes
+from compilewatch.db.records.sampling_facts import Profile, ProfileSide
+from compilewatch.db.units import MISSING, count, duration, significant, size
 
 BUSY = 0.9
 """From here on a GPU has next to nothing to wait for."""

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from db.records.evidence import RankCompile, RankFacts
-from db.units import count, duration, plural
+from compilewatch.db.records.evidence import RankCompile, RankFacts
+from compilewatch.db.units import count, duration, plural
 
 LONGER = 1.25
 """From this ratio on one rank's time is longer than another's, as far as anybody waits for it."""

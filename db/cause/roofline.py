@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from db.cause.trial_words import step_times
-from db.records.trial import Trial
-from db.units import duration
+from compilewatch.db.cause.trial_words import step_times
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.units import duration
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from db.cause.families import Family
-from db.cause.profile_change import (
+from compilewatch.db.cause.families import Family
+from compilewatch.db.cause.profile_change import (
     Finding,
     FindingKind,
     ProfileChange,
@@ -16,11 +16,11 @@ from db.cause.profile_change import (
     findings,
     is_disturbed,
 )
-from db.cause.profile_words import why
-from db.cause.trial_words import StepTimes, step_times
-from db.records.sampling_facts import ProfileSide
-from db.records.trial import Trial
-from db.units import count, duration, significant, size
+from compilewatch.db.cause.profile_words import why
+from compilewatch.db.cause.trial_words import StepTimes, step_times
+from compilewatch.db.records.sampling_facts import ProfileSide
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.units import count, duration, significant, size
 
 NAMED = 3
 """So many findings stand in a sentence at most."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from db.records.streams import StreamFacts
-from db.units import MISSING, count, duration, percent, plural
+from compilewatch.db.records.streams import StreamFacts
+from compilewatch.db.units import MISSING, count, duration, percent, plural
 
 
 def stream_texts(facts: StreamFacts) -> list[tuple[str, str]]:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from db.columns.metrics import METRICS
-from db.metrics.device_times import bound_of
-from db.records.marks import UNGATED_MEANS, bound_word
-from db.records.sampling_facts import Gate, TimingSide
-from db.records.trial import TimingMethod, Trial, timing_method_of
-from db.units import MISSING, count, duration, percent, plural, ratio, words
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.metrics.device_times import bound_of
+from compilewatch.db.records.marks import UNGATED_MEANS, bound_word
+from compilewatch.db.records.sampling_facts import Gate, TimingSide
+from compilewatch.db.records.trial import TimingMethod, Trial, timing_method_of
+from compilewatch.db.units import MISSING, count, duration, percent, plural, ratio, words
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from db.metrics.percentiles import latencies_ns
-from db.metrics.throughput import items_of, per_second
-from db.records.sampling_facts import SamplingFacts
-from db.records.trial import StrategyKind, Summary, Trial
-from db.units import count, duration, percent, plural, rate, ratio
+from compilewatch.db.metrics.percentiles import latencies_ns
+from compilewatch.db.metrics.throughput import items_of, per_second
+from compilewatch.db.records.sampling_facts import SamplingFacts
+from compilewatch.db.records.trial import StrategyKind, Summary, Trial
+from compilewatch.db.units import count, duration, percent, plural, rate, ratio
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from db import units
-from db.columns.column import Column, Holder, Kind, SummaryKind, Threshold
-from db.columns.trial import LABELS, TRIAL
-from db.units import duration, ratio
+from compilewatch.db import units
+from compilewatch.db.columns.column import Column, Holder, Kind, SummaryKind, Threshold
+from compilewatch.db.columns.trial import LABELS, TRIAL
+from compilewatch.db.units import duration, ratio
 
 MIXED = "mixed"  # the status of a case of which some trials failed
 CASE_KEYS = ["machine_id", "build_id", "workload_id", "strategy_id"]

@@ -7,10 +7,10 @@ which way is good and what it is.
 
 from __future__ import annotations
 
-from db.columns.case import CASE
-from db.columns.column import Column, SummaryKind, Threshold
-from db.columns.trial import TRIAL
-from db.records.vocabulary import Metric
+from compilewatch.db.columns.case import CASE
+from compilewatch.db.columns.column import Column, SummaryKind, Threshold
+from compilewatch.db.columns.trial import TRIAL
+from compilewatch.db.records.vocabulary import Metric
 
 BY_COLUMN: dict[str, Column] = {each.column: each for each in (*TRIAL, *CASE) if each.key}
 _BY_KEY = {each.key: each for each in BY_COLUMN.values()}

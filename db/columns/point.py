@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from zlib import crc32
 
-from db.columns.case import CASE_COLUMNS
-from db.columns.column import Holder
-from db.columns.metrics import BANDED
-from db.columns.trial import TRIAL
+from compilewatch.db.columns.case import CASE_COLUMNS
+from compilewatch.db.columns.column import Holder
+from compilewatch.db.columns.metrics import BANDED
+from compilewatch.db.columns.trial import TRIAL
 
 POINT_COLUMNS: dict[str, str] = {
     "run_id": "str",  # by build: of the newest trial

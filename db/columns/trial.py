@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from db import units
-from db.columns.column import Column, Holder, Kind, SummaryKind, Threshold
-from db.records.trial import (
+from compilewatch.db import units
+from compilewatch.db.columns.column import Column, Holder, Kind, SummaryKind, Threshold
+from compilewatch.db.records.trial import (
     CacheState,
     FailureKind,
     NumericsStatus,
@@ -20,7 +20,7 @@ from db.records.trial import (
     Task,
     TimingMethod,
 )
-from db.units import duration, ratio
+from compilewatch.db.units import duration, ratio
 
 _text = partial(Column, kind=Kind.TEXT)
 _moment = partial(Column, kind=Kind.MOMENT)

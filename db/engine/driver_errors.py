@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from db.errors import DatabaseError
+from compilewatch.db.errors import DatabaseError
 
 # What the message of SQLite or of libpq contains: what happened to {url}, and what to do.
 _MESSAGES: tuple[tuple[str, str, str], ...] = (

@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from sqlalchemy import Engine, NullPool, QueuePool, create_engine, event
 
-from db.engine.driver_errors import file_trouble
-from db.errors import DatabaseError
+from compilewatch.db.engine.driver_errors import file_trouble
+from compilewatch.db.errors import DatabaseError
 
 Purpose = Literal["read", "write", "upgrade"]
 

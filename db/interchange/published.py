@@ -14,8 +14,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from db import units
-from db.records.trial import Task
+from compilewatch.db import units
+from compilewatch.db.records.trial import Task
 
 # Workloads of this project whose model others publish under another name.
 _ALSO_KNOWN_AS: dict[str, tuple[str, ...]] = {
@@ -63,7 +63,7 @@ class PublishedFigure:
 def published_figures() -> tuple[PublishedFigure, ...]:
     """The whole table, as shipped with the package."""
     document: dict[str, Any] = json.loads(
-        files("db.interchange").joinpath("published.json").read_text(encoding="utf-8")
+        files("compilewatch.db.interchange").joinpath("published.json").read_text(encoding="utf-8")
     )
     rows = (dict(zip(document["columns"], row, strict=True)) for row in document["rows"])
     return tuple(

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from db.columns.metrics import COUNTED_METRICS
-from db.judge.results import Row
-from db.records.vocabulary import Verdict
+from compilewatch.db.columns.metrics import COUNTED_METRICS
+from compilewatch.db.judge.results import Row
+from compilewatch.db.records.vocabulary import Verdict
 
 HALF_WAY = 0.5
 

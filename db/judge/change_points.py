@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from db.judge.policy import HistoryPolicy
-from db.metrics.groups import Floats, Ints
+from compilewatch.db.judge.policy import HistoryPolicy
+from compilewatch.db.metrics.groups import Floats, Ints
 
 MAD_TO_SD = 1.4826
 """Median absolute deviation to standard deviation of a normal distribution."""

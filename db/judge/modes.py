@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from db.judge.policy import HistoryPolicy
-from db.metrics.groups import Bools, Floats
+from compilewatch.db.judge.policy import HistoryPolicy
+from compilewatch.db.metrics.groups import Bools, Floats
 
 ROUNDS = 60
 SHORT_VISIT = 3

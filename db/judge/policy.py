@@ -18,10 +18,10 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from db.columns.column import Threshold
-from db.columns.metrics import COUNTED_METRICS, METRICS
-from db.records.fields import Closed
-from db.records.vocabulary import Metric
+from compilewatch.db.columns.column import Threshold
+from compilewatch.db.columns.metrics import COUNTED_METRICS, METRICS
+from compilewatch.db.records.fields import Closed
+from compilewatch.db.records.vocabulary import Metric
 
 Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 Effect = Annotated[float, Field(gt=0, le=2, allow_inf_nan=False)]
@@ -347,7 +347,7 @@ class Target(Closed):
     def fits(self, workload: str, strategy: str) -> bool:
         """Whether the case has this target. The machine's canaries have none, unless a target names them."""
         # pandas takes a while to import, and most readers of a target never judge.
-        from db.metrics.eligibility import is_canary
+        from compilewatch.db.metrics.eligibility import is_canary
 
         if is_canary(workload) and not is_canary(self.workload):
             return False

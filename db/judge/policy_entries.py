@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel
 
-from db.judge.policy import Policy
-from db.records.fields import Closed
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.records.fields import Closed
 
 
 class PolicyEntry(Closed):

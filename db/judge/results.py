@@ -14,9 +14,9 @@ from typing import Any
 
 from pydantic import Field
 
-from db.judge.policy import Policy
-from db.records.fields import Closed
-from db.records.vocabulary import Bound, CauseClass, Design, Metric, Verdict, WhoMoved
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.records.fields import Closed
+from compilewatch.db.records.vocabulary import Bound, CauseClass, Design, Metric, Verdict, WhoMoved
 
 
 class Result(Closed):

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame, Series
 
-from db.metrics.groups import Bools, Floats, Groups, Ints
-from db.records.versions import stack_order
+from compilewatch.db.metrics.groups import Bools, Floats, Groups, Ints
+from compilewatch.db.records.versions import stack_order
 
 # Runs that took turns on one device: what the machine did that hour is in all of them and cancels.
 

@@ -9,12 +9,12 @@ import pandas as pd
 from pandas import DataFrame
 from scipy import special
 
-from db.judge.change_points import autocorrelation
-from db.judge.policy import Policy, Target
-from db.judge.results import Result
-from db.metrics.cases import summarize_cases
-from db.metrics.groups import Floats, floats
-from db.units import plural
+from compilewatch.db.judge.change_points import autocorrelation
+from compilewatch.db.judge.policy import Policy, Target
+from compilewatch.db.judge.results import Result
+from compilewatch.db.metrics.cases import summarize_cases
+from compilewatch.db.metrics.groups import Floats, floats
+from compilewatch.db.units import plural
 
 AT_LEAST = ("throughput_per_s", "speedup", "ops_captured")
 """Quantities that must not fall below their target; all others must not rise above it."""

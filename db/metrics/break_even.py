@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from db.errors import UnitError
+from compilewatch.db.errors import UnitError
 
 NANOSECONDS_PER_HOUR = 3_600_000_000_000
 STEPS_MAX = 2**63 - 1

@@ -10,12 +10,12 @@ from typing import Any
 import pandas as pd
 from pandas import DataFrame
 
-from db.metrics.break_even import price
-from db.metrics.case_modes import Modes, modes_of, rows_by_workload
-from db.metrics.mode_choice import choose, lower_envelope
-from db.metrics.quantities import nanoseconds
-from db.metrics.throughput import items_of
-from db.units import NEVER
+from compilewatch.db.metrics.break_even import price
+from compilewatch.db.metrics.case_modes import Modes, modes_of, rows_by_workload
+from compilewatch.db.metrics.mode_choice import choose, lower_envelope
+from compilewatch.db.metrics.quantities import nanoseconds
+from compilewatch.db.metrics.throughput import items_of
+from compilewatch.db.units import NEVER
 
 SCHEMA = "compilewatch.break-even/1"
 _LABELS = (

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import pandas as pd
 from pandas import DataFrame
 
-from db.metrics.eligibility import Excluded, exclusion_reason
-from db.metrics.frames import typed_frame
-from db.metrics.groups import row_dicts
-from db.metrics.mode_choice import ModeOption, best_option, choose, lower_envelope
-from db.metrics.quantities import nanoseconds, require_one
-from db.records.strategies import EAGER
-from db.records.trial import CacheState, StrategyKind
+from compilewatch.db.metrics.eligibility import Excluded, exclusion_reason
+from compilewatch.db.metrics.frames import typed_frame
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.metrics.mode_choice import ModeOption, best_option, choose, lower_envelope
+from compilewatch.db.metrics.quantities import nanoseconds, require_one
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import CacheState, StrategyKind
 
 GROUP_KEYS = ["machine_id", "build_id", "workload_id"]
 

@@ -17,20 +17,32 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 from pandas.api.extensions import ExtensionArray
 
-from db.columns.case import CASE_COLUMNS, CASE_KEYS, MIXED
-from db.columns.metrics import FURTHER_COLUMNS
-from db.columns.trial import COUNTED, LABELS
-from db.metrics.controls import Control, is_eager, matched_control, with_same_run
-from db.metrics.device_times import TIME_COLUMNS, device_time_columns
-from db.metrics.eligibility import failure_kinds, passed_mask, positive, suspect_mask, without_cancelled
-from db.metrics.frames import empty_frame, typed_frame
-from db.metrics.groups import Bools, Floats, Groups, equal_to, floats
-from db.metrics.intervals import Means, Method, means_over_trials, no_quotients, repayment_intervals
-from db.metrics.percentiles import spread_columns
-from db.metrics.repayment import repayment_columns, without_first_looks
-from db.metrics.throughput import items_per_step, throughput_columns
-from db.metrics.trial_times import TrialTimes, trial_times
-from db.records.trial import SPEEDUP_COLUMNS, NumericsStatus, Status, StrategyKind
+from compilewatch.db.columns.case import CASE_COLUMNS, CASE_KEYS, MIXED
+from compilewatch.db.columns.metrics import FURTHER_COLUMNS
+from compilewatch.db.columns.trial import COUNTED, LABELS
+from compilewatch.db.metrics.controls import Control, is_eager, matched_control, with_same_run
+from compilewatch.db.metrics.device_times import TIME_COLUMNS, device_time_columns
+from compilewatch.db.metrics.eligibility import (
+    failure_kinds,
+    passed_mask,
+    positive,
+    suspect_mask,
+    without_cancelled,
+)
+from compilewatch.db.metrics.frames import empty_frame, typed_frame
+from compilewatch.db.metrics.groups import Bools, Floats, Groups, equal_to, floats
+from compilewatch.db.metrics.intervals import (
+    Means,
+    Method,
+    means_over_trials,
+    no_quotients,
+    repayment_intervals,
+)
+from compilewatch.db.metrics.percentiles import spread_columns
+from compilewatch.db.metrics.repayment import repayment_columns, without_first_looks
+from compilewatch.db.metrics.throughput import items_per_step, throughput_columns
+from compilewatch.db.metrics.trial_times import TrialTimes, trial_times
+from compilewatch.db.records.trial import SPEEDUP_COLUMNS, NumericsStatus, Status, StrategyKind
 
 
 def _passed_peaks(trials: DataFrame, passed: Bools) -> Floats:

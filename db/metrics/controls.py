@@ -7,9 +7,9 @@ from enum import StrEnum
 import numpy as np
 from pandas import DataFrame
 
-from db.metrics.groups import Bools, Floats, Groups, equal_to
-from db.records.strategies import EAGER, settings_of_name
-from db.records.trial import SourceKind, StrategyKind
+from compilewatch.db.metrics.groups import Bools, Floats, Groups, equal_to
+from compilewatch.db.records.strategies import EAGER, settings_of_name
+from compilewatch.db.records.trial import SourceKind, StrategyKind
 
 _RUN_KEYS = ["machine_id", "build_id", "workload_id", "run_id"]
 _SETTINGS = "settings_of_name"

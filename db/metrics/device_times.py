@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pandas import DataFrame
 
-from db.metrics.controls import matched_control
-from db.metrics.eligibility import positive
-from db.metrics.groups import Bools, Floats, Groups, equal_to
-from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, SPEEDUP_COLUMNS, TimingMethod
+from compilewatch.db.metrics.controls import matched_control
+from compilewatch.db.metrics.eligibility import positive
+from compilewatch.db.metrics.groups import Bools, Floats, Groups, equal_to
+from compilewatch.db.records.trial import CONTROL_TIMES, DEVICE_TIMES, SPEEDUP_COLUMNS, TimingMethod
 
 TIME_COLUMNS = (*DEVICE_TIMES, *CONTROL_TIMES)
 HOST_BOUND = 1.10

@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from db.metrics.groups import Bools, Floats, equal_to, flags, floats
-from db.metrics.wild import wild_mask
-from db.records.trial import FailureKind, NumericsStatus, Status
-from db.units import words
+from compilewatch.db.metrics.groups import Bools, Floats, equal_to, flags, floats
+from compilewatch.db.metrics.wild import wild_mask
+from compilewatch.db.records.trial import FailureKind, NumericsStatus, Status
+from compilewatch.db.units import words
 
 
 def _wrong_result(trials: DataFrame) -> Bools:

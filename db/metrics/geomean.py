@@ -14,13 +14,13 @@ from typing import Any
 import pandas as pd
 from pandas import DataFrame
 
-from db.columns.case import MIXED
-from db.errors import UnitError
-from db.metrics.eligibility import Excluded, exclusion_reason
-from db.metrics.groups import row_dicts
-from db.metrics.quantities import require_same
-from db.records.trial import StrategyKind
-from db.units import words
+from compilewatch.db.columns.case import MIXED
+from compilewatch.db.errors import UnitError
+from compilewatch.db.metrics.eligibility import Excluded, exclusion_reason
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.metrics.quantities import require_same
+from compilewatch.db.records.trial import StrategyKind
+from compilewatch.db.units import words
 
 CASE = ("workload_id", "strategy_id")
 # What says whether a case takes part, where it ran, and what to call it.

@@ -13,7 +13,7 @@ from enum import StrEnum
 import numpy as np
 from scipy import special
 
-from db.metrics.groups import Bools, Floats, Groups, Ints
+from compilewatch.db.metrics.groups import Bools, Floats, Groups, Ints
 
 LEVEL = 0.95
 FEWEST_TRIALS = 3  # fewer leave one degree of freedom or none

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from db.errors import UnitError
+from compilewatch.db.errors import UnitError
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from pandas import DataFrame
 
-from db.errors import UnitError
-from db.metrics.eligibility import positive
-from db.metrics.groups import Bools, Floats, Groups, floats
-from db.records.sample_blobs import percentile_ns
-from db.records.trial import Summary, Trial
+from compilewatch.db.errors import UnitError
+from compilewatch.db.metrics.eligibility import positive
+from compilewatch.db.metrics.groups import Bools, Floats, Groups, floats
+from compilewatch.db.records.sample_blobs import percentile_ns
+from compilewatch.db.records.trial import Summary, Trial
 
 FEWEST_FOR_P99 = 100
 """Of fewer steps the 99th percentile is the largest of them, whatever it is."""

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from pandas import DataFrame
 
-from db.errors import UnitError
-from db.units import words
+from compilewatch.db.errors import UnitError
+from compilewatch.db.units import words
 
 
 def nanoseconds(value: float | Fraction) -> Fraction:

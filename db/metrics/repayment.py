@@ -8,10 +8,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from db.metrics.break_even import NOT_FASTER, STEPS_MAX, Never, steps_to_break_even
-from db.metrics.groups import Bools, Floats
-from db.metrics.intervals import Quotients
-from db.units import ratio
+from compilewatch.db.metrics.break_even import NOT_FASTER, STEPS_MAX, Never, steps_to_break_even
+from compilewatch.db.metrics.groups import Bools, Floats
+from compilewatch.db.metrics.intervals import Quotients
+from compilewatch.db.units import ratio
 
 EAGER_IS_REFERENCE = "eager is the reference"
 NO_LATENCY = "no trial with a latency"

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 from pandas import DataFrame
 
-from db.metrics.groups import row_dicts
-from db.records.strategies import EAGER
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.records.strategies import EAGER
 
 BATCH_SIZE = "batch_size"
 QUANTITIES = {

@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from db.columns.column import Column
-from db.metrics.groups import Floats, floats
-from db.records.vocabulary import Metric
-from db.units import rate, significant
+from compilewatch.db.columns.column import Column
+from compilewatch.db.metrics.groups import Floats, floats
+from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.units import rate, significant
 
 _NS_PER_S = 1e9
 

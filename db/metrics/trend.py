@@ -11,15 +11,15 @@ from typing import Any, Literal
 import numpy as np
 from pandas import DataFrame
 
-from db.columns.case import CASE_KEYS
-from db.columns.metrics import BANDED
-from db.columns.point import POINT_COLUMNS, STORED_POINT
-from db.metrics.cases import like_newest, summary_columns
-from db.metrics.eligibility import passed_mask, positive, suspect_mask, without_cancelled
-from db.metrics.frames import empty_frame, plain_rows, typed_frame
-from db.metrics.groups import Bools, Floats, Groups
-from db.metrics.throughput import items_per_step, rates_per_second
-from db.metrics.trial_times import WORKLOAD_KEYS, TrialTimes, trial_times
+from compilewatch.db.columns.case import CASE_KEYS
+from compilewatch.db.columns.metrics import BANDED
+from compilewatch.db.columns.point import POINT_COLUMNS, STORED_POINT
+from compilewatch.db.metrics.cases import like_newest, summary_columns
+from compilewatch.db.metrics.eligibility import passed_mask, positive, suspect_mask, without_cancelled
+from compilewatch.db.metrics.frames import empty_frame, plain_rows, typed_frame
+from compilewatch.db.metrics.groups import Bools, Floats, Groups
+from compilewatch.db.metrics.throughput import items_per_step, rates_per_second
+from compilewatch.db.metrics.trial_times import WORKLOAD_KEYS, TrialTimes, trial_times
 
 
 def series_points(trials: DataFrame, *, by: Literal["run", "build"] = "run") -> DataFrame:

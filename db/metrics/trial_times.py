@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from pandas import DataFrame, Series
 
-from db.columns.case import CASE_KEYS
-from db.columns.trial import TIMED
-from db.metrics.controls import Control, is_eager, with_same_run
-from db.metrics.device_times import trial_device_times, without_mixing
-from db.metrics.eligibility import passed_mask, positive, suspect_mask, wild_trials
-from db.metrics.groups import Bools, Floats, Groups, floats
-from db.metrics.percentiles import measured
+from compilewatch.db.columns.case import CASE_KEYS
+from compilewatch.db.columns.trial import TIMED
+from compilewatch.db.metrics.controls import Control, is_eager, with_same_run
+from compilewatch.db.metrics.device_times import trial_device_times, without_mixing
+from compilewatch.db.metrics.eligibility import passed_mask, positive, suspect_mask, wild_trials
+from compilewatch.db.metrics.groups import Bools, Floats, Groups, floats
+from compilewatch.db.metrics.percentiles import measured
 
 WORKLOAD_KEYS = ("machine_id", "build_id", "workload_id")
 

@@ -13,7 +13,7 @@ import math
 import numpy as np
 from pandas import DataFrame
 
-from db.metrics.groups import Bools, Floats, Groups
+from compilewatch.db.metrics.groups import Bools, Floats, Groups
 
 FACTOR = 2.0
 """How far apart fresh processes of one code are: of 140 JMH benchmarks (icpe-data-challenge-jmh) 0.01 % of

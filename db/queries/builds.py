@@ -6,10 +6,10 @@ from collections.abc import Collection
 
 from sqlalchemy import select
 
-from db.engine.session import Database
-from db.queries.selection import read_records
-from db.records.trial import Build
-from db.tables.trials import (
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.selection import read_records
+from compilewatch.db.records.trial import Build
+from compilewatch.db.tables.trials import (
     BUILD,
 )
 

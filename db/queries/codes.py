@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, func, or_, select
 
-from db.records.identity import code_name
-from db.tables.trials import SERIES, TRIAL
+from compilewatch.db.records.identity import code_name
+from compilewatch.db.tables.trials import SERIES, TRIAL
 
 _PAGE = 500
 

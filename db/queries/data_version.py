@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import func, select
 
-from db.engine.session import Database
-from db.records.service.requests import UNFINISHED
-from db.tables.trials import DATA_VERSION, HOST, RUN_REQUEST, SCHEDULE, SIGN_OFF
+from compilewatch.db.engine.session import Database
+from compilewatch.db.records.service.requests import UNFINISHED
+from compilewatch.db.tables.trials import DATA_VERSION, HOST, RUN_REQUEST, SCHEDULE, SIGN_OFF
 
 
 def data_version(db: Database) -> int:

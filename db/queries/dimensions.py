@@ -8,12 +8,12 @@ from typing import Any
 import pandas as pd
 from sqlalchemy import ColumnElement, Connection, Table, select
 
-from db.columns.column import Holder
-from db.columns.trial import TRIAL
-from db.queries.filters import Filters
-from db.queries.frames import arrays_of, matched
-from db.queries.selection import CASES, dtypes, matching_series, selected
-from db.tables.trials import BUILD, CONDITIONS, MACHINE, SERIES, STRATEGY, WORKLOAD
+from compilewatch.db.columns.column import Holder
+from compilewatch.db.columns.trial import TRIAL
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.frames import arrays_of, matched
+from compilewatch.db.queries.selection import CASES, dtypes, matching_series, selected
+from compilewatch.db.tables.trials import BUILD, CONDITIONS, MACHINE, SERIES, STRATEGY, WORKLOAD
 
 _MOST_NAMED = 2_000
 

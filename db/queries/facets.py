@@ -10,15 +10,15 @@ from typing import Any
 import pandas as pd
 from sqlalchemy import ColumnElement, Select, Table, Text, and_, cast, func, or_, select
 
-from db.engine.session import Database
-from db.metrics.eligibility import is_canary
-from db.metrics.groups import row_dicts
-from db.queries.selection import read_frame, selected
-from db.records.service.runs import INTERRUPTED, INTERRUPTED_AFTER, RunStatus
-from db.records.trial import SourceKind
-from db.records.versions import stack_order
-from db.tables.run_parts import RUN_PART
-from db.tables.trials import BUILD, MACHINE, RUN, SERIES, TRIAL, WORKLOAD
+from compilewatch.db.engine.session import Database
+from compilewatch.db.metrics.eligibility import is_canary
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.queries.selection import read_frame, selected
+from compilewatch.db.records.service.runs import INTERRUPTED, INTERRUPTED_AFTER, RunStatus
+from compilewatch.db.records.trial import SourceKind
+from compilewatch.db.records.versions import stack_order
+from compilewatch.db.tables.run_parts import RUN_PART
+from compilewatch.db.tables.trials import BUILD, MACHINE, RUN, SERIES, TRIAL, WORKLOAD
 
 # Which runs and builds were measured here, and which came from other tools.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from db.records.trial import SourceKind, Status, Task
+from compilewatch.db.records.trial import SourceKind, Status, Task
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from db.metrics.frames import pandas_dtype
+from compilewatch.db.metrics.frames import pandas_dtype
 
 MOMENT = "datetime64[us, UTC]"
 _FLOAT, _INTEGER = pd.Float64Dtype(), pd.Int64Dtype()

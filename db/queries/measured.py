@@ -7,10 +7,17 @@ from typing import Any
 import pandas as pd
 from sqlalchemy import Column, ColumnElement, Select, exists, select
 
-from db.engine.session import Database
-from db.queries.filters import Filters
-from db.queries.selection import CASES, matching_series, matching_trials, plain, read_frame, selected
-from db.tables.trials import MACHINE, SERIES, STRATEGY, TRIAL, WORKLOAD
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import (
+    CASES,
+    matching_series,
+    matching_trials,
+    plain,
+    read_frame,
+    selected,
+)
+from compilewatch.db.tables.trials import MACHINE, SERIES, STRATEGY, TRIAL, WORKLOAD
 
 
 def _of_series(column: Column[Any]) -> ColumnElement[Any]:

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from sqlalchemy import Column, Connection, select
 
-from db.engine.session import Database
-from db.errors import NotFoundError, did_you_mean, one_line
-from db.metrics.eligibility import is_canary
-from db.queries.filters import Filters
-from db.queries.names import former_machine_names, machine_names
-from db.records.versions import version_key
-from db.tables.trials import BUILD, MACHINE, RUN, STRATEGY, WORKLOAD
-from db.units import first_of
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError, did_you_mean, one_line
+from compilewatch.db.metrics.eligibility import is_canary
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.names import former_machine_names, machine_names
+from compilewatch.db.records.versions import version_key
+from compilewatch.db.tables.trials import BUILD, MACHINE, RUN, STRATEGY, WORKLOAD
+from compilewatch.db.units import first_of
 
 MOST_NAMED = 8
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from db.engine.session import Database
-from db.tables.run_parts import RUN_PART
-from db.tables.trials import BUILD_ALIAS, MACHINE, SERIES, TRIAL
+from compilewatch.db.engine.session import Database
+from compilewatch.db.tables.run_parts import RUN_PART
+from compilewatch.db.tables.trials import BUILD_ALIAS, MACHINE, SERIES, TRIAL
 
 
 def machine_names(db: Database) -> list[tuple[str, str]]:

@@ -8,14 +8,14 @@ from dataclasses import replace
 import pandas as pd
 from sqlalchemy import func, select, tuple_
 
-from db.engine.session import Database
-from db.queries.filters import Filters
-from db.queries.run_parts import newest_runs_began
-from db.queries.selection import any_of, matching, matching_series
-from db.queries.trials import trials_frame
-from db.records.trial import Status, TimingMethod
-from db.tables.run_parts import RUN_PART
-from db.tables.trials import (
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.run_parts import newest_runs_began
+from compilewatch.db.queries.selection import any_of, matching, matching_series
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.trial import Status, TimingMethod
+from compilewatch.db.tables.run_parts import RUN_PART
+from compilewatch.db.tables.trials import (
     LATEST,
     SERIES,
     TRIAL,

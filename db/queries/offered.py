@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select
 
-from db.engine.session import Database
-from db.queries.facets import BEGAN, is_measured
-from db.tables.run_parts import RUN_PART
-from db.tables.trials import MACHINE, RUN, STRATEGY, WORKLOAD
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.facets import BEGAN, is_measured
+from compilewatch.db.tables.run_parts import RUN_PART
+from compilewatch.db.tables.trials import MACHINE, RUN, STRATEGY, WORKLOAD
 
 _MEASURED = (
     select(RUN_PART.c.last_seen_at)

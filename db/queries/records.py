@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 from sqlalchemy import Connection, RowMapping, Select, select
 
-from db.engine.session import Database
-from db.errors import NotFoundError, RecordError
-from db.queries.filters import Filters
-from db.queries.selection import matching, oldest_first
-from db.records.evidence import RankFacts
-from db.records.sample_blobs import Blob, decode_samples
-from db.records.trial import SCHEMAS, Build, Machine, Source, Strategy, Trial, Workload
-from db.records.validation import first_problem
-from db.tables.trials import (
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError, RecordError
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import matching, oldest_first
+from compilewatch.db.records.evidence import RankFacts
+from compilewatch.db.records.sample_blobs import Blob, decode_samples
+from compilewatch.db.records.trial import SCHEMAS, Build, Machine, Source, Strategy, Trial, Workload
+from compilewatch.db.records.validation import first_problem
+from compilewatch.db.tables.trials import (
     BUILD,
     CONDITIONS,
     MACHINE,

@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 import pandas as pd
 from sqlalchemy import Column, ColumnElement, Connection, case, exists, func, select
 
-from db.engine.session import Database
-from db.judge.compare.sides import Selection
-from db.metrics.eligibility import CANARY_WORKLOADS
-from db.queries import facets
-from db.queries.facets import is_imported, is_measured
-from db.queries.filters import Filters
-from db.queries.selection import any_of, matching, matching_series, plain, read_frame
-from db.records.trial import SourceKind
-from db.records.versions import stack_order, version_key
-from db.tables.run_parts import RUN_PART
-from db.tables.trials import BUILD, LATEST, RUN, SERIES, TRIAL, WORKLOAD
+from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.metrics.eligibility import CANARY_WORKLOADS
+from compilewatch.db.queries import facets
+from compilewatch.db.queries.facets import is_imported, is_measured
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import any_of, matching, matching_series, plain, read_frame
+from compilewatch.db.records.trial import SourceKind
+from compilewatch.db.records.versions import stack_order, version_key
+from compilewatch.db.tables.run_parts import RUN_PART
+from compilewatch.db.tables.trials import BUILD, LATEST, RUN, SERIES, TRIAL, WORKLOAD
 
 
 def within(filters: Filters) -> list[ColumnElement[bool]]:

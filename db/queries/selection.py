@@ -24,10 +24,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-from db.engine.session import Database
-from db.queries.filters import Filters
-from db.queries.frames import MOMENT, frame_of
-from db.tables.trials import MACHINE, SERIES, STRATEGY, TRIAL, WORKLOAD
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.frames import MOMENT, frame_of
+from compilewatch.db.tables.trials import MACHINE, SERIES, STRATEGY, TRIAL, WORKLOAD
 
 
 def matching(filters: Filters) -> list[ColumnElement[bool]]:

@@ -13,12 +13,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Enum, Text, cast, select
 
-from db.engine.session import Database
-from db.queries.filters import Filters
-from db.queries.records import Stack, StackKey, Stacks, load_samples
-from db.queries.selection import matching, oldest_first, plain
-from db.records.trial import Summary
-from db.tables.trials import SAMPLE_KINDS, TRIAL, TRIAL_DETAIL
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.records import Stack, StackKey, Stacks, load_samples
+from compilewatch.db.queries.selection import matching, oldest_first, plain
+from compilewatch.db.records.trial import Summary
+from compilewatch.db.tables.trials import SAMPLE_KINDS, TRIAL, TRIAL_DETAIL
 
 _BATCH = 1000
 _COLUMNS = {column.name: plain(column) if isinstance(column.type, Enum) else column for column in TRIAL.c}

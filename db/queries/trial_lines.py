@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pydantic_core import to_json
 from sqlalchemy import RowMapping, Text, cast, select
 
-from db.engine.session import Database
-from db.queries.filters import Filters
-from db.queries.records import TRIAL_COLUMNS, Stack, whole_rows
-from db.queries.selection import matching, oldest_first
-from db.records.trial import SCHEMAS
-from db.tables.trials import DETAIL_PARTS, SAMPLE_KINDS, TRIAL, TRIAL_DETAIL
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.records import TRIAL_COLUMNS, Stack, whole_rows
+from compilewatch.db.queries.selection import matching, oldest_first
+from compilewatch.db.records.trial import SCHEMAS
+from compilewatch.db.tables.trials import DETAIL_PARTS, SAMPLE_KINDS, TRIAL, TRIAL_DETAIL
 
 
 def trial_lines(db: Database, filters: Filters) -> Iterator[bytes]:

@@ -9,17 +9,17 @@ from typing import Any
 import pandas as pd
 from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select, tuple_
 
-from db.columns import trial as columns
-from db.engine.session import Database
-from db.errors import NotFoundError, one_line
-from db.metrics.trial_times import compile_cost_ns
-from db.queries.dimensions import of_builds, of_conditions, of_series
-from db.queries.filters import Filters
-from db.queries.frames import arrays_of
-from db.queries.records import trial_record, trial_records
-from db.queries.selection import dtypes, matching, oldest_first, selected
-from db.records.identity import code_name
-from db.tables.trials import (
+from compilewatch.db.columns import trial as columns
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError, one_line
+from compilewatch.db.metrics.trial_times import compile_cost_ns
+from compilewatch.db.queries.dimensions import of_builds, of_conditions, of_series
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.frames import arrays_of
+from compilewatch.db.queries.records import trial_record, trial_records
+from compilewatch.db.queries.selection import dtypes, matching, oldest_first, selected
+from compilewatch.db.records.identity import code_name
+from compilewatch.db.tables.trials import (
     LATEST,
     SERIES,
     TRIAL,

@@ -11,7 +11,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from db.records.fields import (
+from compilewatch.db.records.fields import (
     Bytes,
     Count,
     Finite,

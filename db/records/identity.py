@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from db.records.fields import (
+from compilewatch.db.records.fields import (
     INT64_MAX,
     Bytes,
     Commit,

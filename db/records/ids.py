@@ -6,8 +6,8 @@ import hashlib
 import json
 from typing import Any
 
-from db.records.fields import Record
-from db.records.trial import Build, Machine, Strategy, Trial, Workload
+from compilewatch.db.records.fields import Record
+from compilewatch.db.records.trial import Build, Machine, Strategy, Trial, Workload
 
 
 def identity(content: dict[str, Any]) -> str:

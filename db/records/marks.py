@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from db.records.trial import SourceKind, TimingMethod
-from db.units import MISSING
+from compilewatch.db.records.trial import SourceKind, TimingMethod
+from compilewatch.db.units import MISSING
 
 UNGATED = "ungated"
 UNGATED_MEANS = (

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from db.errors import DatabaseError
+from compilewatch.db.errors import DatabaseError
 
 CODEC = "offset-planes"
 _FIRST_CODEC = "planes-zlib"

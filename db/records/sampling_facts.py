@@ -10,7 +10,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from db.records.fields import Bytes, Count, Finite, Flag, LogTail, Name, Nanoseconds, Record, Text, Triple
+from compilewatch.db.records.fields import (
+    Bytes,
+    Count,
+    Finite,
+    Flag,
+    LogTail,
+    Name,
+    Nanoseconds,
+    Record,
+    Text,
+    Triple,
+)
 
 Joules = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]

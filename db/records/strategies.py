@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from db.errors import NotFoundError, did_you_mean
-from db.records.trial import CacheState, Strategy, StrategyKind
+from compilewatch.db.errors import NotFoundError, did_you_mean
+from compilewatch.db.records.trial import CacheState, Strategy, StrategyKind
 
 EAGER = Strategy(name="eager", kind=StrategyKind.EAGER, cache=CacheState.NONE)
 

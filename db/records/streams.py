@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from db.records.fields import Count, Finite, Name, Nanoseconds, Record, Text
+from compilewatch.db.records.fields import Count, Finite, Name, Nanoseconds, Record, Text
 
 
 class CompileAt(Record):

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
-from db.errors import RecordError
-from db.records.evidence import (
+from compilewatch.db.errors import RecordError
+from compilewatch.db.records.evidence import (
     CacheCounters,
     ColdStart,
     CompilerEvent,
@@ -30,8 +30,8 @@ from db.records.evidence import (
     PhasesNs,
     Summary,
 )
-from db.records.fields import INT64_MAX, Identifier, Latency, Name, Record, UtcDatetime
-from db.records.identity import (
+from compilewatch.db.records.fields import INT64_MAX, Identifier, Latency, Name, Record, UtcDatetime
+from compilewatch.db.records.identity import (
     Build,
     CacheState,
     Code,
@@ -43,7 +43,7 @@ from db.records.identity import (
     Task,
     Workload,
 )
-from db.records.sampling_facts import (
+from compilewatch.db.records.sampling_facts import (
     Gate,
     Headline,
     Profile,
@@ -53,8 +53,8 @@ from db.records.sampling_facts import (
     TimingSide,
     Trace,
 )
-from db.records.streams import StreamFacts
-from db.records.validation import first_problem
+from compilewatch.db.records.streams import StreamFacts
+from compilewatch.db.records.validation import first_problem
 
 __all__ = [
     "CONTROL_TIMES",

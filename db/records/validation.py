@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from db.errors import one_line
+from compilewatch.db.errors import one_line
 
 _LONGEST = 60
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
-from db.units import words
+from compilewatch.db.units import words
 
 _NUMBER = re.compile(r"(\d+)")
 # What no one can order comes before everything that can be.

@@ -15,13 +15,13 @@ from pathlib import Path
 
 from sqlalchemy import func, select
 
-from db.engine.driver_errors import sentence
-from db.engine.session import Database, open_database, sqlite_file
-from db.engine.sqlite import remove_file, require_usable_file
-from db.errors import DatabaseError
-from db.store.copy import copy_into_empty
-from db.store.run_cases import bring_up
-from db.tables.trials import METADATA
+from compilewatch.db.engine.driver_errors import sentence
+from compilewatch.db.engine.session import Database, open_database, sqlite_file
+from compilewatch.db.engine.sqlite import remove_file, require_usable_file
+from compilewatch.db.errors import DatabaseError
+from compilewatch.db.store.copy import copy_into_empty
+from compilewatch.db.store.run_cases import bring_up
+from compilewatch.db.tables.trials import METADATA
 
 
 def back_up(url: str, file: Path) -> int:

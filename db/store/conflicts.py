@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from db.errors import ConflictError, one_line
-from db.records.trial import SourceKind, Trial
+from compilewatch.db.errors import ConflictError, one_line
+from compilewatch.db.records.trial import SourceKind, Trial
 
 
 def conflict(trial: Trial, stored: Trial) -> ConflictError | None:

@@ -10,12 +10,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, func, insert, select, update
 
-from db.engine.session import Database, open_database, sqlite_file
-from db.engine.sqlite import remove_file
-from db.errors import DatabaseError
-from db.queries.cases.run_cases import workloads_of_runs
-from db.store.run_cases import sum_up
-from db.tables.trials import DATA_VERSION, METADATA, REGRESSION, RUN_CASE
+from compilewatch.db.engine.session import Database, open_database, sqlite_file
+from compilewatch.db.engine.sqlite import remove_file
+from compilewatch.db.errors import DatabaseError
+from compilewatch.db.queries.cases.run_cases import workloads_of_runs
+from compilewatch.db.store.run_cases import sum_up
+from compilewatch.db.tables.trials import DATA_VERSION, METADATA, REGRESSION, RUN_CASE
 
 _BATCH = 500
 # What runs come to follows from their trials, and another release may have made it.

@@ -8,9 +8,9 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from db.engine.session import Database
-from db.records.trial import Trial
-from db.store.trial_writer import TrialWriter
+from compilewatch.db.engine.session import Database
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.store.trial_writer import TrialWriter
 
 
 class _UndoError(Exception):

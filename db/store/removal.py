@@ -7,14 +7,14 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Select, Table, case, delete, func, insert, or_, select, update
 
-from db.engine.session import Database
-from db.errors import NotFoundError, one_line
-from db.queries.cases.run_cases import WorkloadOfRun
-from db.records.trial import FailureKind, Status
-from db.store.run_cases import sum_up
-from db.store.writing import bump_data_version, lock_data_version
-from db.tables.run_parts import RUN_PART
-from db.tables.trials import (
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError, one_line
+from compilewatch.db.queries.cases.run_cases import WorkloadOfRun
+from compilewatch.db.records.trial import FailureKind, Status
+from compilewatch.db.store.run_cases import sum_up
+from compilewatch.db.store.writing import bump_data_version, lock_data_version
+from compilewatch.db.tables.run_parts import RUN_PART
+from compilewatch.db.tables.trials import (
     BUILD,
     KEYS_OF_TRIALS,
     LATEST,
@@ -26,7 +26,7 @@ from db.tables.trials import (
     TRIAL_DETAIL,
     TRIAL_SAMPLES,
 )
-from db.units import plural
+from compilewatch.db.units import plural
 
 _CASES = TRIAL.join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
 # What a dimension was last called, and what of a trial says it.

@@ -7,9 +7,9 @@ from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, delete, select, update
 
-from db.engine.session import Database
-from db.store.writing import bump_data_version, lock_data_version
-from db.tables.trials import TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
+from compilewatch.db.engine.session import Database
+from compilewatch.db.store.writing import bump_data_version, lock_data_version
+from compilewatch.db.tables.trials import TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
 
 _BATCH = 500
 

@@ -6,12 +6,18 @@ from collections.abc import Collection
 
 from sqlalchemy import Connection, delete, insert, update
 
-from db.columns.point import EDITION
-from db.engine.session import Database
-from db.queries.cases.run_cases import WorkloadOfRun, is_current, regions, summed_up, workloads_of_runs
-from db.store.writing import bump_data_version, lock_data_version
-from db.tables.run_cases import RUN_CASE
-from db.tables.trials import DATA_VERSION
+from compilewatch.db.columns.point import EDITION
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.cases.run_cases import (
+    WorkloadOfRun,
+    is_current,
+    regions,
+    summed_up,
+    workloads_of_runs,
+)
+from compilewatch.db.store.writing import bump_data_version, lock_data_version
+from compilewatch.db.tables.run_cases import RUN_CASE
+from compilewatch.db.tables.trials import DATA_VERSION
 
 
 def sum_up(connection: Connection, touched: Collection[WorkloadOfRun]) -> None:

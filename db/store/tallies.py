@@ -20,11 +20,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from db.records.trial import FailureKind, Status
-from db.store.trial_rows import COUNTED, DIMENSIONS, TrialRows
-from db.store.writing import upsert
-from db.tables.run_parts import RUN_PART
-from db.tables.trials import LATEST, TRIAL
+from compilewatch.db.records.trial import FailureKind, Status
+from compilewatch.db.store.trial_rows import COUNTED, DIMENSIONS, TrialRows
+from compilewatch.db.store.writing import upsert
+from compilewatch.db.tables.run_parts import RUN_PART
+from compilewatch.db.tables.trials import LATEST, TRIAL
 
 # What a dimension was last called, and the column of a trial that says it.
 _LAST_CALLED = {"machine": ("name", "machine_name"), "build": ("label", "build_label")}

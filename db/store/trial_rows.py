@@ -13,9 +13,9 @@ import numpy as np
 from pydantic_core import to_json
 from sqlalchemy import Table
 
-from db.columns.trial import STORED
-from db.records.fields import INT64_MAX, Record
-from db.records.ids import (
+from compilewatch.db.columns.trial import STORED
+from compilewatch.db.records.fields import INT64_MAX, Record
+from compilewatch.db.records.ids import (
     build_identity,
     conditions_identity,
     identity,
@@ -24,8 +24,8 @@ from db.records.ids import (
     strategy_identity,
     workload_identity,
 )
-from db.records.sample_blobs import CODEC, encode_samples, percentile_ns
-from db.records.trial import (
+from compilewatch.db.records.sample_blobs import CODEC, encode_samples, percentile_ns
+from compilewatch.db.records.trial import (
     CONTROL_TIMES,
     DEVICE_TIMES,
     CompilerEvent,
@@ -35,8 +35,8 @@ from db.records.trial import (
     timing_method_of,
     version_of,
 )
-from db.tables.metadata import JsonText
-from db.tables.trials import (
+from compilewatch.db.tables.metadata import JsonText
+from compilewatch.db.tables.trials import (
     BUILD,
     CONDITIONS,
     DETAIL_PARTS,

@@ -9,17 +9,17 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select
 
-from db.engine.moments import latest_moment, wrong_moment
-from db.errors import RecordError
-from db.queries.cases.run_cases import WorkloadOfRun
-from db.queries.records import load_trials
-from db.records.trial import Trial
-from db.store.conflicts import conflict
-from db.store.run_cases import sum_up
-from db.store.tallies import Tallies
-from db.store.trial_rows import DIMENSIONS, TrialRows, dimension_row, trial_rows
-from db.store.writing import bump_data_version, upsert
-from db.tables.trials import TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
+from compilewatch.db.engine.moments import latest_moment, wrong_moment
+from compilewatch.db.errors import RecordError
+from compilewatch.db.queries.cases.run_cases import WorkloadOfRun
+from compilewatch.db.queries.records import load_trials
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.store.conflicts import conflict
+from compilewatch.db.store.run_cases import sum_up
+from compilewatch.db.store.tallies import Tallies
+from compilewatch.db.store.trial_rows import DIMENSIONS, TrialRows, dimension_row, trial_rows
+from compilewatch.db.store.writing import bump_data_version, upsert
+from compilewatch.db.tables.trials import TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
 
 TRIALS_OF_A_BATCH = 1000
 _STORED_HASHES = select(TRIAL.c.trial_id, TRIAL.c.content_hash).where(

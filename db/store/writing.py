@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, Table, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from db.tables.trials import DATA_VERSION
+from compilewatch.db.tables.trials import DATA_VERSION
 
 
 def lock_data_version(connection: Connection) -> None:

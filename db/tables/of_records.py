@@ -9,17 +9,17 @@ from typing import Any
 
 from sqlalchemy import Index, Integer, Table
 
-from db.records.people.annotations import Annotation
-from db.records.people.issues import IssueScript
-from db.records.people.reports import Report
-from db.records.people.sign_offs import SignOff
-from db.records.people.watches import Watch
-from db.records.service.fleet import FleetWorker, Launch
-from db.records.service.hosts import HostHealth, HostState
-from db.records.service.requests import RunRequest
-from db.records.service.schedules import Firing, Schedule, ScheduleWatch
-from db.records.service.tokens import Token
-from db.tables.metadata import KEY, table_of
+from compilewatch.db.records.people.annotations import Annotation
+from compilewatch.db.records.people.issues import IssueScript
+from compilewatch.db.records.people.reports import Report
+from compilewatch.db.records.people.sign_offs import SignOff
+from compilewatch.db.records.people.watches import Watch
+from compilewatch.db.records.service.fleet import FleetWorker, Launch
+from compilewatch.db.records.service.hosts import HostHealth, HostState
+from compilewatch.db.records.service.requests import RunRequest
+from compilewatch.db.records.service.schedules import Firing, Schedule, ScheduleWatch
+from compilewatch.db.records.service.tokens import Token
+from compilewatch.db.tables.metadata import KEY, table_of
 
 _MACHINE: dict[str, Any] = {"foreign_key": "machine.machine_id"}
 _BUILD: dict[str, Any] = {"foreign_key": "build.build_id"}

@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import JSON, BigInteger, Index, Table
 from sqlmodel import Field
 
-from db.records.people.triage import NotificationState, TriageState
-from db.records.vocabulary import Metric, Verdict
-from db.tables.metadata import METADATA, Row, by_value
+from compilewatch.db.records.people.triage import NotificationState, TriageState
+from compilewatch.db.records.vocabulary import Metric, Verdict
+from compilewatch.db.tables.metadata import METADATA, Row, by_value
 
 
 class RegressionRow(Row, table=True):

@@ -9,8 +9,8 @@ from pydantic import create_model
 from sqlalchemy import BigInteger, Index, Table
 from sqlmodel import Field
 
-from db.columns.point import POINT_KEYS, STORED_POINT
-from db.tables.metadata import METADATA, Row
+from compilewatch.db.columns.point import POINT_KEYS, STORED_POINT
+from compilewatch.db.tables.metadata import METADATA, Row
 
 _TYPES: dict[str, type] = {
     **{"str": str, "Int64": int, "Float64": float, "bool": bool, "datetime64[us, UTC]": datetime},

@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import BigInteger, Index, Table
 from sqlmodel import Field
 
-from db.tables.metadata import METADATA, Row
+from compilewatch.db.tables.metadata import METADATA, Row
 
 
 class RunPartRow(Row, table=True):

@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import Table
 from sqlmodel import Field
 
-from db.tables.metadata import METADATA, Row
+from compilewatch.db.tables.metadata import METADATA, Row
 
 
 class StoredViewRow(Row, table=True):

@@ -16,12 +16,12 @@ from pydantic import create_model
 from sqlalchemy import JSON, BigInteger, Index, MetaData, Table
 from sqlmodel import Field
 
-from db.columns.column import Column, Kind
-from db.columns.trial import STORED
-from db.records.service.runs import RunStatus
-from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, Build, Machine, Strategy, Workload
-from db.tables.metadata import KEY, Row, Tallied, by_value, table_of
-from db.tables.of_records import (
+from compilewatch.db.columns.column import Column, Kind
+from compilewatch.db.columns.trial import STORED
+from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.trial import CONTROL_TIMES, DEVICE_TIMES, Build, Machine, Strategy, Workload
+from compilewatch.db.tables.metadata import KEY, Row, Tallied, by_value, table_of
+from compilewatch.db.tables.of_records import (
     ANNOTATION,
     API_TOKEN,
     FIRING,
@@ -37,10 +37,10 @@ from db.tables.of_records import (
     SIGN_OFF,
     WATCH,
 )
-from db.tables.people import NOTIFICATION, REGRESSION, TRIAGE_EVENT
-from db.tables.run_cases import RUN_CASE
-from db.tables.run_parts import RUN_PART
-from db.tables.stored_views import STORED_VIEW
+from compilewatch.db.tables.people import NOTIFICATION, REGRESSION, TRIAGE_EVENT
+from compilewatch.db.tables.run_cases import RUN_CASE
+from compilewatch.db.tables.run_parts import RUN_PART
+from compilewatch.db.tables.stored_views import STORED_VIEW
 
 # Complete for whoever takes it from here: every table below is registered with it, and those of other files.
 METADATA: MetaData = Row.metadata

@@ -8,18 +8,18 @@ from functools import partial
 
 from pandas import DataFrame
 
-from db.engine.session import Database
-from db.judge.compare.sides import Selection, VerdictError
-from db.judge.compare.whole import overall_verdict
-from db.judge.history.counts import exact_events
-from db.judge.history.releases import Compare, ReleaseStep, release_steps
-from db.judge.history.series import SeriesHistory, judge_series, withdrawals
-from db.judge.history.stretches import Cut, find_cuts
-from db.judge.policy import Policy
-from db.judge.results import ChangeEvent, Row
-from db.judge.sequence import builds_interleaved
-from db.records.vocabulary import Metric, Verdict
-from db.verdicts import gateway
+from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.compare.sides import Selection, VerdictError
+from compilewatch.db.judge.compare.whole import overall_verdict
+from compilewatch.db.judge.history.counts import exact_events
+from compilewatch.db.judge.history.releases import Compare, ReleaseStep, release_steps
+from compilewatch.db.judge.history.series import SeriesHistory, judge_series, withdrawals
+from compilewatch.db.judge.history.stretches import Cut, find_cuts
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import ChangeEvent, Row
+from compilewatch.db.judge.sequence import builds_interleaved
+from compilewatch.db.records.vocabulary import Metric, Verdict
+from compilewatch.db.verdicts import gateway
 
 
 @dataclass(frozen=True)

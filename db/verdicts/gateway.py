@@ -7,21 +7,21 @@ from dataclasses import replace
 
 from pandas import DataFrame, Timestamp
 
-from db.engine.session import Database
-from db.judge.compare.asked import with_test
-from db.judge.compare.comparable import MatchedCases
-from db.judge.compare.measured import columns_of
-from db.judge.compare.sides import Selection, VerdictError
-from db.judge.compare.upgrade import compare_builds
-from db.judge.compare.whole import sentences
-from db.judge.policy import Policy
-from db.judge.results import Comparison
-from db.judge.statistics.noise_floor import NoiseFloor
-from db.queries.cases.comparison import past_frame, sides_frame
-from db.queries.cases.validations import validation_trials
-from db.queries.filters import Filters
-from db.records.vocabulary import Metric
-from db.verdicts.noise_floors import floors_by_machine
+from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.compare.asked import with_test
+from compilewatch.db.judge.compare.comparable import MatchedCases
+from compilewatch.db.judge.compare.measured import columns_of
+from compilewatch.db.judge.compare.sides import Selection, VerdictError
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.judge.compare.whole import sentences
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import Comparison
+from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
+from compilewatch.db.queries.cases.comparison import past_frame, sides_frame
+from compilewatch.db.queries.cases.validations import validation_trials
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.verdicts.noise_floors import floors_by_machine
 
 SEARCHED_FACTOR = 10
 """A case's past is looked for among this many times `Policy.history_runs` runs of its machine. A case that

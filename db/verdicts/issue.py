@@ -6,33 +6,33 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from db.cause.bisection import replay_line
-from db.cause.sentences import short_name
-from db.columns.metrics import METRICS
-from db.engine.session import Database
-from db.errors import NotFoundError
-from db.judge.compare.sides import Selection, VerdictError
-from db.judge.results import Comparison, Row
-from db.judge.words.verdicts import row_verdict, worst_first
-from db.markdown_cells import escaped_text, table_row
-from db.queries.cases.causes import causes_between, explained_case, moved_of
-from db.queries.filters import Filters
-from db.queries.people.issue_scripts import issue_script
-from db.queries.people.regressions import standing_regressions
-from db.queries.run_parts import measured_builds
-from db.queries.trials import trial_record, trials_frame
-from db.records.ids import (
+from compilewatch.db.cause.bisection import replay_line
+from compilewatch.db.cause.sentences import short_name
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError
+from compilewatch.db.judge.compare.sides import Selection, VerdictError
+from compilewatch.db.judge.results import Comparison, Row
+from compilewatch.db.judge.words.verdicts import row_verdict, worst_first
+from compilewatch.db.markdown_cells import escaped_text, table_row
+from compilewatch.db.queries.cases.causes import causes_between, explained_case, moved_of
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.people.issue_scripts import issue_script
+from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.db.queries.run_parts import measured_builds
+from compilewatch.db.queries.trials import trial_record, trials_frame
+from compilewatch.db.records.ids import (
     build_identity,
     machine_identity,
     series_identity,
     strategy_identity,
     workload_identity,
 )
-from db.records.people.issues import IssueScript, ScriptRun, issue_id_of
-from db.records.strategies import compile_arguments
-from db.records.trial import Build, Trial
-from db.records.vocabulary import Metric, Verdict
-from db.units import MISSING, duration, level, percent, plural, ratio, words
+from compilewatch.db.records.people.issues import IssueScript, ScriptRun, issue_id_of
+from compilewatch.db.records.strategies import compile_arguments
+from compilewatch.db.records.trial import Build, Trial
+from compilewatch.db.records.vocabulary import Metric, Verdict
+from compilewatch.db.units import MISSING, duration, level, percent, plural, ratio, words
 
 _KERNELS = 8
 _SHOWN = 0.5

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from pandas import DataFrame
 
-from db.engine.session import Database
-from db.errors import NotFoundError, did_you_mean
-from db.judge.sequence import in_reading_order
-from db.queries.cases.run_cases import points_by_run
-from db.queries.filters import Filters
-from db.queries.trials import trials_frame
-from db.records.trial import SourceKind
-from db.units import plural
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError, did_you_mean
+from compilewatch.db.judge.sequence import in_reading_order
+from compilewatch.db.queries.cases.run_cases import points_by_run
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.trial import SourceKind
+from compilewatch.db.units import plural
 
 
 def chosen_points(

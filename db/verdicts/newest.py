@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from db.engine.session import Database
-from db.errors import NotFoundError
-from db.judge.compare.sides import Selection
-from db.queries.run_parts import newest_run, newest_two
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.queries.run_parts import newest_run, newest_two
 
 
 class NewestRuns(NamedTuple):

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from db.engine.session import Database
-from db.judge.statistics.noise_floor import MIN_PROCESSES, NoiseFloor, noise_floors, scatters
-from db.metrics.eligibility import without_canaries
-from db.queries.cases.validations import measured_machines, newest_repeats, validation_trials
+from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.statistics.noise_floor import MIN_PROCESSES, NoiseFloor, noise_floors, scatters
+from compilewatch.db.metrics.eligibility import without_canaries
+from compilewatch.db.queries.cases.validations import measured_machines, newest_repeats, validation_trials
 
 _RUNS = 50
 _PARTS = 10

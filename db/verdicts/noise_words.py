@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from db import units
-from db.columns.metrics import METRICS
-from db.judge.policy import Policy
-from db.judge.statistics.noise_floor import TRIALS_A_SIDE, NoiseFloor, floor_of
-from db.judge.statistics.significance import trials_needed
-from db.records.marks import bound_word
-from db.records.vocabulary import Bound
+from compilewatch.db import units
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.statistics.noise_floor import TRIALS_A_SIDE, NoiseFloor, floor_of
+from compilewatch.db.judge.statistics.significance import trials_needed
+from compilewatch.db.records.marks import bound_word
+from compilewatch.db.records.vocabulary import Bound
 
 SMALL_CHANGE = 0.03
 """A change of which people ask whether a machine can show it."""

@@ -8,21 +8,21 @@ from typing import Any
 
 from pandas import DataFrame
 
-from db.engine.session import Database
-from db.errors import NotFoundError
-from db.judge.compare.sides import VerdictError
-from db.judge.history.machine import EventGroup, machine_history
-from db.judge.history.releases import Compare
-from db.judge.policy import Policy
-from db.judge.results import Comparison
-from db.judge.sequence import builds_interleaved
-from db.queries.filters import Filters
-from db.queries.named import require_stored
-from db.queries.trials import trials_frame
-from db.records.vocabulary import CauseClass, Verdict
-from db.units import count, plural
-from db.verdicts import gateway
-from db.verdicts.newest import newest_runs
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError
+from compilewatch.db.judge.compare.sides import VerdictError
+from compilewatch.db.judge.history.machine import EventGroup, machine_history
+from compilewatch.db.judge.history.releases import Compare
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import Comparison
+from compilewatch.db.judge.sequence import builds_interleaved
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.named import require_stored
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.vocabulary import CauseClass, Verdict
+from compilewatch.db.units import count, plural
+from compilewatch.db.verdicts import gateway
+from compilewatch.db.verdicts.newest import newest_runs
 
 SCHEMA = "compilewatch.changes/1"
 

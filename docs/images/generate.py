@@ -36,7 +36,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as directory:
         url = f"sqlite:///{directory}/history.db"
         subprocess.run(
-            [sys.executable, "-m", "runner", "import", str(HISTORY), "--db", url], cwd=ROOT, check=True
+            [sys.executable, "-m", "compilewatch.runner", "import", str(HISTORY), "--db", url],
+            cwd=ROOT,
+            check=True,
         )
         with served(url, Path(directory) / "log") as server, chromium() as browser:
             for name, (title, address, height) in PICTURES.items():

@@ -11,15 +11,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dashboard.api.endpoints import ENDPOINTS, PREFIX
-from db.columns.case import CASE
-from db.columns.column import Column, Threshold
-from db.columns.trial import TRIAL
-from db.interchange.read.formats import JOB_READERS, READERS
-from db.judge.policy import Policy
-from db.judge.policy_entries import policy_entries
-from db.records.trial import Trial
-from runner.config.settings import Settings
+from compilewatch.dashboard.api.endpoints import ENDPOINTS, PREFIX
+from compilewatch.db.columns.case import CASE
+from compilewatch.db.columns.column import Column, Threshold
+from compilewatch.db.columns.trial import TRIAL
+from compilewatch.db.interchange.read.formats import JOB_READERS, READERS
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.policy_entries import policy_entries
+from compilewatch.db.records.trial import Trial
+from compilewatch.runner.config.settings import Settings
 
 DOCS = Path(__file__).parents[1]
 
@@ -42,7 +42,7 @@ def pages() -> dict[str, str]:
 
 def commands_page() -> str:
     """Every command with its options."""
-    command = [sys.executable, "-m", "typer", "runner.cli.app", "utils", "docs"]
+    command = [sys.executable, "-m", "typer", "compilewatch.runner.cli.app", "utils", "docs"]
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "commands.md"
         command += ["--name", "compilewatch", "--title", "Commands", "--output", str(page)]

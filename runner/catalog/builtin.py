@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from db.records.trial import Task
-from runner.catalog.definition import WorkloadDefinition, sequence_tokens
-from runner.catalog.streams import STREAMS
+from compilewatch.db.records.trial import Task
+from compilewatch.runner.catalog.definition import WorkloadDefinition, sequence_tokens
+from compilewatch.runner.catalog.streams import STREAMS
 
 _of_rows = partial(WorkloadDefinition, item="row", has_regions=False)
 _of_tokens = partial(WorkloadDefinition, item="token", count_items=sequence_tokens)
@@ -22,7 +22,7 @@ _SMOKE = (
     WorkloadDefinition(
         name="cnn",
         summary="convolutions, batch norm and residual additions, the operations of a ResNet",
-        target="runner.workloads.cnn:build",
+        target="compilewatch.runner.workloads.cnn:build",
         batch_size=16,
         shape={"image_size": 32},
         item="image",
@@ -31,7 +31,7 @@ _SMOKE = (
     _of_tokens(
         name="encoder",
         summary="pre-norm transformer encoder with scaled dot product attention",
-        target="runner.workloads.transformer:build",
+        target="compilewatch.runner.workloads.transformer:build",
         batch_size=32,
         shape={"sequence_length": 32},
         kwargs={"width": 64, "heads": 4, "layers": 1},
@@ -40,7 +40,7 @@ _SMOKE = (
         name="elementwise",
         summary="bias, GELU, residual and layer norm written out as single operations",
         task=Task.FUNCTION,
-        target="runner.workloads.elementwise:build",
+        target="compilewatch.runner.workloads.elementwise:build",
         batch_size=512,
         shape={"width": 512},
     ),
@@ -48,7 +48,7 @@ _SMOKE = (
         name="mlp-train",
         summary="training step of linear layers with GELU: forward, loss, backward, optimizer",
         task=Task.TRAINING,
-        target="runner.workloads.mlp:build_training",
+        target="compilewatch.runner.workloads.mlp:build_training",
         batch_size=64,
         shape={"width": 256},
         kwargs={"layers": 3, "classes": 10},
@@ -58,7 +58,7 @@ _SMOKE = (
 _ENCODER_512 = _of_tokens(
     name="encoder-512",
     summary="the encoder at datacenter size: six blocks, 512 wide",
-    target="runner.workloads.transformer:build",
+    target="compilewatch.runner.workloads.transformer:build",
     batch_size=32,
     shape={"sequence_length": 128},
     dtype="bfloat16",
@@ -69,7 +69,7 @@ _STANDARD = (
     _of_transformers(
         name="resnet50",
         summary="ResNet-50 image classification, channels last",
-        target="runner.workloads.vision:build_resnet50",
+        target="compilewatch.runner.workloads.vision:build_resnet50",
         batch_size=64,
         shape={"image_size": 224},
         item="image",
@@ -77,7 +77,7 @@ _STANDARD = (
     _of_transformers(
         name="bert-base",
         summary="BERT-base sequence classification",
-        target="runner.workloads.language:build_bert",
+        target="compilewatch.runner.workloads.language:build_bert",
         batch_size=32,
         shape={"sequence_length": 128},
         item="sequence",
@@ -86,7 +86,7 @@ _STANDARD = (
         name="bert-base-train",
         summary="training step of BERT-base sequence classification",
         task=Task.TRAINING,
-        target="runner.workloads.language:build_bert_training",
+        target="compilewatch.runner.workloads.language:build_bert_training",
         batch_size=16,
         shape={"sequence_length": 128},
         item="sequence",
@@ -94,7 +94,7 @@ _STANDARD = (
     _of_transformers(
         name="vit-b16",
         summary="ViT-B/16 image classification",
-        target="runner.workloads.vision:build_vit",
+        target="compilewatch.runner.workloads.vision:build_vit",
         batch_size=64,
         shape={"image_size": 224},
         item="image",
@@ -102,7 +102,7 @@ _STANDARD = (
     _of_transformers(
         name="gpt2",
         summary="GPT-2 forward pass over a whole context, without a key-value cache",
-        target="runner.workloads.language:build_gpt2",
+        target="compilewatch.runner.workloads.language:build_gpt2",
         batch_size=8,
         shape={"sequence_length": 512},
         item="token",
@@ -111,7 +111,7 @@ _STANDARD = (
     WorkloadDefinition(
         name="sd-unet",
         summary="one denoising step of the Stable Diffusion 1 U-Net, channels last",
-        target="runner.workloads.diffusion:build_sd_unet",
+        target="compilewatch.runner.workloads.diffusion:build_sd_unet",
         batch_size=2,
         shape={"latent_size": 64, "text_length": 77},
         dtype="float16",
@@ -122,7 +122,7 @@ _STANDARD = (
     WorkloadDefinition(
         name="lstm-cell",
         summary="an LSTM cell in a Python loop over the sequence, unrolled by the compiler",
-        target="runner.workloads.rnn:build_lstm_cell",
+        target="compilewatch.runner.workloads.rnn:build_lstm_cell",
         batch_size=16,
         shape={"sequence_length": 32, "width": 256},
         dtype="bfloat16",
@@ -133,7 +133,7 @@ _STANDARD = (
     _of_rows(
         name="mlp-4096",
         summary="linear layers with GELU, 4096 wide",
-        target="runner.workloads.mlp:build",
+        target="compilewatch.runner.workloads.mlp:build",
         batch_size=1024,
         shape={"width": 4096},
         dtype="bfloat16",
@@ -143,7 +143,7 @@ _STANDARD = (
         name="elementwise-4096",
         summary="the element-wise function at datacenter size",
         task=Task.FUNCTION,
-        target="runner.workloads.elementwise:build",
+        target="compilewatch.runner.workloads.elementwise:build",
         batch_size=16384,
         shape={"width": 4096},
         dtype="bfloat16",
@@ -156,7 +156,7 @@ def _encoder_training(name: str, summary: str, dtype: str = "float32", **kwargs:
         name=name,
         summary=summary,
         task=Task.TRAINING,
-        target="runner.workloads.encoder_training:build",
+        target="compilewatch.runner.workloads.encoder_training:build",
         batch_size=8,
         shape={"sequence_length": 32},
         dtype=dtype,
@@ -169,7 +169,7 @@ _UNLISTED = (
         _ENCODER_512,
         name="encoder-512-int8",
         summary="encoder-512 with its linear layers in dynamic int8 by torchao",
-        target="runner.workloads.quantised:build",
+        target="compilewatch.runner.workloads.quantised:build",
         packages=("torchao",),
     ),
     _encoder_training("encoder-train", "training step of the encoder with AdamW"),
@@ -190,7 +190,7 @@ _UNLISTED = (
     _of_tokens(
         name="flex-attention",
         summary="causal FlexAttention with a bias per head: one fused kernel where it is compiled",
-        target="runner.workloads.operators:build_flex_attention",
+        target="compilewatch.runner.workloads.operators:build_flex_attention",
         batch_size=2,
         shape={"sequence_length": 256},
         kwargs={"width": 64, "heads": 4},
@@ -200,7 +200,7 @@ _UNLISTED = (
         name="custom-op",
         summary="element-wise operations around a torch.library.custom_op, which no kernel is fused across",
         task=Task.FUNCTION,
-        target="runner.workloads.operators:build_custom_op",
+        target="compilewatch.runner.workloads.operators:build_custom_op",
         batch_size=512,
         shape={"width": 512},
     ),
@@ -208,7 +208,7 @@ _UNLISTED = (
         name="dropout-train",
         summary="training step with dropout: whether random numbers repeat from one seed",
         task=Task.TRAINING,
-        target="runner.workloads.operators:build_dropout_training",
+        target="compilewatch.runner.workloads.operators:build_dropout_training",
         batch_size=64,
         shape={"width": 256},
         kwargs={"classes": 10},
@@ -216,7 +216,7 @@ _UNLISTED = (
     WorkloadDefinition(
         name="unet",
         summary="a DDPM U-Net in plain torch, for where diffusers is not installed",
-        target="runner.workloads.unet:build",
+        target="compilewatch.runner.workloads.unet:build",
         batch_size=2,
         shape={"image_size": 64},
         item="image",

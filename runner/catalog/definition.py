@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from db.errors import ConfigError
-from db.records.trial import Task, Workload
-from runner.catalog.targets import locate_module, split_target
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.records.trial import Task, Workload
+from compilewatch.runner.catalog.targets import locate_module, split_target
 
 # The source that a workload is made of: its builder's file, and the files of ours that this one shares.
 
-_ROOM = "runner.workloads."
+_ROOM = "compilewatch.runner.workloads."
 # What every builder returns. It computes nothing, so a change in it makes no other workload.
-_RETURNED = "runner.workloads.built"
+_RETURNED = "compilewatch.runner.workloads.built"
 
 
 def source_of(target: str, path: tuple[str, ...] = ()) -> bytes:

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from db.errors import CompilewatchError, ConfigError, NotFoundError, nearest, one_line
-from runner.catalog.definition import WorkloadDefinition, sequence_tokens
+from compilewatch.db.errors import CompilewatchError, ConfigError, NotFoundError, nearest, one_line
+from compilewatch.runner.catalog.definition import WorkloadDefinition, sequence_tokens
 
 BATCH_SIZE = 8
 SEQUENCE_LENGTH = 128
 IMAGE_SIZE = 224
-_BUILDERS = "runner.workloads.library_models"
+_BUILDERS = "compilewatch.runner.workloads.library_models"
 
 
 LIBRARIES = {"hf": "transformers", "timm": "timm", "torchvision": "torchvision"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from db.records.trial import Task
-from runner.catalog.definition import WorkloadDefinition
-from runner.workloads.lengths import Lengths
+from compilewatch.db.records.trial import Task
+from compilewatch.runner.catalog.definition import WorkloadDefinition
+from compilewatch.runner.workloads.lengths import Lengths
 
 _HOW = {
     "none": "each batch padded to its longest sequence",
@@ -33,7 +33,7 @@ def _varlen(policy: str) -> WorkloadDefinition:
     return WorkloadDefinition(
         name="varlen" if policy == "none" else f"varlen-{policy}",
         summary=f"64 batches of requests of 8 to 256 tokens through an encoder, {_HOW[policy]}",
-        target="runner.workloads.varlen:build",
+        target="compilewatch.runner.workloads.varlen:build",
         batch_size=4,
         shape={"longest": 256},
         item="token",
@@ -49,7 +49,7 @@ STREAMS = (
         name="first-epoch",
         summary="a training epoch of a small CNN end to end: data loader, steps, ragged last batch",
         task=Task.TRAINING,
-        target="runner.workloads.epoch:build",
+        target="compilewatch.runner.workloads.epoch:build",
         batch_size=32,
         shape={"images": 265, "image_size": 32},
         item="image",
@@ -59,7 +59,7 @@ STREAMS = (
     WorkloadDefinition(
         name="decode",
         summary="32 tokens one after the other with a static key-value cache, in plain torch",
-        target="runner.workloads.decode:build",
+        target="compilewatch.runner.workloads.decode:build",
         batch_size=4,
         shape={"prompt_length": 32, "new_tokens": 32},
         item="token",
@@ -69,7 +69,7 @@ STREAMS = (
     WorkloadDefinition(
         name="llama-decode",
         summary="64 tokens one after the other with transformers' StaticCache: a Llama of 1.1 billion",
-        target="runner.workloads.static_cache:build",
+        target="compilewatch.runner.workloads.static_cache:build",
         batch_size=1,
         shape={"prompt_length": 512, "new_tokens": 64},
         dtype="bfloat16",

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from db.errors import ConfigError, did_you_mean, nearest
-from db.records.trial import Task
+from compilewatch.db.errors import ConfigError, did_you_mean, nearest
+from compilewatch.db.records.trial import Task
 
 # An editable installation is found through an import hook, not through sys.path.
-_OWN_ROOT = Path(__file__).resolve().parents[2]
+_OWN_ROOT = Path(__file__).absolute().parents[3]
 # What a builder may declare beside sizes, and is given then.
 _PLACEMENT = {"device", "dtype"}
 _PAIR = 2

@@ -9,15 +9,15 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from db.errors import ConfigError, NotFoundError, did_you_mean
-from runner.catalog.builtin import WORKLOADS
-from runner.catalog.definition import WorkloadDefinition, sequence_tokens
-from runner.catalog.libraries import is_library_name, library_workload
-from runner.catalog.targets import is_target, locate_module, returned_task, split_target
+from compilewatch.db.errors import ConfigError, NotFoundError, did_you_mean
+from compilewatch.runner.catalog.builtin import WORKLOADS
+from compilewatch.runner.catalog.definition import WorkloadDefinition, sequence_tokens
+from compilewatch.runner.catalog.libraries import is_library_name, library_workload
+from compilewatch.runner.catalog.targets import is_target, locate_module, returned_task, split_target
 
 if TYPE_CHECKING:
-    from db.records.trial import Task
-    from runner.config.settings import Settings, WorkloadSettings
+    from compilewatch.db.records.trial import Task
+    from compilewatch.runner.config.settings import Settings, WorkloadSettings
 
 
 def user_workloads(settings: Settings) -> dict[str, WorkloadDefinition]:

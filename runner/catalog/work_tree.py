@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from db.records.trial import Code
-from runner.catalog.targets import is_target, source_file, split_target
+from compilewatch.db.records.trial import Code
+from compilewatch.runner.catalog.targets import is_target, source_file, split_target
 
 _TIMEOUT_S = 60.0
 _COMMAND = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")

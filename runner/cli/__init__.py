@@ -1,5 +1,5 @@
 """The command line: parse, call, print, exit code."""
 
-from runner.cli.front import main
+from compilewatch.runner.cli.front import main
 
 __all__ = ["main"]

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from db import __version__
+from compilewatch import __version__
 
 # Commands that are imported when they are called: most need neither pandas nor a second to start.
 
@@ -56,37 +56,37 @@ def _nothing() -> None:
 
 
 _PLACES = {
-    "run": "runner.cli.measure.run:run",
-    "explain": "runner.cli.measure.explain:explain",
-    "largest-batch": "runner.cli.measure.largest_batch:largest_batch",
-    "dashboard": "runner.cli.stored.serve:dashboard",
-    "demo": "runner.cli.stored.serve:demo",
-    "list": "runner.cli.stored.listing:list_",
-    "show": "runner.cli.stored.show:show",
-    "reproduce": "runner.cli.measure.reproduce:reproduce",
-    "precompile": "runner.cli.measure.precompile:precompile",
-    "break-even": "runner.cli.stored.break_even:break_even_command",
-    "geomean": "runner.cli.judge.geomean:geomean",
-    "compare": "runner.cli.judge.compare:compare",
-    "gate": "runner.cli.judge.gate:gate",
-    "history": "runner.cli.judge.history:history",
-    "bisect": "runner.cli.measure.bisect:bisect",
-    "attribute": "runner.cli.measure.attribute:attribute_command",
-    "triage": "runner.cli.judge.triage:triage",
-    "annotate": "runner.cli.judge.annotate:annotate",
-    "import": "runner.cli.stored.interchange:import_",
-    "export": "runner.cli.stored.interchange:export",
-    "schema": "runner.cli.stored.interchange:schema",
-    "doctor": "runner.cli.measure.doctor:doctor",
-    "report": "runner.cli.stored.report:app",
-    "builds": "runner.cli.measure.builds:app",
-    "watch": "runner.cli.measure.watch:watch",
-    "schedule": "runner.cli.measure.schedule:app",
-    "request": "runner.cli.measure.request:app",
-    "worker": "runner.cli.measure.worker:worker",
-    "config": "runner.cli.config:app",
-    "db": "runner.cli.stored.database:app",
-    "token": "runner.cli.stored.serve:app",
+    "run": "compilewatch.runner.cli.measure.run:run",
+    "explain": "compilewatch.runner.cli.measure.explain:explain",
+    "largest-batch": "compilewatch.runner.cli.measure.largest_batch:largest_batch",
+    "dashboard": "compilewatch.runner.cli.stored.serve:dashboard",
+    "demo": "compilewatch.runner.cli.stored.serve:demo",
+    "list": "compilewatch.runner.cli.stored.listing:list_",
+    "show": "compilewatch.runner.cli.stored.show:show",
+    "reproduce": "compilewatch.runner.cli.measure.reproduce:reproduce",
+    "precompile": "compilewatch.runner.cli.measure.precompile:precompile",
+    "break-even": "compilewatch.runner.cli.stored.break_even:break_even_command",
+    "geomean": "compilewatch.runner.cli.judge.geomean:geomean",
+    "compare": "compilewatch.runner.cli.judge.compare:compare",
+    "gate": "compilewatch.runner.cli.judge.gate:gate",
+    "history": "compilewatch.runner.cli.judge.history:history",
+    "bisect": "compilewatch.runner.cli.measure.bisect:bisect",
+    "attribute": "compilewatch.runner.cli.measure.attribute:attribute_command",
+    "triage": "compilewatch.runner.cli.judge.triage:triage",
+    "annotate": "compilewatch.runner.cli.judge.annotate:annotate",
+    "import": "compilewatch.runner.cli.stored.interchange:import_",
+    "export": "compilewatch.runner.cli.stored.interchange:export",
+    "schema": "compilewatch.runner.cli.stored.interchange:schema",
+    "doctor": "compilewatch.runner.cli.measure.doctor:doctor",
+    "report": "compilewatch.runner.cli.stored.report:app",
+    "builds": "compilewatch.runner.cli.measure.builds:app",
+    "watch": "compilewatch.runner.cli.measure.watch:watch",
+    "schedule": "compilewatch.runner.cli.measure.schedule:app",
+    "request": "compilewatch.runner.cli.measure.request:app",
+    "worker": "compilewatch.runner.cli.measure.worker:worker",
+    "config": "compilewatch.runner.cli.config:app",
+    "db": "compilewatch.runner.cli.stored.database:app",
+    "token": "compilewatch.runner.cli.stored.serve:app",
 }
 
 app = typer.Typer(

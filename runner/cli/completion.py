@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 
 import typer
 
-from db.errors import CompilewatchError
-from runner.config.settings import Settings
-from runner.config.sources import load_settings
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.config.sources import load_settings
 
 Proposals = Callable[[typer.Context, str], list[str]]
 
@@ -38,8 +38,8 @@ def _settings(context: typer.Context) -> Settings:
 
 def _stored(kind: str) -> Callable[[Settings], Iterable[str]]:
     def names(settings: Settings) -> Iterable[str]:
-        from db.engine.session import open_database
-        from db.queries.named import stored_names
+        from compilewatch.db.engine.session import open_database
+        from compilewatch.db.queries.named import stored_names
 
         with open_database(settings.database_url, read_only=True) as database:
             return stored_names(database, kind)
@@ -57,10 +57,10 @@ def _known(module: str, function: str) -> Callable[[Settings], Iterable[str]]:
     return names
 
 
-_installed_builds = _known("runner.plan.builds", "known_builds")
-workloads = _proposing(_known("runner.plan.selection", "known_workloads"), _stored("workload"))
-strategies = _proposing(_known("runner.plan.selection", "known_strategies"), _stored("strategy"))
-suites = _proposing(_known("runner.plan.selection", "known_suites"), _stored("suite"))
+_installed_builds = _known("compilewatch.runner.plan.builds", "known_builds")
+workloads = _proposing(_known("compilewatch.runner.plan.selection", "known_workloads"), _stored("workload"))
+strategies = _proposing(_known("compilewatch.runner.plan.selection", "known_strategies"), _stored("strategy"))
+suites = _proposing(_known("compilewatch.runner.plan.selection", "known_suites"), _stored("suite"))
 machines = _proposing(_stored("machine"))
 builds = _proposing(_stored("build"))
 installed_builds = _proposing(_installed_builds)

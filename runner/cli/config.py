@@ -10,15 +10,15 @@ from typing import Any
 import typer
 from pydantic_core import to_jsonable_python
 
-from db.engine.session import shown_address
-from db.errors import DatabaseError
-from db.units import plural
-from runner.catalog.builtin import WORKLOADS
-from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, settings_of
-from runner.config.sources import DEFAULT_FILE, Origin, check_variables, origins
-from runner.output.documents import print_document
-from runner.output.tables import console, plain_table
-from runner.plan.selection import in_table, known_suites, known_workloads, lookup, select
+from compilewatch.db.engine.session import shown_address
+from compilewatch.db.errors import DatabaseError
+from compilewatch.db.units import plural
+from compilewatch.runner.catalog.builtin import WORKLOADS
+from compilewatch.runner.cli.options import ConfigOption, DatabaseOption, JsonOption, settings_of
+from compilewatch.runner.config.sources import DEFAULT_FILE, Origin, check_variables, origins
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.tables import console, plain_table
+from compilewatch.runner.plan.selection import in_table, known_suites, known_workloads, lookup, select
 
 CONFIG_SCHEMA = "compilewatch.config/1"
 

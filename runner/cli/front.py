@@ -17,7 +17,7 @@ from pathlib import Path
 
 import typer
 
-from db.errors import CompilewatchError, did_you_mean, one_line
+from compilewatch.db.errors import CompilewatchError, did_you_mean, one_line
 
 EXIT_CANNOT = 2
 EXIT_DEFECT = 3
@@ -30,7 +30,7 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the console script; exits with the code of the command."""
     try:
-        from runner.cli.app import app
+        from compilewatch.runner.cli.app import app
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
     if sys.stdout is None:
@@ -111,7 +111,7 @@ def _complaint(error: typer.TyperException) -> str:
 
     cause = error.__cause__
     if isinstance(cause, ValidationError):
-        from db.records.validation import problem
+        from compilewatch.db.records.validation import problem
 
         details = cause.errors(include_url=False)[0]
         complaint = problem(details)

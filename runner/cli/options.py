@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from db.errors import ConfigError, one_line, printable
-from runner.cli import completion
-from runner.config.settings import Settings
-from runner.config.sources import load_settings
+from compilewatch.db.errors import ConfigError, one_line, printable
+from compilewatch.runner.cli import completion
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.config.sources import load_settings
 
 if TYPE_CHECKING:
-    from db.engine.session import Database
+    from compilewatch.db.engine.session import Database
 
 DatabaseOption = Annotated[
     str | None,
@@ -94,11 +94,11 @@ def database_of(
     A command that `changes` it, by default one that may make it, names it on standard error at the end.
     """
     # SQLAlchemy takes a while to import, and a command that needs no database does without it.
-    from db.engine.session import open_database
+    from compilewatch.db.engine.session import open_database
 
     with open_database(settings.database_url, migrate=migrate) as database:
         if migrate:
-            from db.store.run_cases import bring_up
+            from compilewatch.db.store.run_cases import bring_up
 
             bring_up(database)
         yield database
@@ -114,7 +114,7 @@ def name_database(database: Database) -> None:
 @contextmanager
 def database_to_read(settings: Settings) -> Iterator[Database]:
     """The configured database; where there is none yet, an empty one that leaves no file behind."""
-    from db.engine.session import open_database, sqlite_file
+    from compilewatch.db.engine.session import open_database, sqlite_file
 
     path = sqlite_file(settings.database_url)
     if path is None or path.exists() or not path.parent.is_dir():
@@ -136,7 +136,7 @@ BuildsOption = Annotated[
 
 def machine_named(database: Database, name: str | None) -> str | None:
     """The id of the machine that is called so, None where none is named. Raises NotFoundError."""
-    from db.queries.named import machines_named
+    from compilewatch.db.queries.named import machines_named
 
     return machines_named(database, [name])[0] if name is not None else None
 

@@ -8,9 +8,9 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from db.errors import ConfigError, did_you_mean, one_line
-from db.records.validation import must_be
-from runner.config.settings import Settings
+from compilewatch.db.errors import ConfigError, did_you_mean, one_line
+from compilewatch.db.records.validation import must_be
+from compilewatch.runner.config.settings import Settings
 
 REFERENCE = "See compilewatch.example.toml for every key."
 SECRET_TABLES = ("auth", "channel", "database_url", "notify")

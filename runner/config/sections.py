@@ -16,9 +16,9 @@ from pydantic import (
 )
 from pydantic_settings import NoDecode
 
-from db.records.fields import Closed
-from db.records.service.access import Origin
-from runner.worker.timing.sampling import SamplingPlan
+from compilewatch.db.records.fields import Closed
+from compilewatch.db.records.service.access import Origin
+from compilewatch.runner.worker.timing.sampling import SamplingPlan
 
 LogFormat = Literal["text", "json"]
 ShortName = Annotated[
@@ -144,7 +144,7 @@ class ScheduleSettings(Closed):
     @model_validator(mode="after")
     def _comes_sometime(self) -> Self:
         # APScheduler takes a while to import, and most commands need no schedule.
-        from runner.config.cron import parse_cron
+        from compilewatch.runner.config.cron import parse_cron
 
         parse_cron(self.cron, self.timezone)
         return self

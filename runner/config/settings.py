@@ -14,13 +14,13 @@ from urllib.parse import parse_qsl, urlencode
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, SecretStr, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from db.judge.policy import Policy, Target
-from db.records.fields import Closed
-from db.records.service.access import SignIn
-from db.records.service.limits import Limits
-from db.records.strategies import CACHE_OF_KIND
-from db.records.trial import Strategy, StrategyKind, Task
-from runner.config.sections import (
+from compilewatch.db.judge.policy import Policy, Target
+from compilewatch.db.records.fields import Closed
+from compilewatch.db.records.service.access import SignIn
+from compilewatch.db.records.service.limits import Limits
+from compilewatch.db.records.strategies import CACHE_OF_KIND
+from compilewatch.db.records.trial import Strategy, StrategyKind, Task
+from compilewatch.runner.config.sections import (
     SIZE,
     Device,
     Dtype,

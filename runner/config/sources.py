@@ -13,9 +13,16 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import EnvSettingsSource, SettingsError
 
-from db.errors import ConfigError, did_you_mean, one_line
-from runner.config.explaining import ENVIRONMENT, OPTION, REFERENCE, explain, has_value, variable_of
-from runner.config.settings import Settings
+from compilewatch.db.errors import ConfigError, did_you_mean, one_line
+from compilewatch.runner.config.explaining import (
+    ENVIRONMENT,
+    OPTION,
+    REFERENCE,
+    explain,
+    has_value,
+    variable_of,
+)
+from compilewatch.runner.config.settings import Settings
 
 DEFAULT_FILE = "compilewatch.toml"
 FILE_VARIABLE = "COMPILEWATCH_CONFIG"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pynvml
 
-from db.errors import CompilewatchError
-from runner.device.state import (
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.runner.device.state import (
     clock_event_reasons,
     nvml_handle,
     nvml_query,

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection
 
 import psutil
 
-from db.errors import printable
-from runner.device.lock import SAID_EVERY_S
-from runner.device.state import nvml_handle, nvml_query
+from compilewatch.db.errors import printable
+from compilewatch.runner.device.lock import SAID_EVERY_S
+from compilewatch.runner.device.state import nvml_handle, nvml_query
 
 _POLL_S = 0.5
 _LONGEST_COMMAND = 100

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import psutil
 
-from db.errors import CompilewatchError, printable
-from db.units import duration
+from compilewatch.db.errors import CompilewatchError, printable
+from compilewatch.db.units import duration
 
 _POLL_S = 0.2
 _MOST_BYTES = 4096

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 
 import pynvml
 
-from runner.device.state import device_facts, ecc_is_on, nvml_handle, nvml_query, nvml_watts, whole_device
+from compilewatch.runner.device.state import (
+    device_facts,
+    ecc_is_on,
+    nvml_handle,
+    nvml_query,
+    nvml_watts,
+    whole_device,
+)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pynvml
 
-from db.records.trial import DeviceState
+from compilewatch.db.records.trial import DeviceState
 
 # nvml.h, nvmlClocksEventReasons. The first four slow a device because something is wrong or too hot; a power
 # cap is the normal state of a busy GPU and no reason for doubt.

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from db.judge.statistics.noise_floor import SPEEDUP, Scatter, largest_variation
-from db.records.trial import TimingMethod, Trial
-from db.records.vocabulary import Bound
-from db.units import count, duration, percent, plural, ratio
-from runner.doctor.probes import Probed, ProbedFlush, ProbedGraph, ProbedWorkload, Probes
+from compilewatch.db.judge.statistics.noise_floor import SPEEDUP, Scatter, largest_variation
+from compilewatch.db.records.trial import TimingMethod, Trial
+from compilewatch.db.records.vocabulary import Bound
+from compilewatch.db.units import count, duration, percent, plural, ratio
+from compilewatch.runner.doctor.probes import Probed, ProbedFlush, ProbedGraph, ProbedWorkload, Probes
 
 EFFECT = 0.05
 CALM_TRIALS, NOISY_TRIALS = 5, 30

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import psutil
 
-from db.records.strategies import BUILTIN, not_applicable_reason
-from db.units import percent, plural, size
-from runner.device.setup import DeviceSetup, device_setup
-from runner.doctor.findings import DoctorFinding, ok, warn
-from runner.worker.host.facts import cpu_name
-from runner.worker.timing.evidence import MAX_STALL_FRACTION, InstructionCounter, cpu_stall_ns
+from compilewatch.db.records.strategies import BUILTIN, not_applicable_reason
+from compilewatch.db.units import percent, plural, size
+from compilewatch.runner.device.setup import DeviceSetup, device_setup
+from compilewatch.runner.doctor.findings import DoctorFinding, ok, warn
+from compilewatch.runner.worker.host.facts import cpu_name
+from compilewatch.runner.worker.timing.evidence import MAX_STALL_FRACTION, InstructionCounter, cpu_stall_ns
 
 _ROOT = Path("/")
 _PROBE_S = 1.0

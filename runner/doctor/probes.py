@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from db.records.fields import Count, Finite, Flag, Name, Record, Text
-from db.records.validation import first_problem
-from runner.plan.trial_spec import TrialSpec, WorkloadSpec
-from runner.process.supervise import run_probes
+from compilewatch.db.records.fields import Count, Finite, Flag, Name, Record, Text
+from compilewatch.db.records.validation import first_problem
+from compilewatch.runner.plan.trial_spec import TrialSpec, WorkloadSpec
+from compilewatch.runner.process.supervise import run_probes
 
 
 class Observed(Record):

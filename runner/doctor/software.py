@@ -11,15 +11,15 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from db.engine.session import open_database
-from db.errors import CompilewatchError, DatabaseError
-from db.units import plural, size
-from runner.config.settings import Settings
-from runner.device.host import MIN_FREE_BYTES, existing_part
-from runner.doctor.findings import DoctorFinding, fail, ok, warn
-from runner.plan.host_stacks import compiler_version
-from runner.plan.interpreter import InterpreterFacts
-from runner.storage.spool import Spool
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.errors import CompilewatchError, DatabaseError
+from compilewatch.db.units import plural, size
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.device.host import MIN_FREE_BYTES, existing_part
+from compilewatch.runner.doctor.findings import DoctorFinding, fail, ok, warn
+from compilewatch.runner.plan.host_stacks import compiler_version
+from compilewatch.runner.plan.interpreter import InterpreterFacts
+from compilewatch.runner.storage.spool import Spool
 
 _WARN_BYTES = 2 * 2**30
 

@@ -13,21 +13,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from db.engine.session import Database
-from db.judge.statistics.noise_floor import MIN_PROCESSES, VALIDATION_SUITE
-from db.records.service.runs import RunStatus
-from db.records.trial import FailureKind, Status, Trial
-from db.store.trials import start_run
-from db.units import duration, plural, words
-from runner.config.settings import Settings
-from runner.device.lock import DeviceBusyError
-from runner.doctor.probes import Probed, probe
-from runner.plan.plan import Plan, plan_run
-from runner.plan.trial_spec import TrialSpec, WorkloadSpec
-from runner.process.execution import Progress
-from runner.process.supervise import run_trial
-from runner.storage.persistence import note_end, persist
-from runner.storage.spool import Spool
+from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.statistics.noise_floor import MIN_PROCESSES, VALIDATION_SUITE
+from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.trial import FailureKind, Status, Trial
+from compilewatch.db.store.trials import start_run
+from compilewatch.db.units import duration, plural, words
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.device.lock import DeviceBusyError
+from compilewatch.runner.doctor.probes import Probed, probe
+from compilewatch.runner.plan.plan import Plan, plan_run
+from compilewatch.runner.plan.trial_spec import TrialSpec, WorkloadSpec
+from compilewatch.runner.process.execution import Progress
+from compilewatch.runner.process.supervise import run_trial
+from compilewatch.runner.storage.persistence import note_end, persist
+from compilewatch.runner.storage.spool import Spool
 
 PROCESSES = 10
 STRATEGY = "default"

@@ -13,21 +13,21 @@ from threading import Event
 
 from ulid import ULID
 
-from db.engine.session import Database
-from db.errors import ConfigError
-from db.queries.service.fleet import announced_runs
-from db.queries.service.hosts import measuring_hosts
-from db.queries.service.schedules import run_request
-from db.records.service.requests import RunRequest
-from db.records.trial import Build
-from runner.config.settings import BuildSettings, Settings
-from runner.fleet.names import LONGEST_WAIT_S, is_direct, queue_of_device, queue_of_host
-from runner.plan.canaries import canary_specs
-from runner.plan.jobs import Executor, Job
-from runner.plan.plan import Plan
-from runner.plan.requests import builds_of, plan_spec
-from runner.process.execution import Progress, RunOutcome, announce, work_off
-from runner.service.timetable import Host
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.queries.service.fleet import announced_runs
+from compilewatch.db.queries.service.hosts import measuring_hosts
+from compilewatch.db.queries.service.schedules import run_request
+from compilewatch.db.records.service.requests import RunRequest
+from compilewatch.db.records.trial import Build
+from compilewatch.runner.config.settings import BuildSettings, Settings
+from compilewatch.runner.fleet.names import LONGEST_WAIT_S, is_direct, queue_of_device, queue_of_host
+from compilewatch.runner.plan.canaries import canary_specs
+from compilewatch.runner.plan.jobs import Executor, Job
+from compilewatch.runner.plan.plan import Plan
+from compilewatch.runner.plan.requests import builds_of, plan_spec
+from compilewatch.runner.process.execution import Progress, RunOutcome, announce, work_off
+from compilewatch.runner.service.timetable import Host
 
 # Which queue a machine selector means: a machine type, a host or one GPU.
 

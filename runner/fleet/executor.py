@@ -11,16 +11,16 @@ from procrastinate import SyncPsycopgConnector
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.jobs import Job as QueueJob
 
-from db.engine.session import Database
-from db.errors import DatabaseError, NotFoundError
-from db.queries.records import trial_record
-from db.queries.service.fleet import live_workers, queued_jobs
-from db.records.trial import Trial
-from db.store.service.fleet import cancel_jobs
-from runner.fleet.message import message_of
-from runner.fleet.names import TASK, lock_of_queue
-from runner.fleet.queue import conninfo_of, create_tables, open_app
-from runner.plan.jobs import Job, JobState
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import DatabaseError, NotFoundError
+from compilewatch.db.queries.records import trial_record
+from compilewatch.db.queries.service.fleet import live_workers, queued_jobs
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.store.service.fleet import cancel_jobs
+from compilewatch.runner.fleet.message import message_of
+from compilewatch.runner.fleet.names import TASK, lock_of_queue
+from compilewatch.runner.fleet.queue import conninfo_of, create_tables, open_app
+from compilewatch.runner.plan.jobs import Job, JobState
 
 _CONNECT_TIMEOUT_S = 10.0
 _STATES = {

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from procrastinate.exceptions import ConnectorException
 
-from db import __version__
-from db.store.service.host_statements import (
+from compilewatch import __version__
+from compilewatch.db.store.service.host_statements import (
     FORGET_WORKERS,
     NOTE_HOST_STOPPED,
     NOTE_LAUNCHED,
@@ -22,9 +22,9 @@ from db.store.service.host_statements import (
     SAVE_HOST,
     SAVE_WORKER,
 )
-from runner.device.host import device_reading, disk_room
-from runner.fleet.queue import PatientConnector, reason_of
-from runner.storage.spool import Spool
+from compilewatch.runner.device.host import device_reading, disk_room
+from compilewatch.runner.fleet.queue import PatientConnector, reason_of
+from compilewatch.runner.storage.spool import Spool
 
 _LOG = logging.getLogger("compilewatch.fleet")
 SAVE_INTERVAL_S = 30.0

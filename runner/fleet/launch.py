@@ -20,15 +20,15 @@ from typing import IO, NamedTuple
 
 from ulid import ULID
 
-from db.engine.session import Database
-from db.errors import DatabaseError
-from db.queries.service.fleet import demand
-from db.records.service.fleet import ON_THEIR_WAY, OUTPUT_CHARACTERS, Launch, LaunchState
-from db.store.service.fleet import ListedJobs, claim_launch, end_launch
-from runner.config.scrub import scrub
-from runner.config.sections import LaunchSettings
-from runner.config.settings import Settings
-from runner.fleet.names import LONGEST_WAIT_S
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import DatabaseError
+from compilewatch.db.queries.service.fleet import demand
+from compilewatch.db.records.service.fleet import ON_THEIR_WAY, OUTPUT_CHARACTERS, Launch, LaunchState
+from compilewatch.db.store.service.fleet import ListedJobs, claim_launch, end_launch
+from compilewatch.runner.config.scrub import scrub
+from compilewatch.runner.config.sections import LaunchSettings
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.fleet.names import LONGEST_WAIT_S
 
 _LOG = logging.getLogger("compilewatch.fleet")
 _LOOK_EVERY_S = 2.0

@@ -18,14 +18,14 @@ from procrastinate.exceptions import AppNotOpen, ConnectorException, JobAborted
 from procrastinate.job_context import AbortReason
 from procrastinate.jobs import Job as QueueJob
 
-from db.errors import CompilewatchError
-from runner.config.settings import Settings
-from runner.config.sources import load_settings
-from runner.device.lock import DeviceBusyError, default_lock_dir, device_lock
-from runner.fleet.host_watch import SAVE_INTERVAL_S, HostWatch, WorkerPlace
-from runner.fleet.measurer import Equipment, Measurement
-from runner.fleet.names import LONGEST_WAIT_S, TASK, queues_of_worker
-from runner.fleet.queue import (
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.config.sources import load_settings
+from compilewatch.runner.device.lock import DeviceBusyError, default_lock_dir, device_lock
+from compilewatch.runner.fleet.host_watch import SAVE_INTERVAL_S, HostWatch, WorkerPlace
+from compilewatch.runner.fleet.measurer import Equipment, Measurement
+from compilewatch.runner.fleet.names import LONGEST_WAIT_S, TASK, queues_of_worker
+from compilewatch.runner.fleet.queue import (
     HAS_WAITING,
     NO_ATTEMPT,
     PatientConnector,
@@ -34,7 +34,7 @@ from runner.fleet.queue import (
     open_app,
     reason_of,
 )
-from runner.fleet.upkeep import Chores, do_chores
+from compilewatch.runner.fleet.upkeep import Chores, do_chores
 
 _LOG = logging.getLogger("compilewatch.fleet")
 _REAP_EVERY_S = 5.0

@@ -14,22 +14,22 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from threading import Event
 
-from db.engine.session import Database, open_database
-from db.errors import CompilewatchError, ConflictError, DatabaseError, RecordError
-from db.queries.service.fleet import stored_trials
-from db.records.trial import Failure, FailureKind, Trial
-from runner.config.settings import Settings
-from runner.device.lock import DeviceBusyError
-from runner.device.state import device_facts
-from runner.fleet.message import Message, job_of, read_message, specs_without_code
-from runner.fleet.names import LONGEST_WAIT_S, MOST_ATTEMPTS
-from runner.fleet.threads import in_thread
-from runner.plan.cancellation import PreparationCancelledError, cancellable
-from runner.plan.host_stacks import HostStacks
-from runner.process.local_executor import measure_job
-from runner.process.record import unmeasured
-from runner.storage.persistence import NotPersistedError, persist, store_waiting
-from runner.storage.spool import Spool
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.errors import CompilewatchError, ConflictError, DatabaseError, RecordError
+from compilewatch.db.queries.service.fleet import stored_trials
+from compilewatch.db.records.trial import Failure, FailureKind, Trial
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.device.lock import DeviceBusyError
+from compilewatch.runner.device.state import device_facts
+from compilewatch.runner.fleet.message import Message, job_of, read_message, specs_without_code
+from compilewatch.runner.fleet.names import LONGEST_WAIT_S, MOST_ATTEMPTS
+from compilewatch.runner.fleet.threads import in_thread
+from compilewatch.runner.plan.cancellation import PreparationCancelledError, cancellable
+from compilewatch.runner.plan.host_stacks import HostStacks
+from compilewatch.runner.process.local_executor import measure_job
+from compilewatch.runner.process.record import unmeasured
+from compilewatch.runner.storage.persistence import NotPersistedError, persist, store_waiting
+from compilewatch.runner.storage.spool import Spool
 
 _LOG = logging.getLogger("compilewatch.fleet")
 _FIRST_WAIT_S = 1.0

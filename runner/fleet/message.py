@@ -12,23 +12,23 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from db.errors import CompilewatchError, one_line
-from db.records.fields import Identifier, Record
-from db.records.strategies import EAGER
-from db.records.trial import Build, Strategy, Workload
-from db.records.validation import first_problem
-from runner.catalog.definition import WorkloadDefinition
-from runner.config.sections import Timeout
-from runner.config.settings import Settings
-from runner.plan.builds import known_builds
-from runner.plan.canaries import canary_workloads
-from runner.plan.diagnostics import Diagnostics
-from runner.plan.host_stacks import HostStacks
-from runner.plan.jobs import Job
-from runner.plan.plan import workload_spec
-from runner.plan.selection import known_workloads, select_by_data
-from runner.plan.trial_spec import TorchSettings, TrialSpec
-from runner.worker.timing.sampling import SamplingPlan
+from compilewatch.db.errors import CompilewatchError, one_line
+from compilewatch.db.records.fields import Identifier, Record
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import Build, Strategy, Workload
+from compilewatch.db.records.validation import first_problem
+from compilewatch.runner.catalog.definition import WorkloadDefinition
+from compilewatch.runner.config.sections import Timeout
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.plan.builds import known_builds
+from compilewatch.runner.plan.canaries import canary_workloads
+from compilewatch.runner.plan.diagnostics import Diagnostics
+from compilewatch.runner.plan.host_stacks import HostStacks
+from compilewatch.runner.plan.jobs import Job
+from compilewatch.runner.plan.plan import workload_spec
+from compilewatch.runner.plan.selection import known_workloads, select_by_data
+from compilewatch.runner.plan.trial_spec import TorchSettings, TrialSpec
+from compilewatch.runner.worker.timing.sampling import SamplingPlan
 
 
 class RefusedError(CompilewatchError):

@@ -13,7 +13,7 @@ from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.schema import SchemaManager
 
-from runner.fleet.names import LONGEST_WAIT_S
+from compilewatch.runner.fleet.names import LONGEST_WAIT_S
 
 _LOG = logging.getLogger("compilewatch.fleet")
 _FIRST_WAIT_S = 0.5

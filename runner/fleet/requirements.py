@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 
-from db.errors import ConfigError
+from compilewatch.db.errors import ConfigError
 
 
 def require_fleet(database_url: str) -> None:

@@ -9,16 +9,16 @@ from collections.abc import Callable
 from datetime import datetime
 from threading import Event
 
-from db.engine.session import Database
-from db.errors import CompilewatchError
-from runner.config.settings import Settings
-from runner.fleet.names import queue_of_host
-from runner.fleet.threads import in_thread
-from runner.plan.cancellation import PreparationCancelledError, cancellable
-from runner.process.trace import forget_traces
-from runner.service.fingerprint import request_where_changed
-from runner.storage.persistence import store_waiting
-from runner.storage.spool import Spool
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.fleet.names import queue_of_host
+from compilewatch.runner.fleet.threads import in_thread
+from compilewatch.runner.plan.cancellation import PreparationCancelledError, cancellable
+from compilewatch.runner.process.trace import forget_traces
+from compilewatch.runner.service.fingerprint import request_where_changed
+from compilewatch.runner.storage.persistence import store_waiting
+from compilewatch.runner.storage.spool import Spool
 
 _LOG = logging.getLogger("compilewatch.fleet")
 PERIOD_S = 3600.0

@@ -9,22 +9,22 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from db.columns.metrics import BY_COLUMN, METRICS
-from db.judge.compare.comparable import condition_name
-from db.judge.compare.recorded_regressions import events_of_rows
-from db.judge.compare.sides import CODE
-from db.judge.policy import Policy
-from db.judge.policy_entries import policy_entries
-from db.judge.results import Comparison, LeftOut, Row
-from db.judge.targets import AT_LEAST, TargetCheck
-from db.judge.words.verdicts import by_reason, row_verdict, workload_name, worst_first
-from db.markdown_cells import escaped_text, table_row
-from db.queries.people.regressions import RegressionState
-from db.records.people.triage import TriageState
-from db.records.versions import component_name
-from db.records.vocabulary import Metric, Verdict
-from db.units import MISSING, NEVER, TWO_TRIALS, count, level, percent, plural, ratio, words
-from runner.output.tables import plain_table
+from compilewatch.db.columns.metrics import BY_COLUMN, METRICS
+from compilewatch.db.judge.compare.comparable import condition_name
+from compilewatch.db.judge.compare.recorded_regressions import events_of_rows
+from compilewatch.db.judge.compare.sides import CODE
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.policy_entries import policy_entries
+from compilewatch.db.judge.results import Comparison, LeftOut, Row
+from compilewatch.db.judge.targets import AT_LEAST, TargetCheck
+from compilewatch.db.judge.words.verdicts import by_reason, row_verdict, workload_name, worst_first
+from compilewatch.db.markdown_cells import escaped_text, table_row
+from compilewatch.db.queries.people.regressions import RegressionState
+from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.records.versions import component_name
+from compilewatch.db.records.vocabulary import Metric, Verdict
+from compilewatch.db.units import MISSING, NEVER, TWO_TRIALS, count, level, percent, plural, ratio, words
+from compilewatch.runner.output.tables import plain_table
 
 # Targets in words: which are missed, which cannot be checked.
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
-from db.columns.metrics import FURTHER_COLUMNS
-from db.errors import CONTROLS
-from db.json_rows import plain
-from db.metrics.throughput import items_of
-from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, SPEEDUP_COLUMNS
-from db.units import NEVER
+from compilewatch.db.columns.metrics import FURTHER_COLUMNS
+from compilewatch.db.errors import CONTROLS
+from compilewatch.db.json_rows import plain
+from compilewatch.db.metrics.throughput import items_of
+from compilewatch.db.records.trial import CONTROL_TIMES, DEVICE_TIMES, SPEEDUP_COLUMNS
+from compilewatch.db.units import NEVER
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from runner.plan.plan import NotApplicable
+    from compilewatch.runner.plan.plan import NotApplicable
 
 RUN_SCHEMA = "compilewatch.run/1"
 NOT_APPLICABLE = "not_applicable"

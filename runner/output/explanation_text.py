@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
-from db.units import MISSING, count, first_of, plural
-from runner.output.tables import plain_table
-from runner.process.explanation import Explanation
+from compilewatch.db.units import MISSING, count, first_of, plural
+from compilewatch.runner.output.tables import plain_table
+from compilewatch.runner.process.explanation import Explanation
 
 _MOST = 12
 _HEADINGS = ("function", "begins at", "operations", "guards")

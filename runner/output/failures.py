@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from db.records.trial import Status
-from db.units import words
+from compilewatch.db.records.trial import Status
+from compilewatch.db.units import words
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -11,18 +11,18 @@ from pandas import DataFrame
 from rich.table import Table
 from rich.text import Text
 
-from db.columns.metrics import BY_COLUMN, METRICS
-from db.judge.history.outlooks import TargetOutlook
-from db.judge.history.releases import ReleaseStep
-from db.judge.policy import Policy
-from db.judge.results import ChangeEvent, Row
-from db.judge.words.verdicts import marked
-from db.metrics.throughput import write_of
-from db.records.versions import component_name
-from db.records.vocabulary import Metric, Verdict
-from db.units import MISSING, interval, moment, percent, plural, words
-from db.verdicts.case_history import CaseHistory
-from runner.output.tables import plain_table
+from compilewatch.db.columns.metrics import BY_COLUMN, METRICS
+from compilewatch.db.judge.history.outlooks import TargetOutlook
+from compilewatch.db.judge.history.releases import ReleaseStep
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import ChangeEvent, Row
+from compilewatch.db.judge.words.verdicts import marked
+from compilewatch.db.metrics.throughput import write_of
+from compilewatch.db.records.versions import component_name
+from compilewatch.db.records.vocabulary import Metric, Verdict
+from compilewatch.db.units import MISSING, interval, moment, percent, plural, words
+from compilewatch.db.verdicts.case_history import CaseHistory
+from compilewatch.runner.output.tables import plain_table
 
 SCHEMA = "compilewatch.history/1"
 SHOWN_POINTS = 40

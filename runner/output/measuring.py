@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event
 
-from db.engine.session import Database
-from runner.config.settings import Settings
-from runner.output.progress import run_progress
-from runner.output.time_left import TimeLeft
-from runner.plan.durations import Durations
-from runner.plan.plan import Plan
-from runner.plan.time_budget import TimeBudget
-from runner.process.execution import RunOutcome, execute
-from runner.storage.spool import Spool, TravellingSpool
+from compilewatch.db.engine.session import Database
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.output.progress import run_progress
+from compilewatch.runner.output.time_left import TimeLeft
+from compilewatch.runner.plan.durations import Durations
+from compilewatch.runner.plan.plan import Plan
+from compilewatch.runner.plan.time_budget import TimeBudget
+from compilewatch.runner.process.execution import RunOutcome, execute
+from compilewatch.runner.storage.spool import Spool, TravellingSpool
 
 
 @contextmanager

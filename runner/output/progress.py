@@ -10,12 +10,12 @@ from typing import Self
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from db.records.trial import Status, Trial
-from db.units import duration, words
-from runner.output.failures import more_of
-from runner.output.tables import PlainConsole
-from runner.output.time_left import TimeLeft
-from runner.process.supervise import WAITING
+from compilewatch.db.records.trial import Status, Trial
+from compilewatch.db.units import duration, words
+from compilewatch.runner.output.failures import more_of
+from compilewatch.runner.output.tables import PlainConsole
+from compilewatch.runner.output.time_left import TimeLeft
+from compilewatch.runner.process.supervise import WAITING
 
 
 def waiting_lines() -> Callable[[str], None]:

@@ -8,9 +8,9 @@ from typing import Any
 
 from rich.table import Table
 
-from db.records.trial import Trial
-from db.units import count, duration
-from runner.output.tables import plain_table
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.units import count, duration
+from compilewatch.runner.output.tables import plain_table
 
 _SCOPE = "submodule:"
 

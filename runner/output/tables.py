@@ -13,17 +13,17 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from db.columns.column import Column
-from db.columns.metrics import METRICS
-from db.errors import ConfigError, printable
-from db.metrics.controls import Control
-from db.metrics.throughput import items_of, throughputs_text, write_of
-from db.records.marks import timing_text
-from db.records.trial import StrategyKind
-from db.units import MISSING, TWO_TRIALS, count, duration, interval, ratio, size, steps, words
+from compilewatch.db.columns.column import Column
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.errors import ConfigError, printable
+from compilewatch.db.metrics.controls import Control
+from compilewatch.db.metrics.throughput import items_of, throughputs_text, write_of
+from compilewatch.db.records.marks import timing_text
+from compilewatch.db.records.trial import StrategyKind
+from compilewatch.db.units import MISSING, TWO_TRIALS, count, duration, interval, ratio, size, steps, words
 
 if TYPE_CHECKING:
-    from runner.plan.plan import NotApplicable
+    from compilewatch.runner.plan.plan import NotApplicable
 
 _FIGURES = (
     *(

@@ -8,8 +8,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from db.units import duration
-from runner.plan.durations import Case, Durations
+from compilewatch.db.units import duration
+from compilewatch.runner.plan.durations import Case, Durations
 
 
 class TimeLeft:

@@ -20,11 +20,11 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from db.errors import CompilewatchError, NotFoundError, did_you_mean, one_line
-from runner.config.scrub import scrub
-from runner.config.settings import BuildSettings, Settings
-from runner.plan.cancellation import run_child
-from runner.plan.interpreter import MIN_TORCH, InterpreterFacts, check_interpreter
+from compilewatch.db.errors import CompilewatchError, NotFoundError, did_you_mean, one_line
+from compilewatch.runner.config.scrub import scrub
+from compilewatch.runner.config.settings import BuildSettings, Settings
+from compilewatch.runner.plan.cancellation import run_child
+from compilewatch.runner.plan.interpreter import MIN_TORCH, InterpreterFacts, check_interpreter
 
 # venv and pip as child processes: their progress is shown, their failure becomes one sentence.
 

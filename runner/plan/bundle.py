@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from db.errors import CompilewatchError
-from runner.catalog.targets import source_file, split_target
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.runner.catalog.targets import source_file, split_target
 
 Locate = Callable[[str], Path | None]
 _Import = ast.Import | ast.ImportFrom
@@ -187,7 +187,7 @@ def _text(source: str, statement: ast.stmt) -> str:
 
 
 _RUNNER = Path(__file__).parents[1]
-_OWN = "runner."
+_OWN = "compilewatch.runner."
 
 
 def bundle_of(
@@ -214,7 +214,7 @@ def _carried(path: tuple[str, ...], without: tuple[str, ...]) -> Locate:
         if module in without:
             return None
         if module.startswith(_OWN):
-            file = _RUNNER.joinpath(*module.split(".")[1:]).with_suffix(".py")
+            file = _RUNNER.joinpath(*module.removeprefix(_OWN).split(".")).with_suffix(".py")
             return file if file.is_file() else None
         return source_file(module, path)
 

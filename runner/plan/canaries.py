@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ulid import ULID
 
-from db.records.strategies import EAGER
-from db.records.trial import Task
-from runner.catalog.definition import WorkloadDefinition
-from runner.plan.plan import workload_spec
-from runner.plan.trial_spec import TrialSpec
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import Task
+from compilewatch.runner.catalog.definition import WorkloadDefinition
+from compilewatch.runner.plan.plan import workload_spec
+from compilewatch.runner.plan.trial_spec import TrialSpec
 
 TIMEOUT_S = 120.0
 TRIALS_PER_RUN = 6
@@ -33,7 +33,7 @@ def _canary(name: str, size: int, dtype: str, items: float, item: str) -> Worklo
     return WorkloadDefinition(
         name=f"canary-{name}",
         task=Task.FUNCTION,
-        target=f"runner.worker.canary:{name}",
+        target=f"compilewatch.runner.worker.canary:{name}",
         shape={"size": size},
         dtype=dtype,
         items_per_iteration=items,

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 
 from pandas import DataFrame, Series
 
-from db.engine.session import Database
-from db.metrics.eligibility import without_cancelled
-from db.queries.filters import Filters
-from db.queries.trials import latest_trials_frame
-from runner.plan.plan import Plan
+from compilewatch.db.engine.session import Database
+from compilewatch.db.metrics.eligibility import without_cancelled
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import latest_trials_frame
+from compilewatch.runner.plan.plan import Plan
 
 Case = tuple[str, str]
 """Workload and strategy by name."""

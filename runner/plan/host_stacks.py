@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from db.errors import CompilewatchError
-from db.records.trial import Build
-from db.units import words
-from runner.config.settings import THIS_INTERPRETER, BuildSettings, Settings
-from runner.device.state import device_facts
-from runner.plan.builds import known_builds
-from runner.plan.interpreter import answer_of
-from runner.worker.host.facts import RECORDED_PACKAGES, split_version, torch_variant
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.records.trial import Build
+from compilewatch.db.units import words
+from compilewatch.runner.config.settings import THIS_INTERPRETER, BuildSettings, Settings
+from compilewatch.runner.device.state import device_facts
+from compilewatch.runner.plan.builds import known_builds
+from compilewatch.runner.plan.interpreter import answer_of
+from compilewatch.runner.worker.host.facts import RECORDED_PACKAGES, split_version, torch_variant
 
 # What the runner adds to a build's facts: the C++ compiler the workers will find.
 

@@ -12,8 +12,8 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from db.errors import CompilewatchError
-from runner.plan.cancellation import run_child
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.runner.plan.cancellation import run_child
 
 MIN_PYTHON = (3, 10)
 MIN_TORCH = (2, 6)

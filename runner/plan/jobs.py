@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from db.records.trial import Trial
-from runner.plan.trial_spec import TrialSpec
+from compilewatch.db.records.trial import Trial
+from compilewatch.runner.plan.trial_spec import TrialSpec
 
 
 class JobState(StrEnum):

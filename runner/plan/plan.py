@@ -17,16 +17,16 @@ from typing import Any
 
 from ulid import ULID
 
-from db.errors import ConfigError
-from db.records.fields import Closed, Identifier
-from db.records.strategies import ONNX_PACKAGES, not_applicable_reason
-from db.records.trial import Strategy, StrategyKind, Task
-from runner.catalog.definition import WorkloadDefinition
-from runner.config.settings import RELEASE_IN_TRIAL, THIS_INTERPRETER, BuildSettings, Settings
-from runner.plan.cancellation import check_cancelled
-from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
-from runner.plan.selection import ResolvedSuite, check_packages, select
-from runner.plan.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.records.fields import Closed, Identifier
+from compilewatch.db.records.strategies import ONNX_PACKAGES, not_applicable_reason
+from compilewatch.db.records.trial import Strategy, StrategyKind, Task
+from compilewatch.runner.catalog.definition import WorkloadDefinition
+from compilewatch.runner.config.settings import RELEASE_IN_TRIAL, THIS_INTERPRETER, BuildSettings, Settings
+from compilewatch.runner.plan.cancellation import check_cancelled
+from compilewatch.runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
+from compilewatch.runner.plan.selection import ResolvedSuite, check_packages, select
+from compilewatch.runner.plan.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
 
 
 class NotApplicable(Closed):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from db.errors import ConfigError
-from db.records.strategies import not_applicable_reason
-from db.records.trial import CacheState, Strategy, StrategyKind
-from runner.catalog.definition import WorkloadDefinition
-from runner.catalog.targets import split_target
-from runner.config.settings import Settings
-from runner.plan.bundle import bundle_of, literal
-from runner.plan.plan import case_spec
-from runner.plan.selection import select
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.records.strategies import not_applicable_reason
+from compilewatch.db.records.trial import CacheState, Strategy, StrategyKind
+from compilewatch.runner.catalog.definition import WorkloadDefinition
+from compilewatch.runner.catalog.targets import split_target
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.plan.bundle import bundle_of, literal
+from compilewatch.runner.plan.plan import case_spec
+from compilewatch.runner.plan.selection import select
 
 SCRIPT, LOADER = "precompile.py", "load_caches.py"
 CACHES, VALID_FOR = "caches.zip", "valid_for.json"
@@ -51,7 +51,7 @@ def directory_files(
     Raises BundleError where the workload's own modules cannot be carried.
     """
     bundle = bundle_of(definition.target, definition.path)
-    bundle.add("runner.worker.compiler.precompiling", "precompile")
+    bundle.add("compilewatch.runner.worker.compiler.precompiling", "precompile")
     script = _SCRIPT.format(
         what=f"{definition.name}, {strategy.name}",
         imports=bundle.imports(),

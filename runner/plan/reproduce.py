@@ -14,22 +14,22 @@ from typing import get_args
 from packaging.version import InvalidVersion, Version
 from ulid import ULID
 
-from db.errors import ConfigError, one_line
-from db.metrics.percentiles import summarize_samples
-from db.records.trial import SourceKind, Strategy, Trial
-from db.units import count, duration, moment, words
-from runner.catalog.definition import WorkloadDefinition
-from runner.catalog.targets import split_target
-from runner.config.settings import Settings
-from runner.plan.builds import created_builds
-from runner.plan.bundle import bundle_of, literal
-from runner.plan.diagnostics import Diagnostics
-from runner.plan.environment import pinned_settings, recorded_environment
-from runner.plan.interpreter import check_interpreter
-from runner.plan.plan import Plan, PlannedRun, case_spec, workload_spec
-from runner.plan.selection import select_by_data
-from runner.plan.trial_spec import MatmulPrecision, TorchSettings, TrialSpec
-from runner.worker.host.facts import split_version, torch_variant
+from compilewatch.db.errors import ConfigError, one_line
+from compilewatch.db.metrics.percentiles import summarize_samples
+from compilewatch.db.records.trial import SourceKind, Strategy, Trial
+from compilewatch.db.units import count, duration, moment, words
+from compilewatch.runner.catalog.definition import WorkloadDefinition
+from compilewatch.runner.catalog.targets import split_target
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.plan.builds import created_builds
+from compilewatch.runner.plan.bundle import bundle_of, literal
+from compilewatch.runner.plan.diagnostics import Diagnostics
+from compilewatch.runner.plan.environment import pinned_settings, recorded_environment
+from compilewatch.runner.plan.interpreter import check_interpreter
+from compilewatch.runner.plan.plan import Plan, PlannedRun, case_spec, workload_spec
+from compilewatch.runner.plan.selection import select_by_data
+from compilewatch.runner.plan.trial_spec import MatmulPrecision, TorchSettings, TrialSpec
+from compilewatch.runner.worker.host.facts import split_version, torch_variant
 
 MOST_THREADS = 1024
 """More than that a record cannot ask for; a script may be for a larger host than this one."""
@@ -108,7 +108,7 @@ def script_of(trial: Trial, settings: Settings) -> str:
     case = case_here(trial, settings)
     definition = case.definition
     bundle = bundle_of(definition.target, definition.path)
-    bundle.add("runner.worker.compiler.reproduction", "reproduce")
+    bundle.add("compilewatch.runner.worker.compiler.reproduction", "reproduce")
     environment = pinned_settings(case.threads) | case.worker_env
     spec = case_spec(definition, case.strategy, device_of(trial), settings)
     spec |= {"threads": case.threads, "matmul_precision": case.matmul_precision}

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from db.errors import ConfigError
-from db.records.service.requests import RequestSpec
-from runner.config.settings import BuildSettings, Settings
-from runner.plan.builds import builds_named, interpreter_facts
-from runner.plan.diagnostics import Diagnostics
-from runner.plan.host_stacks import HostStacks
-from runner.plan.plan import Plan, plan_run
-from runner.plan.selection import refuse_code, resolve_device
-from runner.plan.trial_spec import TrialSpec
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.records.service.requests import RequestSpec
+from compilewatch.runner.config.settings import BuildSettings, Settings
+from compilewatch.runner.plan.builds import builds_named, interpreter_facts
+from compilewatch.runner.plan.diagnostics import Diagnostics
+from compilewatch.runner.plan.host_stacks import HostStacks
+from compilewatch.runner.plan.plan import Plan, plan_run
+from compilewatch.runner.plan.selection import refuse_code, resolve_device
+from compilewatch.runner.plan.trial_spec import TrialSpec
 
 
 def plan_request(settings: Settings, spec: RequestSpec) -> Plan:

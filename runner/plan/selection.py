@@ -9,17 +9,17 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from db.errors import CompilewatchError, ConfigError, NotFoundError, did_you_mean, one_line
-from db.records.ids import workload_identity
-from db.records.strategies import BUILTIN, TORCH_BACKENDS, parse_strategy
-from db.records.trial import Strategy, Task
-from runner.catalog.builtin import WORKLOADS
-from runner.catalog.definition import WorkloadDefinition
-from runner.catalog.libraries import extra_of, is_library_name, library_workload
-from runner.catalog.targets import check_builder, check_target, is_target
-from runner.catalog.user import sweep_names, user_target, user_workloads
-from runner.config.settings import Settings
-from runner.plan.interpreter import InterpreterFacts
+from compilewatch.db.errors import CompilewatchError, ConfigError, NotFoundError, did_you_mean, one_line
+from compilewatch.db.records.ids import workload_identity
+from compilewatch.db.records.strategies import BUILTIN, TORCH_BACKENDS, parse_strategy
+from compilewatch.db.records.trial import Strategy, Task
+from compilewatch.runner.catalog.builtin import WORKLOADS
+from compilewatch.runner.catalog.definition import WorkloadDefinition
+from compilewatch.runner.catalog.libraries import extra_of, is_library_name, library_workload
+from compilewatch.runner.catalog.targets import check_builder, check_target, is_target
+from compilewatch.runner.catalog.user import sweep_names, user_target, user_workloads
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.plan.interpreter import InterpreterFacts
 
 # Suites: named lists of workloads and strategies, how often each case runs, and in what environment.
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 import ast
 import sys
 
-from db.errors import CompilewatchError
-from db.records.strategies import compile_arguments
-from db.records.trial import StrategyKind, Task, Trial
-from runner.catalog.targets import split_target
-from runner.config.settings import Settings
-from runner.plan.bundle import Bundle, bundle_of
-from runner.plan.reproduce import CaseHere, case_here, device_of
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.records.strategies import compile_arguments
+from compilewatch.db.records.trial import StrategyKind, Task, Trial
+from compilewatch.runner.catalog.targets import split_target
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.plan.bundle import Bundle, bundle_of
+from compilewatch.runner.plan.reproduce import CaseHere, case_here, device_of
 
 MOST_LINES = 60
-_BUILT = "runner.workloads.built"
+_BUILT = "compilewatch.runner.workloads.built"
 _WORDS = {"INFERENCE": "inference", "TRAINING": "training", "FUNCTION": "function"}
 _HALVES = ("bfloat16", "float16")
 

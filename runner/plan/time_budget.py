@@ -6,13 +6,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from db.errors import ConfigError
-from db.records.trial import StrategyKind
-from db.units import duration, plural
-from runner.plan.durations import Durations
-from runner.plan.jobs import Job
-from runner.plan.plan import Plan
-from runner.plan.trial_spec import TrialSpec
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.records.trial import StrategyKind
+from compilewatch.db.units import duration, plural
+from compilewatch.runner.plan.durations import Durations
+from compilewatch.runner.plan.jobs import Job
+from compilewatch.runner.plan.plan import Plan
+from compilewatch.runner.plan.trial_spec import TrialSpec
 
 _NAMED_CASES = 5
 

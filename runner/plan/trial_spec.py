@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from db.records.fields import Closed, Identifier
-from db.records.trial import Build, Strategy, Workload
-from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
-from runner.worker.timing.sampling import SamplingPlan
+from compilewatch.db.records.fields import Closed, Identifier
+from compilewatch.db.records.trial import Build, Strategy, Workload
+from compilewatch.runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
+from compilewatch.runner.worker.timing.sampling import SamplingPlan
 
 
 class WorkloadSpec(Workload):

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from db.engine.session import Database
-from db.records.service.runs import RunStatus
-from db.records.trial import FailureKind, Status, Trial
-from db.store.trials import start_run
-from runner.plan.canaries import TRIALS_PER_RUN, canary_specs
-from runner.plan.jobs import ENDED, Executor, Job, JobState
-from runner.plan.plan import Plan
-from runner.process.local_executor import LocalExecutor
-from runner.storage.persistence import note_end, store_waiting
-from runner.storage.spool import Announcement, Spool, TravellingSpool
+from compilewatch.db.engine.session import Database
+from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.trial import FailureKind, Status, Trial
+from compilewatch.db.store.trials import start_run
+from compilewatch.runner.plan.canaries import TRIALS_PER_RUN, canary_specs
+from compilewatch.runner.plan.jobs import ENDED, Executor, Job, JobState
+from compilewatch.runner.plan.plan import Plan
+from compilewatch.runner.process.local_executor import LocalExecutor
+from compilewatch.runner.storage.persistence import note_end, store_waiting
+from compilewatch.runner.storage.spool import Announcement, Spool, TravellingSpool
 
 _LOG = logging.getLogger("compilewatch.runner")
 _WAIT_S = 0.2

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from db.errors import CompilewatchError
-from db.records.evidence import CompilerFacts, Memory
-from db.records.fields import Bytes, Count, Nanoseconds, Record, Text
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.records.evidence import CompilerFacts, Memory
+from compilewatch.db.records.fields import Bytes, Count, Nanoseconds, Record, Text
 
 
 class ExplainedFrame(Record):

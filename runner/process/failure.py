@@ -7,11 +7,11 @@ import signal as signals
 from dataclasses import dataclass
 from pathlib import Path
 
-from db.records.trial import Failure, FailureKind
-from db.units import size, words
-from runner.config.scrub import scrub
-from runner.process.pipe import ProcessOutcome
-from runner.worker.host.free_memory import limit_bytes
+from compilewatch.db.records.trial import Failure, FailureKind
+from compilewatch.db.units import size, words
+from compilewatch.runner.config.scrub import scrub
+from compilewatch.runner.process.pipe import ProcessOutcome
+from compilewatch.runner.worker.host.free_memory import limit_bytes
 
 _LOG_LIMIT = 65_536
 _CAUSE_LIMIT = 300

@@ -8,13 +8,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from threading import Condition, Event, Thread
 from typing import Any
 
-from db.engine.session import Database
-from db.records.trial import Trial
-from runner.device.lock import DeviceBusyError
-from runner.plan.jobs import Job, JobState
-from runner.process.supervise import run_canaries, run_trial
-from runner.storage.persistence import persist
-from runner.storage.spool import Spool
+from compilewatch.db.engine.session import Database
+from compilewatch.db.records.trial import Trial
+from compilewatch.runner.device.lock import DeviceBusyError
+from compilewatch.runner.plan.jobs import Job, JobState
+from compilewatch.runner.process.supervise import run_canaries, run_trial
+from compilewatch.runner.storage.persistence import persist
+from compilewatch.runner.storage.spool import Spool
 
 OnPhase = Callable[[str], None]
 

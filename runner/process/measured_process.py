@@ -8,18 +8,18 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from db.records.trial import Code, Trial
-from runner.catalog.work_tree import work_tree_of
-from runner.device.feeding import feeding_cpus
-from runner.device.state import DeviceFacts, DeviceWatch
-from runner.plan.environment import recorded_environment, worker_environment
-from runner.plan.host_stacks import compiler_version
-from runner.plan.trial_spec import TrialSpec, WorkloadSpec
-from runner.process.failure import oom_kills
-from runner.process.pipe import GuardedProcess, ProcessOutcome
-from runner.process.record import Listening, assemble
-from runner.worker.step import messages
-from runner.worker.step.messages import Purpose, Record, Specification, read
+from compilewatch.db.records.trial import Code, Trial
+from compilewatch.runner.catalog.work_tree import work_tree_of
+from compilewatch.runner.device.feeding import feeding_cpus
+from compilewatch.runner.device.state import DeviceFacts, DeviceWatch
+from compilewatch.runner.plan.environment import recorded_environment, worker_environment
+from compilewatch.runner.plan.host_stacks import compiler_version
+from compilewatch.runner.plan.trial_spec import TrialSpec, WorkloadSpec
+from compilewatch.runner.process.failure import oom_kills
+from compilewatch.runner.process.pipe import GuardedProcess, ProcessOutcome
+from compilewatch.runner.process.record import Listening, assemble
+from compilewatch.runner.worker.step import messages
+from compilewatch.runner.worker.step.messages import Purpose, Record, Specification, read
 
 OnPhase = Callable[[str], None]
 WORKER = Path(__file__).parents[1] / "worker" / "main.py"

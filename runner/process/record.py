@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from db import __version__
-from db.records.trial import (
+from compilewatch import __version__
+from compilewatch.db.records.trial import (
     NEWEST_VERSION,
     SCHEMAS,
     Build,
@@ -27,15 +27,25 @@ from db.records.trial import (
     Trial,
     foreign_parts,
 )
-from db.records.validation import first_problem
-from runner.config.scrub import scrub
-from runner.device.state import DeviceFacts, DeviceWatch
-from runner.plan.trial_spec import TrialSpec
-from runner.process.failure import Ending, failure_of, log_tail, with_advice, with_cause
-from runner.process.pipe import ProcessOutcome
-from runner.worker.host.facts import machine_facts
-from runner.worker.step.messages import SLOWED, Energy, Facts, Kept, Pause, Phase, Record, from_worker, read
-from runner.worker.step.messages import Failure as WorkerFailure
+from compilewatch.db.records.validation import first_problem
+from compilewatch.runner.config.scrub import scrub
+from compilewatch.runner.device.state import DeviceFacts, DeviceWatch
+from compilewatch.runner.plan.trial_spec import TrialSpec
+from compilewatch.runner.process.failure import Ending, failure_of, log_tail, with_advice, with_cause
+from compilewatch.runner.process.pipe import ProcessOutcome
+from compilewatch.runner.worker.host.facts import machine_facts
+from compilewatch.runner.worker.step.messages import (
+    SLOWED,
+    Energy,
+    Facts,
+    Kept,
+    Pause,
+    Phase,
+    Record,
+    from_worker,
+    read,
+)
+from compilewatch.runner.worker.step.messages import Failure as WorkerFailure
 
 
 @dataclass

@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from db.errors import CompilewatchError, one_line
-from db.records.ids import build_identity
-from db.records.people.issues import IssueScript, ScriptRun
-from db.records.trial import Trial
-from db.units import duration, plural
-from db.verdicts.issue import IssueSides
-from runner.catalog.builtin import WORKLOADS
-from runner.config.settings import Settings
-from runner.device.lock import default_lock_dir, device_lock
-from runner.plan.environment import worker_environment
-from runner.plan.reproduce import interpreter_for
-from runner.plan.short_script import short_script
-from runner.process.measured_process import GRACE_S
-from runner.process.pipe import GuardedProcess
+from compilewatch.db.errors import CompilewatchError, one_line
+from compilewatch.db.records.ids import build_identity
+from compilewatch.db.records.people.issues import IssueScript, ScriptRun
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.units import duration, plural
+from compilewatch.db.verdicts.issue import IssueSides
+from compilewatch.runner.catalog.builtin import WORKLOADS
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.device.lock import default_lock_dir, device_lock
+from compilewatch.runner.plan.environment import worker_environment
+from compilewatch.runner.plan.reproduce import interpreter_for
+from compilewatch.runner.plan.short_script import short_script
+from compilewatch.runner.process.measured_process import GRACE_S
+from compilewatch.runner.process.pipe import GuardedProcess
 
 _PRINTED = re.compile(rb"^torch (\S+): eager (\S+) ms, compiled (\S+) ms, speedup", re.MULTILINE)
 _LONGEST_PROBLEM = 300

@@ -14,22 +14,30 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from db.cause.bisection import bisection_sentence, replay_line
-from db.errors import CompilewatchError, one_line
-from db.records.evidence import Bisection
-from db.records.sampling_facts import GeneratedSource, Profile
-from db.records.trial import NEWEST_VERSION, SCHEMAS, CacheState, FailureKind, Status, StrategyKind, Trial
-from db.records.validation import first_problem
-from db.units import duration
-from runner.config.scrub import scrub
-from runner.device.idle import wait_until_idle
-from runner.device.lock import default_lock_dir, device_lock
-from runner.device.state import device_facts
-from runner.plan.trial_spec import TrialSpec, WorkloadSpec
-from runner.process.explanation import Explanation, Fit, Held, NoFitError
-from runner.process.measured_process import Attempt, Finished, OnPhase, ProcessRole, listen
-from runner.process.trace import trace_directory, trace_in
-from runner.worker.step.messages import Purpose, Record, read
+from compilewatch.db.cause.bisection import bisection_sentence, replay_line
+from compilewatch.db.errors import CompilewatchError, one_line
+from compilewatch.db.records.evidence import Bisection
+from compilewatch.db.records.sampling_facts import GeneratedSource, Profile
+from compilewatch.db.records.trial import (
+    NEWEST_VERSION,
+    SCHEMAS,
+    CacheState,
+    FailureKind,
+    Status,
+    StrategyKind,
+    Trial,
+)
+from compilewatch.db.records.validation import first_problem
+from compilewatch.db.units import duration
+from compilewatch.runner.config.scrub import scrub
+from compilewatch.runner.device.idle import wait_until_idle
+from compilewatch.runner.device.lock import default_lock_dir, device_lock
+from compilewatch.runner.device.state import device_facts
+from compilewatch.runner.plan.trial_spec import TrialSpec, WorkloadSpec
+from compilewatch.runner.process.explanation import Explanation, Fit, Held, NoFitError
+from compilewatch.runner.process.measured_process import Attempt, Finished, OnPhase, ProcessRole, listen
+from compilewatch.runner.process.trace import trace_directory, trace_in
+from compilewatch.runner.worker.step.messages import Purpose, Record, read
 
 _LOG = logging.getLogger("compilewatch.runner")
 WAITING = "waiting for the device"

@@ -11,8 +11,8 @@ import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from db.records.sampling_facts import Trace
-from db.units import plural
+from compilewatch.db.records.sampling_facts import Trace
+from compilewatch.db.units import plural
 
 _LOG = logging.getLogger("compilewatch.runner")
 _TRACES = "traces"

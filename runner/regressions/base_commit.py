@@ -6,13 +6,13 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from db.engine.session import Database
-from db.errors import ConfigError, NotFoundError
-from db.judge.compare.sides import Selection
-from db.queries.codes import commits_of_run, runs_of_commits
-from db.records.identity import SHORT_COMMIT
-from db.units import plural
-from runner.catalog.work_tree import WorkTree, is_revision
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConfigError, NotFoundError
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.queries.codes import commits_of_run, runs_of_commits
+from compilewatch.db.records.identity import SHORT_COMMIT
+from compilewatch.db.units import plural
+from compilewatch.runner.catalog.work_tree import WorkTree, is_revision
 
 SEARCHED_ANCESTORS = 5000
 """How far back a measured commit is looked for."""

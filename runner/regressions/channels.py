@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from db import __version__
-from db.errors import CompilewatchError, printable
-from runner.config.settings import ChannelSettings
+from compilewatch import __version__
+from compilewatch.db.errors import CompilewatchError, printable
+from compilewatch.runner.config.settings import ChannelSettings
 
 SCHEMA = "compilewatch.regression/1"
 LONGEST_RETRY_AFTER_S = 60.0

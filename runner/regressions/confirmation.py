@@ -8,27 +8,27 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from db.engine.session import Database
-from db.judge.compare.confirmation import ConfirmationPlan, plan_confirmation
-from db.judge.compare.recorded_regressions import Regression, events_of_rows, side_keys
-from db.judge.compare.sides import CODE, SEVERAL, Selection, VerdictError
-from db.judge.policy import Policy
-from db.judge.results import BuildSide, Comparison, Row
-from db.queries.builds import recorded_builds
-from db.queries.cases.causes import STEP_METRICS
-from db.queries.codes import codes_of_runs
-from db.queries.filters import Filters
-from db.queries.people.regressions import standing_regressions
-from db.queries.run_parts import run_parts
-from db.queries.service.schedules import requests, running_requests
-from db.records.ids import identity
-from db.records.people.triage import BY_THE_JUDGE, TriageState
-from db.records.service.requests import RequestKind, RequestSpec, RequestState, RunRequest
-from db.store.service.requests import new_request, save_request
-from db.verdicts import gateway
+from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.compare.confirmation import ConfirmationPlan, plan_confirmation
+from compilewatch.db.judge.compare.recorded_regressions import Regression, events_of_rows, side_keys
+from compilewatch.db.judge.compare.sides import CODE, SEVERAL, Selection, VerdictError
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import BuildSide, Comparison, Row
+from compilewatch.db.queries.builds import recorded_builds
+from compilewatch.db.queries.cases.causes import STEP_METRICS
+from compilewatch.db.queries.codes import codes_of_runs
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.db.queries.run_parts import run_parts
+from compilewatch.db.queries.service.schedules import requests, running_requests
+from compilewatch.db.records.ids import identity
+from compilewatch.db.records.people.triage import BY_THE_JUDGE, TriageState
+from compilewatch.db.records.service.requests import RequestKind, RequestSpec, RequestState, RunRequest
+from compilewatch.db.store.service.requests import new_request, save_request
+from compilewatch.db.verdicts import gateway
 
 if TYPE_CHECKING:
-    from runner.plan.host_stacks import HostStacks
+    from compilewatch.runner.plan.host_stacks import HostStacks
 
 _Confirmation = tuple[str | None, Selection, Selection]
 

@@ -8,17 +8,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from db.engine.session import Database
-from db.judge.compare.confirmation import plan_confirmation
-from db.judge.compare.sides import Selection, VerdictError
-from db.judge.results import Comparison
-from db.queries import facets
-from db.queries.run_parts import run_parts
-from db.store.people.regressions import Recorded, record_comparison, record_confirmation
-from db.verdicts import gateway
-from runner.config.settings import Settings
-from runner.regressions.confirmation import are_confirmation, fresh_comparisons, request_confirmation
-from runner.regressions.notify import Notified, notify
+from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.compare.confirmation import plan_confirmation
+from compilewatch.db.judge.compare.sides import Selection, VerdictError
+from compilewatch.db.judge.results import Comparison
+from compilewatch.db.queries import facets
+from compilewatch.db.queries.run_parts import run_parts
+from compilewatch.db.store.people.regressions import Recorded, record_comparison, record_confirmation
+from compilewatch.db.verdicts import gateway
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.regressions.confirmation import (
+    are_confirmation,
+    fresh_comparisons,
+    request_confirmation,
+)
+from compilewatch.runner.regressions.notify import Notified, notify
 
 _LOG = logging.getLogger("compilewatch.regressions")
 
@@ -97,7 +101,7 @@ def _request_confirmations(database: Database, comparisons: Sequence[Comparison]
     In a fleet the builds are on the workers' hosts, which look themselves.
     """
     # Builds are looked after by what measures, which a gate that only judges does not import.
-    from runner.plan.host_stacks import HostStacks, MissingBuildError
+    from compilewatch.runner.plan.host_stacks import HostStacks, MissingBuildError
 
     suspicious = [each for each in comparisons if plan_confirmation(each, settings.policy)]
     host = HostStacks.read(settings) if suspicious and not settings.fleet.queues else None

@@ -15,21 +15,21 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
-from db.columns.metrics import METRICS
-from db.engine.session import Database
-from db.judge.compare.recorded_regressions import Regression, between, side_title
-from db.judge.results import Comparison, Row
-from db.queries.cases.causes import recorded_explanations
-from db.queries.people.watches import watches
-from db.records.ids import identity
-from db.records.people.triage import NotificationState
-from db.records.people.watches import A_DAY, Watch
-from db.records.service.schedules import Schedule, ScheduleWatch
-from db.store.people.notifications import claim_notifications, end_notifications
-from db.store.people.watches import note_told
-from db.units import MISSING, moment, percent, plural
-from runner.config.settings import ChannelSettings, NotifySettings
-from runner.regressions.channels import DeliveryError, Message, UnknownOutcomeError, deliver
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.compare.recorded_regressions import Regression, between, side_title
+from compilewatch.db.judge.results import Comparison, Row
+from compilewatch.db.queries.cases.causes import recorded_explanations
+from compilewatch.db.queries.people.watches import watches
+from compilewatch.db.records.ids import identity
+from compilewatch.db.records.people.triage import NotificationState
+from compilewatch.db.records.people.watches import A_DAY, Watch
+from compilewatch.db.records.service.schedules import Schedule, ScheduleWatch
+from compilewatch.db.store.people.notifications import claim_notifications, end_notifications
+from compilewatch.db.store.people.watches import note_told
+from compilewatch.db.units import MISSING, moment, percent, plural
+from compilewatch.runner.config.settings import ChannelSettings, NotifySettings
+from compilewatch.runner.regressions.channels import DeliveryError, Message, UnknownOutcomeError, deliver
 
 FIRST_PAUSE_S = 1.0
 """Before the second try; every further pause is twice as long."""

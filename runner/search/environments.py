@@ -7,18 +7,18 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from db.engine.session import Database
-from db.errors import printable
-from db.units import plural, size
-from runner.config.settings import BuildSettings, Settings
-from runner.device.host import disk_room
-from runner.output.measuring import measure
-from runner.plan.builds import create_build, created_builds
-from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
-from runner.plan.durations import Case, Durations, stored_durations_s
-from runner.plan.interpreter import answer_of
-from runner.plan.plan import Plan, plan_run
-from runner.plan.requests import only_cases
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import printable
+from compilewatch.db.units import plural, size
+from compilewatch.runner.config.settings import BuildSettings, Settings
+from compilewatch.runner.device.host import disk_room
+from compilewatch.runner.output.measuring import measure
+from compilewatch.runner.plan.builds import create_build, created_builds
+from compilewatch.runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
+from compilewatch.runner.plan.durations import Case, Durations, stored_durations_s
+from compilewatch.runner.plan.interpreter import answer_of
+from compilewatch.runner.plan.plan import Plan, plan_run
+from compilewatch.runner.plan.requests import only_cases
 
 
 class MeasuringInterruptedError(KeyboardInterrupt):

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from db.metrics.throughput import per_second
-from db.units import size
-from runner.process.explanation import Fit, NoFitError
+from compilewatch.db.metrics.throughput import per_second
+from compilewatch.db.units import size
+from compilewatch.runner.process.explanation import Fit, NoFitError
 
 MOST = 2**24
 """No batch is larger."""

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from packaging.version import Version
 
-from db.errors import CompilewatchError
-from db.records.trial import Build
-from db.units import size
-from runner.config.settings import RELEASE_IN_TRIAL, THIS_INTERPRETER, BuildSettings, Settings
-from runner.device.host import disk_room
-from runner.plan.builds import (
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.records.trial import Build
+from compilewatch.db.units import size
+from compilewatch.runner.config.settings import RELEASE_IN_TRIAL, THIS_INTERPRETER, BuildSettings, Settings
+from compilewatch.runner.device.host import disk_room
+from compilewatch.runner.plan.builds import (
     builds_directory,
     create_build,
     distinct_releases,
@@ -26,8 +26,8 @@ from runner.plan.builds import (
     remove_build,
     remove_temporary,
 )
-from runner.plan.cancellation import PreparationCancelledError, cancellable
-from runner.plan.host_stacks import HostStacks
+from compilewatch.runner.plan.cancellation import PreparationCancelledError, cancellable
+from compilewatch.runner.plan.host_stacks import HostStacks
 
 # Packages whose releases demand one release of torch: pip finds the one that fits.
 _TIED_TO_TORCH = frozenset({"torchvision"})

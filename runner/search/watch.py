@@ -6,32 +6,32 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from db.engine.session import Database
-from db.errors import CompilewatchError, DatabaseError
-from db.judge.compare.recorded_regressions import events_of_rows
-from db.judge.compare.sides import Selection, VerdictError
-from db.judge.results import Comparison, Row
-from db.judge.words.sentences import tallied
-from db.queries.people.reports import reports_frame
-from db.queries.run_parts import run_parts
-from db.records.ids import identity
-from db.records.vocabulary import Verdict
-from db.units import duration, plural
-from db.verdicts import gateway
-from runner.config.settings import BuildSettings, Settings
-from runner.plan.builds import interpreter_facts
-from runner.plan.durations import plan_s
-from runner.plan.host_stacks import HostStacks
-from runner.plan.plan import Plan, plan_run
-from runner.plan.requests import plan_request
-from runner.plan.selection import resolve_device
-from runner.process.execution import RunOutcome
-from runner.regressions.channels import Message
-from runner.regressions.confirmation import confirmation_plan
-from runner.regressions.log import compare_runs, log_builds
-from runner.regressions.notify import address, row_line, send, upgrade_address
-from runner.search.environments import MeasuringInterruptedError, disk_words
-from runner.search.new_releases import (
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import CompilewatchError, DatabaseError
+from compilewatch.db.judge.compare.recorded_regressions import events_of_rows
+from compilewatch.db.judge.compare.sides import Selection, VerdictError
+from compilewatch.db.judge.results import Comparison, Row
+from compilewatch.db.judge.words.sentences import tallied
+from compilewatch.db.queries.people.reports import reports_frame
+from compilewatch.db.queries.run_parts import run_parts
+from compilewatch.db.records.ids import identity
+from compilewatch.db.records.vocabulary import Verdict
+from compilewatch.db.units import duration, plural
+from compilewatch.db.verdicts import gateway
+from compilewatch.runner.config.settings import BuildSettings, Settings
+from compilewatch.runner.plan.builds import interpreter_facts
+from compilewatch.runner.plan.durations import plan_s
+from compilewatch.runner.plan.host_stacks import HostStacks
+from compilewatch.runner.plan.plan import Plan, plan_run
+from compilewatch.runner.plan.requests import plan_request
+from compilewatch.runner.plan.selection import resolve_device
+from compilewatch.runner.process.execution import RunOutcome
+from compilewatch.runner.regressions.channels import Message
+from compilewatch.runner.regressions.confirmation import confirmation_plan
+from compilewatch.runner.regressions.log import compare_runs, log_builds
+from compilewatch.runner.regressions.notify import address, row_line, send, upgrade_address
+from compilewatch.runner.search.environments import MeasuringInterruptedError, disk_words
+from compilewatch.runner.search.new_releases import (
     InUse,
     Release,
     ReleaseError,

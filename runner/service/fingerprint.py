@@ -8,14 +8,14 @@ import sys
 from dataclasses import astuple, dataclass
 from datetime import datetime
 
-from db.engine.session import Database
-from db.queries.service.schedules import measured_stacks
-from db.records.ids import identity
-from db.records.service.requests import RequestKind, RequestSpec, RunRequest
-from db.store.service.requests import new_request, save_request
-from runner.config.settings import BuildSettings, Settings
-from runner.device.state import device_facts
-from runner.plan.host_stacks import torch_facts
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.service.schedules import measured_stacks
+from compilewatch.db.records.ids import identity
+from compilewatch.db.records.service.requests import RequestKind, RequestSpec, RunRequest
+from compilewatch.db.store.service.requests import new_request, save_request
+from compilewatch.runner.config.settings import BuildSettings, Settings
+from compilewatch.runner.device.state import device_facts
+from compilewatch.runner.plan.host_stacks import torch_facts
 
 _LOG = logging.getLogger("compilewatch.schedule")
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from db import __version__
-from db.engine.session import Database
-from db.records.service.hosts import HostDevice, HostState
-from db.store.service.hosts import note_host_stopped, save_host
-from runner.device.host import device_readings, disk_room
-from runner.service.timetable import Host
+from compilewatch import __version__
+from compilewatch.db.engine.session import Database
+from compilewatch.db.records.service.hosts import HostDevice, HostState
+from compilewatch.db.store.service.hosts import note_host_stopped, save_host
+from compilewatch.runner.device.host import device_readings, disk_room
+from compilewatch.runner.service.timetable import Host
 
 SAVE_INTERVAL_S = 30.0
 

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from datetime import datetime
 from threading import Event, Lock, Thread
 
-from db.engine.session import Database
-from db.errors import DatabaseError
-from db.queries.service.schedules import cancelled_requests, running_requests
-from db.store.service.requests import beat_request, release_request
-from runner.service.host_facts import HostFacts
-from runner.service.outage import Outage
-from runner.service.timetable import Timetable
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import DatabaseError
+from compilewatch.db.queries.service.schedules import cancelled_requests, running_requests
+from compilewatch.db.store.service.requests import beat_request, release_request
+from compilewatch.runner.service.host_facts import HostFacts
+from compilewatch.runner.service.outage import Outage
+from compilewatch.runner.service.timetable import Timetable
 
 # Finds requests whose service died, without trusting anybody's wall clock.
 

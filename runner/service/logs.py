@@ -7,8 +7,8 @@ import logging
 import sys
 from datetime import UTC, datetime
 
-from db.log_lines import OneLine
-from runner.config.sections import LogFormat
+from compilewatch.db.log_lines import OneLine
+from compilewatch.runner.config.sections import LogFormat
 
 # What every record of the logging module has; the rest was given with `extra`.
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}

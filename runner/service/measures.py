@@ -6,15 +6,15 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Protocol
 
-from db.errors import CompilewatchError
-from db.records.service.requests import RunRequest
-from runner.config.settings import Settings
-from runner.device.host import require_space
-from runner.plan.builds import interpreter_facts
-from runner.plan.plan import Plan
-from runner.plan.requests import plan_request
-from runner.process.execution import RunOutcome
-from runner.service.timetable import Host
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.records.service.requests import RunRequest
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.device.host import require_space
+from compilewatch.runner.plan.builds import interpreter_facts
+from compilewatch.runner.plan.plan import Plan
+from compilewatch.runner.plan.requests import plan_request
+from compilewatch.runner.process.execution import RunOutcome
+from compilewatch.runner.service.timetable import Host
 
 _LOG = logging.getLogger("compilewatch.schedule")
 

@@ -6,7 +6,7 @@ import logging
 import time
 from threading import Event, Lock
 
-from db.errors import DatabaseError
+from compilewatch.db.errors import DatabaseError
 
 _LOG = logging.getLogger("compilewatch.schedule")
 _FIRST_WAIT_S = 1.0

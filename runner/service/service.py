@@ -12,26 +12,26 @@ from threading import Event, Thread
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from db.engine.session import Database
-from db.errors import DatabaseError
-from db.records.service.hosts import HostHealth
-from db.records.service.requests import RunRequest
-from db.records.service.schedules import ScheduleSpec
-from db.store.service.requests import take_request
-from db.store.service.schedule_watch import save_health
-from runner.config.settings import Settings
-from runner.plan.cancellation import PreparationCancelledError, cancellable
-from runner.plan.plan import Plan
-from runner.service.host_facts import HostFacts
-from runner.service.keeper import Keeper
-from runner.service.measures import Measures
-from runner.service.outage import Outage
-from runner.service.owner import owner_of
-from runner.service.serving import Serving
-from runner.service.silence import Notify, Silence
-from runner.service.timetable import Host, Timetable
-from runner.service.upkeep import Upkeep
-from runner.storage.spool import Spool
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import DatabaseError
+from compilewatch.db.records.service.hosts import HostHealth
+from compilewatch.db.records.service.requests import RunRequest
+from compilewatch.db.records.service.schedules import ScheduleSpec
+from compilewatch.db.store.service.requests import take_request
+from compilewatch.db.store.service.schedule_watch import save_health
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.plan.cancellation import PreparationCancelledError, cancellable
+from compilewatch.runner.plan.plan import Plan
+from compilewatch.runner.service.host_facts import HostFacts
+from compilewatch.runner.service.keeper import Keeper
+from compilewatch.runner.service.measures import Measures
+from compilewatch.runner.service.outage import Outage
+from compilewatch.runner.service.owner import owner_of
+from compilewatch.runner.service.serving import Serving
+from compilewatch.runner.service.silence import Notify, Silence
+from compilewatch.runner.service.timetable import Host, Timetable
+from compilewatch.runner.service.upkeep import Upkeep
+from compilewatch.runner.storage.spool import Spool
 
 _LOG = logging.getLogger("compilewatch.schedule")
 

@@ -9,21 +9,21 @@ from datetime import datetime
 from threading import Event, Lock
 from typing import Any
 
-from db.engine.session import Database
-from db.errors import CompilewatchError, DatabaseError
-from db.queries.service.schedules import unended_runs
-from db.records.service.requests import RequestState, RunRequest
-from db.records.service.runs import RunStatus
-from db.store.service.requests import end_request, note_runs
-from db.store.trials import end_run
-from db.units import plural
-from runner.config.settings import Settings
-from runner.plan.cancellation import PreparationCancelledError, cancellable
-from runner.plan.plan import Plan
-from runner.service.keeper import Keeper
-from runner.service.measures import Measures
-from runner.service.outage import Outage, Patience
-from runner.service.upkeep import Upkeep
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import CompilewatchError, DatabaseError
+from compilewatch.db.queries.service.schedules import unended_runs
+from compilewatch.db.records.service.requests import RequestState, RunRequest
+from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.store.service.requests import end_request, note_runs
+from compilewatch.db.store.trials import end_run
+from compilewatch.db.units import plural
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.plan.cancellation import PreparationCancelledError, cancellable
+from compilewatch.runner.plan.plan import Plan
+from compilewatch.runner.service.keeper import Keeper
+from compilewatch.runner.service.measures import Measures
+from compilewatch.runner.service.outage import Outage, Patience
+from compilewatch.runner.service.upkeep import Upkeep
 
 _LOG = logging.getLogger("compilewatch.schedule")
 

@@ -9,12 +9,12 @@ import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from db.engine.session import Database
-from db.queries.service.schedule_watch import last_result_of, schedule_watches
-from db.queries.service.schedules import schedules
-from db.records.service.schedules import Schedule, ScheduleSpec, ScheduleWatch
-from db.store.service.schedule_watch import claim_silence, save_due
-from runner.config.cron import next_firings, parse_cron
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.service.schedule_watch import last_result_of, schedule_watches
+from compilewatch.db.queries.service.schedules import schedules
+from compilewatch.db.records.service.schedules import Schedule, ScheduleSpec, ScheduleWatch
+from compilewatch.db.store.service.schedule_watch import claim_silence, save_due
+from compilewatch.runner.config.cron import next_firings, parse_cron
 
 _LOG = logging.getLogger("compilewatch.schedule")
 

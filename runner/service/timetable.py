@@ -18,14 +18,14 @@ from apscheduler.job import Job
 from apscheduler.schedulers.base import BaseScheduler
 from ulid import ULID
 
-from db.engine.session import Database
-from db.errors import DatabaseError
-from db.queries.service.schedules import last_firings, names_of_machine, schedules
-from db.records.service.requests import RequestKind, RequestSpec
-from db.records.service.schedules import Firing, FiringOutcome, Schedule, ScheduleSpec
-from db.store.service.requests import new_request
-from db.store.service.schedules import claim_firing, note_next_runs, save_schedule
-from runner.config.cron import Trigger, firings_before, next_firings, parse_cron
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import DatabaseError
+from compilewatch.db.queries.service.schedules import last_firings, names_of_machine, schedules
+from compilewatch.db.records.service.requests import RequestKind, RequestSpec
+from compilewatch.db.records.service.schedules import Firing, FiringOutcome, Schedule, ScheduleSpec
+from compilewatch.db.store.service.requests import new_request
+from compilewatch.db.store.service.schedules import claim_firing, note_next_runs, save_schedule
+from compilewatch.runner.config.cron import Trigger, firings_before, next_firings, parse_cron
 
 _LOG = logging.getLogger("compilewatch.schedule")
 

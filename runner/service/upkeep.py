@@ -7,17 +7,17 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from db.engine.session import Database
-from db.errors import CompilewatchError, DatabaseError
-from db.store.retention import compact_samples
-from db.units import plural
-from runner.config.settings import Settings
-from runner.plan.interpreter import check_interpreter
-from runner.process.trace import forget_traces
-from runner.service.fingerprint import request_where_changed
-from runner.service.timetable import Host
-from runner.storage.persistence import store_waiting
-from runner.storage.spool import Spool
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import CompilewatchError, DatabaseError
+from compilewatch.db.store.retention import compact_samples
+from compilewatch.db.units import plural
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.plan.interpreter import check_interpreter
+from compilewatch.runner.process.trace import forget_traces
+from compilewatch.runner.service.fingerprint import request_where_changed
+from compilewatch.runner.service.timetable import Host
+from compilewatch.runner.storage.persistence import store_waiting
+from compilewatch.runner.storage.spool import Spool
 
 _LOG = logging.getLogger("compilewatch.schedule")
 
@@ -101,7 +101,7 @@ class Upkeep:
         if days is None:
             return
         # Reports bring pandas, which a service that keeps them for ever does without.
-        from db.store.people.reports import expire_reports
+        from compilewatch.db.store.people.reports import expire_reports
 
         reports = expire_reports(self._database, now - timedelta(days=days), at=now)
         if reports:

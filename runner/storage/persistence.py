@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime
 
-from db.engine.moments import CLOCK_SKEW, wrong_moment
-from db.engine.session import Database
-from db.errors import CompilewatchError, DatabaseError, NotFoundError, RecordError
-from db.records.service.runs import RunStatus
-from db.records.trial import Trial
-from db.store.trials import end_run, save_trial, start_run
-from db.units import plural
-from runner.plan.cancellation import check_cancelled
-from runner.storage.spool import Replay, Spool, TravellingSpool, reason_of
+from compilewatch.db.engine.moments import CLOCK_SKEW, wrong_moment
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import CompilewatchError, DatabaseError, NotFoundError, RecordError
+from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.store.trials import end_run, save_trial, start_run
+from compilewatch.db.units import plural
+from compilewatch.runner.plan.cancellation import check_cancelled
+from compilewatch.runner.storage.spool import Replay, Spool, TravellingSpool, reason_of
 
 _TAKE_AWAY = "Take its file in `ends` away and import again."
 _LOG = logging.getLogger("compilewatch.runner")

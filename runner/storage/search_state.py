@@ -8,8 +8,8 @@ from typing import ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from db.errors import CompilewatchError
-from db.records.ids import identity
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.records.ids import identity
 
 
 class SearchQuestion(BaseModel):

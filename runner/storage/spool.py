@@ -12,12 +12,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from db.errors import CompilewatchError, ConflictError, DatabaseError, RecordError
-from db.interchange.files.opening import RUNS_FOLDER
-from db.records.fields import Count, Identifier, Name, Record, UtcDatetime, aware_utc
-from db.records.service.runs import RunStatus
-from db.records.trial import Trial, parse_trial
-from db.records.validation import first_problem
+from compilewatch.db.errors import CompilewatchError, ConflictError, DatabaseError, RecordError
+from compilewatch.db.interchange.files.opening import RUNS_FOLDER
+from compilewatch.db.records.fields import Count, Identifier, Name, Record, UtcDatetime, aware_utc
+from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.trial import Trial, parse_trial
+from compilewatch.db.records.validation import first_problem
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from runner.worker.step.loading import UnsupportedCaseError
-from runner.worker.step.messages import Strategy
+from compilewatch.runner.worker.step.loading import UnsupportedCaseError
+from compilewatch.runner.worker.step.messages import Strategy
 
 
 def _portable(strategy: Strategy, name: str) -> Any:

@@ -14,14 +14,14 @@ from typing import Any
 
 import torch
 
-from runner.worker import numerics
-from runner.worker.compiler import compiling
-from runner.worker.failures import describe
-from runner.worker.internals.compiler import compiler_bisector, reset_compiler
-from runner.worker.step.loading import UnsupportedCaseError
-from runner.worker.step.messages import Specification
-from runner.worker.step.steps import Variant, apart, make_variant
-from runner.worker.timing.sampling import Deadline
+from compilewatch.runner.worker import numerics
+from compilewatch.runner.worker.compiler import compiling
+from compilewatch.runner.worker.failures import describe
+from compilewatch.runner.worker.internals.compiler import compiler_bisector, reset_compiler
+from compilewatch.runner.worker.step.loading import UnsupportedCaseError
+from compilewatch.runner.worker.step.messages import Specification
+from compilewatch.runner.worker.step.steps import Variant, apart, make_variant
+from compilewatch.runner.worker.timing.sampling import Deadline
 
 # Of one attempt, as a share of the longest so far: compilations differ.
 _MARGIN = 1.5

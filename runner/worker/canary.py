@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from runner.worker.device.timers import Timers
-from runner.worker.timing.evidence import BlockWatch, canary_ns, host_state
-from runner.worker.timing.timer import Step, Timer, Times, headline_of
+from compilewatch.runner.worker.device.timers import Timers
+from compilewatch.runner.worker.timing.evidence import BlockWatch, canary_ns, host_state
+from compilewatch.runner.worker.timing.timer import Step, Timer, Times, headline_of
 
 WARMUP_CALLS = 5
 SAMPLES = 15

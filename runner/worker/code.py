@@ -13,7 +13,7 @@ from pathlib import Path
 _INSTALLED = {"site-packages", "dist-packages"}
 # Where the compiler writes modules that it imports: results, not sources.
 _WRITTEN = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TMPDIR")
-_OWN = Path(__file__).resolve().parents[1]
+_OWN = (Path(__file__).resolve().parents[1], Path(__file__).absolute().parents[2])
 
 
 def source_hash(root: str) -> str:
@@ -24,7 +24,11 @@ def source_hash(root: str) -> str:
     and what the compiler wrote. Line ends of Windows count as those of Unix.
     """
     top = Path(root).resolve()
-    outside = [*_interpreter(top), _OWN, *(Path(os.environ[each]) for each in _WRITTEN if each in os.environ)]
+    outside = [
+        *_interpreter(top),
+        *_OWN,
+        *(Path(os.environ[each]) for each in _WRITTEN if each in os.environ),
+    ]
     sources: dict[str, bytes] = {}
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)

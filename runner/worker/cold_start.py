@@ -8,23 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runner.worker.artifacts import load
-from runner.worker.compiler import compiler_facts, compiling, phases
-from runner.worker.device.timers import Timers
-from runner.worker.held import Partitions
-from runner.worker.host import affinity
-from runner.worker.host.cpu_time import tree_cpu_ns
-from runner.worker.internals.autotuning import Tuning, collect_autotuning
-from runner.worker.internals.compilations import listen_to_events, time_spent_ns, wait_time_ns
-from runner.worker.internals.compiler import watch_partitions
-from runner.worker.internals.log import collect_log
-from runner.worker.progress import Progress
-from runner.worker.setup import Eager, start_eager
-from runner.worker.step import memory
-from runner.worker.step.messages import Strategy
-from runner.worker.step.steps import Variant, grad_context
-from runner.worker.streams import FirstIteration
-from runner.worker.timing.evidence import InstructionCounter
+from compilewatch.runner.worker.artifacts import load
+from compilewatch.runner.worker.compiler import compiler_facts, compiling, phases
+from compilewatch.runner.worker.device.timers import Timers
+from compilewatch.runner.worker.held import Partitions
+from compilewatch.runner.worker.host import affinity
+from compilewatch.runner.worker.host.cpu_time import tree_cpu_ns
+from compilewatch.runner.worker.internals.autotuning import Tuning, collect_autotuning
+from compilewatch.runner.worker.internals.compilations import listen_to_events, time_spent_ns, wait_time_ns
+from compilewatch.runner.worker.internals.compiler import watch_partitions
+from compilewatch.runner.worker.internals.log import collect_log
+from compilewatch.runner.worker.progress import Progress
+from compilewatch.runner.worker.setup import Eager, start_eager
+from compilewatch.runner.worker.step import memory
+from compilewatch.runner.worker.step.messages import Strategy
+from compilewatch.runner.worker.step.steps import Variant, grad_context
+from compilewatch.runner.worker.streams import FirstIteration
+from compilewatch.runner.worker.timing.evidence import InstructionCounter
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ from typing import Any
 
 import torch
 
-from runner.worker import held
-from runner.worker.compiler import compiling
-from runner.worker.device.timers import Timers
-from runner.worker.internals.compiler import import_compile_stack, watch_partitions
-from runner.worker.internals.stance import as_written
-from runner.worker.step import loading, memory
-from runner.worker.step.messages import Specification
-from runner.worker.step.steps import Variant, grad_context, make_variant
+from compilewatch.runner.worker import held
+from compilewatch.runner.worker.compiler import compiling
+from compilewatch.runner.worker.device.timers import Timers
+from compilewatch.runner.worker.internals.compiler import import_compile_stack, watch_partitions
+from compilewatch.runner.worker.internals.stance import as_written
+from compilewatch.runner.worker.step import loading, memory
+from compilewatch.runner.worker.step.messages import Specification
+from compilewatch.runner.worker.step.steps import Variant, grad_context, make_variant
 
 _WARM_CALLS = 3
 _TIMED_CALLS = 10

@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from runner.worker.compiler.compiler_facts import short_location
-from runner.worker.internals.memory import allocator_events
-from runner.worker.step.memory import storages
-from runner.worker.step.steps import Variant, first_batch, loss_of
-from runner.workloads.built import TRAINING
+from compilewatch.runner.worker.compiler.compiler_facts import short_location
+from compilewatch.runner.worker.internals.memory import allocator_events
+from compilewatch.runner.worker.step.memory import storages
+from compilewatch.runner.worker.step.steps import Variant, first_batch, loss_of
+from compilewatch.runner.workloads.built import TRAINING
 
 _MOST = 40
 _OWN = (f"{Path(torch.__file__).parent}/", f"{Path(__file__).parent}/")

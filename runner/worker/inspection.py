@@ -5,16 +5,16 @@ from __future__ import annotations
 import traceback
 from typing import Any
 
-from runner.worker import numerics, streams
-from runner.worker.cold_start import Started
-from runner.worker.device.timers import Timers
-from runner.worker.failures import WrongResultError, is_ours
-from runner.worker.held import Partitions, blocks_at_peak, saved_for_backward
-from runner.worker.progress import Progress
-from runner.worker.step import memory
-from runner.worker.step.steps import Variant, grad_context
-from runner.worker.timed import Timed
-from runner.worker.timing.sampling import Side
+from compilewatch.runner.worker import numerics, streams
+from compilewatch.runner.worker.cold_start import Started
+from compilewatch.runner.worker.device.timers import Timers
+from compilewatch.runner.worker.failures import WrongResultError, is_ours
+from compilewatch.runner.worker.held import Partitions, blocks_at_peak, saved_for_backward
+from compilewatch.runner.worker.progress import Progress
+from compilewatch.runner.worker.step import memory
+from compilewatch.runner.worker.step.steps import Variant, grad_context
+from compilewatch.runner.worker.timed import Timed
+from compilewatch.runner.worker.timing.sampling import Side
 
 _STEPS = 3
 _Held = dict[str, tuple[Side, Variant, Partitions | None]]

@@ -16,22 +16,22 @@ import signal  # noqa: E402
 import sys  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-_PACKAGE = Path(__file__).resolve().parent.parent
+_PACKAGE = Path(__file__).absolute().parents[2]
 
 
 def _provide_package() -> None:
-    """Make `runner.worker` and `runner.workloads` importable and nothing else.
+    """Make `compilewatch` importable and nothing else.
 
     The directory that holds the package is not put on `sys.path`: it may be another environment's
     site-packages, whose torch would then shadow the one that is to be measured.
     """
     spec = importlib.util.spec_from_file_location(
-        "runner", _PACKAGE / "__init__.py", submodule_search_locations=[str(_PACKAGE)]
+        "compilewatch", _PACKAGE / "__init__.py", submodule_search_locations=[str(_PACKAGE)]
     )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["runner"] = module
+    sys.modules["compilewatch"] = module
     spec.loader.exec_module(module)
 
 
@@ -41,8 +41,8 @@ def main() -> None:
     # At the deadline the runner sends SIGTERM: the stacks go to the log, then the default action ends us.
     faulthandler.register(signal.SIGTERM, all_threads=True, chain=True)
     _provide_package()
-    from runner.worker.step.messages import Channel, Specification
-    from runner.worker.trial import run
+    from compilewatch.runner.worker.step.messages import Channel, Specification
+    from compilewatch.runner.worker.trial import run
 
     channel = Channel(int(sys.argv[1]))
     specification = Specification.from_line(sys.stdin.buffer.readline())

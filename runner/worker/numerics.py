@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
-from runner.worker.failures import kind_of
-from runner.worker.internals.stance import force_eager
-from runner.worker.step.leaves import (
+from compilewatch.runner.worker.failures import kind_of
+from compilewatch.runner.worker.internals.stance import force_eager
+from compilewatch.runner.worker.step.leaves import (
     Leaves,
     copied,
     copy_of,
@@ -31,13 +31,13 @@ from runner.worker.step.leaves import (
     size_bytes,
     with_inputs,
 )
-from runner.worker.step.memory import free_bytes, suffices_for
-from runner.worker.step.state import State
-from runner.worker.step.steps import Variant, grad_context, input_tensors, loss_of, output_of
-from runner.worker.streams import shapes_of
-from runner.worker.tensor_comparison import TensorComparison, compare, finite
-from runner.worker.timing.sampling import Deadline
-from runner.workloads.built import TRAINING, Batch, Built
+from compilewatch.runner.worker.step.memory import free_bytes, suffices_for
+from compilewatch.runner.worker.step.state import State
+from compilewatch.runner.worker.step.steps import Variant, grad_context, input_tensors, loss_of, output_of
+from compilewatch.runner.worker.streams import shapes_of
+from compilewatch.runner.worker.tensor_comparison import TensorComparison, compare, finite
+from compilewatch.runner.worker.timing.sampling import Deadline
+from compilewatch.runner.workloads.built import TRAINING, Batch, Built
 
 # benchmarks/dynamo/common.py and torchbench.py: 1e-4 for float32 inference, 1e-3 for reduced precision,
 # 1e-2 for gradients of large models.

@@ -15,16 +15,16 @@ from typing import Any
 
 import torch
 
-from runner.worker.device.cuda import CudaDevice
-from runner.worker.device.gpu_timer import FEWEST, GateChoice, GpuTimer
-from runner.worker.device.interface import Device
-from runner.worker.device.tracing import Tracer, median_ns
-from runner.worker.failures import describe
-from runner.worker.step import loading
-from runner.worker.step.messages import Workload
-from runner.worker.step.steps import grad_context, make_variant
-from runner.worker.timing.timer import Step
-from runner.workloads.built import Built
+from compilewatch.runner.worker.device.cuda import CudaDevice
+from compilewatch.runner.worker.device.gpu_timer import FEWEST, GateChoice, GpuTimer
+from compilewatch.runner.worker.device.interface import Device
+from compilewatch.runner.worker.device.tracing import Tracer, median_ns
+from compilewatch.runner.worker.failures import describe
+from compilewatch.runner.worker.step import loading
+from compilewatch.runner.worker.step.messages import Workload
+from compilewatch.runner.worker.step.steps import grad_context, make_variant
+from compilewatch.runner.worker.timing.timer import Step
+from compilewatch.runner.workloads.built import Built
 
 WARMUP_CALLS = 20
 SAMPLES = 100

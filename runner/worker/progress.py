@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import torch
 
-from runner.worker.ranks import Ranks
-from runner.worker.step.messages import Channel, Record, Specification
-from runner.worker.step.state import State
-from runner.worker.timing.sampling import Deadline
+from compilewatch.runner.worker.ranks import Ranks
+from compilewatch.runner.worker.step.messages import Channel, Record, Specification
+from compilewatch.runner.worker.step.state import State
+from compilewatch.runner.worker.timing.sampling import Deadline
 
 _RESTORING = ("warmup", "sampling", "memory", "numerics")
 _REPEATED = ("warmup", "sampling")

@@ -23,19 +23,26 @@ from typing import Any, BinaryIO
 
 import torch
 
-from runner.worker.artifacts import load
-from runner.worker.compiler.compiling import compiled_variant
-from runner.worker.internals.compilations import listen_to_events
-from runner.worker.internals.compiler import import_compile_stack
-from runner.worker.internals.log import collect_log
-from runner.worker.internals.stance import as_written, force_eager
-from runner.worker.numerics import seed_all
-from runner.worker.step.loading import WorkloadError, build_workload, import_builder
-from runner.worker.step.messages import Channel, Failure, RankFailedError, Record, Specification, from_worker
-from runner.worker.step.state import State
-from runner.worker.step.steps import Variant, grad_context, iteration, make_variant
-from runner.worker.streams import Compilations
-from runner.workloads.built import Built
+from compilewatch.runner.worker.artifacts import load
+from compilewatch.runner.worker.compiler.compiling import compiled_variant
+from compilewatch.runner.worker.internals.compilations import listen_to_events
+from compilewatch.runner.worker.internals.compiler import import_compile_stack
+from compilewatch.runner.worker.internals.log import collect_log
+from compilewatch.runner.worker.internals.stance import as_written, force_eager
+from compilewatch.runner.worker.numerics import seed_all
+from compilewatch.runner.worker.step.loading import WorkloadError, build_workload, import_builder
+from compilewatch.runner.worker.step.messages import (
+    Channel,
+    Failure,
+    RankFailedError,
+    Record,
+    Specification,
+    from_worker,
+)
+from compilewatch.runner.worker.step.state import State
+from compilewatch.runner.worker.step.steps import Variant, grad_context, iteration, make_variant
+from compilewatch.runner.worker.streams import Compilations
+from compilewatch.runner.workloads.built import Built
 
 _EAGER, _COMPILED, _RESTORE = b"e", b"c", b"r"
 _MEETING = "meeting"

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from runner.worker import bisecting, inspection
-from runner.worker.artifacts import save
-from runner.worker.cold_start import Started, start_cold
-from runner.worker.compiler import compiler_facts, explaining
-from runner.worker.device.timers import Timers
-from runner.worker.host import affinity
-from runner.worker.internals.stance import force_eager
-from runner.worker.progress import Progress
-from runner.worker.setup import start_backward_threads, start_eager
-from runner.worker.step import profiling
-from runner.worker.step.steps import grad_context
-from runner.worker.timed import time_sides
-from runner.worker.timing.evidence import InstructionCounter
+from compilewatch.runner.worker import bisecting, inspection
+from compilewatch.runner.worker.artifacts import save
+from compilewatch.runner.worker.cold_start import Started, start_cold
+from compilewatch.runner.worker.compiler import compiler_facts, explaining
+from compilewatch.runner.worker.device.timers import Timers
+from compilewatch.runner.worker.host import affinity
+from compilewatch.runner.worker.internals.stance import force_eager
+from compilewatch.runner.worker.progress import Progress
+from compilewatch.runner.worker.setup import start_backward_threads, start_eager
+from compilewatch.runner.worker.step import profiling
+from compilewatch.runner.worker.step.steps import grad_context
+from compilewatch.runner.worker.timed import time_sides
+from compilewatch.runner.worker.timing.evidence import InstructionCounter
 
 SETTLING_CALLS = 3
 

@@ -11,22 +11,29 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from runner.worker import numerics
-from runner.worker.compiler import compiling
-from runner.worker.device.timers import Timers
-from runner.worker.host import free_memory
-from runner.worker.internals.compilations import count_compilations
-from runner.worker.internals.compiler import import_compile_stack
-from runner.worker.internals.stance import as_written, force_eager, is_compiled
-from runner.worker.progress import Progress
-from runner.worker.ranks import threads_of
-from runner.worker.step import loading, memory
-from runner.worker.step.messages import Specification
-from runner.worker.step.state import State, functions_of
-from runner.worker.step.steps import Variant, apart, grad_context, make_variant, own_copy, own_inputs
-from runner.worker.streams import FirstIteration
-from runner.worker.timing.sampling import Side
-from runner.workloads.built import TRAINING, Built
+from compilewatch.runner.worker import numerics
+from compilewatch.runner.worker.compiler import compiling
+from compilewatch.runner.worker.device.timers import Timers
+from compilewatch.runner.worker.host import free_memory
+from compilewatch.runner.worker.internals.compilations import count_compilations
+from compilewatch.runner.worker.internals.compiler import import_compile_stack
+from compilewatch.runner.worker.internals.stance import as_written, force_eager, is_compiled
+from compilewatch.runner.worker.progress import Progress
+from compilewatch.runner.worker.ranks import threads_of
+from compilewatch.runner.worker.step import loading, memory
+from compilewatch.runner.worker.step.messages import Specification
+from compilewatch.runner.worker.step.state import State, functions_of
+from compilewatch.runner.worker.step.steps import (
+    Variant,
+    apart,
+    grad_context,
+    make_variant,
+    own_copy,
+    own_inputs,
+)
+from compilewatch.runner.worker.streams import FirstIteration
+from compilewatch.runner.worker.timing.sampling import Side
+from compilewatch.runner.workloads.built import TRAINING, Built
 
 _MOST_NAMED = 20
 # Eager calls before anything is compiled, at most.

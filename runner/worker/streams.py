@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from runner.worker.compiler import compiler_facts
-from runner.worker.step.steps import Variant, require_values, tensors_of
-from runner.workloads.built import Batch, Built
+from compilewatch.runner.worker.compiler import compiler_facts
+from compilewatch.runner.worker.step.steps import Variant, require_values, tensors_of
+from compilewatch.runner.workloads.built import Batch, Built
 
 # Enough for any epoch that a person reads batch by batch; a longer one keeps its compilations all the same.
 _MOST_BATCHES = 1000

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from runner.worker.step.leaves import pieces
+from compilewatch.runner.worker.step.leaves import pieces
 
 _LOW_PRECISION = (torch.float16, torch.bfloat16)
 _LOOSE_TOLERANCE = 4e-2

@@ -11,20 +11,27 @@ from typing import Any
 
 import torch
 
-from runner.worker.cold_start import Started
-from runner.worker.compiler import knobs
-from runner.worker.device.timers import Timers
-from runner.worker.host import affinity
-from runner.worker.internals.compiler import end_compile_pool
-from runner.worker.internals.stance import force_eager, without_telling_guards
-from runner.worker.progress import Progress
-from runner.worker.step import memory
-from runner.worker.step.steps import grad_context
-from runner.worker.timing import energy
-from runner.worker.timing.evidence import host_state
-from runner.worker.timing.sampling import NotSteadyError, Sampler, Side, TimedBlocks, until_steady, warm_up
-from runner.worker.timing.timer import Kept, headline_of
-from runner.workloads.built import Built
+from compilewatch.runner.worker.cold_start import Started
+from compilewatch.runner.worker.compiler import knobs
+from compilewatch.runner.worker.device.timers import Timers
+from compilewatch.runner.worker.host import affinity
+from compilewatch.runner.worker.internals.compiler import end_compile_pool
+from compilewatch.runner.worker.internals.stance import force_eager, without_telling_guards
+from compilewatch.runner.worker.progress import Progress
+from compilewatch.runner.worker.step import memory
+from compilewatch.runner.worker.step.steps import grad_context
+from compilewatch.runner.worker.timing import energy
+from compilewatch.runner.worker.timing.evidence import host_state
+from compilewatch.runner.worker.timing.sampling import (
+    NotSteadyError,
+    Sampler,
+    Side,
+    TimedBlocks,
+    until_steady,
+    warm_up,
+)
+from compilewatch.runner.worker.timing.timer import Kept, headline_of
+from compilewatch.runner.workloads.built import Built
 
 
 @dataclass(frozen=True)

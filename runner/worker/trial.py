@@ -8,12 +8,19 @@ import sys
 import time
 import traceback
 
-from runner.worker.code import source_hash
-from runner.worker.failures import WrongResultError, describe, is_ours, kind_of, recompiled_on
-from runner.worker.host import affinity
-from runner.worker.step.messages import Channel, Facts, Failure, RankFailedError, Record, Specification
-from runner.worker.timing.evidence import InstructionCounter
-from runner.worker.timing.sampling import Deadline, NotSteadyError
+from compilewatch.runner.worker.code import source_hash
+from compilewatch.runner.worker.failures import WrongResultError, describe, is_ours, kind_of, recompiled_on
+from compilewatch.runner.worker.host import affinity
+from compilewatch.runner.worker.step.messages import (
+    Channel,
+    Facts,
+    Failure,
+    RankFailedError,
+    Record,
+    Specification,
+)
+from compilewatch.runner.worker.timing.evidence import InstructionCounter
+from compilewatch.runner.worker.timing.sampling import Deadline, NotSteadyError
 
 
 def run(spec: Specification, channel: Channel, *, entered_ns: int) -> None:
@@ -63,37 +70,37 @@ def _measured_apart(spec: Specification, channel: Channel, record: Record) -> bo
 
     match spec.purpose:
         case "canaries":
-            from runner.worker import canary
+            from compilewatch.runner.worker import canary
 
             channel.enter("sampling")
             pause = channel.pause if spec.device_state else lambda: None
             workloads = [vars(workload) for workload in spec.workloads]
             record.canaries = canary.measure(torch.device(spec.device), workloads, pause)
         case "probes":
-            from runner.worker import probes
+            from compilewatch.runner.worker import probes
 
             channel.enter("sampling")
             record.probes = probes.measure(torch.device(spec.device), spec.workloads)
         case "submodules":
-            from runner.worker.compiler import compiling
-            from runner.worker.step import loading
+            from compilewatch.runner.worker.compiler import compiling
+            from compilewatch.runner.worker.step import loading
 
             channel.enter("build_model")
             builder = loading.import_builder(spec.workload.target, spec.workload.path)
             built = loading.build_workload(builder, spec.workload, torch.device(spec.device))
             record.probes = {"submodules": compiling.direct_submodules(built)}
         case "fit":
-            from runner.worker import fitting
+            from compilewatch.runner.worker import fitting
 
             channel.enter("sampling")
             record.probes = fitting.fit(spec)
         case "hold":
-            from runner.worker import fitting
+            from compilewatch.runner.worker import fitting
 
             channel.enter("memory")
             record.probes = fitting.hold(spec)
         case "rank":
-            from runner.worker import ranks
+            from compilewatch.runner.worker import ranks
 
             record.probes = ranks.follow(spec, channel)
         case _:
@@ -111,10 +118,10 @@ def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: 
     imported = time.monotonic_ns()
     record.cold_start["import_torch_ns"] = imported - started
     affinity.release_children()
-    from runner.worker.host import facts
-    from runner.worker.progress import Progress
-    from runner.worker.session import Session
-    from runner.worker.setup import configure
+    from compilewatch.runner.worker.host import facts
+    from compilewatch.runner.worker.progress import Progress
+    from compilewatch.runner.worker.session import Session
+    from compilewatch.runner.worker.setup import configure
 
     configure(spec)
     machine = facts.machine_facts(spec.device, spec.threads)

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from runner.workloads.built import INFERENCE, Built
+from compilewatch.runner.workloads.built import INFERENCE, Built
 
 
 class Bottleneck(nn.Module):

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from runner.workloads.built import Batch, Built, Stream
+from compilewatch.runner.workloads.built import Batch, Built, Stream
 
 VOCABULARY = 1000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from diffusers import UNet2DConditionModel
 
-from runner.workloads.built import INFERENCE, Built
+from compilewatch.runner.workloads.built import INFERENCE, Built
 
 _TEXT_WIDTH = 768
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from runner.workloads.built import FUNCTION, Built
+from compilewatch.runner.workloads.built import FUNCTION, Built
 
 
 def fused_candidate(

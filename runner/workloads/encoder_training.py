@@ -6,8 +6,8 @@ import torch
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from runner.workloads.built import TRAINING, Built
-from runner.workloads.transformer import Encoder
+from compilewatch.runner.workloads.built import TRAINING, Built
+from compilewatch.runner.workloads.transformer import Encoder
 
 
 class CheckpointedEncoder(Encoder):

@@ -8,8 +8,8 @@ import torch
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-from runner.workloads.built import TRAINING, Batch, Built, Stream
-from runner.workloads.cnn import residual_network
+from compilewatch.runner.workloads.built import TRAINING, Batch, Built, Stream
+from compilewatch.runner.workloads.cnn import residual_network
 
 CLASSES = 10
 

@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional
 from transformers import BertConfig, BertForSequenceClassification, GPT2Config, GPT2LMHeadModel
 
-from runner.workloads.built import INFERENCE, TRAINING, Built
+from compilewatch.runner.workloads.built import INFERENCE, TRAINING, Built
 
 
 def bert_base() -> Any:

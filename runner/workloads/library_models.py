@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from runner.workloads.built import Built
-from runner.workloads.calibration import calibrate_batch_norm
+from compilewatch.runner.workloads.built import Built
+from compilewatch.runner.workloads.calibration import calibrate_batch_norm
 
 
 def build_hf(

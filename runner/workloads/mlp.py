@@ -6,8 +6,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from runner.workloads.built import INFERENCE, TRAINING, Built
-from runner.workloads.calibration import keep_variance
+from compilewatch.runner.workloads.built import INFERENCE, TRAINING, Built
+from compilewatch.runner.workloads.calibration import keep_variance
 
 
 def mlp(width: int, layers: int, classes: int) -> nn.Sequential:

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-from runner.workloads.built import INFERENCE, TRAINING, Built
+from compilewatch.runner.workloads.built import INFERENCE, TRAINING, Built
 
 
 class FlexAttention(nn.Module):

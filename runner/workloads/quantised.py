@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from runner.workloads.built import INFERENCE, Built
-from runner.workloads.transformer import Encoder
+from compilewatch.runner.workloads.built import INFERENCE, Built
+from compilewatch.runner.workloads.transformer import Encoder
 
 # An activation that is rounded the other way is off by one of 127 levels of its token's largest: eager and
 # compiled results of six blocks, of standard deviation 1, differ by up to 0.07.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from runner.workloads.built import INFERENCE, Built
+from compilewatch.runner.workloads.built import INFERENCE, Built
 
 
 class UnrolledLstm(nn.Module):

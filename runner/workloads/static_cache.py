@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from transformers import LlamaConfig, LlamaForCausalLM, StaticCache
 
-from runner.workloads.built import Built
-from runner.workloads.decode import decoding
+from compilewatch.runner.workloads.built import Built
+from compilewatch.runner.workloads.decode import decoding
 
 
 def llama(layers: int) -> Any:

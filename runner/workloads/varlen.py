@@ -10,9 +10,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from runner.workloads.built import Batch, Built, Stream
-from runner.workloads.lengths import Lengths, padded_length
-from runner.workloads.transformer import EncoderBlock
+from compilewatch.runner.workloads.built import Batch, Built, Stream
+from compilewatch.runner.workloads.lengths import Lengths, padded_length
+from compilewatch.runner.workloads.transformer import EncoderBlock
 
 VOCABULARY = 1000
 

@@ -10,8 +10,8 @@ from transformers import (
     ViTForImageClassification,
 )
 
-from runner.workloads.built import INFERENCE, Built
-from runner.workloads.calibration import calibrate_batch_norm
+from compilewatch.runner.workloads.built import INFERENCE, Built
+from compilewatch.runner.workloads.calibration import calibrate_batch_norm
 
 
 def resnet50() -> torch.nn.Module:

@@ -17,9 +17,9 @@ import ruptures
 from numpy.typing import NDArray
 from scipy import stats
 
-from db.judge.change_points import boundaries, noise_scale
-from db.judge.history.nightly import nightly_boundaries
-from db.judge.policy import HistoryPolicy
+from compilewatch.db.judge.change_points import boundaries, noise_scale
+from compilewatch.db.judge.history.nightly import nightly_boundaries
+from compilewatch.db.judge.policy import HistoryPolicy
 
 Floats = NDArray[np.float64]
 Rule = Callable[[Floats], Sequence[int]]

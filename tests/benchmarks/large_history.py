@@ -33,16 +33,16 @@ from sqlalchemy import (
     update,
 )
 
-from db.engine.session import Database, open_database
-from db.judge.compare.upgrade import compare_builds
-from db.queries.filters import Filters
-from db.queries.trials import trials_frame
-from db.records.ids import build_identity
-from db.records.trial import Build, Failure, FailureKind, Machine, Status, Task, Workload
-from db.store.people.regressions import record_comparison
-from db.store.run_cases import bring_up, sum_up
-from db.store.trial_rows import COUNTED, DIMENSIONS, dimension_row, trial_rows
-from db.tables.trials import (
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.ids import build_identity
+from compilewatch.db.records.trial import Build, Failure, FailureKind, Machine, Status, Task, Workload
+from compilewatch.db.store.people.regressions import record_comparison
+from compilewatch.db.store.run_cases import bring_up, sum_up
+from compilewatch.db.store.trial_rows import COUNTED, DIMENSIONS, dimension_row, trial_rows
+from compilewatch.db.tables.trials import (
     BUILD,
     DATA_VERSION,
     LATEST,
@@ -53,7 +53,7 @@ from db.tables.trials import (
     TRIAL_DETAIL,
     TRIAL_SAMPLES,
 )
-from db.verdicts.sides import resolve_side
+from compilewatch.db.verdicts.sides import resolve_side
 from tests.builders import MS, make_build, make_failure, make_machine, make_trial, make_workload
 
 DRAWN = 100_000

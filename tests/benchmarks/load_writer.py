@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import product
 
-from db.engine.session import open_database
-from db.records.trial import Trial
-from db.store.trials import save_trial
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.store.trials import save_trial
 from tests.builders import make_trial
 
 EVERY_S = 0.1

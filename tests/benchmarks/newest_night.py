@@ -6,9 +6,9 @@ import uuid
 from datetime import timedelta
 from itertools import product
 
-from db.engine.session import open_database
-from db.queries.facets import builds, runs
-from db.records.trial import Trial
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.facets import builds, runs
+from compilewatch.db.records.trial import Trial
 from tests.benchmarks.large_history import DEVICES, SHARES
 from tests.builders import MS, make_build, make_machine, make_trial, make_workload
 

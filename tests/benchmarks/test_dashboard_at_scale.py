@@ -24,11 +24,11 @@ import pytest
 from playwright.sync_api import Page as Tab
 from playwright.sync_api import sync_playwright
 
-from dashboard.links.links import PAGES, Page
-from dashboard.read.versions import EVERY_S
-from db.engine.session import open_database
-from db.records.trial import Trial
-from db.store.trials import save_trials
+from compilewatch.dashboard.links.links import PAGES, Page
+from compilewatch.dashboard.read.versions import EVERY_S
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.store.trials import save_trials
 from tests.benchmarks.newest_night import night_of_newest_machine
 from tests.benchmarks.websocket_reader import Ran, Reader, reading
 from tests.dashboard.serving import Served, free_port, served

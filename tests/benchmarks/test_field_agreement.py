@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from db.records.trial import Status, Task
-from runner.process.measured_process import worker_environment
+from compilewatch.db.records.trial import Status, Task
+from compilewatch.runner.process.measured_process import worker_environment
 from tests.runner.measuring import FAST_COMPILE, compiled, measure
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3_000)]

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from db.judge.policy import Policy
-from db.judge.statistics.contrast import Observations
-from db.judge.statistics.judgement import examine_cases, judge_cases
-from db.judge.statistics.noise import Past, Shown
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.statistics.contrast import Observations
+from compilewatch.db.judge.statistics.judgement import examine_cases, judge_cases
+from compilewatch.db.judge.statistics.noise import Past, Shown
 from tests.benchmarks.verdict_rules import FAMILIES, FULL, Floats, Verdicts
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from db.records.vocabulary import Metric
+from compilewatch.db.records.vocabulary import Metric
 from tests.benchmarks.tables import line
 from tests.benchmarks.verdict_rules import FULL
 from tests.db.verdicts.h100 import WORKLOADS, draw, judge, judge_values, raised

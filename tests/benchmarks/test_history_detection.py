@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from db.judge.modes import is_flip
+from compilewatch.db.judge.modes import is_flip
 from tests.benchmarks.history_rules import (
     CVS,
     KINDS,

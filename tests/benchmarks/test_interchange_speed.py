@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database, open_database
-from db.interchange.read.importing import import_paths
-from db.interchange.write.exporting import export
-from db.queries.filters import Filters
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.interchange.write.exporting import export
+from compilewatch.db.queries.filters import Filters
 from tests.builders import START, make_history
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from db.engine.session import Database, open_database
-from db.judge.compare.sides import Selection
-from db.judge.compare.upgrade import compare_builds
-from db.queries.trials import trials_frame
-from db.verdicts import gateway
-from db.verdicts.newest import newest_runs
-from db.verdicts.sides import resolve_side
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.verdicts import gateway
+from compilewatch.db.verdicts.newest import newest_runs
+from compilewatch.db.verdicts.sides import resolve_side
 from tests.db.verdicts.test_gateway import count_reads
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
@@ -61,7 +61,7 @@ def typed(command: str, url: str) -> tuple[float, float]:
     def run() -> tuple[float, float]:
         wall, cpu = time.perf_counter(), _cpu_of_children_s()
         done = subprocess.run(
-            [sys.executable, "-m", "runner", *arguments, "--json", "--db", url],
+            [sys.executable, "-m", "compilewatch.runner", *arguments, "--json", "--db", url],
             capture_output=True,
             check=False,
         )

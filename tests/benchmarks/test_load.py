@@ -22,9 +22,9 @@ import psutil
 import pytest
 from websockets.exceptions import WebSocketException
 
-from dashboard.links.links import Page
-from db.engine.session import open_database
-from db.store.trials import save_trials
+from compilewatch.dashboard.links.links import Page
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.store.trials import save_trials
 from tests.benchmarks.http_poller import Poller
 from tests.benchmarks.load_writer import nights
 from tests.benchmarks.websocket_reader import reading

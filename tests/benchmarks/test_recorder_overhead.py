@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from runner import compilewatch_recorder as recorder
+from compilewatch.runner import compilewatch_recorder as recorder
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(1800)]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 from playwright.sync_api import Browser, expect
 
-from dashboard.links.links import PAGES, Page
+from compilewatch.dashboard.links.links import PAGES, Page
 from tests.dashboard.serving import Served, served
 from tests.e2e.browser import new_page, settle
 from tests.e2e.look import recorded

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from db.judge.compare.strategies import compare_strategies
-from db.records.vocabulary import Metric, Verdict
+from compilewatch.db.judge.compare.strategies import compare_strategies
+from compilewatch.db.records.vocabulary import Metric, Verdict
 from tests.db.judge.compare.test_one_strategy_against_another import measured
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from db.columns.metrics import MEASURED_METRICS
-from db.judge.policy import Policy
-from db.judge.statistics.contrast import Observations
-from db.judge.statistics.judgement import MetricDecisions, Tested, examine_cases, judge_cases
-from db.judge.statistics.noise import Past
+from compilewatch.db.columns.metrics import MEASURED_METRICS
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.statistics.contrast import Observations
+from compilewatch.db.judge.statistics.judgement import MetricDecisions, Tested, examine_cases, judge_cases
+from compilewatch.db.judge.statistics.noise import Past
 
 FULL = os.environ.get("COMPILEWATCH_BENCH") == "full"
 CASES = 300

@@ -11,7 +11,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import ClientConnection, connect
 
-from dashboard.links.links import Page
+from compilewatch.dashboard.links.links import Page
 
 TIMEOUT_S = 120
 

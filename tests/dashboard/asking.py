@@ -17,8 +17,8 @@ import streamlit.config
 from starlette.applications import Starlette
 from streamlit.runtime import Runtime
 
-from dashboard.login import access
-from dashboard.server import server
+from compilewatch.dashboard.login import access
+from compilewatch.dashboard.server import server
 
 
 @dataclass(frozen=True)

@@ -18,29 +18,29 @@ from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Dataframe
 from streamlit.util import calc_hash
 
-import dashboard.server.app
-from dashboard.document.content import Content, FrozenColumn, Lines, Table
-from dashboard.links.links import Link, params
-from dashboard.read.database import close_databases
-from dashboard.read.versions import REFRESH_THROTTLE
-from dashboard.render.streamlit_parts import FOLD
-from db.engine.session import open_database
-from db.judge.compare.recorded_regressions import TriageEvent
-from db.judge.compare.upgrade import compare_builds
-from db.queries.facets import builds, machines
-from db.queries.filters import Filters
-from db.queries.people.regressions import standing_regressions
-from db.queries.trials import trials_frame
-from db.records.people.reports import Report
-from db.records.people.triage import TriageState
-from db.records.trial import Trial
-from db.store.people.regressions import record_comparison, triage
-from db.store.people.reports import revoke_report, save_report
-from db.store.trials import save_trials
-from db.verdicts.sides import resolve_side
+import compilewatch.dashboard.server.app
+from compilewatch.dashboard.document.content import Content, FrozenColumn, Lines, Table
+from compilewatch.dashboard.links.links import Link, params
+from compilewatch.dashboard.read.database import close_databases
+from compilewatch.dashboard.read.versions import REFRESH_THROTTLE
+from compilewatch.dashboard.render.streamlit_parts import FOLD
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.queries.facets import builds, machines
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.people.reports import Report
+from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.store.people.regressions import record_comparison, triage
+from compilewatch.db.store.people.reports import revoke_report, save_report
+from compilewatch.db.store.trials import save_trials
+from compilewatch.db.verdicts.sides import resolve_side
 from tests.builders import MS, START, make_build, make_compiler_facts, make_history, make_machine, make_trial
 
-APP = Path(dashboard.server.app.__file__)
+APP = Path(compilewatch.dashboard.server.app.__file__)
 DATABASE = "COMPILEWATCH_DATABASE_URL"
 
 OpenPage = Callable[[Link], AppTest]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from db.records.service.access import Roles, SignIn
+from compilewatch.db.records.service.access import Roles, SignIn
 from tests.dashboard.conftest import DATABASE
 from tests.dashboard.provider import CLIENT_ID, CLIENT_SECRET, FakeProvider, fake_provider
 
@@ -72,11 +72,11 @@ def free_port() -> int:
 def served(
     database_url: str, log: Path, *options: str, port: int | None = None, **environment: str
 ) -> Iterator[Served]:
-    """`python -m dashboard` over `database_url` until the block ends; its output goes to `log`."""
+    """The dashboard over `database_url` until the block ends; its output goes to `log`."""
     port = port or free_port()
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "dashboard", "--port", str(port), *options],
+            [sys.executable, "-m", "compilewatch.dashboard", "--port", str(port), *options],
             cwd=ROOT,
             env={**os.environ, DATABASE: database_url, **environment},
             stdout=output,

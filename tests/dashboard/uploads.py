@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from streamlit.testing.v1 import AppTest
 
-from dashboard.links.links import Link, Page
-from db.engine.session import open_database
-from db.queries.trials import trials_frame
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.trials import trials_frame
 from tests.dashboard.conftest import opened
 
 TOLD = {

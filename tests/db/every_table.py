@@ -6,40 +6,45 @@ from datetime import timedelta
 
 from sqlalchemy import insert, select
 
-from db import __version__
-from db.engine.session import Database
-from db.judge.compare.recorded_regressions import TriageEvent
-from db.queries.people.regressions import standing_regressions
-from db.queries.service.schedules import run_request
-from db.queries.trials import trial_records
-from db.records.ids import build_identity, machine_identity
-from db.records.people.annotations import Annotation
-from db.records.people.issues import IssueScript, ScriptRun
-from db.records.people.reports import Report
-from db.records.people.sign_offs import Decision, SignOff
-from db.records.people.triage import TriageState
-from db.records.people.watches import Watch
-from db.records.service.fleet import FleetWorker, Launch
-from db.records.service.hosts import HostDevice, HostHealth, HostState
-from db.records.service.requests import RequestKind, RequestSpec, RequestState
-from db.records.service.schedules import Firing, FiringOutcome, ScheduleSpec
-from db.records.service.tokens import Scope, Token, secret_hash
-from db.store.people.annotations import save_annotation
-from db.store.people.issue_scripts import save_issue_script
-from db.store.people.notifications import claim_notifications
-from db.store.people.regressions import record_comparison, triage
-from db.store.people.reports import save_report
-from db.store.people.sign_offs import save_sign_off
-from db.store.people.stored_views import store_view
-from db.store.people.watches import save_watch
-from db.store.service.fleet import claim_launch, end_launch
-from db.store.service.hosts import save_host
-from db.store.service.requests import end_request, new_request, save_request, take_request
-from db.store.service.schedule_watch import save_due, save_health
-from db.store.service.schedules import claim_firing, note_next_runs, pause_schedule, save_schedule
-from db.store.service.tokens import save_token
-from db.store.trials import save_trials, start_run
-from db.tables.trials import BUILD, BUILD_ALIAS, FLEET_WORKER
+from compilewatch import __version__
+from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
+from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.db.queries.service.schedules import run_request
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.records.ids import build_identity, machine_identity
+from compilewatch.db.records.people.annotations import Annotation
+from compilewatch.db.records.people.issues import IssueScript, ScriptRun
+from compilewatch.db.records.people.reports import Report
+from compilewatch.db.records.people.sign_offs import Decision, SignOff
+from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.records.people.watches import Watch
+from compilewatch.db.records.service.fleet import FleetWorker, Launch
+from compilewatch.db.records.service.hosts import HostDevice, HostHealth, HostState
+from compilewatch.db.records.service.requests import RequestKind, RequestSpec, RequestState
+from compilewatch.db.records.service.schedules import Firing, FiringOutcome, ScheduleSpec
+from compilewatch.db.records.service.tokens import Scope, Token, secret_hash
+from compilewatch.db.store.people.annotations import save_annotation
+from compilewatch.db.store.people.issue_scripts import save_issue_script
+from compilewatch.db.store.people.notifications import claim_notifications
+from compilewatch.db.store.people.regressions import record_comparison, triage
+from compilewatch.db.store.people.reports import save_report
+from compilewatch.db.store.people.sign_offs import save_sign_off
+from compilewatch.db.store.people.stored_views import store_view
+from compilewatch.db.store.people.watches import save_watch
+from compilewatch.db.store.service.fleet import claim_launch, end_launch
+from compilewatch.db.store.service.hosts import save_host
+from compilewatch.db.store.service.requests import end_request, new_request, save_request, take_request
+from compilewatch.db.store.service.schedule_watch import save_due, save_health
+from compilewatch.db.store.service.schedules import (
+    claim_firing,
+    note_next_runs,
+    pause_schedule,
+    save_schedule,
+)
+from compilewatch.db.store.service.tokens import save_token
+from compilewatch.db.store.trials import save_trials, start_run
+from compilewatch.db.tables.trials import BUILD, BUILD_ALIAS, FLEET_WORKER
 from tests.builders import START, make_imported, make_timed, make_trial
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 

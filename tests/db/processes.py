@@ -15,12 +15,12 @@ from multiprocessing.util import get_temp_dir
 
 import pytest
 
-from db.engine.session import open_database
-from db.store.trials import save_trial
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.store.trials import save_trial
 from tests.builders import START, make_trial
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["pytest", __name__, "db.engine.migrations", "alembic.command"])
+_CONTEXT.set_forkserver_preload(["pytest", __name__, "compilewatch.db.engine.migrations", "alembic.command"])
 _OUTSIDE = tempfile.gettempdir()
 
 

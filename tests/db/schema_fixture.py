@@ -14,9 +14,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from db.engine.migrations import HEAD
-from db.engine.session import open_database
-from db.queries.trials import trial_records
+from compilewatch.db.engine.migrations import HEAD
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.trials import trial_records
 from tests.db.every_table import fill_every_table
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db import units
-from db.errors import UnitError
-from db.metrics.break_even import NOT_FASTER
+from compilewatch.db import units
+from compilewatch.db.errors import UnitError
+from compilewatch.db.metrics.break_even import NOT_FASTER
 
 MISSING_VALUES = [None, math.nan, pd.NA, np.float64("nan"), math.inf, -math.inf]
 

@@ -8,30 +8,35 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import insert
 
-from dashboard.reports.freeze import freeze_link, store_report
-from db.engine.session import Database, open_database
-from db.judge.compare.recorded_regressions import TriageEvent
-from db.judge.compare.sides import Selection
-from db.judge.compare.upgrade import compare_builds
-from db.queries.facets import machines
-from db.queries.people.regressions import standing_regressions
-from db.queries.trials import trials_frame
-from db.records.people.sign_offs import Decision, SignOff
-from db.records.people.triage import TriageState
-from db.records.service.fleet import FleetWorker, Launch
-from db.records.service.hosts import HostDevice, HostState
-from db.records.service.requests import RequestKind, RequestSpec, RequestState
-from db.records.service.runs import RunStatus
-from db.records.service.schedules import Firing, FiringOutcome, ScheduleSpec
-from db.records.trial import Build, Trial
-from db.store.people.regressions import record_comparison, triage
-from db.store.people.sign_offs import save_sign_off
-from db.store.service.fleet import claim_launch, end_launch
-from db.store.service.hosts import save_host
-from db.store.service.requests import end_request, new_request, save_request, take_request
-from db.store.service.schedules import claim_firing, note_next_runs, pause_schedule, save_schedule
-from db.store.trials import end_run, save_trials, start_run
-from db.tables.trials import FLEET_WORKER
+from compilewatch.dashboard.reports.freeze import freeze_link, store_report
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.queries.facets import machines
+from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.people.sign_offs import Decision, SignOff
+from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.records.service.fleet import FleetWorker, Launch
+from compilewatch.db.records.service.hosts import HostDevice, HostState
+from compilewatch.db.records.service.requests import RequestKind, RequestSpec, RequestState
+from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.service.schedules import Firing, FiringOutcome, ScheduleSpec
+from compilewatch.db.records.trial import Build, Trial
+from compilewatch.db.store.people.regressions import record_comparison, triage
+from compilewatch.db.store.people.sign_offs import save_sign_off
+from compilewatch.db.store.service.fleet import claim_launch, end_launch
+from compilewatch.db.store.service.hosts import save_host
+from compilewatch.db.store.service.requests import end_request, new_request, save_request, take_request
+from compilewatch.db.store.service.schedules import (
+    claim_firing,
+    note_next_runs,
+    pause_schedule,
+    save_schedule,
+)
+from compilewatch.db.store.trials import end_run, save_trials, start_run
+from compilewatch.db.tables.trials import FLEET_WORKER
 from tests.builders import MS, make_build, make_history, make_machine
 from tests.dashboard.conftest import DATABASE
 

@@ -7,25 +7,25 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from db.engine.session import open_database
-from db.judge.compare.recorded_regressions import TriageEvent
-from db.judge.compare.sides import Selection
-from db.judge.compare.upgrade import compare_builds
-from db.queries.filters import Filters
-from db.queries.people.regressions import standing_regressions
-from db.queries.trials import trials_frame
-from db.records.people.sign_offs import Decision, SignOff
-from db.records.people.triage import TriageState
-from db.records.service.hosts import HostDevice, HostState
-from db.records.service.requests import RequestKind, RequestSpec
-from db.records.service.schedules import ScheduleSpec
-from db.records.trial import Trial
-from db.store.people.regressions import record_comparison, triage
-from db.store.people.sign_offs import save_sign_off
-from db.store.service.hosts import save_host
-from db.store.service.requests import new_request, save_request
-from db.store.service.schedules import save_schedule
-from db.store.trials import save_trials, start_run
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.people.sign_offs import Decision, SignOff
+from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.records.service.hosts import HostDevice, HostState
+from compilewatch.db.records.service.requests import RequestKind, RequestSpec
+from compilewatch.db.records.service.schedules import ScheduleSpec
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.store.people.regressions import record_comparison, triage
+from compilewatch.db.store.people.sign_offs import save_sign_off
+from compilewatch.db.store.service.hosts import save_host
+from compilewatch.db.store.service.requests import new_request, save_request
+from compilewatch.db.store.service.schedules import save_schedule
+from compilewatch.db.store.trials import save_trials, start_run
 from tests.builders import MS, START, make_build, make_history, make_machine
 
 FOREIGN = "http://evil.example"

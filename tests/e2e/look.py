@@ -20,11 +20,11 @@ from PIL import Image, ImageDraw
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
-from dashboard.links.links import PAGES, Link, Page, href
-from dashboard.read.database import close_databases
-from db.engine.session import open_database
-from db.queries.people.regressions import standing_regressions
-from db.queries.trials import trials_frame
+from compilewatch.dashboard.links.links import PAGES, Link, Page, href
+from compilewatch.dashboard.read.database import close_databases
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.db.queries.trials import trials_frame
 from tests.dashboard.serving import ROOT, served
 from tests.e2e import busy
 from tests.e2e.browser import chromium, new_page, open_at
@@ -167,7 +167,7 @@ def databases(directory: Path) -> Iterator[tuple[str, str]]:
 def recorded(name: str, url: str) -> None:
     """Import the recorded histories of `name` into the database at `url`."""
     files = [str(path) for path in RECORDED[name]]
-    command = [sys.executable, "-m", "runner", "import", *files, "--db", url]
+    command = [sys.executable, "-m", "compilewatch.runner", "import", *files, "--db", url]
     subprocess.run(command, cwd=ROOT, check=True)
 
 

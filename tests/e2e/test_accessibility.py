@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
-from dashboard.links.links import PAGES, Link, Page, href
+from compilewatch.dashboard.links.links import PAGES, Link, Page, href
 from tests.dashboard.serving import Served, served
 from tests.e2e.axe import axe_source, faint, serious
 from tests.e2e.browser import new_page, open_at

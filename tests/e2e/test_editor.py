@@ -10,9 +10,9 @@ import pytest
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
-from db.engine.session import open_database
-from db.queries.trials import trials_frame
-from db.records.service.access import Roles
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.service.access import Roles
 from tests.builders import make_trial
 from tests.dashboard.serving import SignInServer, served_with_sign_in
 from tests.e2e.browser import SETTLED, new_page, open_at

@@ -11,11 +11,11 @@ import pytest
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
-from dashboard.links.links import PAGES, Link, Page, href
-from db.engine.session import open_database
-from db.queries.people.regressions import standing_regressions
-from db.queries.trials import trials_frame
-from db.store.people.stored_views import store_view
+from compilewatch.dashboard.links.links import PAGES, Link, Page, href
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.store.people.stored_views import store_view
 from tests.builders import START
 from tests.dashboard.serving import Served, served
 from tests.e2e.browser import new_page, open_at, visit

@@ -10,10 +10,10 @@ import pytest
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
-from db.engine.session import open_database
-from db.queries.people.regressions import standing_regressions
-from db.store.people.regressions import record_comparison
-from db.store.trials import save_trials
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.db.store.people.regressions import record_comparison
+from compilewatch.db.store.trials import save_trials
 from tests.builders import START
 from tests.dashboard.serving import Served, served
 from tests.e2e.browser import SETTLED, new_page, open_at

@@ -10,10 +10,10 @@ import pytest
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
-from dashboard.links.links import PAGES, SELECTORS, Link, Page, href, keys_of, read_url
-from db.engine.session import open_database
-from db.queries.people.regressions import standing_regressions
-from db.queries.trials import trials_frame
+from compilewatch.dashboard.links.links import PAGES, SELECTORS, Link, Page, href, keys_of, read_url
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.db.queries.trials import trials_frame
 from tests.builders import START
 from tests.dashboard.conftest import REPORT_ID
 from tests.dashboard.serving import Served

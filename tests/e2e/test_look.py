@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from dashboard.links.links import Page
-from dashboard.read.database import close_databases
+from compilewatch.dashboard.links.links import Page
+from compilewatch.dashboard.read.database import close_databases
 from tests.dashboard.serving import Served, served
 from tests.e2e import busy
 from tests.e2e.browser import new_page

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from dashboard.document.page import render
-from dashboard.reports.freeze import freeze_comparison
+from compilewatch.dashboard.document.page import render
+from compilewatch.dashboard.reports.freeze import freeze_comparison
 from tests.dashboard.conftest import DATABASE
 
 # Between the margins of A4 across, at 96 dots per inch.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.process import measured_process
+from compilewatch.runner.process import measured_process
 from tests.faults.place import Place, new_place
 from tests.faults.runner_process import GRACE_S
 

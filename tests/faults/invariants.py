@@ -8,9 +8,9 @@ from collections.abc import Collection
 
 import psutil
 
-from db.queries.service.integrity import find_damage
-from db.queries.trials import trial_records
-from db.records.trial import Status, Trial
+from compilewatch.db.queries.service.integrity import find_damage
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.records.trial import Status, Trial
 from tests.faults.place import Place, database_of, measure, spec_of
 
 _ORPHANS_GONE_WITHIN_S = 15.0

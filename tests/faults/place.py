@@ -10,18 +10,18 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from db.engine.session import Database, open_database
-from db.records.service.runs import RunStatus
-from db.records.strategies import EAGER
-from db.records.trial import Strategy, Task, Trial
-from db.store.trials import start_run
-from runner.plan.jobs import Job
-from runner.plan.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
-from runner.process.execution import note_end, work_off
-from runner.process.local_executor import LocalExecutor
-from runner.storage.persistence import store_waiting
-from runner.storage.spool import Spool
-from runner.worker.timing.sampling import SamplingPlan
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import Strategy, Task, Trial
+from compilewatch.db.store.trials import start_run
+from compilewatch.runner.plan.jobs import Job
+from compilewatch.runner.plan.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
+from compilewatch.runner.process.execution import note_end, work_off
+from compilewatch.runner.process.local_executor import LocalExecutor
+from compilewatch.runner.storage.persistence import store_waiting
+from compilewatch.runner.storage.spool import Spool
+from compilewatch.runner.worker.timing.sampling import SamplingPlan
 
 FAKE_WORKER = Path(__file__).with_name("fake_worker.py")
 # Short enough for a thousand trials, far longer than a fake worker that does not hang needs.

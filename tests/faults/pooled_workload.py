@@ -9,7 +9,7 @@ import torch
 from torch._dynamo import register_backend
 from torch._inductor.async_compile import AsyncCompile
 
-from runner.workloads.built import Built
+from compilewatch.runner.workloads.built import Built
 
 WORK_S = 40.0
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import psutil
 
-from runner.plan.trial_spec import TrialSpec
-from runner.process import measured_process, supervise
+from compilewatch.runner.plan.trial_spec import TrialSpec
+from compilewatch.runner.process import measured_process, supervise
 from tests.faults.forked import FORKED
 from tests.faults.place import TIMEOUT_S, Place, Told, measure, spec_of
 

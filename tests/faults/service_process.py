@@ -19,13 +19,13 @@ from pathlib import Path
 
 from apscheduler.triggers.cron import CronTrigger
 
-import runner.cli.judge.run_verdicts
-import runner.cli.measure.schedule
-import runner.regressions.log
-import runner.service.service  # noqa: F401 - imported before the fork, as all that the command does later
-from runner.cli.front import main
-from runner.process import measured_process
-from runner.service import keeper, timetable
+import compilewatch.runner.cli.judge.run_verdicts
+import compilewatch.runner.cli.measure.schedule
+import compilewatch.runner.regressions.log
+import compilewatch.runner.service.service  # noqa: F401 - imported before the fork, as all that the command does later
+from compilewatch.runner.cli.front import main
+from compilewatch.runner.process import measured_process
+from compilewatch.runner.service import keeper, timetable
 from tests.faults.forked import FORKED
 from tests.faults.place import Place
 from tests.faults.runner_process import GRACE_S

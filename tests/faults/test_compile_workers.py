@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from db.records.trial import CacheState, FailureKind, Strategy, StrategyKind, Task
-from runner.plan.trial_spec import WorkloadSpec
+from compilewatch.db.records.trial import CacheState, FailureKind, Strategy, StrategyKind, Task
+from compilewatch.runner.plan.trial_spec import WorkloadSpec
 from tests.faults.conftest import ROUNDS, Tally
 from tests.faults.invariants import expect_all_is_well
 from tests.faults.place import Place, measure, spec_of

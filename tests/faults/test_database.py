@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from db.engine import sqlite as sqlite_engine
-from db.errors import CompilewatchError, DatabaseError
-from db.store.backup import back_up, restore
+from compilewatch.db.engine import sqlite as sqlite_engine
+from compilewatch.db.errors import CompilewatchError, DatabaseError
+from compilewatch.db.store.backup import back_up, restore
 from tests.db.damaged_page import overwrite_page
 from tests.faults.conftest import ROUNDS, Tally, worked_in
 from tests.faults.invariants import expect_all_is_well

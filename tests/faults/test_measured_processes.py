@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from db.records.trial import FailureKind, Status
+from compilewatch.db.records.trial import FailureKind, Status
 from tests.faults.conftest import ROUNDS, Tally
 from tests.faults.invariants import expect_all_is_well
 from tests.faults.place import Place, measure, spec_of

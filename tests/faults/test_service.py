@@ -10,10 +10,10 @@ from datetime import timedelta
 
 import pytest
 
-from db.queries.service.schedules import firings, requests, unended_runs
-from db.records.service.requests import ATTEMPTS, UNFINISHED, RequestState
-from db.records.service.schedules import FiringOutcome
-from db.records.trial import Status, Trial
+from compilewatch.db.queries.service.schedules import firings, requests, unended_runs
+from compilewatch.db.records.service.requests import ATTEMPTS, UNFINISHED, RequestState
+from compilewatch.db.records.service.schedules import FiringOutcome
+from compilewatch.db.records.trial import Status, Trial
 from tests.faults.conftest import ROUNDS, Tally
 from tests.faults.invariants import expect_all_is_well
 from tests.faults.place import Place, database_of

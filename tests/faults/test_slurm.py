@@ -20,14 +20,14 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database, open_database
-from db.queries.filters import Filters
-from db.queries.records import trial_records
-from db.queries.service.fleet import fleet_workers, has_queue, launches, queue_lengths
-from db.queries.service.schedules import requests
-from db.records.service.fleet import LaunchState
-from db.records.service.requests import UNFINISHED, RequestKind, RequestSpec, RequestState
-from db.store.service.requests import new_request, save_request
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.records import trial_records
+from compilewatch.db.queries.service.fleet import fleet_workers, has_queue, launches, queue_lengths
+from compilewatch.db.queries.service.schedules import requests
+from compilewatch.db.records.service.fleet import LaunchState
+from compilewatch.db.records.service.requests import UNFINISHED, RequestKind, RequestSpec, RequestState
+from compilewatch.db.store.service.requests import new_request, save_request
 from tests.faults.slurm_cluster import KILL_WAIT_S, Cluster, Unavailable, slurm_cluster
 from tests.runner.fleet_processes import Host, service, wait_until
 from tests.runner.terminal import ROOT
@@ -46,7 +46,7 @@ node={folder}/$SLURMD_NODENAME
 mkdir -p "$node/tmp"
 export TMPDIR="$node/tmp" COMPILEWATCH_DATA_DIR="$node/data"
 exec unshare --uts sh -c 'hostname "$0" && exec "$@"' "$SLURMD_NODENAME" \\
-    {python} -m runner worker --gpu cpu --exit-when-idle {idle_s}
+    {python} -m compilewatch.runner worker --gpu cpu --exit-when-idle {idle_s}
 """
 _LAUNCH = """
 [fleet.launch.cpu]

@@ -113,7 +113,7 @@ def _export(folder: Path, environment: dict[str, str]) -> None:
     """The trials so far, where there are any."""
     if not (folder / "results.db").exists():
         return
-    command = [sys.executable, "-m", "runner", "export", "--format", "jsonl"]
+    command = [sys.executable, "-m", "compilewatch.runner", "export", "--format", "jsonl"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False, timeout=60)
     if done.returncode == 0:
         (folder / "records.jsonl").write_bytes(done.stdout)

@@ -19,14 +19,14 @@ from typing import Any, Protocol
 
 import torch
 
-from runner.worker import probes, setup
-from runner.worker.device.cuda import CudaDevice
-from runner.worker.device.gpu_timer import GateChoice, GpuTimer
-from runner.worker.device.interface import Device
-from runner.worker.device.timers import traced
-from runner.worker.device.tracing import Tracer
-from runner.worker.host import affinity
-from runner.worker.timing.timer import Step
+from compilewatch.runner.worker import probes, setup
+from compilewatch.runner.worker.device.cuda import CudaDevice
+from compilewatch.runner.worker.device.gpu_timer import GateChoice, GpuTimer
+from compilewatch.runner.worker.device.interface import Device
+from compilewatch.runner.worker.device.timers import traced
+from compilewatch.runner.worker.device.tracing import Tracer
+from compilewatch.runner.worker.host import affinity
+from compilewatch.runner.worker.timing.timer import Step
 from tests.gpu.conftest import NO_DEVICE
 from tests.runner.simulated_device import US, SimulatedDevice, SimulatedStep
 

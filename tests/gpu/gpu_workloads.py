@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from runner.workloads.built import Built
+from compilewatch.runner.workloads.built import Built
 
 
 def chain(size=1 << 20):
@@ -38,7 +38,7 @@ def mlp_loss(device, width=1024):
 
 def resnet50():
     """The built-in one, at a smaller batch."""
-    from runner.workloads.vision import build_resnet50
+    from compilewatch.runner.workloads.vision import build_resnet50
 
     return build_resnet50(batch_size=16, image_size=224, device=torch.device("cuda"), dtype=torch.bfloat16)
 

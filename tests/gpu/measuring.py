@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from db.records.strategies import EAGER
-from db.records.trial import Strategy, Task, Trial
-from runner.process.supervise import run_trial
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import Strategy, Task, Trial
+from compilewatch.runner.process.supervise import run_trial
 from tests.runner.measuring import make_spec
 
 

@@ -9,8 +9,8 @@ from functools import partial
 import pytest
 import torch
 
-from runner.device.state import DeviceWatch, nvml_watts
-from runner.worker.timing.energy import run_window
+from compilewatch.runner.device.state import DeviceWatch, nvml_watts
+from compilewatch.runner.worker.timing.energy import run_window
 
 pytestmark = pytest.mark.gpu
 

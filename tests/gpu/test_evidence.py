@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from db.records.trial import parse_trial
+from compilewatch.db.records.trial import parse_trial
 from tests.gpu.conftest import NO_DEVICE
 from tests.gpu.evidence import CALLS, DRY_CALLS, GRACE_S, run_call
 from tests.gpu.findings import LAUNCHES, PARTS

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from db.records.trial import Status, Task
-from runner.worker.numerics import check
-from runner.worker.step.steps import make_variant
+from compilewatch.db.records.trial import Status, Task
+from compilewatch.runner.worker.numerics import check
+from compilewatch.runner.worker.step.steps import make_variant
 from tests.gpu.measuring import measure_on_gpu
 from tests.gpu.test_trials import mode
 from tests.runner.seeded_defects import DEFECTS, build

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from db.cause.profile_words import why
-from db.cause.trial_words import StepTimes
-from runner.plan.diagnostics import Diagnostics
+from compilewatch.db.cause.profile_words import why
+from compilewatch.db.cause.trial_words import StepTimes
+from compilewatch.runner.plan.diagnostics import Diagnostics
 from tests.gpu.measuring import measure_on_gpu
 from tests.gpu.test_trials import mode
 

@@ -8,12 +8,12 @@ import time
 import pytest
 import torch
 
-from runner.worker.device.cuda import CudaDevice
-from runner.worker.device.gates import SpinGate, StreamWaitGate
-from runner.worker.device.gpu_timer import GateChoice, GpuTimer
-from runner.worker.device.timers import traced
-from runner.worker.device.tracing import Tracer
-from runner.worker.probes import captured
+from compilewatch.runner.worker.device.cuda import CudaDevice
+from compilewatch.runner.worker.device.gates import SpinGate, StreamWaitGate
+from compilewatch.runner.worker.device.gpu_timer import GateChoice, GpuTimer
+from compilewatch.runner.worker.device.timers import traced
+from compilewatch.runner.worker.device.tracing import Tracer
+from compilewatch.runner.worker.probes import captured
 
 pytestmark = pytest.mark.gpu
 

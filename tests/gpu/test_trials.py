@@ -6,9 +6,9 @@ import statistics
 
 import pytest
 
-from db.records.strategies import BUILTIN
-from db.records.trial import CacheState, FailureKind, Status, Strategy, StrategyKind, Task
-from runner.device.state import device_facts
+from compilewatch.db.records.strategies import BUILTIN
+from compilewatch.db.records.trial import CacheState, FailureKind, Status, Strategy, StrategyKind, Task
+from compilewatch.runner.device.state import device_facts
 from tests.gpu.measuring import measure_on_gpu
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("device"), pytest.mark.timeout(900)]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from runner.config.settings import Settings
-from runner.doctor.checks import AimVerdict, probe_checks
-from runner.doctor.probes import probe
-from runner.doctor.validation import plan_validation
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.doctor.checks import AimVerdict, probe_checks
+from compilewatch.runner.doctor.probes import probe
+from compilewatch.runner.doctor.validation import plan_validation
 
 pytestmark = pytest.mark.gpu
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.house.tracked import ROOT, project_files
+from tests.house.tracked import PACKAGE, ROOMS, ROOT, copy_files, project_files
 
 DIFFS = [path for path in project_files() if path.parent == Path("docs/change") and path.suffix == ".diff"]
 CHANGED_LINES = 100
@@ -43,10 +42,8 @@ def test_the_changes_apply_and_pass_their_tests(tmp_path: Path) -> None:
     """All in one copy of the checkout: no two change the same file."""
     files = [path for diff in DIFFS for path in touched(diff)]
     assert len(files) == len(set(files))
-    for path in project_files():
-        if path.parts[0] in ("db", "runner", "dashboard", "tests") or path.name == "pyproject.toml":
-            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / path, tmp_path / path)
+    needed = {*ROOMS, PACKAGE, "tests", "pyproject.toml"}
+    copy_files((path for path in project_files() if path.parts[0] in needed), tmp_path)
     applied = run(tmp_path, "git", "apply", *(str(ROOT / diff) for diff in DIFFS))
     assert applied.returncode == 0, applied.stderr
     checked = run(tmp_path, sys.executable, "-m", "ruff", "check", *files)

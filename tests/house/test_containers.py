@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from runner.device.lock import default_lock_dir
+from compilewatch.runner.device.lock import default_lock_dir
 from tests.house.test_dependencies import pins
 from tests.house.tracked import ROOT
 

@@ -8,7 +8,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from tests.house.tracked import ROOMS, ROOT, imports_of, room_files
+from tests.house.tracked import PACKAGE, ROOMS, ROOT, imports_of, room_files
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = PROJECT["project"]["optional-dependencies"]
@@ -68,7 +68,7 @@ def test_what_is_imported_is_declared() -> None:
         for path in room_files()
         for found in imports_of(path)
         # Triton comes with torch's builds for a GPU; who imports it asks first whether it is there.
-        if found.top not in {*sys.stdlib_module_names, *ROOMS, "triton"}
+        if found.top not in {*sys.stdlib_module_names, *ROOMS, PACKAGE, "triton"}
         and not names & {canonicalize_name(name) for name in distributions.get(found.top, [found.top])}
     ]
     assert undeclared == []

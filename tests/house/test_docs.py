@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from runner.cli.app import app
+from compilewatch.runner.cli.app import app
 from tests.house.shell_blocks import commands, prose, words_of
 from tests.house.tracked import ROOT, project_files
 

@@ -153,7 +153,7 @@ def test_worker_itself_leaves_the_model_libraries_to_the_builders() -> None:
 
 
 def test_commands_start_without_torch_and_streamlit() -> None:
-    modules = {"runner.cli", "runner.plan.plan"}
+    modules = {"compilewatch.runner.cli", "compilewatch.runner.plan.plan"}
     loaded = loaded_by(f"import {', '.join(modules)}")
     assert modules <= loaded
     assert not loaded & {"torch", "streamlit"}

@@ -47,14 +47,14 @@ def strays(path: Path, found: list[Import]) -> list[str]:
 @pytest.mark.parametrize(
     ("source", "caught"),
     [
-        ("from db.judge.compare.upgrade import compare_builds", True),
-        ("from db.judge.compare import upgrade", True),
-        ("import db.judge.compare.upgrade as judge", True),
-        ("def late():\n    from db.queries.cases.comparison import past_frame", True),
-        ("from db.judge.compare.sides import split_sides", True),
-        ("from db.judge.compare.sides import Selection", False),
-        ("from db.judge.statistics.noise_floor import noise_floors", False),
-        ("from db.verdicts import gateway", False),
+        ("from compilewatch.db.judge.compare.upgrade import compare_builds", True),
+        ("from compilewatch.db.judge.compare import upgrade", True),
+        ("import compilewatch.db.judge.compare.upgrade as judge", True),
+        ("def late():\n    from compilewatch.db.queries.cases.comparison import past_frame", True),
+        ("from compilewatch.db.judge.compare.sides import split_sides", True),
+        ("from compilewatch.db.judge.compare.sides import Selection", False),
+        ("from compilewatch.db.judge.statistics.noise_floor import noise_floors", False),
+        ("from compilewatch.db.verdicts import gateway", False),
     ],
 )
 def test_a_verdict_assembled_elsewhere_is_caught(source: str, caught: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -18,9 +17,9 @@ from typing import Any
 import pytest
 import typer
 
-from db import __version__
-from runner.cli.app import app
-from tests.house.tracked import ROOT, project_files
+from compilewatch import __version__
+from compilewatch.runner.cli.app import app
+from tests.house.tracked import ROOT, copy_files, packaged_files, project_files
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_200)]
 HISTORY = ROOT / "docs" / "measured" / "cpu-history.jsonl"
@@ -30,9 +29,7 @@ HISTORY = ROOT / "docs" / "measured" / "cpu-history.jsonl"
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with wheel and sdist, the wheel built from the unpacked sdist as a distributor would."""
     checkout, out = tmp_path_factory.mktemp("checkout"), tmp_path_factory.mktemp("dist")
-    for path in project_files():
-        (checkout / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / path, checkout / path)
+    copy_files(project_files(), checkout)
     build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(checkout)]
     subprocess.run(build, check=True, capture_output=True)
     return out
@@ -110,8 +107,7 @@ def test_version_and_changelog_agree_with_the_file_names(dist: Path) -> None:
 def test_the_sdist_holds_what_is_built_from(dist: Path) -> None:
     with tarfile.open(next(dist.glob("*.tar.gz"))) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    rooms = {str(path) for path in project_files() if path.parts[0] in ("db", "runner", "dashboard")}
-    assert rooms <= names
+    assert {path.as_posix() for path in packaged_files()} <= names
     assert {"pyproject.toml", "README.md", "LICENSE"} <= names
 
 

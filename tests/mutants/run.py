@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 WORK = ROOT / "build" / "mutants"
 MUTMUT = ROOT / "build" / "mutmut"
 PACKAGES = ("db/metrics", "db/judge")
-COPIED = ("db", "tests", "docs/measured")
+COPIED = ("compilewatch", "db", "tests", "docs/measured")
 
 LEFT_OUT = (
     "metrics/test_cases.py::test_any_frame",

@@ -10,17 +10,23 @@ from typing import TypeVar
 
 from starlette.applications import Starlette
 
-from dashboard.api.routes import routes
-from dashboard.links import links
-from dashboard.links.links import Link, Page
-from dashboard.pages.registry import CONTENTS
-from dashboard.parts.parts import PageContent
-from dashboard.read.data import filters_of, newest_build, read_choices, read_strategies, read_workloads
-from dashboard.reports.freeze import freeze_link
-from dashboard.server.charts import charts
-from dashboard.verdicts.pair import with_builds
-from db.engine.session import open_database
-from db.judge.compare.sides import VerdictError
+from compilewatch.dashboard.api.routes import routes
+from compilewatch.dashboard.links import links
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.registry import CONTENTS
+from compilewatch.dashboard.parts.parts import PageContent
+from compilewatch.dashboard.read.data import (
+    filters_of,
+    newest_build,
+    read_choices,
+    read_strategies,
+    read_workloads,
+)
+from compilewatch.dashboard.reports.freeze import freeze_link
+from compilewatch.dashboard.server.charts import charts
+from compilewatch.dashboard.verdicts.pair import with_builds
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.judge.compare.sides import VerdictError
 from tests.builders import START
 from tests.numbers import of_addresses, of_api, of_commands, of_messages, of_pages, of_reports
 from tests.numbers.figures import Case, Figure

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dashboard.parts.column_units import UnitCell
-from db.units import MISSING
+from compilewatch.dashboard.parts.column_units import UnitCell
+from compilewatch.db.units import MISSING
 from tests.numbers.page_numbers import Shown, shown
 
 Case = tuple[str, ...]

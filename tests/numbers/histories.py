@@ -10,9 +10,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from db.engine.session import open_database
-from db.records.trial import Build, CacheState, Strategy, Trial
-from db.store.trials import save_trials, start_run
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.records.trial import Build, CacheState, Strategy, Trial
+from compilewatch.db.store.trials import save_trials, start_run
 from tests.builders import (
     MS,
     SECOND,

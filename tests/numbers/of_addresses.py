@@ -9,8 +9,8 @@ from typing import Any
 
 from starlette.applications import Starlette
 
-from dashboard.parts.parts import Chart, PageContent, flat
-from dashboard.server.wall import wall_page
+from compilewatch.dashboard.parts.parts import Chart, PageContent, flat
+from compilewatch.dashboard.server.wall import wall_page
 from tests.numbers import of_api
 from tests.numbers.figures import Case, Figure, tallies
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import log1p
 from typing import Any
 
-from db.columns.metrics import METRIC_NAMES
-from db.judge.results import Tally
-from db.judge.words.sentences import tallied
-from db.records.vocabulary import Metric
-from db.units import percent
+from compilewatch.db.columns.metrics import METRIC_NAMES
+from compilewatch.db.judge.results import Tally
+from compilewatch.db.judge.words.sentences import tallied
+from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.units import percent
 from tests.numbers.figures import Case, Figure, Value, number, read, tallies
 
 _OF_CASES = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from db.columns.metrics import METRICS
-from db.engine.session import Database
-from db.queries.people.regressions import standing_regressions
-from runner.regressions.notify import events_of, message_of
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.runner.regressions.notify import events_of, message_of
 from tests.numbers.figures import Figure, number, read, tallies
 from tests.numbers.of_commands import Commands
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.parts.parts import Chart, Figures, Lines, PageContent, Table, flat
-from db.metrics.geomean import geomean
-from db.records.vocabulary import Metric
-from db.units import MISSING
+from compilewatch.dashboard.parts.parts import Chart, Figures, Lines, PageContent, Table, flat
+from compilewatch.db.metrics.geomean import geomean
+from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.units import MISSING
 from tests.numbers.figures import Case, Figure, number, of_which, read, steps_told, tallies
 from tests.numbers.of_comparisons import BY_NAME, as_number
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dashboard.document.content import Content, Lines, Table
+from compilewatch.dashboard.document.content import Content, Lines, Table
 from tests.numbers.figures import Case, Figure, read, tallies
 from tests.numbers.of_comparisons import BY_NAME, as_number
 from tests.numbers.of_pages import NOT_A_CASE

@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.document.sections import cell_text
-from dashboard.parts.column_units import UNITS as UNITS_OF_COLUMNS
-from dashboard.parts.column_units import UnitCell, written
-from dashboard.parts.parts import Chart, Figures, PageContent, Pairs, Table, TableColumn, flat
+from compilewatch.dashboard.document.sections import cell_text
+from compilewatch.dashboard.parts.column_units import UNITS as UNITS_OF_COLUMNS
+from compilewatch.dashboard.parts.column_units import UnitCell, written
+from compilewatch.dashboard.parts.parts import Chart, Figures, PageContent, Pairs, Table, TableColumn, flat
 
 UNITS = {
     **{"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9},

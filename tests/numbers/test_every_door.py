@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 from altair.utils.schemapi import debug_mode
 
-from dashboard.read.database import close_databases
+from compilewatch.dashboard.read.database import close_databases
 from tests.numbers.doors import every_figure
 from tests.numbers.figures import contradictions
 from tests.numbers.histories import numbered, store

@@ -14,15 +14,15 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dashboard.links.links import Link, Page
-from dashboard.pages.break_even import content as break_even
-from dashboard.pages.cold_start import content as cold_start
-from dashboard.pages.modes import content as modes
-from dashboard.pages.overview import content as overview
-from dashboard.pages.registry import CONTENTS
-from dashboard.pages.trends import content as trends
-from dashboard.pages.upgrade import content as upgrade
-from dashboard.parts.parts import (
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.break_even import content as break_even
+from compilewatch.dashboard.pages.cold_start import content as cold_start
+from compilewatch.dashboard.pages.modes import content as modes
+from compilewatch.dashboard.pages.overview import content as overview
+from compilewatch.dashboard.pages.registry import CONTENTS
+from compilewatch.dashboard.pages.trends import content as trends
+from compilewatch.dashboard.pages.upgrade import content as upgrade
+from compilewatch.dashboard.parts.parts import (
     Chart,
     Lines,
     PageContent,
@@ -31,19 +31,19 @@ from dashboard.parts.parts import (
     Table,
     named,
 )
-from dashboard.read.data import filters_of, newest_build, read_builds, read_choices
-from dashboard.read.database import close_databases
-from dashboard.verdicts.pair import with_builds
-from db import units
-from db.columns.metrics import METRICS
-from db.engine.session import Database, open_database
-from db.judge.compare.recorded_regressions import TriageEvent
-from db.judge.compare.sides import Selection
-from db.metrics.geomean import geomean
-from db.queries.people.regressions import standing_regressions
-from db.records.people.triage import TriageState
-from db.store.people.regressions import record_comparison, triage
-from db.verdicts.gateway import compare
+from compilewatch.dashboard.read.data import filters_of, newest_build, read_builds, read_choices
+from compilewatch.dashboard.read.database import close_databases
+from compilewatch.dashboard.verdicts.pair import with_builds
+from compilewatch.db import units
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.metrics.geomean import geomean
+from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.store.people.regressions import record_comparison, triage
+from compilewatch.db.verdicts.gateway import compare
 from tests.builders import MS, START
 from tests.dashboard.conftest import DATABASE
 from tests.numbers.histories import History, numbered, store

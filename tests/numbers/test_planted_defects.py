@@ -11,28 +11,28 @@ from typing import Any
 
 import pytest
 
-import dashboard.api.badge
-import dashboard.api.comparisons
-import dashboard.api.stored
-import dashboard.pages.break_even.content
-import dashboard.pages.cold_start.content
-import dashboard.pages.modes.content
-import dashboard.pages.overview.content
-import dashboard.read.data
-import dashboard.server.charts
-import dashboard.server.wall
-import dashboard.verdicts.headlines
-import db.queries.cases.comparison
-import db.store.people.regressions
-import runner.cli.judge.compare
-import runner.cli.judge.gate
-import runner.cli.judge.judging
-import runner.cli.stored.break_even
-import runner.output.comparison_text
-import runner.regressions.notify
-from dashboard.parts.parts import PageHeadline
-from db.judge.results import Comparison, Row
-from db.records.vocabulary import CauseClass, Metric, Verdict
+import compilewatch.dashboard.api.badge
+import compilewatch.dashboard.api.comparisons
+import compilewatch.dashboard.api.stored
+import compilewatch.dashboard.pages.break_even.content
+import compilewatch.dashboard.pages.cold_start.content
+import compilewatch.dashboard.pages.modes.content
+import compilewatch.dashboard.pages.overview.content
+import compilewatch.dashboard.read.data
+import compilewatch.dashboard.server.charts
+import compilewatch.dashboard.server.wall
+import compilewatch.dashboard.verdicts.headlines
+import compilewatch.db.queries.cases.comparison
+import compilewatch.db.store.people.regressions
+import compilewatch.runner.cli.judge.compare
+import compilewatch.runner.cli.judge.gate
+import compilewatch.runner.cli.judge.judging
+import compilewatch.runner.cli.stored.break_even
+import compilewatch.runner.output.comparison_text
+import compilewatch.runner.regressions.notify
+from compilewatch.dashboard.parts.parts import PageHeadline
+from compilewatch.db.judge.results import Comparison, Row
+from compilewatch.db.records.vocabulary import CauseClass, Metric, Verdict
 from tests.numbers.test_every_door import check
 
 MOST = 40
@@ -91,13 +91,13 @@ def _slower_too(text: str) -> str:
 
 
 def _turned_around(patch: pytest.MonkeyPatch) -> None:
-    resolve = runner.cli.judge.compare.resolve_sides
+    resolve = compilewatch.runner.cli.judge.compare.resolve_sides
 
     def other(base: str, head: str, *where: Any) -> Any:
         named = (head, base) if (base, head) == ("previous", "latest") else (base, head)
         return resolve(*named, *where)
 
-    patch.setattr(runner.cli.judge.compare, "resolve_sides", other)
+    patch.setattr(compilewatch.runner.cli.judge.compare, "resolve_sides", other)
 
 
 def _one_more(headline: PageHeadline) -> PageHeadline:
@@ -120,16 +120,16 @@ def _one_row_less(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _newest_instead(patch: pytest.MonkeyPatch) -> None:
-    resolve = dashboard.server.charts.resolved_link
+    resolve = compilewatch.dashboard.server.charts.resolved_link
 
     def other(*args: Any) -> Any:
         link, _, more = resolve(*args)
         return link, (), more
 
-    patch.setattr(dashboard.server.charts, "resolved_link", other)
+    patch.setattr(compilewatch.dashboard.server.charts, "resolved_link", other)
 
 
-JUDGED, SHOWN = runner.cli.judge.judging.gateway, dashboard.read.data
+JUDGED, SHOWN = compilewatch.runner.cli.judge.judging.gateway, compilewatch.dashboard.read.data
 PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     "gate and compare put a slowdown of one's own code down to the machine": (
         "verdict on",
@@ -137,21 +137,21 @@ PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     ),
     "compare ends otherwise than its verdict": (
         "exit of",
-        changed(runner.cli.judge.compare, "exit_code", lambda code: 2 - code),
+        changed(compilewatch.runner.cli.judge.compare, "exit_code", lambda code: 2 - code),
     ),
     "the largest change is not said": ("largest change", changed(JUDGED, "compare", _without_largest)),
     "previous and latest are turned around": ("the newest two", _turned_around),
     "the Overview counts other cases as slower": (
         "tally of",
-        changed(dashboard.verdicts.headlines, "tallied", _slower_too),
+        changed(compilewatch.dashboard.verdicts.headlines, "tallied", _slower_too),
     ),
     "the badge counts other cases as slower": (
         "tally of",
-        changed(dashboard.api.badge, "tallied", _slower_too),
+        changed(compilewatch.dashboard.api.badge, "tallied", _slower_too),
     ),
     "a subject without a tally": (
         "tally of",
-        changed(runner.regressions.notify, "between", lambda text: text.partition(": ")[0]),
+        changed(compilewatch.runner.regressions.notify, "between", lambda text: text.partition(": ")[0]),
     ),
     "one upgrade with two changes": (
         "change of latency",
@@ -159,7 +159,7 @@ PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     ),
     "a speedup of the pages that Upgrade has not": (
         "speedup of",
-        changed(dashboard.api.stored, "points_by_build", _column("speedup")),
+        changed(compilewatch.dashboard.api.stored, "points_by_build", _column("speedup")),
     ),
     "steps to break even that differ between pages and commands": (
         "break-even of",
@@ -171,15 +171,17 @@ PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     ),
     "a break-even that depends on which strategies are looked at": (
         "break-even of",
-        lambda patch: patch.setattr(db.queries.cases.comparison, "with_pooled_eager", lambda trials: trials),
+        lambda patch: patch.setattr(
+            compilewatch.db.queries.cases.comparison, "with_pooled_eager", lambda trials: trials
+        ),
     ),
     "a card that chooses otherwise than the table": (
         "chosen at",
-        changed(dashboard.api.comparisons, "break_even_document", _never_chosen),
+        changed(compilewatch.dashboard.api.comparisons, "break_even_document", _never_chosen),
     ),
     "cases that vanish from break-even": (
         "cases of",
-        changed(runner.cli.stored.break_even, "break_even_document", _one_row_less),
+        changed(compilewatch.runner.cli.stored.break_even, "break_even_document", _one_row_less),
     ),
     "Upgrade's chart has another verdict than its table": (
         "verdict on latency",
@@ -196,15 +198,17 @@ PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     "the newest machine's chart under another name": ("status of", _newest_instead),
     "one event is two regressions where the base is named": (
         "event of",
-        lambda patch: patch.setattr(db.store.people.regressions, "is_same_step", lambda *_: False),
+        lambda patch: patch.setattr(
+            compilewatch.db.store.people.regressions, "is_same_step", lambda *_: False
+        ),
     ),
     "the title of Modes counts other workloads than its table": (
         "workloads where fastest",
-        changed(dashboard.pages.modes.content, "_headline", _one_more),
+        changed(compilewatch.dashboard.pages.modes.content, "_headline", _one_more),
     ),
     "cold and warm starts in one mean": (
         "mean first result",
-        changed(dashboard.pages.cold_start.content, "_starts", _of_all_caches),
+        changed(compilewatch.dashboard.pages.cold_start.content, "_starts", _of_all_caches),
     ),
 }
 

@@ -51,7 +51,7 @@ class Host:
         python = interpreter(directory / "build", gpu=self.gpu, seconds=seconds)
         self.config = configuration(directory, python, FLEET, rounds=rounds)
         (directory / "tmp").mkdir(exist_ok=True)
-        self._command = [*own_name(directory.name), sys.executable, "-m", "runner", *command]
+        self._command = [*own_name(directory.name), sys.executable, "-m", "compilewatch.runner", *command]
         self.environment = environment(
             COMPILEWATCH_DATABASE_URL=url,
             COMPILEWATCH_CONFIG=str(self.config),

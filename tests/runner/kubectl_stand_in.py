@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
     worker[worker.index("--queue") + 1] = QUEUE
     with Path(path).with_suffix(".log").open("ab") as log:
         subprocess.Popen(
-            [sys.executable, "-m", "runner", *worker],
+            [sys.executable, "-m", "compilewatch.runner", *worker],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -8,16 +8,16 @@ from typing import Any
 
 import torch
 
-from db.records.strategies import EAGER
-from db.records.trial import CacheState, Strategy, StrategyKind, Task, Trial
-from runner.catalog.definition import WorkloadDefinition
-from runner.plan.plan import workload_spec
-from runner.plan.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
-from runner.process.supervise import run_trial
-from runner.worker.step import messages
-from runner.worker.step.loading import build_workload, import_builder
-from runner.worker.timing.sampling import SamplingPlan
-from runner.workloads.built import Built
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import CacheState, Strategy, StrategyKind, Task, Trial
+from compilewatch.runner.catalog.definition import WorkloadDefinition
+from compilewatch.runner.plan.plan import workload_spec
+from compilewatch.runner.plan.trial_spec import TorchSettings, TrialSpec, WorkloadSpec
+from compilewatch.runner.process.supervise import run_trial
+from compilewatch.runner.worker.step import messages
+from compilewatch.runner.worker.step.loading import build_workload, import_builder
+from compilewatch.runner.worker.timing.sampling import SamplingPlan
+from compilewatch.runner.workloads.built import Built
 
 FIXTURES = Path(__file__).parent
 # Neither depends on the model, and together they are two thirds of a cold compilation on a CPU.

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from runner.workloads.built import Built
+from compilewatch.runner.workloads.built import Built
 
 
 def _step(x: torch.Tensor) -> torch.Tensor:

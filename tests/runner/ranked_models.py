@@ -6,7 +6,7 @@ from torch.distributed import all_reduce, get_rank
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
-from runner.workloads.built import Batch, Built, Stream
+from compilewatch.runner.workloads.built import Batch, Built, Stream
 
 
 def _layers():

@@ -2,7 +2,7 @@
 
 import torch
 
-from runner.workloads.built import Batch, Built, Stream
+from compilewatch.runner.workloads.built import Batch, Built, Stream
 
 
 def function_of_many_lengths():

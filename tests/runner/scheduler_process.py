@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.cron import CronTrigger
 
-from db.engine.session import open_database
-from db.queries.service.schedules import firings
-from db.records.service.requests import RequestState
-from db.records.service.schedules import ScheduleSpec
-from db.store.service.requests import end_request, take_request
-from runner.service import timetable
-from runner.service.timetable import Host, Timetable
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.service.schedules import firings
+from compilewatch.db.records.service.requests import RequestState
+from compilewatch.db.records.service.schedules import ScheduleSpec
+from compilewatch.db.store.service.requests import end_request, take_request
+from compilewatch.runner.service import timetable
+from compilewatch.runner.service.timetable import Host, Timetable
 
 
 def main(url: str, name: str, times: str) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from runner.workloads.built import Built
+from compilewatch.runner.workloads.built import Built
 
 WIDTH = 1024
 

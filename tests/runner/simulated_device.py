@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from runner.worker.device.interface import Session
+from compilewatch.runner.worker.device.interface import Session
 
 US = 1_000
 SYNCHRONISE_NS = 8 * US

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
 
-COMMAND = [sys.executable, "-m", "runner"]
+COMMAND = [sys.executable, "-m", "compilewatch.runner"]
 ROOT = Path(__file__).parents[2]
 
 

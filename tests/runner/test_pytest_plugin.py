@@ -74,7 +74,7 @@ def run(folder: Path, *flags: str, checks: Iterable[str] = ()) -> str:
     (folder / "test_uncompiled.py").write_text(UNCOMPILED)
     for name in checks:
         (folder / f"test_{name}.py").write_text(HEAD + CHECKS[name])
-    plugins = ["-p", "runner.pytest_plugin", "-p", "no:cacheprovider"]
+    plugins = ["-p", "compilewatch.runner.pytest_plugin", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", "pytest", *plugins, "-rA", *flags]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
@@ -105,7 +105,7 @@ def test_without_the_option_nothing_is_checked(tmp_path: Path) -> None:
 
 
 def test_the_limits_that_hold_say_nothing() -> None:
-    plugin = pytest.importorskip("runner.pytest_plugin")
+    plugin = pytest.importorskip("compilewatch.runner.pytest_plugin")
     found = plugin.Compilations(graph_breaks=[("a.py:1", "why")], compile_s=3.0, fused_graphs=1)
     assert found.complaints(1, 0, True, 3.0) == []
     assert found.complaints(None, None, None, None) == []

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from db.records.trial import Trial
-from runner import compilewatch_recorder
+from compilewatch.db.records.trial import Trial
+from compilewatch.runner import compilewatch_recorder
 from tests.db.interchange.reading import read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,7 +73,7 @@ def test_a_recorded_job_is_the_same_job(tmp_path: Path) -> None:
     program.write_text(TRAIN)
     plain = run(str(program), folder=folder)
     assert not folder.exists()
-    recorder = ("-m", "runner.record", "--name", "ranker", "--")
+    recorder = ("-m", "compilewatch.record", "--name", "ranker", "--")
     traced = run(*recorder, str(program), "argument", folder=folder)
     assert (traced.returncode, without_time(traced.stderr)) == (0, without_time(plain.stderr))
     assert traced.stdout == plain.stdout.replace("train.py']", "train.py', 'argument']")
@@ -94,7 +94,7 @@ def test_a_recorded_job_is_the_same_job(tmp_path: Path) -> None:
 
 STEPPING = """
 import os, signal, sys
-from runner import compilewatch_recorder as recorder
+from compilewatch import record as recorder
 for number in range(400):
     recorder.step()
     if number == 12 and "killed" in sys.argv:
@@ -106,7 +106,7 @@ print("done")
 def test_a_killed_job_leaves_what_it_did_until_then(tmp_path: Path) -> None:
     folder, job = tmp_path / "jobs", tmp_path / "train.py"
     job.write_text(STEPPING)
-    done = run("-m", "runner.record", "--", str(job), "killed", folder=folder)
+    done = run("-m", "compilewatch.record", "--", str(job), "killed", folder=folder)
     assert done.returncode == -signal.SIGKILL
     (trial,) = recorded(folder, torch="2.13.0")
     assert trial.workload.name == "train"
@@ -116,7 +116,7 @@ def test_a_killed_job_leaves_what_it_did_until_then(tmp_path: Path) -> None:
 
 LIMITED = """
 import resource, runpy, sys
-from runner import compilewatch_recorder
+from compilewatch.runner import compilewatch_recorder
 from tests.db.interchange.reading import read
 compilewatch_recorder.start("limited")
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, 1_000))
@@ -158,20 +158,23 @@ def test_an_exception_inside_the_recorder_does_not_reach_the_job(
 def test_a_folder_that_cannot_be_made_leaves_a_warning(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "job.py").write_text("print('done')\n")
-    done = run("-m", "runner.record", "--", str(tmp_path / "job.py"), folder=tmp_path / "file" / "jobs")
+    done = run("-m", "compilewatch.record", "--", str(tmp_path / "job.py"), folder=tmp_path / "file" / "jobs")
     assert (done.returncode, done.stdout) == (0, "done\n")
     assert "The job is not recorded" in done.stderr
 
 
 def test_an_exception_of_the_job_is_its_own(tmp_path: Path) -> None:
     (tmp_path / "fails.py").write_text("import sys\nsys.exit(7)\n")
-    assert run("-m", "runner.record", "--", str(tmp_path / "fails.py"), folder=tmp_path / "j").returncode == 7
-    assert run("-m", "runner.record", folder=tmp_path / "j").returncode == 1
+    assert (
+        run("-m", "compilewatch.record", "--", str(tmp_path / "fails.py"), folder=tmp_path / "j").returncode
+        == 7
+    )
+    assert run("-m", "compilewatch.record", folder=tmp_path / "j").returncode == 1
 
 
 FORKED = """
 import os, sys
-from runner import compilewatch_recorder as recorder
+from compilewatch import record as recorder
 recorder.start("parent")
 for _ in range(3):
     recorder.step()
@@ -198,7 +201,7 @@ def test_a_forked_process_writes_nothing(tmp_path: Path) -> None:
 def test_ranks_of_a_launch_share_a_run(tmp_path: Path) -> None:
     for rank in "01":
         variables = {"RANK": rank, "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "7"}
-        program = "from runner import compilewatch_recorder as r; r.start('ddp'); r.step(); r.stop()"
+        program = "from compilewatch import record as r; r.start('ddp'); r.step(); r.stop()"
         assert run("-c", program, folder=tmp_path, **variables).returncode == 0
     trials = recorded(tmp_path, torch="2.13.0")
     assert len({trial.run_id for trial in trials}) == 1

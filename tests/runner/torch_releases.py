@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from db.records.trial import CacheState, Strategy, StrategyKind, Task, Trial
-from runner.plan.diagnostics import Diagnostics
-from runner.process.supervise import run_trial
+from compilewatch.db.records.trial import CacheState, Strategy, StrategyKind, Task, Trial
+from compilewatch.runner.plan.diagnostics import Diagnostics
+from compilewatch.runner.process.supervise import run_trial
 from tests.runner.measuring import FAST_COMPILE, compiled, make_spec
 
 HERE = Path(__file__).parent

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import torch
 
-from runner.workloads import epoch
-from runner.workloads.built import Batch, Built, Stream
+from compilewatch.runner.workloads import epoch
+from compilewatch.runner.workloads.built import Batch, Built, Stream
 
 
 def healthy():

@@ -6,25 +6,25 @@ from dataclasses import replace
 
 import pandas as pd
 
-from dashboard.links.links import Link
-from dashboard.pages.break_even import plan
-from dashboard.pages.break_even.history import history_parts
-from dashboard.parts import parts
-from dashboard.parts.break_even import curves_chart
-from dashboard.parts.cases import NO_CASE, cases_of, floors_of, of_cases, steps_words
-from dashboard.parts.parts import LEFT_OUT, PageContent, Part
-from dashboard.read.data import filters_of, read_cases
-from dashboard.read.shaping import asides
-from dashboard.read.versions import cached
-from dashboard.text import theme
-from dashboard.verdicts.pair import focus_on
-from db import units
-from db.metrics.case_modes import mode_options
-from db.metrics.groups import row_dicts
-from db.metrics.mode_choice import choose
-from db.records.marks import bound_word
-from db.records.strategies import EAGER
-from db.records.versions import version_key
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.pages.break_even import plan
+from compilewatch.dashboard.pages.break_even.history import history_parts
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.break_even import curves_chart
+from compilewatch.dashboard.parts.cases import NO_CASE, cases_of, floors_of, of_cases, steps_words
+from compilewatch.dashboard.parts.parts import LEFT_OUT, PageContent, Part
+from compilewatch.dashboard.read.data import filters_of, read_cases
+from compilewatch.dashboard.read.shaping import asides
+from compilewatch.dashboard.read.versions import cached
+from compilewatch.dashboard.text import theme
+from compilewatch.dashboard.verdicts.pair import focus_on
+from compilewatch.db import units
+from compilewatch.db.metrics.case_modes import mode_options
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.metrics.mode_choice import choose
+from compilewatch.db.records.marks import bound_word
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.versions import version_key
 
 
 @cached

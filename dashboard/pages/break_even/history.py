@@ -7,20 +7,26 @@ from functools import partial
 
 import pandas as pd
 
-from dashboard.charts import gaps, trend_rows, trends
-from dashboard.charts.style import ChartContent, Spec
-from dashboard.links.links import Link
-from dashboard.parts import parts
-from dashboard.parts.cases import FIRST_LOOK, steps_words
-from dashboard.parts.parts import Chart, Empty, Folded, Part
-from dashboard.read.data import filters_of, of_workload, read_builds, read_choices_on, read_points
-from dashboard.read.shaping import with_caches
-from dashboard.read.versions import cached
-from dashboard.text import theme
-from db import units
-from db.metrics.case_modes import with_strategies
-from db.metrics.groups import row_dicts
-from db.records.strategies import EAGER
+from compilewatch.dashboard.charts import gaps, trend_rows, trends
+from compilewatch.dashboard.charts.style import ChartContent, Spec
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.cases import FIRST_LOOK, steps_words
+from compilewatch.dashboard.parts.parts import Chart, Empty, Folded, Part
+from compilewatch.dashboard.read.data import (
+    filters_of,
+    of_workload,
+    read_builds,
+    read_choices_on,
+    read_points,
+)
+from compilewatch.dashboard.read.shaping import with_caches
+from compilewatch.dashboard.read.versions import cached
+from compilewatch.dashboard.text import theme
+from compilewatch.db import units
+from compilewatch.db.metrics.case_modes import with_strategies
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.records.strategies import EAGER
 
 _METRIC = "break_even"
 MOST_BUILDS = 100

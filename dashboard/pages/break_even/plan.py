@@ -7,16 +7,16 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.links.links import Link
-from dashboard.parts import parts
-from dashboard.parts.cases import BREAK_EVEN, RATES, RATES_OF, case_facts, rates, repayment
-from dashboard.parts.parts import CASE_FACTS, Figure, Figures, PageHeadline, Part, TableColumn
-from db import units
-from db.judge.statistics.noise_floor import NoiseFloor
-from db.metrics.break_even import NANOSECONDS_PER_HOUR
-from db.metrics.groups import row_dicts
-from db.metrics.mode_choice import Choice, ModeOption
-from db.records.strategies import EAGER, sort_key
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.cases import BREAK_EVEN, RATES, RATES_OF, case_facts, rates, repayment
+from compilewatch.dashboard.parts.parts import CASE_FACTS, Figure, Figures, PageHeadline, Part, TableColumn
+from compilewatch.db import units
+from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
+from compilewatch.db.metrics.break_even import NANOSECONDS_PER_HOUR
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.metrics.mode_choice import Choice, ModeOption
+from compilewatch.db.records.strategies import EAGER, sort_key
 
 _PLAN = {
     "strategy": TableColumn("Strategy", pinned=True),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dashboard.links.links import PRICE, RESTARTS, STEPS, Link
-from dashboard.pages.break_even import content
-from dashboard.render import controls, streamlit_parts
-from dashboard.render.shell import View, caches, say_focus, strategies
+from compilewatch.dashboard.links.links import PRICE, RESTARTS, STEPS, Link
+from compilewatch.dashboard.pages.break_even import content
+from compilewatch.dashboard.render import controls, streamlit_parts
+from compilewatch.dashboard.render.shell import View, caches, say_focus, strategies
 
 _SCALE_WORDS = {"linear": "Linear", "log": "Log"}
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from dashboard.charts import cold_start as charts
-from dashboard.links.links import Link
-from dashboard.parts import parts
-from dashboard.parts.cases import CASE, NO_CASE, cases_of, floors_of, interval_cell, of_cases
-from dashboard.parts.cold_start import starts_chart
-from dashboard.parts.parts import (
+from compilewatch.dashboard.charts import cold_start as charts
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.cases import CASE, NO_CASE, cases_of, floors_of, interval_cell, of_cases
+from compilewatch.dashboard.parts.cold_start import starts_chart
+from compilewatch.dashboard.parts.parts import (
     BOUND,
     LEFT_OUT,
     TRIALS,
@@ -22,16 +22,16 @@ from dashboard.parts.parts import (
     Part,
     TableColumn,
 )
-from dashboard.read.data import filters_of, read_cases, read_jobs
-from dashboard.read.shaping import asides
-from dashboard.read.versions import cached
-from db import units
-from db.metrics.geomean import geomean
-from db.metrics.groups import row_dicts
-from db.records.marks import bound_cell
-from db.records.strategies import EAGER, sort_key
-from db.records.trial import CacheState
-from db.records.versions import version_key
+from compilewatch.dashboard.read.data import filters_of, read_cases, read_jobs
+from compilewatch.dashboard.read.shaping import asides
+from compilewatch.dashboard.read.versions import cached
+from compilewatch.db import units
+from compilewatch.db.metrics.geomean import geomean
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.records.marks import bound_cell
+from compilewatch.db.records.strategies import EAGER, sort_key
+from compilewatch.db.records.trial import CacheState
+from compilewatch.db.records.versions import version_key
 
 _COLUMNS = {
     "workload": CASE["workload"],

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dashboard.links.links import Link
-from dashboard.pages.cold_start import content
-from dashboard.render import controls, streamlit_parts
-from dashboard.render.shell import View, caches, say_focus, strategies
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.pages.cold_start import content
+from compilewatch.dashboard.render import controls, streamlit_parts
+from compilewatch.dashboard.render.shell import View, caches, say_focus, strategies
 
 
 def draw(view: View) -> Link:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from dashboard.parts.parts import Table, TableColumn
-from db.judge.policy import Policy
-from db.judge.policy_entries import policy_entries
+from compilewatch.dashboard.parts.parts import Table, TableColumn
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.policy_entries import policy_entries
 
 _COLUMNS = {
     "constant": TableColumn("Constant", pinned=True),

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import streamlit as st
 
-from dashboard.links.links import Link
-from dashboard.pages.guide.content import policy_part
-from dashboard.read.in_force import in_force
-from dashboard.render import streamlit_parts
-from dashboard.render.shell import View
-from dashboard.text import glossary
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.pages.guide.content import policy_part
+from compilewatch.dashboard.read.in_force import in_force
+from compilewatch.dashboard.render import streamlit_parts
+from compilewatch.dashboard.render.shell import View
+from compilewatch.dashboard.text import glossary
 
 _TEXT = Path(__file__).with_name("guide.md")
 

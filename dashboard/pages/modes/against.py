@@ -8,22 +8,22 @@ from functools import partial
 
 import pandas as pd
 
-from dashboard.links.links import Link
-from dashboard.parts import parts, verdict_words
-from dashboard.parts.parts import Empty, Folded, Part, TableColumn
-from dashboard.read.data import filters_of, read_trials
-from dashboard.read.in_force import in_force
-from dashboard.read.shaping import labels_of
-from dashboard.read.versions import cached
-from dashboard.text import theme
-from db import units
-from db.judge.compare.sides import VerdictError
-from db.judge.compare.strategies import Difference, differences, from_cache
-from db.judge.policy import Policy
-from db.judge.results import Row
-from db.metrics.case_modes import with_strategies
-from db.metrics.eligibility import without_canaries
-from db.records.vocabulary import Metric, Verdict
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.parts import parts, verdict_words
+from compilewatch.dashboard.parts.parts import Empty, Folded, Part, TableColumn
+from compilewatch.dashboard.read.data import filters_of, read_trials
+from compilewatch.dashboard.read.in_force import in_force
+from compilewatch.dashboard.read.shaping import labels_of
+from compilewatch.dashboard.read.versions import cached
+from compilewatch.dashboard.text import theme
+from compilewatch.db import units
+from compilewatch.db.judge.compare.sides import VerdictError
+from compilewatch.db.judge.compare.strategies import Difference, differences, from_cache
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import Row
+from compilewatch.db.metrics.case_modes import with_strategies
+from compilewatch.db.metrics.eligibility import without_canaries
+from compilewatch.db.records.vocabulary import Metric, Verdict
 
 MOST_STRATEGIES = 8
 """More of them make a matrix that nobody reads; the sidebar chooses."""

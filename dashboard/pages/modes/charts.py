@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple
 import altair as alt
 import pandas as pd
 
-from dashboard.charts import point_names, style
-from dashboard.read import shaping
-from dashboard.text import theme
-from db import units
-from db.metrics.groups import row_dicts
-from db.records.marks import timing_text
+from compilewatch.dashboard.charts import point_names, style
+from compilewatch.dashboard.read import shaping
+from compilewatch.dashboard.text import theme
+from compilewatch.db import units
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.records.marks import timing_text
 
 Case = dict[str, Any]
 NO_NUMBER = "no number"

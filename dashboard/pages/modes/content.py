@@ -10,14 +10,14 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.charts.style import ChartContent
-from dashboard.links.links import Link
-from dashboard.pages.modes import charts
-from dashboard.pages.modes.against import against_parts
-from dashboard.pages.modes.roofline import roofline_parts
-from dashboard.pages.modes.scaling import scaling_parts
-from dashboard.parts import parts
-from dashboard.parts.cases import (
+from compilewatch.dashboard.charts.style import ChartContent
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.pages.modes import charts
+from compilewatch.dashboard.pages.modes.against import against_parts
+from compilewatch.dashboard.pages.modes.roofline import roofline_parts
+from compilewatch.dashboard.pages.modes.scaling import scaling_parts
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.cases import (
     CASE,
     NO_CASE,
     NO_DIFFERENCE,
@@ -29,7 +29,7 @@ from dashboard.parts.cases import (
     of_cases,
     rates,
 )
-from dashboard.parts.parts import (
+from compilewatch.dashboard.parts.parts import (
     CASE_FACTS,
     LEFT_OUT,
     TRIALS,
@@ -41,18 +41,18 @@ from dashboard.parts.parts import (
     TableColumn,
     Tone,
 )
-from dashboard.parts.published_lines import PUBLISHED_TITLE, published_lines
-from dashboard.read.data import filters_of, read_rooflines
-from dashboard.read.shaping import asides, labels_of, not_applicable
-from dashboard.read.versions import cached
-from dashboard.text import theme
-from db import units
-from db.judge.statistics.noise_floor import NoiseFloor
-from db.metrics.case_modes import choose_modes, fastest
-from db.metrics.groups import row_dicts
-from db.metrics.percentiles import FEWEST_FOR_P99
-from db.records.strategies import EAGER, sort_key
-from db.records.versions import version_key
+from compilewatch.dashboard.parts.published_lines import PUBLISHED_TITLE, published_lines
+from compilewatch.dashboard.read.data import filters_of, read_rooflines
+from compilewatch.dashboard.read.shaping import asides, labels_of, not_applicable
+from compilewatch.dashboard.read.versions import cached
+from compilewatch.dashboard.text import theme
+from compilewatch.db import units
+from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
+from compilewatch.db.metrics.case_modes import choose_modes, fastest
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.metrics.percentiles import FEWEST_FOR_P99
+from compilewatch.db.records.strategies import EAGER, sort_key
+from compilewatch.db.records.versions import version_key
 
 _TOOLTIP_HAS_IT = "Where a name has no room, the tooltip has it."
 GOALS = {"latency": "Latency", "steps": "A number of steps", "memory": "Memory"}

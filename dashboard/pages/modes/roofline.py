@@ -12,15 +12,15 @@ from functools import lru_cache
 import altair as alt
 import pandas as pd
 
-from dashboard.charts import point_names, style
-from dashboard.charts.style import ChartContent
-from dashboard.parts import parts
-from dashboard.parts.cases import CASE
-from dashboard.parts.parts import Chart, Part, TableColumn
-from dashboard.text import theme
-from dashboard.text.glossary import explained
-from db import units
-from db.records.strategies import EAGER
+from compilewatch.dashboard.charts import point_names, style
+from compilewatch.dashboard.charts.style import ChartContent
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.cases import CASE
+from compilewatch.dashboard.parts.parts import Chart, Part, TableColumn
+from compilewatch.dashboard.text import theme
+from compilewatch.dashboard.text.glossary import explained
+from compilewatch.db import units
+from compilewatch.db.records.strategies import EAGER
 
 _COLUMNS = {
     **CASE,

@@ -8,13 +8,13 @@ from functools import lru_cache
 import altair as alt
 import pandas as pd
 
-from dashboard.charts import style
-from dashboard.charts.style import ChartContent
-from dashboard.parts.parts import Chart, Group, Part
-from dashboard.text import theme
-from db import units
-from db.columns.metrics import BY_COLUMN
-from db.metrics.scaling import Sweep, sweeps
+from compilewatch.dashboard.charts import style
+from compilewatch.dashboard.charts.style import ChartContent
+from compilewatch.dashboard.parts.parts import Chart, Group, Part
+from compilewatch.dashboard.text import theme
+from compilewatch.db import units
+from compilewatch.db.columns.metrics import BY_COLUMN
+from compilewatch.db.metrics.scaling import Sweep, sweeps
 
 MOST_SWEEPS = 6
 _LOG_FROM = 4

@@ -7,11 +7,11 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard.links.links import STEPS, Link, Page
-from dashboard.pages.modes import content
-from dashboard.render import controls, streamlit_parts
-from dashboard.render.shell import View, strategies
-from dashboard.render.streamlit_parts import Pick
+from compilewatch.dashboard.links.links import STEPS, Link, Page
+from compilewatch.dashboard.pages.modes import content
+from compilewatch.dashboard.render import controls, streamlit_parts
+from compilewatch.dashboard.render.shell import View, strategies
+from compilewatch.dashboard.render.streamlit_parts import Pick
 
 
 def draw(view: View) -> Link:

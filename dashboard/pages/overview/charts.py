@@ -7,8 +7,8 @@ from functools import lru_cache
 import altair as alt
 import pandas as pd
 
-from dashboard.charts import style
-from db import units
+from compilewatch.dashboard.charts import style
+from compilewatch.db import units
 
 _ROW, _LANE = 34, 14
 # Rows of many workloads move together: what stands below the chart is not screens away, and names still fit.

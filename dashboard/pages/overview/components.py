@@ -11,17 +11,17 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from dashboard.charts import style
-from dashboard.charts.style import ChartContent
-from dashboard.links.links import Link
-from dashboard.parts import parts
-from dashboard.parts.parts import Chart, Folded, Part, TableColumn
-from dashboard.parts.verdict_words import component_text, environment_diff
-from dashboard.read.data import filters_of, read_build_totals, read_choices_on
-from dashboard.read.shaping import BUILD_COMPONENTS
-from dashboard.text import theme
-from db import units
-from db.metrics.groups import row_dicts
+from compilewatch.dashboard.charts import style
+from compilewatch.dashboard.charts.style import ChartContent
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.parts import Chart, Folded, Part, TableColumn
+from compilewatch.dashboard.parts.verdict_words import component_text, environment_diff
+from compilewatch.dashboard.read.data import filters_of, read_build_totals, read_choices_on
+from compilewatch.dashboard.read.shaping import BUILD_COMPONENTS
+from compilewatch.dashboard.text import theme
+from compilewatch.db import units
+from compilewatch.db.metrics.groups import row_dicts
 
 MOST_BUILDS, _MOST_ROWS = 10, 100
 """As many columns of values as can be read; the table has more of the newest."""

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 
 import pandas as pd
 
-from dashboard.charts.style import ChartContent
-from dashboard.links.links import Link, Page
-from dashboard.pages.overview import charts, components, figures, headline, workloads
-from dashboard.parts import parts
-from dashboard.parts.cases import NO_CASE, floors_of, of_cases
-from dashboard.parts.parts import LEFT_OUT, Chart, Folded, Lines, PageContent, Part
-from dashboard.read.data import (
+from compilewatch.dashboard.charts.style import ChartContent
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.overview import charts, components, figures, headline, workloads
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.cases import NO_CASE, floors_of, of_cases
+from compilewatch.dashboard.parts.parts import LEFT_OUT, Chart, Folded, Lines, PageContent, Part
+from compilewatch.dashboard.read.data import (
     filters_of,
     read_cases,
     read_choices_on,
@@ -25,20 +25,20 @@ from dashboard.read.data import (
     read_trials,
     recent,
 )
-from dashboard.read.shaping import asides, build_changes, confounded, not_applicable
-from dashboard.read.versions import cached
-from dashboard.text import theme
-from dashboard.verdicts import headlines, inbox
-from dashboard.verdicts.pair import comparison_of, with_builds
-from db import units
-from db.cause.numerics import numerics_sentence
-from db.judge.results import Comparison, Tally
-from db.metrics.groups import row_dicts
-from db.queries.filters import Filters
-from db.queries.people.regressions import RegressionState
-from db.records.people.triage import OPEN_STATES
-from db.records.trial import NumericsStatus
-from db.verdicts.noise_words import floor_sentence
+from compilewatch.dashboard.read.shaping import asides, build_changes, confounded, not_applicable
+from compilewatch.dashboard.read.versions import cached
+from compilewatch.dashboard.text import theme
+from compilewatch.dashboard.verdicts import headlines, inbox
+from compilewatch.dashboard.verdicts.pair import comparison_of, with_builds
+from compilewatch.db import units
+from compilewatch.db.cause.numerics import numerics_sentence
+from compilewatch.db.judge.results import Comparison, Tally
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.people.regressions import RegressionState
+from compilewatch.db.records.people.triage import OPEN_STATES
+from compilewatch.db.records.trial import NumericsStatus
+from compilewatch.db.verdicts.noise_words import floor_sentence
 
 _MOST_ERRORS = 8
 _MOST_LINES_OPEN = 4

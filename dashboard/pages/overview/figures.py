@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dashboard.pages.overview import headline
-from dashboard.parts.parts import Figure, Figures
-from db import units
-from db.judge.results import Tally
-from db.queries.people.regressions import RegressionState
-from db.records.people.triage import TriageState
+from compilewatch.dashboard.pages.overview import headline
+from compilewatch.dashboard.parts.parts import Figure, Figures
+from compilewatch.db import units
+from compilewatch.db.judge.results import Tally
+from compilewatch.db.queries.people.regressions import RegressionState
+from compilewatch.db.records.people.triage import TriageState
 
 _LEAST_CHANGE = 5e-4
 """A smaller change is said to be none."""

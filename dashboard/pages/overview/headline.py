@@ -8,15 +8,15 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.parts import parts
-from dashboard.parts.parts import Part, TableColumn
-from dashboard.text import theme
-from db import units
-from db.metrics.eligibility import Excluded
-from db.metrics.geomean import NEEDED, CaseRow, geomean, geomeans_of_rows
-from db.metrics.groups import row_dicts
-from db.records.strategies import EAGER
-from db.records.trial import Status, Task
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.parts import Part, TableColumn
+from compilewatch.dashboard.text import theme
+from compilewatch.db import units
+from compilewatch.db.metrics.eligibility import Excluded
+from compilewatch.db.metrics.geomean import NEEDED, CaseRow, geomean, geomeans_of_rows
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import Status, Task
 
 CASE = ["workload_id", "strategy_id"]
 # Of the ninety columns of cases those that a mean needs.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dashboard.links.links import Link, Page
-from dashboard.pages.overview import content
-from dashboard.render import controls, silent_schedules, streamlit_parts
-from dashboard.render.shell import View
-from dashboard.render.streamlit_parts import Pick
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.overview import content
+from compilewatch.dashboard.render import controls, silent_schedules, streamlit_parts
+from compilewatch.dashboard.render.shell import View
+from compilewatch.dashboard.render.streamlit_parts import Pick
 
 
 def draw(view: View) -> Link:

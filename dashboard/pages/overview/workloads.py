@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dashboard.charts import sparklines
-from dashboard.links.links import Link
-from dashboard.parts import parts
-from dashboard.parts.cases import (
+from compilewatch.dashboard.charts import sparklines
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.cases import (
     BREAK_EVEN,
     CASE,
     NO_DIFFERENCE,
@@ -25,19 +25,19 @@ from dashboard.parts.cases import (
     repayment,
     speedup_interval,
 )
-from dashboard.parts.parts import CASE_FACTS, Part, Table, TableColumn
-from dashboard.read.data import read_profiled, read_trial
-from dashboard.text.glossary import explained
-from db import units
-from db.cause.profile_words import why
-from db.cause.trial_words import step_times
-from db.judge.results import Comparison, Row
-from db.judge.statistics.noise_floor import NoiseFloor
-from db.judge.words.verdicts import row_verdict
-from db.metrics.case_modes import fastest
-from db.metrics.groups import floats, row_dicts
-from db.records.strategies import EAGER
-from db.records.vocabulary import Metric, Verdict
+from compilewatch.dashboard.parts.parts import CASE_FACTS, Part, Table, TableColumn
+from compilewatch.dashboard.read.data import read_profiled, read_trial
+from compilewatch.dashboard.text.glossary import explained
+from compilewatch.db import units
+from compilewatch.db.cause.profile_words import why
+from compilewatch.db.cause.trial_words import step_times
+from compilewatch.db.judge.results import Comparison, Row
+from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
+from compilewatch.db.judge.words.verdicts import row_verdict
+from compilewatch.db.metrics.case_modes import fastest
+from compilewatch.db.metrics.groups import floats, row_dicts
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.vocabulary import Metric, Verdict
 
 _HISTORY = 60
 """How many runs the history of a row shows."""

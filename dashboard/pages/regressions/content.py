@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dashboard.links.links import Link
-from dashboard.pages.regressions.newest_run import finding_columns, newest_run
-from dashboard.parts import parts
-from dashboard.parts.cases import floors_of
-from dashboard.parts.parts import (
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.pages.regressions.newest_run import finding_columns, newest_run
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.cases import floors_of
+from compilewatch.dashboard.parts.parts import (
     Empty,
     Figure,
     Figures,
@@ -22,19 +22,25 @@ from dashboard.parts.parts import (
     Table,
     TableColumn,
 )
-from dashboard.read.data import read_choices, read_explanation, read_regressions, read_steps, read_trials
-from dashboard.read.versions import cached, drawn_version
-from dashboard.verdicts import inbox
-from dashboard.verdicts.evidence import evidence_parts
-from dashboard.verdicts.history import history_parts
-from dashboard.verdicts.issue import issue_of_case
-from dashboard.verdicts.tables import case_title, what_differs
-from db import units
-from db.columns.metrics import METRICS
-from db.judge.compare.recorded_regressions import tally_lines
-from db.queries.filters import Filters
-from db.queries.people.regressions import RegressionState
-from db.records.people.triage import OPEN_STATES
+from compilewatch.dashboard.read.data import (
+    read_choices,
+    read_explanation,
+    read_regressions,
+    read_steps,
+    read_trials,
+)
+from compilewatch.dashboard.read.versions import cached, drawn_version
+from compilewatch.dashboard.verdicts import inbox
+from compilewatch.dashboard.verdicts.evidence import evidence_parts
+from compilewatch.dashboard.verdicts.history import history_parts
+from compilewatch.dashboard.verdicts.issue import issue_of_case
+from compilewatch.dashboard.verdicts.tables import case_title, what_differs
+from compilewatch.db import units
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.judge.compare.recorded_regressions import tally_lines
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.people.regressions import RegressionState
+from compilewatch.db.records.people.triage import OPEN_STATES
 
 _NOTHING = Empty("No recorded regression fits these filters.", "Widen them here or in the sidebar.")
 _HIDDEN = "It was chosen by its link; the filters of this report leave it out of its table."

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pandas as pd
 
-from dashboard.links.links import Link, Page
-from dashboard.parts import parts, verdict_words
-from dashboard.parts.cases import floors_of
-from dashboard.parts.parts import CASE_FACTS, LEFT_OUT, Empty, PageHeadline, Part, TableColumn
-from dashboard.read.data import (
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.parts import parts, verdict_words
+from compilewatch.dashboard.parts.cases import floors_of
+from compilewatch.dashboard.parts.parts import CASE_FACTS, LEFT_OUT, Empty, PageHeadline, Part, TableColumn
+from compilewatch.dashboard.read.data import (
     filters_of,
     read_builds,
     read_choices,
@@ -21,14 +21,14 @@ from dashboard.read.data import (
     read_suites,
     recent,
 )
-from dashboard.read.versions import cached
-from dashboard.verdicts import inbox, tables
-from db import units
-from db.judge.compare.sides import VerdictError
-from db.judge.results import Comparison
-from db.judge.statistics.noise_floor import NoiseFloor
-from db.queries.run_parts import run_side
-from db.records.trial import SourceKind
+from compilewatch.dashboard.read.versions import cached
+from compilewatch.dashboard.verdicts import inbox, tables
+from compilewatch.db import units
+from compilewatch.db.judge.compare.sides import VerdictError
+from compilewatch.db.judge.results import Comparison
+from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
+from compilewatch.db.queries.run_parts import run_side
+from compilewatch.db.records.trial import SourceKind
 
 _MOST_CANDIDATES = 5
 _NO_TRIAL = Empty("No trial fits these filters.", "Widen them in the sidebar.")

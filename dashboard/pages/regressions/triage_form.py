@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from dashboard.login.access import Role, person_here
-from dashboard.read.database import database_url
-from dashboard.render import elements
-from dashboard.render import forms as signing
-from dashboard.text.foreign_text import escaped
-from dashboard.verdicts import inbox
-from dashboard.verdicts.inbox import MEANINGS, state_text
-from dashboard.write import triage
-from db.queries.people.regressions import RegressionState
-from db.records.people.triage import TriageState
-from db.units import plural
+from compilewatch.dashboard.login.access import Role, person_here
+from compilewatch.dashboard.read.database import database_url
+from compilewatch.dashboard.render import elements
+from compilewatch.dashboard.render import forms as signing
+from compilewatch.dashboard.text.foreign_text import escaped
+from compilewatch.dashboard.verdicts import inbox
+from compilewatch.dashboard.verdicts.inbox import MEANINGS, state_text
+from compilewatch.dashboard.write import triage
+from compilewatch.db.queries.people.regressions import RegressionState
+from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.units import plural
 
 PAGE = "triage"
 _DECISION, _NAME = "triage-asked", "triage-name"

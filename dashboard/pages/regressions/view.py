@@ -6,20 +6,20 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from dashboard.links.links import Link, Page
-from dashboard.pages.regressions import content, triage_form
-from dashboard.read.data import read_regressions
-from dashboard.read.versions import drawn_version
-from dashboard.render import controls, elements, streamlit_parts
-from dashboard.render import forms as telling
-from dashboard.render.shell import View, strategies
-from dashboard.render.streamlit_parts import Pick
-from dashboard.text.foreign_text import escaped
-from dashboard.verdicts import inbox
-from db import units
-from db.judge.compare.recorded_regressions import Regression
-from db.queries.people.regressions import RegressionState
-from db.records.people.triage import TriageState
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.regressions import content, triage_form
+from compilewatch.dashboard.read.data import read_regressions
+from compilewatch.dashboard.read.versions import drawn_version
+from compilewatch.dashboard.render import controls, elements, streamlit_parts
+from compilewatch.dashboard.render import forms as telling
+from compilewatch.dashboard.render.shell import View, strategies
+from compilewatch.dashboard.render.streamlit_parts import Pick
+from compilewatch.dashboard.text.foreign_text import escaped
+from compilewatch.dashboard.verdicts import inbox
+from compilewatch.db import units
+from compilewatch.db.judge.compare.recorded_regressions import Regression
+from compilewatch.db.queries.people.regressions import RegressionState
+from compilewatch.db.records.people.triage import TriageState
 
 
 def draw(view: View) -> Link:

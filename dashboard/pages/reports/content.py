@@ -8,15 +8,24 @@ from dataclasses import replace
 
 import pandas as pd
 
-from dashboard.document.content import content_of
-from dashboard.links.links import Link
-from dashboard.parts import parts
-from dashboard.parts.parts import Empty, Lines, PageContent, PageHeadline, Part, Table, TableColumn, notes
-from dashboard.read.database import reader
-from db import units
-from db.metrics.groups import row_dicts
-from db.queries.people.reports import find_report, report_subjects, reports_frame
-from db.records.people.reports import KEEP_DAYS_VARIABLE, Report
+from compilewatch.dashboard.document.content import content_of
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.parts import (
+    Empty,
+    Lines,
+    PageContent,
+    PageHeadline,
+    Part,
+    Table,
+    TableColumn,
+    notes,
+)
+from compilewatch.dashboard.read.database import reader
+from compilewatch.db import units
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.queries.people.reports import find_report, report_subjects, reports_frame
+from compilewatch.db.records.people.reports import KEEP_DAYS_VARIABLE, Report
 
 LIST, CHOSEN = "reports-table", "report"
 _COLUMNS = {

@@ -8,22 +8,22 @@ from functools import partial
 
 import streamlit as st
 
-from dashboard.document import svg
-from dashboard.document.content import Chart, Content, content_of
-from dashboard.document.page import render
-from dashboard.links.links import Link
-from dashboard.login.access import Role, person_here, require
-from dashboard.pages.reports import content
-from dashboard.read.database import database_url, reader
-from dashboard.render import controls, streamlit_parts
-from dashboard.render import forms as signing
-from dashboard.render.shell import View, base_url
-from dashboard.render.streamlit_parts import Pick
-from dashboard.text.foreign_text import escaped
-from db.engine.session import open_database
-from db.queries.people.reports import find_report
-from db.records.people.reports import Report
-from db.store.people.reports import revoke_report
+from compilewatch.dashboard.document import svg
+from compilewatch.dashboard.document.content import Chart, Content, content_of
+from compilewatch.dashboard.document.page import render
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.login.access import Role, person_here, require
+from compilewatch.dashboard.pages.reports import content
+from compilewatch.dashboard.read.database import database_url, reader
+from compilewatch.dashboard.render import controls, streamlit_parts
+from compilewatch.dashboard.render import forms as signing
+from compilewatch.dashboard.render.shell import View, base_url
+from compilewatch.dashboard.render.streamlit_parts import Pick
+from compilewatch.dashboard.text.foreign_text import escaped
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.people.reports import find_report
+from compilewatch.db.records.people.reports import Report
+from compilewatch.db.store.people.reports import revoke_report
 
 
 def draw(view: View) -> Link:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.links.links import Link, Page
-from dashboard.pages.runs.fleet import fleet, liveness
-from dashboard.parts import parts
-from dashboard.parts.parts import (
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.runs.fleet import fleet, liveness
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.parts import (
     Empty,
     Leads,
     Lines,
@@ -24,23 +24,29 @@ from dashboard.parts.parts import (
     informative,
     notes,
 )
-from dashboard.read.data import read_choices, read_choices_on, read_machines, read_noise_floors, read_runs
-from dashboard.read.database import reader
-from dashboard.read.shaping import joined, number
-from dashboard.read.versions import cached
-from db import units
-from db.json_rows import rows_of
-from db.judge.statistics.noise_floor import NoiseFloor
-from db.metrics.groups import row_dicts
-from db.queries.facets import silent
-from db.queries.service import hosts, schedules
-from db.queries.service.fleet import fleet_workers, launches
-from db.records.service.hosts import HostDevice, HostState
-from db.records.service.requests import UNFINISHED, RequestSpec, RequestState, RunRequest
-from db.records.service.runs import INTERRUPTED, RunStatus
-from db.records.service.schedules import Firing, Schedule
-from db.records.trial import SourceKind
-from db.verdicts.noise_words import floor_text
+from compilewatch.dashboard.read.data import (
+    read_choices,
+    read_choices_on,
+    read_machines,
+    read_noise_floors,
+    read_runs,
+)
+from compilewatch.dashboard.read.database import reader
+from compilewatch.dashboard.read.shaping import joined, number
+from compilewatch.dashboard.read.versions import cached
+from compilewatch.db import units
+from compilewatch.db.json_rows import rows_of
+from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.queries.facets import silent
+from compilewatch.db.queries.service import hosts, schedules
+from compilewatch.db.queries.service.fleet import fleet_workers, launches
+from compilewatch.db.records.service.hosts import HostDevice, HostState
+from compilewatch.db.records.service.requests import UNFINISHED, RequestSpec, RequestState, RunRequest
+from compilewatch.db.records.service.runs import INTERRUPTED, RunStatus
+from compilewatch.db.records.service.schedules import Firing, Schedule
+from compilewatch.db.records.trial import SourceKind
+from compilewatch.db.verdicts.noise_words import floor_text
 
 QUEUE, SCHEDULES, MACHINES, RUNS = "runs-queue", "runs-schedules", "runs-machines", "runs-table"
 _STATES_MEAN = (

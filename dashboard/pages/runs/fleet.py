@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 
 import pandas as pd
 
-from dashboard.parts import parts
-from dashboard.parts.parts import Lines, Part, TableColumn, informative
-from db import units
-from db.records.service.fleet import FleetWorker, Launch, LaunchState
-from db.records.service.hosts import SILENT_AFTER
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.parts import Lines, Part, TableColumn, informative
+from compilewatch.db import units
+from compilewatch.db.records.service.fleet import FleetWorker, Launch, LaunchState
+from compilewatch.db.records.service.hosts import SILENT_AFTER
 
 WORKERS, LAUNCHES = "runs-workers", "runs-launches"
 STOPPED_WITHIN = timedelta(days=1)

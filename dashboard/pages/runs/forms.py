@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
-from dashboard.login.access import Role, person_here
-from dashboard.render import forms as signing
-from dashboard.render.shell import View
-from dashboard.text.foreign_text import escaped
-from dashboard.write import run_actions
-from db.records.service.hosts import HostState
-from db.records.service.requests import UNFINISHED, RequestSpec, RunRequest
-from db.records.service.schedules import Schedule
+from compilewatch.dashboard.login.access import Role, person_here
+from compilewatch.dashboard.render import forms as signing
+from compilewatch.dashboard.render.shell import View
+from compilewatch.dashboard.text.foreign_text import escaped
+from compilewatch.dashboard.write import run_actions
+from compilewatch.db.records.service.hosts import HostState
+from compilewatch.db.records.service.requests import UNFINISHED, RequestSpec, RunRequest
+from compilewatch.db.records.service.schedules import Schedule
 
 PAGE = "runs"
 

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from dashboard.login.access import Role, person_here, require
-from dashboard.parts.parts import Table, TableColumn, texts
-from dashboard.read.database import database_url
-from dashboard.render import elements, streamlit_parts
-from dashboard.render import forms as telling
-from dashboard.text.foreign_text import escaped
-from dashboard.write import uploading
-from dashboard.write.uploading import QUESTIONS, Preview, Upload
-from db.errors import CompilewatchError
-from db.interchange.read.formats import Format
-from db.interchange.read.importing import AUTO
-from db.interchange.sources.csv_mapping import FIELDS, GROUPS, is_field
+from compilewatch.dashboard.login.access import Role, person_here, require
+from compilewatch.dashboard.parts.parts import Table, TableColumn, texts
+from compilewatch.dashboard.read.database import database_url
+from compilewatch.dashboard.render import elements, streamlit_parts
+from compilewatch.dashboard.render import forms as telling
+from compilewatch.dashboard.text.foreign_text import escaped
+from compilewatch.dashboard.write import uploading
+from compilewatch.dashboard.write.uploading import QUESTIONS, Preview, Upload
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.interchange.read.formats import Format
+from compilewatch.db.interchange.read.importing import AUTO
+from compilewatch.db.interchange.sources.csv_mapping import FIELDS, GROUPS, is_field
 
 _PAGE = "import"
 _PREVIEW, _QUESTIONS, _ROUND = "import-looked", "import-asked", "import-round"

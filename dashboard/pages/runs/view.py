@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dashboard.links.links import Link, Page
-from dashboard.pages.runs import content, fleet, forms, upload
-from dashboard.read.database import reader
-from dashboard.render import controls, elements, silent_schedules, streamlit_parts
-from dashboard.render import forms as telling
-from dashboard.render.shell import View
-from dashboard.render.streamlit_parts import Pick
-from db.queries.service import hosts, schedules
-from db.queries.service.fleet import launches
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.runs import content, fleet, forms, upload
+from compilewatch.dashboard.read.database import reader
+from compilewatch.dashboard.render import controls, elements, silent_schedules, streamlit_parts
+from compilewatch.dashboard.render import forms as telling
+from compilewatch.dashboard.render.shell import View
+from compilewatch.dashboard.render.streamlit_parts import Pick
+from compilewatch.db.queries.service import hosts, schedules
+from compilewatch.db.queries.service.fleet import launches
 
 
 def draw(view: View) -> Link:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from dashboard.charts import (
+from compilewatch.dashboard.charts import (
     annotation_marks,
     build_events,
     change_points,
@@ -18,14 +18,14 @@ from dashboard.charts import (
     trend_rows,
     trends,
 )
-from dashboard.charts.style import ChartContent
-from dashboard.links.links import Link, asked_metric
-from dashboard.parts import parts
-from dashboard.parts.cases import CASE, NO_FACTS, case_facts, floors_of, focus_of, interval_cell
-from dashboard.parts.column_units import unit_of
-from dashboard.parts.parts import CASE_FACTS, Chart, Empty, PageContent, Part, TableColumn, Tone
-from dashboard.parts.published_lines import PUBLISHED_COLUMNS, PUBLISHED_TITLE, published_lines
-from dashboard.read.data import (
+from compilewatch.dashboard.charts.style import ChartContent
+from compilewatch.dashboard.links.links import Link, asked_metric
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.cases import CASE, NO_FACTS, case_facts, floors_of, focus_of, interval_cell
+from compilewatch.dashboard.parts.column_units import unit_of
+from compilewatch.dashboard.parts.parts import CASE_FACTS, Chart, Empty, PageContent, Part, TableColumn, Tone
+from compilewatch.dashboard.parts.published_lines import PUBLISHED_COLUMNS, PUBLISHED_TITLE, published_lines
+from compilewatch.dashboard.read.data import (
     filters_of,
     of_workload,
     read_annotations,
@@ -37,24 +37,24 @@ from dashboard.read.data import (
     read_workloads,
     recent,
 )
-from dashboard.read.in_force import in_force
-from dashboard.read.shaping import ASIDE_COLUMNS, BUILD_COMPONENTS, asides, newest_builds
-from dashboard.read.versions import cached
-from dashboard.text import theme
-from dashboard.verdicts.history import each_to_the_next, newest_points
-from dashboard.verdicts.pair import largest_change
-from db import units
-from db.columns import column as columns
-from db.columns.metrics import HISTORY_METRICS, METRICS
-from db.json_rows import rows_of
-from db.judge.compare.sides import CODE, LIBRARIES
-from db.judge.statistics.noise_floor import NoiseFloor
-from db.metrics.case_modes import with_strategies
-from db.metrics.groups import row_dicts
-from db.queries.filters import Filters
-from db.records.strategies import EAGER, sort_key
-from db.records.versions import version_key
-from db.verdicts.noise_words import floor_sentence
+from compilewatch.dashboard.read.in_force import in_force
+from compilewatch.dashboard.read.shaping import ASIDE_COLUMNS, BUILD_COMPONENTS, asides, newest_builds
+from compilewatch.dashboard.read.versions import cached
+from compilewatch.dashboard.text import theme
+from compilewatch.dashboard.verdicts.history import each_to_the_next, newest_points
+from compilewatch.dashboard.verdicts.pair import largest_change
+from compilewatch.db import units
+from compilewatch.db.columns import column as columns
+from compilewatch.db.columns.metrics import HISTORY_METRICS, METRICS
+from compilewatch.db.json_rows import rows_of
+from compilewatch.db.judge.compare.sides import CODE, LIBRARIES
+from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
+from compilewatch.db.metrics.case_modes import with_strategies
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.records.strategies import EAGER, sort_key
+from compilewatch.db.records.versions import version_key
+from compilewatch.db.verdicts.noise_words import floor_sentence
 
 _AXIS_WORDS = {"time": "over time", "torch": "over builds"}
 _BY_TURNS = (

@@ -8,14 +8,14 @@ from itertools import islice
 
 import streamlit as st
 
-from dashboard.charts.annotation_marks import sentence
-from dashboard.login.access import Role, person_here
-from dashboard.read.data import read_annotations
-from dashboard.render import controls, forms
-from dashboard.render.shell import View
-from dashboard.write import annotating
-from db.errors import CompilewatchError
-from db.records.people.annotations import LONGEST_TEXT
+from compilewatch.dashboard.charts.annotation_marks import sentence
+from compilewatch.dashboard.login.access import Role, person_here
+from compilewatch.dashboard.read.data import read_annotations
+from compilewatch.dashboard.render import controls, forms
+from compilewatch.dashboard.render.shell import View
+from compilewatch.dashboard.write import annotating
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.records.people.annotations import LONGEST_TEXT
 
 PAGE = "annotate"
 _EVERY_DAY = "A day"

@@ -9,13 +9,13 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard.links.links import Link, Page
-from dashboard.pages.trends import content, notes
-from dashboard.read.data import read_choices_on
-from dashboard.render import controls, forms, streamlit_parts
-from dashboard.render.shell import View, say_focus, strategies
-from dashboard.render.streamlit_parts import Pick
-from db.columns.metrics import FIRST_METRICS, METRICS
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.trends import content, notes
+from compilewatch.dashboard.read.data import read_choices_on
+from compilewatch.dashboard.render import controls, forms, streamlit_parts
+from compilewatch.dashboard.render.shell import View, say_focus, strategies
+from compilewatch.dashboard.render.streamlit_parts import Pick
+from compilewatch.db.columns.metrics import FIRST_METRICS, METRICS
 
 _AXIS_WORDS = {"time": "Over time", "torch": "Over builds"}
 _SCALE_WORDS = {"linear": "Linear", "log": "Log"}

@@ -9,10 +9,10 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from dashboard.charts import style
-from db import units
-from db.records.strategies import EAGER
-from db.records.streams import CompileAt
+from compilewatch.dashboard.charts import style
+from compilewatch.db import units
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.streams import CompileAt
 
 MOST_SAMPLES = 900
 BINS = 40

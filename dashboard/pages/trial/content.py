@@ -6,10 +6,10 @@ from collections import Counter
 
 import pandas as pd
 
-from dashboard.links.links import Link
-from dashboard.pages.trial import facts
-from dashboard.pages.trial.one_trial import trial_parts
-from dashboard.parts.parts import (
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.pages.trial import facts
+from compilewatch.dashboard.pages.trial.one_trial import trial_parts
+from compilewatch.dashboard.parts.parts import (
     Badge,
     Badges,
     Empty,
@@ -21,8 +21,8 @@ from dashboard.parts.parts import (
     Tone,
     notes,
 )
-from dashboard.parts.trials import CANCELLED, status_words, trials_table
-from dashboard.read.data import (
+from compilewatch.dashboard.parts.trials import CANCELLED, status_words, trials_table
+from compilewatch.dashboard.read.data import (
     filters_of,
     read_choices_on,
     read_newest_trials,
@@ -30,19 +30,19 @@ from dashboard.read.data import (
     read_trial,
     read_trials,
 )
-from dashboard.read.shaping import newest_builds
-from dashboard.read.versions import cached
-from db import units
-from db.cause.timing_words import trial_bound
-from db.json_rows import rows_of
-from db.metrics.eligibility import wild_trials
-from db.metrics.percentiles import latencies_ns
-from db.metrics.wild import WILD
-from db.queries.filters import Filters
-from db.records.evidence import FailureKind
-from db.records.ids import build_identity, series_identity
-from db.records.marks import timing_text
-from db.records.trial import SourceKind, Status, StrategyKind, Trial, timing_method_of
+from compilewatch.dashboard.read.shaping import newest_builds
+from compilewatch.dashboard.read.versions import cached
+from compilewatch.db import units
+from compilewatch.db.cause.timing_words import trial_bound
+from compilewatch.db.json_rows import rows_of
+from compilewatch.db.metrics.eligibility import wild_trials
+from compilewatch.db.metrics.percentiles import latencies_ns
+from compilewatch.db.metrics.wild import WILD
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.records.evidence import FailureKind
+from compilewatch.db.records.ids import build_identity, series_identity
+from compilewatch.db.records.marks import timing_text
+from compilewatch.db.records.trial import SourceKind, Status, StrategyKind, Trial, timing_method_of
 
 BADGES = "trial-badges"
 MOST_ROWS = 500

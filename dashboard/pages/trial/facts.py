@@ -5,18 +5,18 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from dashboard.parts.parts import Figure
-from dashboard.read.shaping import BUILD_COMPONENTS, flat
-from db import units
-from db.cause.compiler_change import autotuned_texts, generated_text
-from db.cause.memory_change import saved_text
-from db.cause.notes import cache_texts
-from db.cause.numerics import numerics_sentence
-from db.cause.trial_words import eager_before, measurements, throughput_figures
-from db.metrics.percentiles import SampleSummary, latencies_ns, summarize_samples
-from db.records.identity import code_name
-from db.records.strategies import names_code
-from db.records.trial import ColdStart, CompilerFacts, Memory, Numerics, Summary, Trial
+from compilewatch.dashboard.parts.parts import Figure
+from compilewatch.dashboard.read.shaping import BUILD_COMPONENTS, flat
+from compilewatch.db import units
+from compilewatch.db.cause.compiler_change import autotuned_texts, generated_text
+from compilewatch.db.cause.memory_change import saved_text
+from compilewatch.db.cause.notes import cache_texts
+from compilewatch.db.cause.numerics import numerics_sentence
+from compilewatch.db.cause.trial_words import eager_before, measurements, throughput_figures
+from compilewatch.db.metrics.percentiles import SampleSummary, latencies_ns, summarize_samples
+from compilewatch.db.records.identity import code_name
+from compilewatch.db.records.strategies import names_code
+from compilewatch.db.records.trial import ColdStart, CompilerFacts, Memory, Numerics, Summary, Trial
 
 _ITEMS = "Items per second at the latency."
 

@@ -7,31 +7,41 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from dashboard.charts.phases import PHASES
-from dashboard.charts.style import ChartContent
-from dashboard.pages.trial import charts, facts
-from dashboard.parts import parts
-from dashboard.parts.parts import Chart, Group, Lines, Pairs, Part, Table, TableColumn, notes, titled
-from dashboard.text import theme
-from dashboard.verdicts.issue import issue_parts
-from db import units
-from db.cause.memory_change import HeldChange, named, on_both_sides
-from db.cause.notes import trial_notes
-from db.cause.profile_words import longest_rows, profile_rows, work_text
-from db.cause.ranks import rank_rows, ranks_sentence
-from db.cause.sentences import explained
-from db.cause.stream_words import stream_texts
-from db.cause.timing_words import device_times, timing_facts, timing_finding
-from db.cause.trial_words import other_figures, sample_count_text, step_times
-from db.columns.metrics import METRICS
-from db.metrics.groups import row_dicts
-from db.queries.cases.cold_start import phases_of
-from db.records.evidence import RankFacts
-from db.records.marks import UNGATED_MEANS
-from db.records.sampling_facts import Profile
-from db.records.strategies import EAGER
-from db.records.streams import StreamFacts
-from db.records.trial import CompilerEvent, SourceKind, StrategyKind, Trial
+from compilewatch.dashboard.charts.phases import PHASES
+from compilewatch.dashboard.charts.style import ChartContent
+from compilewatch.dashboard.pages.trial import charts, facts
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.parts import (
+    Chart,
+    Group,
+    Lines,
+    Pairs,
+    Part,
+    Table,
+    TableColumn,
+    notes,
+    titled,
+)
+from compilewatch.dashboard.text import theme
+from compilewatch.dashboard.verdicts.issue import issue_parts
+from compilewatch.db import units
+from compilewatch.db.cause.memory_change import HeldChange, named, on_both_sides
+from compilewatch.db.cause.notes import trial_notes
+from compilewatch.db.cause.profile_words import longest_rows, profile_rows, work_text
+from compilewatch.db.cause.ranks import rank_rows, ranks_sentence
+from compilewatch.db.cause.sentences import explained
+from compilewatch.db.cause.stream_words import stream_texts
+from compilewatch.db.cause.timing_words import device_times, timing_facts, timing_finding
+from compilewatch.db.cause.trial_words import other_figures, sample_count_text, step_times
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.queries.cases.cold_start import phases_of
+from compilewatch.db.records.evidence import RankFacts
+from compilewatch.db.records.marks import UNGATED_MEANS
+from compilewatch.db.records.sampling_facts import Profile
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.streams import StreamFacts
+from compilewatch.db.records.trial import CompilerEvent, SourceKind, StrategyKind, Trial
 
 _NOT_MEASURED = "Not measured."
 _EVENT = {

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import streamlit as st
 
-from dashboard.links.links import Link, Page
-from dashboard.pages.trial import content
-from dashboard.parts.trials import LIST
-from dashboard.read.data import read_trial
-from dashboard.render import controls, streamlit_parts
-from dashboard.render.shell import View, strategies
-from dashboard.render.streamlit_parts import Pick
-from dashboard.text.foreign_text import escaped
-from db.errors import NotFoundError
-from db.records.trial import SourceKind, Status
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.trial import content
+from compilewatch.dashboard.parts.trials import LIST
+from compilewatch.dashboard.read.data import read_trial
+from compilewatch.dashboard.render import controls, streamlit_parts
+from compilewatch.dashboard.render.shell import View, strategies
+from compilewatch.dashboard.render.streamlit_parts import Pick
+from compilewatch.dashboard.text.foreign_text import escaped
+from compilewatch.db.errors import NotFoundError
+from compilewatch.db.records.trial import SourceKind, Status
 
 
 def draw(view: View) -> Link:

@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from dashboard.charts.style import ChartContent
-from dashboard.links.links import Link
-from dashboard.pages.upgrade import charts
-from dashboard.parts import parts, verdict_words
-from dashboard.parts.cases import CASE
-from dashboard.parts.parts import CASE_FACTS, Chart, Empty, Part, Table, TableColumn
-from dashboard.text.glossary import explained
-from dashboard.verdicts import tables
-from dashboard.verdicts.tables import Q_VALUE, SIDES, TRIALS, change_columns, sides_of
-from db import units
-from db.columns.metrics import METRICS
-from db.judge.results import Comparison, Row
-from db.judge.statistics.noise_floor import NoiseFloor
-from db.judge.words import verdicts as wording
-from db.records.vocabulary import Metric, Verdict
+from compilewatch.dashboard.charts.style import ChartContent
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.pages.upgrade import charts
+from compilewatch.dashboard.parts import parts, verdict_words
+from compilewatch.dashboard.parts.cases import CASE
+from compilewatch.dashboard.parts.parts import CASE_FACTS, Chart, Empty, Part, Table, TableColumn
+from compilewatch.dashboard.text.glossary import explained
+from compilewatch.dashboard.verdicts import tables
+from compilewatch.dashboard.verdicts.tables import Q_VALUE, SIDES, TRIALS, change_columns, sides_of
+from compilewatch.db import units
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.judge.results import Comparison, Row
+from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
+from compilewatch.db.judge.words import verdicts as wording
+from compilewatch.db.records.vocabulary import Metric, Verdict
 
 _SUMMARY = {
     "verdict": TableColumn("Verdict"),

@@ -8,14 +8,14 @@ from functools import lru_cache
 import altair as alt
 import pandas as pd
 
-from dashboard.charts import style
-from dashboard.parts import verdict_words
-from dashboard.text import theme
-from db import units
-from db.judge.results import Comparison, Row
-from db.judge.words import verdicts as wording
-from db.records.marks import timing_text
-from db.records.vocabulary import Metric, Verdict
+from compilewatch.dashboard.charts import style
+from compilewatch.dashboard.parts import verdict_words
+from compilewatch.dashboard.text import theme
+from compilewatch.db import units
+from compilewatch.db.judge.results import Comparison, Row
+from compilewatch.db.judge.words import verdicts as wording
+from compilewatch.db.records.marks import timing_text
+from compilewatch.db.records.vocabulary import Metric, Verdict
 
 MOST_ROWS = 60
 """More cases cannot be read on paper; the table has all."""

@@ -8,28 +8,39 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dashboard.links import links
-from dashboard.links.links import Link, Page, asked_metric, verdict_metric
-from dashboard.pages.upgrade.changes import change_parts, compile_cost_and_break_even, every_verdict, summary
-from dashboard.pages.upgrade.decisions import decision_parts, whole_note
-from dashboard.pages.upgrade.focus import in_focus
-from dashboard.pages.upgrade.headline import every_sentence, figures, headline_parts
-from dashboard.parts import parts, verdict_words
-from dashboard.parts.cases import CASE, floors_of
-from dashboard.parts.parts import BOUND, Empty, Lines, PageContent, Part, TableColumn
-from dashboard.read.data import filters_of, read_explanations, read_pair, read_regressions, read_workloads
-from dashboard.read.shaping import labels_of
-from dashboard.read.versions import cached
-from dashboard.verdicts import inbox, tables
-from dashboard.verdicts.pair import with_builds
-from dashboard.verdicts.tables import SIDES, TRIALS
-from db import units
-from db.cause.compiler_change import SourceChange
-from db.judge.results import Comparison
-from db.judge.statistics.noise_floor import NoiseFloor
-from db.queries.cases.causes import Case
-from db.queries.people.regressions import RegressionState
-from db.records.people.sign_offs import SignOff
+from compilewatch.dashboard.links import links
+from compilewatch.dashboard.links.links import Link, Page, asked_metric, verdict_metric
+from compilewatch.dashboard.pages.upgrade.changes import (
+    change_parts,
+    compile_cost_and_break_even,
+    every_verdict,
+    summary,
+)
+from compilewatch.dashboard.pages.upgrade.decisions import decision_parts, whole_note
+from compilewatch.dashboard.pages.upgrade.focus import in_focus
+from compilewatch.dashboard.pages.upgrade.headline import every_sentence, figures, headline_parts
+from compilewatch.dashboard.parts import parts, verdict_words
+from compilewatch.dashboard.parts.cases import CASE, floors_of
+from compilewatch.dashboard.parts.parts import BOUND, Empty, Lines, PageContent, Part, TableColumn
+from compilewatch.dashboard.read.data import (
+    filters_of,
+    read_explanations,
+    read_pair,
+    read_regressions,
+    read_workloads,
+)
+from compilewatch.dashboard.read.shaping import labels_of
+from compilewatch.dashboard.read.versions import cached
+from compilewatch.dashboard.verdicts import inbox, tables
+from compilewatch.dashboard.verdicts.pair import with_builds
+from compilewatch.dashboard.verdicts.tables import SIDES, TRIALS
+from compilewatch.db import units
+from compilewatch.db.cause.compiler_change import SourceChange
+from compilewatch.db.judge.results import Comparison
+from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
+from compilewatch.db.queries.cases.causes import Case
+from compilewatch.db.queries.people.regressions import RegressionState
+from compilewatch.db.records.people.sign_offs import SignOff
 
 MOST_CODE_LINES = 300
 """As many lines of generated code."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from dashboard.parts.parts import Lines, Part
-from dashboard.write import sign_offs
-from db.records.people.sign_offs import SignOff
+from compilewatch.dashboard.parts.parts import Lines, Part
+from compilewatch.dashboard.write import sign_offs
+from compilewatch.db.records.people.sign_offs import SignOff
 
 LONGEST_LINE = 300
 """As much of one text as a report shows."""

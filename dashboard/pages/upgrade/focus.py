@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dashboard.links.links import Link, asked_metric, verdict_metric
-from dashboard.parts import parts, verdict_words
-from dashboard.parts.parts import Empty, Part
-from dashboard.read.data import filters_of, read_explanation, read_pair, read_trials
-from dashboard.verdicts.evidence import evidence_parts
-from dashboard.verdicts.history import history_parts
-from dashboard.verdicts.issue import issue_of_case
-from dashboard.verdicts.side_by_side import side_by_side
-from db.judge.results import Comparison
-from db.judge.words.verdicts import workload_name
-from db.records.marks import bound_word
+from compilewatch.dashboard.links.links import Link, asked_metric, verdict_metric
+from compilewatch.dashboard.parts import parts, verdict_words
+from compilewatch.dashboard.parts.parts import Empty, Part
+from compilewatch.dashboard.read.data import filters_of, read_explanation, read_pair, read_trials
+from compilewatch.dashboard.verdicts.evidence import evidence_parts
+from compilewatch.dashboard.verdicts.history import history_parts
+from compilewatch.dashboard.verdicts.issue import issue_of_case
+from compilewatch.dashboard.verdicts.side_by_side import side_by_side
+from compilewatch.db.judge.results import Comparison
+from compilewatch.db.judge.words.verdicts import workload_name
+from compilewatch.db.records.marks import bound_word
 
 
 def in_focus(link: Link, comparison: Comparison, labels: Mapping[str, str]) -> tuple[Part, ...]:

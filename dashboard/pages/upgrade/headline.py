@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dashboard.parts import parts
-from dashboard.parts.parts import Figure, Figures, Lines, PageHeadline, Part, Tone
-from dashboard.verdicts import headlines, inbox, tables
-from db import units
-from db.judge.compare.whole import sentences
-from db.judge.results import Comparison, Tally
-from db.queries.people.regressions import RegressionState
-from db.records.vocabulary import Verdict
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.parts import Figure, Figures, Lines, PageHeadline, Part, Tone
+from compilewatch.dashboard.verdicts import headlines, inbox, tables
+from compilewatch.db import units
+from compilewatch.db.judge.compare.whole import sentences
+from compilewatch.db.judge.results import Comparison, Tally
+from compilewatch.db.queries.people.regressions import RegressionState
+from compilewatch.db.records.vocabulary import Verdict
 
 NOT_FILED = "Not filed yet: `compilewatch gate` files regressions."
 

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from dashboard.links.links import Link
-from dashboard.login.access import Role, person_here
-from dashboard.pages.upgrade.decisions import NOT_SIGNED
-from dashboard.read.database import reader
-from dashboard.render import elements
-from dashboard.render import forms as signing
-from dashboard.text.foreign_text import escaped
-from dashboard.write import sign_offs
-from db.judge.results import Comparison
-from db.queries.people.sign_offs import sign_offs as read_sign_offs
-from db.records.people.sign_offs import Decision, SignOff
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.login.access import Role, person_here
+from compilewatch.dashboard.pages.upgrade.decisions import NOT_SIGNED
+from compilewatch.dashboard.read.database import reader
+from compilewatch.dashboard.render import elements
+from compilewatch.dashboard.render import forms as signing
+from compilewatch.dashboard.text.foreign_text import escaped
+from compilewatch.dashboard.write import sign_offs
+from compilewatch.db.judge.results import Comparison
+from compilewatch.db.queries.people.sign_offs import sign_offs as read_sign_offs
+from compilewatch.db.records.people.sign_offs import Decision, SignOff
 
 PAGE = "sign-off"
 _WORDS = {Decision.ACCEPTED: "✓ Accept this upgrade", Decision.REJECTED: "✗ Reject it"}

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import streamlit as st
 
-from dashboard.links.links import Link, Page, verdict_metric
-from dashboard.pages.upgrade import content, sign_off
-from dashboard.parts.parts import PageContent, named
-from dashboard.read.data import filters_of, read_builds, read_machines, read_pair
-from dashboard.read.versions import drawn_version
-from dashboard.render import controls, elements, streamlit_parts
-from dashboard.render.shell import View
-from dashboard.render.streamlit_parts import Pick
-from dashboard.text.glossary import explained
-from dashboard.verdicts.pair import with_builds
-from db.columns.metrics import ASKED_METRICS, FIRST_METRICS, MEASURED_METRICS, METRICS
-from db.judge.compare.sides import VerdictError
+from compilewatch.dashboard.links.links import Link, Page, verdict_metric
+from compilewatch.dashboard.pages.upgrade import content, sign_off
+from compilewatch.dashboard.parts.parts import PageContent, named
+from compilewatch.dashboard.read.data import filters_of, read_builds, read_machines, read_pair
+from compilewatch.dashboard.read.versions import drawn_version
+from compilewatch.dashboard.render import controls, elements, streamlit_parts
+from compilewatch.dashboard.render.shell import View
+from compilewatch.dashboard.render.streamlit_parts import Pick
+from compilewatch.dashboard.text.glossary import explained
+from compilewatch.dashboard.verdicts.pair import with_builds
+from compilewatch.db.columns.metrics import ASKED_METRICS, FIRST_METRICS, MEASURED_METRICS, METRICS
+from compilewatch.db.judge.compare.sides import VerdictError
 
 _METRICS = {metric.value: METRICS[metric].name for metric in (*MEASURED_METRICS, *ASKED_METRICS)}
 _TOP = ("verdict", "tally", "recorded", "not-filed")

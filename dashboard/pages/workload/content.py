@@ -9,15 +9,15 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.links.links import Link, Page
-from dashboard.parts import parts
-from dashboard.parts.break_even import curves_chart
-from dashboard.parts.cases import COLUMNS as FIGURES
-from dashboard.parts.cases import NO_CASE, case_row, cases_of, floors_of, of_cases
-from dashboard.parts.cold_start import starts_chart
-from dashboard.parts.parts import Folded, Lines, PageContent, PageHeadline, Part, TableColumn
-from dashboard.parts.trials import trials_table
-from dashboard.read.data import (
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.parts.break_even import curves_chart
+from compilewatch.dashboard.parts.cases import COLUMNS as FIGURES
+from compilewatch.dashboard.parts.cases import NO_CASE, case_row, cases_of, floors_of, of_cases
+from compilewatch.dashboard.parts.cold_start import starts_chart
+from compilewatch.dashboard.parts.parts import Folded, Lines, PageContent, PageHeadline, Part, TableColumn
+from compilewatch.dashboard.parts.trials import trials_table
+from compilewatch.dashboard.read.data import (
     filters_of,
     of_workload,
     read_choices_on,
@@ -26,21 +26,21 @@ from dashboard.read.data import (
     read_regressions,
     read_trial,
 )
-from dashboard.read.versions import cached
-from dashboard.verdicts import inbox
-from dashboard.verdicts.history import history_parts
-from dashboard.verdicts.pair import focus_on
-from db import units
-from db.cause.profile_words import why
-from db.cause.trial_words import step_times
-from db.judge.results import CaseKey
-from db.metrics.case_modes import Fastest, fastest, mode_options
-from db.metrics.groups import row_dicts
-from db.records.strategies import EAGER, sort_key
-from db.records.trial import Status
-from db.records.versions import version_key
-from db.records.vocabulary import Metric
-from db.verdicts.noise_words import floor_sentence
+from compilewatch.dashboard.read.versions import cached
+from compilewatch.dashboard.verdicts import inbox
+from compilewatch.dashboard.verdicts.history import history_parts
+from compilewatch.dashboard.verdicts.pair import focus_on
+from compilewatch.db import units
+from compilewatch.db.cause.profile_words import why
+from compilewatch.db.cause.trial_words import step_times
+from compilewatch.db.judge.results import CaseKey
+from compilewatch.db.metrics.case_modes import Fastest, fastest, mode_options
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.records.strategies import EAGER, sort_key
+from compilewatch.db.records.trial import Status
+from compilewatch.db.records.versions import version_key
+from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.verdicts.noise_words import floor_sentence
 
 MOST_TRIALS = 50
 _DECIDE = ("speedup", "rate", "latency", "first", "steps")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dashboard.links.links import Link, Page
-from dashboard.pages.workload import content
-from dashboard.parts.trials import LIST
-from dashboard.render import controls, streamlit_parts
-from dashboard.render.shell import View, say_focus
-from dashboard.render.streamlit_parts import Pick
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.workload import content
+from compilewatch.dashboard.parts.trials import LIST
+from compilewatch.dashboard.render import controls, streamlit_parts
+from compilewatch.dashboard.render.shell import View, say_focus
+from compilewatch.dashboard.render.streamlit_parts import Pick
 
 
 def draw(view: View) -> Link:

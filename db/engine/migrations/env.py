@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from alembic import context
 
-from db.engine.migrations import VERSION_TABLE
-from db.tables.trials import METADATA
+from compilewatch.db.engine.migrations import VERSION_TABLE
+from compilewatch.db.tables.trials import METADATA
 
 
 def _is_ours(name: str | None, kind: str, _parents: object) -> bool:

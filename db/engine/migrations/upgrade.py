@@ -7,10 +7,10 @@ from pathlib import Path
 
 from sqlalchemy import Connection, column, inspect, select, table, text
 
-from db.engine.migrations import HEAD, VERSION_TABLE
-from db.errors import DatabaseError
-from db.tables.trials import METADATA
-from db.units import plural
+from compilewatch.db.engine.migrations import HEAD, VERSION_TABLE
+from compilewatch.db.errors import DatabaseError
+from compilewatch.db.tables.trials import METADATA
+from compilewatch.db.units import plural
 
 # Any number will do as long as every release takes the same one: it names the lock that makes concurrent
 # upgrades of one PostgreSQL database wait for each other.

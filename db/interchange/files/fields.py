@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, NoReturn
 
-from db.errors import RecordError, one_line
-from db.interchange.files.opening import InputFile
-from db.records.fields import INT64_MAX
+from compilewatch.db.errors import RecordError, one_line
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.records.fields import INT64_MAX
 
 NS_PER_S = 1_000_000_000
 NS_PER_MS = 1_000_000

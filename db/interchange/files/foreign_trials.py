@@ -10,18 +10,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from db.errors import RecordError, one_line
-from db.interchange.files.fields import Place
-from db.interchange.files.options import ImportOptions
-from db.records.ids import (
+from compilewatch.db.errors import RecordError, one_line
+from compilewatch.db.interchange.files.fields import Place
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.records.ids import (
     identity,
     machine_identity,
     recorded_build_identity,
     strategy_identity,
     workload_identity,
 )
-from db.records.strategies import EAGER
-from db.records.trial import (
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import (
     Build,
     CacheState,
     ColdStart,
@@ -39,7 +39,7 @@ from db.records.trial import (
     Trial,
     Workload,
 )
-from db.records.validation import problem
+from compilewatch.db.records.validation import problem
 
 MODES = frozenset({"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"})
 # torch.compiler.list_backends(exclude_tags=()) of torch 2.13, those that need no extra package.

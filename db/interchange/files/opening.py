@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from db.errors import RecordError, one_line
+from compilewatch.db.errors import RecordError, one_line
 
 MAX_LINE_BYTES = 16 * 2**20
 MAX_EMPTY_LINES = 100_000

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from db.errors import ConfigError, one_line
-from db.records.trial import Task
+from compilewatch.db.errors import ConfigError, one_line
+from compilewatch.db.records.trial import Task
 
 # The date of today is that of tomorrow where the sun rises first.
 _AHEAD = timedelta(days=1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
-from db.records.trial import Trial, parse_trial
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.records.trial import Trial, parse_trial
 
 
 def read(file: InputFile, _options: ImportOptions) -> Iterator[Trial]:

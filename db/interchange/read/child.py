@@ -17,13 +17,13 @@ from typing import Any, BinaryIO
 
 from pydantic import TypeAdapter
 
-from db.errors import CompilewatchError, RecordError, one_line
-from db.interchange.files.foreign_trials import MissingFactError
-from db.interchange.files.opening import MAX_LINE_BYTES, input_files, uploaded_files
-from db.interchange.files.options import ImportOptions
-from db.interchange.read.detection import recognised_files
-from db.interchange.read.reading import Recognised, all_trials, unused
-from db.interchange.sources.csv_mapping import UnmappedError
+from compilewatch.db.errors import CompilewatchError, RecordError, one_line
+from compilewatch.db.interchange.files.foreign_trials import MissingFactError
+from compilewatch.db.interchange.files.opening import MAX_LINE_BYTES, input_files, uploaded_files
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read.detection import recognised_files
+from compilewatch.db.interchange.read.reading import Recognised, all_trials, unused
+from compilewatch.db.interchange.sources.csv_mapping import UnmappedError
 
 OPTIONS = TypeAdapter(ImportOptions)
 _NICENESS = 5

@@ -6,14 +6,14 @@ import csv
 import re
 from collections.abc import Callable
 
-from db.errors import RecordError
-from db.interchange.files.fields import separator_of
-from db.interchange.files.opening import MAX_DOCUMENT_BYTES, InputFile
-from db.interchange.read.formats import AUTO, JSON_MARKS, Format
-from db.interchange.read.unread import looks_like, table_like
-from db.interchange.sources import github_action_benchmark
-from db.interchange.sources.timm_csv import column_prefix
-from db.interchange.traces import torch_trace
+from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.files.fields import separator_of
+from compilewatch.db.interchange.files.opening import MAX_DOCUMENT_BYTES, InputFile
+from compilewatch.db.interchange.read.formats import AUTO, JSON_MARKS, Format
+from compilewatch.db.interchange.read.unread import looks_like, table_like
+from compilewatch.db.interchange.sources import github_action_benchmark
+from compilewatch.db.interchange.sources.timm_csv import column_prefix
+from compilewatch.db.interchange.traces import torch_trace
 
 _CHUNK_BYTES = 2**20
 _TRANSFORMERS_MARK = b".latency.mean"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 
-from db.interchange.files import trial_jsonl
-from db.interchange.files.foreign_trials import ForeignResult, to_trial
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
-from db.interchange.sources import (
+from compilewatch.db.interchange.files import trial_jsonl
+from compilewatch.db.interchange.files.foreign_trials import ForeignResult, to_trial
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.sources import (
     asv,
     dynamo_csv,
     generic_csv,
@@ -26,8 +26,8 @@ from db.interchange.sources import (
     vllm_bench,
     vllm_startup,
 )
-from db.interchange.traces import job_recording, job_trials, torch_trace
-from db.records.trial import Trial
+from compilewatch.db.interchange.traces import job_recording, job_trials, torch_trace
+from compilewatch.db.records.trial import Trial
 
 
 def made_trials(

@@ -10,16 +10,16 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from db.engine.session import Database
-from db.errors import CompilewatchError, ConflictError, RecordError, one_line
-from db.interchange.files.options import ImportOptions
-from db.interchange.read.formats import AUTO, Format
-from db.interchange.read.process import Read, ReadingProcess
-from db.interchange.sources import oss_v3
-from db.queries.newest_trials import told_otherwise
-from db.records.trial import FailureKind, Status, Trial
-from db.store.dry_run import dry_run_session
-from db.store.trials import save_trials
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import CompilewatchError, ConflictError, RecordError, one_line
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read.formats import AUTO, Format
+from compilewatch.db.interchange.read.process import Read, ReadingProcess
+from compilewatch.db.interchange.sources import oss_v3
+from compilewatch.db.queries.newest_trials import told_otherwise
+from compilewatch.db.records.trial import FailureKind, Status, Trial
+from compilewatch.db.store.dry_run import dry_run_session
+from compilewatch.db.store.trials import save_trials
 
 __all__ = ["AUTO", "FileReport", "ImportReport", "import_paths", "import_uploads"]
 

@@ -17,15 +17,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Self
 
-import db
-from db.errors import CompilewatchError, ConfigError, RecordError, one_line
-from db.interchange.files.foreign_trials import MissingFactError
-from db.interchange.files.options import ImportOptions
-from db.interchange.read.child import OPTIONS
-from db.interchange.read.detection import UnreadError
-from db.interchange.read.formats import Format
-from db.interchange.sources.csv_mapping import UnmappedError
-from db.records.trial import Trial, parse_trial
+import compilewatch
+from compilewatch.db.errors import CompilewatchError, ConfigError, RecordError, one_line
+from compilewatch.db.interchange.files.foreign_trials import MissingFactError
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read.child import OPTIONS
+from compilewatch.db.interchange.read.detection import UnreadError
+from compilewatch.db.interchange.read.formats import Format
+from compilewatch.db.interchange.sources.csv_mapping import UnmappedError
+from compilewatch.db.records.trial import Trial, parse_trial
 
 MEMORY_BYTES = 512 * 2**20
 """All that the process may map, its program included: at most that is resident."""
@@ -90,11 +90,11 @@ class ReadingProcess:
 
     def _begun(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            root = str(Path(db.__file__).resolve().parent.parent)
+            root = str(Path(compilewatch.__file__).resolve().parent.parent)
             kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
             self._process = subprocess.Popen(
                 # Without the current folder among the places of modules: a file in it may have any name.
-                [sys.executable, "-P", "-m", "db.interchange.read.child"],
+                [sys.executable, "-P", "-m", "compilewatch.db.interchange.read.child"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain
 
-from db.errors import RecordError
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
-from db.interchange.read.formats import JOB_READERS, READERS, Format, made_trials
-from db.interchange.read.repeats import with_distinct_ids
-from db.interchange.sources.csv_mapping import unused_columns
-from db.interchange.traces.job_trials import JobProcess, job_trials
-from db.records.trial import Trial
+from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read.formats import JOB_READERS, READERS, Format, made_trials
+from compilewatch.db.interchange.read.repeats import with_distinct_ids
+from compilewatch.db.interchange.sources.csv_mapping import unused_columns
+from compilewatch.db.interchange.traces.job_trials import JobProcess, job_trials
+from compilewatch.db.records.trial import Trial
 
 Recognised = list[tuple[InputFile, Format]]
 

@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 
-from db.errors import CompilewatchError
-from db.records.ids import identity
-from db.records.trial import Trial
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.records.ids import identity
+from compilewatch.db.records.trial import Trial
 
 # Beyond this SQLite keeps what it counts in a temporary file, so that memory does not grow with the file.
 _CACHE_KIB = 65_536

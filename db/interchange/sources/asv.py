@@ -13,17 +13,17 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from db.interchange.files.fields import NS_PER_S, Fields, json_document, moment
-from db.interchange.files.foreign_trials import (
+from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, json_document, moment
+from compilewatch.db.interchange.files.foreign_trials import (
     ForeignResult,
     names_strategy,
     stated_strategy,
     torch_facts,
 )
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
-from db.records.trial import Summary, Task
-from db.units import plural
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.records.trial import Summary, Task
+from compilewatch.db.units import plural
 
 _TORCH_KEYS = ("torch", "pytorch")
 _MOST_COMBINATIONS = 100_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from db.errors import RecordError, one_line
-from db.interchange.files.fields import csv_header, csv_rows
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
+from compilewatch.db.errors import RecordError, one_line
+from compilewatch.db.interchange.files.fields import csv_header, csv_rows
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
 
 NS_OF_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 BYTES_OF_UNITS = {"bytes": 1, "mb": 10**6, "gb": 10**9, "mib": 2**20, "gib": 2**30}

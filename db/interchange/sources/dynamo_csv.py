@@ -21,13 +21,13 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
-from db.errors import RecordError
-from db.interchange.files.fields import Fields, Place, csv_header, csv_rows
-from db.interchange.files.foreign_trials import ForeignResult, compiled
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
-from db.interchange.sources.dynamo_metrics import outcome, peak_unit_bytes
-from db.records.trial import CacheState, Strategy, Task
+from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.files.fields import Fields, Place, csv_header, csv_rows
+from compilewatch.db.interchange.files.foreign_trials import ForeignResult, compiled
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.sources.dynamo_metrics import outcome, peak_unit_bytes
+from compilewatch.db.records.trial import CacheState, Strategy, Task
 
 # Which row of a `benchmarks/dynamo` accuracy file speaks of which row of the performance file beside it.
 

@@ -10,9 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from db.interchange.files.fields import BYTES_PER_GB, NS_PER_MS, NS_PER_S, Fields
-from db.interchange.files.foreign_trials import SPEEDUP_ZERO, compile_cost, compiler_counts, failed
-from db.records.trial import (
+from compilewatch.db.interchange.files.fields import BYTES_PER_GB, NS_PER_MS, NS_PER_S, Fields
+from compilewatch.db.interchange.files.foreign_trials import (
+    SPEEDUP_ZERO,
+    compile_cost,
+    compiler_counts,
+    failed,
+)
+from compilewatch.db.records.trial import (
     ColdStart,
     Failure,
     FailureKind,

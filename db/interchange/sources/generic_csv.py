@@ -21,8 +21,8 @@ from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from db.interchange.files.fields import Fields, csv_rows, moment
-from db.interchange.files.foreign_trials import (
+from compilewatch.db.interchange.files.fields import Fields, csv_rows, moment
+from compilewatch.db.interchange.files.foreign_trials import (
     SPEEDUP_ZERO,
     ForeignResult,
     compile_cost,
@@ -32,11 +32,11 @@ from db.interchange.files.foreign_trials import (
     stated_strategy,
     torch_facts,
 )
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
-from db.interchange.sources.csv_mapping import BYTES_OF_UNITS, FACTS, NS_OF_UNITS, mapping_of
-from db.records.strategies import EAGER
-from db.records.trial import Memory, Strategy, Summary, Task
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.sources.csv_mapping import BYTES_OF_UNITS, FACTS, NS_OF_UNITS, mapping_of
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import Memory, Strategy, Summary, Task
 
 _WITH_UNIT = re.compile(r"([-+0-9.eE]{1,40}) ?([A-Za-z\u00b5\u03bc\u00d7/]{1,12})")
 # What stands behind numbers in cells, by the fields that it can be a unit of: how many of the smallest.

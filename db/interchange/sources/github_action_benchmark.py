@@ -13,12 +13,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from db.interchange.files.fields import Fields, Place, as_fields, load_json, moment
-from db.interchange.files.foreign_trials import ForeignResult, names_strategy, stated_strategy
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
-from db.records.trial import Summary, Task
-from db.units import plural
+from compilewatch.db.interchange.files.fields import Fields, Place, as_fields, load_json, moment
+from compilewatch.db.interchange.files.foreign_trials import ForeignResult, names_strategy, stated_strategy
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.records.trial import Summary, Task
+from compilewatch.db.units import plural
 
 FIRST_WORD = b"window.BENCHMARK_DATA"
 

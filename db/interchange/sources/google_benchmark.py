@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from db.interchange.files.fields import Fields, json_document, moment
-from db.interchange.files.foreign_trials import ForeignResult, failed
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
-from db.records.trial import Summary, Task
-from db.units import plural
+from compilewatch.db.interchange.files.fields import Fields, json_document, moment
+from compilewatch.db.interchange.files.foreign_trials import ForeignResult, failed
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.records.trial import Summary, Task
+from compilewatch.db.units import plural
 
 _NS_OF_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from db.interchange.files.fields import NS_PER_S, Fields, json_document
-from db.interchange.files.foreign_trials import (
+from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, json_document
+from compilewatch.db.interchange.files.foreign_trials import (
     ForeignResult,
     failed,
     names_strategy,
     stated_strategy,
 )
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
-from db.records.trial import Summary, Task
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.records.trial import Summary, Task
 
 
 def read(file: InputFile, _: ImportOptions) -> Iterator[ForeignResult]:

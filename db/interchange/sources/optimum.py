@@ -14,13 +14,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from db.errors import RecordError
-from db.interchange.files.fields import BYTES_PER_MB, NS_PER_S, Fields, json_document
-from db.interchange.files.foreign_trials import ForeignResult, compiled
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
-from db.records.strategies import EAGER
-from db.records.trial import CacheState, ColdStart, Memory, Strategy, StrategyKind, Summary, Task
+from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.files.fields import BYTES_PER_MB, NS_PER_S, Fields, json_document
+from compilewatch.db.interchange.files.foreign_trials import ForeignResult, compiled
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import CacheState, ColdStart, Memory, Strategy, StrategyKind, Summary, Task
 
 _LOAD = "load"
 _TASKS = {"inference": Task.INFERENCE, "training": Task.TRAINING}

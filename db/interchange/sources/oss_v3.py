@@ -22,16 +22,26 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from db.interchange.files.fields import BYTES_PER_GB, Fields, Place, as_fields, load_json, moment
-from db.interchange.files.foreign_trials import ForeignResult, strategy_called, to_trial, torch_facts
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
-from db.interchange.sources import dynamo_csv, dynamo_metrics, vllm_bench
-from db.interchange.sources.own_oss_v3 import is_own, read_trial
-from db.records.fields import INT64_MAX
-from db.records.ids import machine_identity, recorded_build_identity, strategy_identity, workload_identity
-from db.records.strategies import EAGER
-from db.records.trial import Strategy, Summary, Task, Trial
+from compilewatch.db.interchange.files.fields import BYTES_PER_GB, Fields, Place, as_fields, load_json, moment
+from compilewatch.db.interchange.files.foreign_trials import (
+    ForeignResult,
+    strategy_called,
+    to_trial,
+    torch_facts,
+)
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.sources import dynamo_csv, dynamo_metrics, vllm_bench
+from compilewatch.db.interchange.sources.own_oss_v3 import is_own, read_trial
+from compilewatch.db.records.fields import INT64_MAX
+from compilewatch.db.records.ids import (
+    machine_identity,
+    recorded_build_identity,
+    strategy_identity,
+    workload_identity,
+)
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import Strategy, Summary, Task, Trial
 
 # What tells cases of OSS v3 records apart beyond model, mode, dtype and backend: `extra_info` and `inputs`.
 #

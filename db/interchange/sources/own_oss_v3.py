@@ -10,10 +10,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from db.interchange.files.fields import BYTES_PER_GB, Fields, Place, load_json, moment
-from db.interchange.sources.dynamo_metrics import outcome
-from db.records.fields import Record
-from db.records.trial import (
+from compilewatch.db.interchange.files.fields import BYTES_PER_GB, Fields, Place, load_json, moment
+from compilewatch.db.interchange.sources.dynamo_metrics import outcome
+from compilewatch.db.records.fields import Record
+from compilewatch.db.records.trial import (
     Build,
     Failure,
     FailureKind,
@@ -29,7 +29,7 @@ from db.records.trial import (
     Trial,
     Workload,
 )
-from db.records.validation import problem
+from compilewatch.db.records.validation import problem
 
 SETTING = "compilewatch_setting"
 """Workload, strategy, machine and build of a trial, as JSON in `benchmark.extra_info`."""

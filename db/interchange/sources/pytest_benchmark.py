@@ -15,19 +15,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from db.errors import RecordError, one_line
-from db.interchange.files.fields import NS_PER_S, Fields, json_document, moment
-from db.interchange.files.foreign_trials import (
+from compilewatch.db.errors import RecordError, one_line
+from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, json_document, moment
+from compilewatch.db.interchange.files.foreign_trials import (
     ForeignResult,
     names_strategy,
     stated_strategy,
     torch_facts,
     with_control,
 )
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
-from db.records.strategies import EAGER
-from db.records.trial import Strategy, Summary, Task
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import Strategy, Summary, Task
 
 # Looked for in params, then in extra_info, in this order, unless --pair-key names another.
 PAIR_KEYS = ("strategy", "compile_mode", "mode", "compile", "compiled", "torch_compile", "backend")

@@ -17,12 +17,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from db.interchange.files.fields import NS_PER_MS, Fields, Place, csv_header, csv_rows
-from db.interchange.files.foreign_trials import ForeignResult, compiled, cuda_facts, with_control
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
-from db.records.strategies import EAGER
-from db.records.trial import Strategy, Summary, Task
+from compilewatch.db.interchange.files.fields import NS_PER_MS, Fields, Place, csv_header, csv_rows
+from compilewatch.db.interchange.files.foreign_trials import ForeignResult, compiled, cuda_facts, with_control
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import Strategy, Summary, Task
 
 _NAME = re.compile(
     r"benchmark-(?P<kind>infer|train)-(?P<dtype>[a-z0-9_]+)-(?P<layout>nchw|nhwc)-pt(?P<torch>\d{3,4})"

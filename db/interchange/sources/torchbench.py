@@ -17,12 +17,17 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
-from db.interchange.files.fields import BYTES_PER_GB, NS_PER_MS, Fields, json_document
-from db.interchange.files.foreign_trials import ForeignResult, failed, strategy_called, torch_facts
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
-from db.records.strategies import EAGER
-from db.records.trial import Memory, Strategy, Summary, Task
+from compilewatch.db.interchange.files.fields import BYTES_PER_GB, NS_PER_MS, Fields, json_document
+from compilewatch.db.interchange.files.foreign_trials import (
+    ForeignResult,
+    failed,
+    strategy_called,
+    torch_facts,
+)
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import Memory, Strategy, Summary, Task
 
 _TEST_BENCH = re.compile(
     r"model=(?P<model>.+), test=(?P<test>[a-z]+), device=(?P<device>\w+), bs=(?P<batch>None|\d{1,9}),"

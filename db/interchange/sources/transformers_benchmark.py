@@ -14,17 +14,17 @@ from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
-from db.interchange.files.fields import NS_PER_S, Fields, json_document, moment
-from db.interchange.files.foreign_trials import (
+from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, json_document, moment
+from compilewatch.db.interchange.files.foreign_trials import (
     ForeignResult,
     names_strategy,
     stated_strategy,
     torch_facts,
 )
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
-from db.records.strategies import EAGER
-from db.records.trial import Strategy, Summary, Task
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import Strategy, Summary, Task
 
 _SIZES = ("sequence_length", "num_tokens_to_generate")
 _WORDS = ("attn_implementation", "sdpa_backend", "kernelize", "continuous_batching", "tp_plan")

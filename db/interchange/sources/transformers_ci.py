@@ -14,12 +14,12 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from db.interchange.files.fields import NS_PER_S, Fields, Place, as_fields, load_json
-from db.interchange.files.foreign_trials import ForeignResult, compiled, with_control
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
-from db.records.strategies import EAGER
-from db.records.trial import Strategy, Summary, Task
+from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, Place, as_fields, load_json
+from compilewatch.db.interchange.files.foreign_trials import ForeignResult, compiled, with_control
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import Strategy, Summary, Task
 
 _DATE = re.compile(r"(?<!\d)(\d{4}-\d{2}-\d{2})(?!\d)")
 _LATENCY = ".latency.mean"

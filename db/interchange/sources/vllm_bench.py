@@ -16,12 +16,12 @@ from pathlib import PurePath
 from statistics import median
 from typing import Any
 
-from db.interchange.files.fields import NS_PER_S, Fields, json_document, moment
-from db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, compiled
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
-from db.records.strategies import EAGER
-from db.records.trial import Strategy, Summary, Task
+from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, json_document, moment
+from compilewatch.db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, compiled
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import Strategy, Summary, Task
 
 V3_BENCHMARK = "vLLM benchmark"
 

@@ -14,16 +14,16 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
-from db.errors import RecordError
-from db.interchange.files.fields import NS_PER_S, Fields, Place, json_document
-from db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, to_trial
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
-from db.interchange.traces.job_trials import job_strategy
-from db.records.evidence import ColdStart, Summary
-from db.records.identity import JOB_SOURCE, CacheState, Task
-from db.records.trial import Trial
-from db.units import plural
+from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, Place, json_document
+from compilewatch.db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, to_trial
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.traces.job_trials import job_strategy
+from compilewatch.db.records.evidence import ColdStart, Summary
+from compilewatch.db.records.identity import JOB_SOURCE, CacheState, Task
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.units import plural
 
 _PHASES = {"cold": CacheState.COLD, "warm": CacheState.WARM}
 

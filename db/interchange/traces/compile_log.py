@@ -14,9 +14,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from db.interchange.files.fields import NS_PER_S, Fields, Place, as_fields, load_json
-from db.records.evidence import CacheCounters, CompilerEvent, CompilerFacts, RankCompile, RankFacts
-from db.records.identity import CacheState
+from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, Place, as_fields, load_json
+from compilewatch.db.records.evidence import (
+    CacheCounters,
+    CompilerEvent,
+    CompilerFacts,
+    RankCompile,
+    RankFacts,
+)
+from compilewatch.db.records.identity import CacheState
 
 WITH_PAYLOAD = frozenset({"chromium_event", "artifact"})
 """Records whose payload is read; that of all others may be passed over."""

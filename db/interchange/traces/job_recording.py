@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from db.errors import RecordError
-from db.interchange.files.fields import Fields, Place, as_fields, load_json
-from db.interchange.files.opening import MAX_LINE_BYTES, InputFile
-from db.interchange.files.options import ImportOptions
-from db.interchange.traces.compile_log import CompileLog
-from db.interchange.traces.job_trials import JobProcess
-from db.records.evidence import Memory
-from db.records.identity import Task
-from db.units import plural
+from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.files.fields import Fields, Place, as_fields, load_json
+from compilewatch.db.interchange.files.opening import MAX_LINE_BYTES, InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.traces.compile_log import CompileLog
+from compilewatch.db.interchange.traces.job_trials import JobProcess
+from compilewatch.db.records.evidence import Memory
+from compilewatch.db.records.identity import Task
+from compilewatch.db.units import plural
 
 SCHEMA = "compilewatch.job/1"
 STEADY_FACTOR = 2

@@ -14,15 +14,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from db.interchange.files.fields import Place
-from db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, to_trial, torch_facts
-from db.interchange.files.options import ImportOptions
-from db.interchange.traces.compile_log import CompileLog
-from db.records.evidence import ColdStart, Memory, PhasesNs, Summary
-from db.records.identity import JOB_SOURCE, CacheState, Strategy, StrategyKind, Task
-from db.records.strategies import EAGER
-from db.records.trial import SCHEMAS, Trial
-from db.records.validation import problem
+from compilewatch.db.interchange.files.fields import Place
+from compilewatch.db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, to_trial, torch_facts
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.traces.compile_log import CompileLog
+from compilewatch.db.records.evidence import ColdStart, Memory, PhasesNs, Summary
+from compilewatch.db.records.identity import JOB_SOURCE, CacheState, Strategy, StrategyKind, Task
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import SCHEMAS, Trial
+from compilewatch.db.records.validation import problem
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -15,12 +15,12 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from db.errors import RecordError
-from db.interchange.files.fields import Place, as_fields, load_json
-from db.interchange.files.opening import InputFile
-from db.interchange.files.options import ImportOptions
-from db.interchange.traces.compile_log import ARTIFACTS, WITH_PAYLOAD, CompileLog
-from db.interchange.traces.job_trials import JobProcess
+from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.files.fields import Place, as_fields, load_json
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.traces.compile_log import ARTIFACTS, WITH_PAYLOAD, CompileLog
+from compilewatch.db.interchange.traces.job_trials import JobProcess
 
 _PREFIX = rb"(?:\[rank\d+\]:)?[A-Z]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ .+?:\d+\]"
 FIRST_LINE = re.compile(_PREFIX + rb" \{")

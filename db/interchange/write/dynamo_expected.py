@@ -11,9 +11,9 @@ import io
 from collections.abc import Iterable
 from typing import BinaryIO
 
-from db.errors import CompilewatchError
-from db.interchange.write.oss_v3_export import accuracy_of
-from db.queries.trial_export import TrialBatch
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.interchange.write.oss_v3_export import accuracy_of
+from compilewatch.db.queries.trial_export import TrialBatch
 
 _HEADER = ("name", "accuracy", "graph_breaks")
 _BETWEEN_ROWS = "\n\n\n\n"

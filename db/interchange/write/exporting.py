@@ -11,19 +11,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from db import units
-from db.engine.session import Database
-from db.errors import CompilewatchError
-from db.interchange.files import trial_jsonl
-from db.interchange.write import dynamo_expected, flat_csv, oss_v3_export
-from db.interchange.write.flat import figures
-from db.markdown_cells import escaped_text
-from db.queries.filters import Filters
-from db.queries.records import Stack
-from db.queries.trial_export import TrialBatch, trial_batches
-from db.queries.trial_lines import trial_lines
-from db.records.marks import origin_mark
-from db.records.trial import SourceKind
+from compilewatch.db import units
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.interchange.files import trial_jsonl
+from compilewatch.db.interchange.write import dynamo_expected, flat_csv, oss_v3_export
+from compilewatch.db.interchange.write.flat import figures
+from compilewatch.db.markdown_cells import escaped_text
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.records import Stack
+from compilewatch.db.queries.trial_export import TrialBatch, trial_batches
+from compilewatch.db.queries.trial_lines import trial_lines
+from compilewatch.db.records.marks import origin_mark
+from compilewatch.db.records.trial import SourceKind
 
 # Markdown for issues and pull requests: one table row per trial, in the units people read.
 
@@ -106,7 +106,7 @@ class ExportFormat(StrEnum):
 
 def _write_parquet(batches: Iterable[TrialBatch], output: BinaryIO) -> int:
     """Loads pyarrow, half a second, only where it is used."""
-    from db.interchange.write import parquet
+    from compilewatch.db.interchange.write import parquet
 
     return parquet.write(batches, output)
 

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
-from db.columns.column import Holder, Kind
-from db.columns.trial import TRIAL
-from db.metrics.throughput import items_of, per_second
-from db.queries.records import Stack
-from db.queries.trial_export import TrialBatch
-from db.records.identity import code_name
-from db.records.trial import Summary
+from compilewatch.db.columns.column import Holder, Kind
+from compilewatch.db.columns.trial import TRIAL
+from compilewatch.db.metrics.throughput import items_of, per_second
+from compilewatch.db.queries.records import Stack
+from compilewatch.db.queries.trial_export import TrialBatch
+from compilewatch.db.records.identity import code_name
+from compilewatch.db.records.trial import Summary
 
 # JSON is written as text.
 _ORDER = (Kind.TEXT, Kind.MOMENT, Kind.INTEGER, Kind.FLOAT, Kind.FLAG)

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import BinaryIO
 
-from db.columns.column import Kind
-from db.interchange.write.csv_cells import harmless
-from db.interchange.write.flat import KINDS, Column, FlatColumns
-from db.queries.trial_export import TrialBatch
+from compilewatch.db.columns.column import Kind
+from compilewatch.db.interchange.write.csv_cells import harmless
+from compilewatch.db.interchange.write.flat import KINDS, Column, FlatColumns
+from compilewatch.db.queries.trial_export import TrialBatch
 
 # How many different texts are remembered, so that what many rows share is looked at once.
 _REMEMBERED = 10_000

@@ -15,12 +15,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, BinaryIO, NamedTuple
 
-from db.interchange.files.fields import BYTES_PER_GB, NS_PER_MS, NS_PER_S
-from db.interchange.sources.own_oss_v3 import FIELD, SETTING
-from db.interchange.write.flat import figures
-from db.queries.records import Stack
-from db.queries.trial_export import TrialBatch
-from db.records.trial import FailureKind, NumericsStatus, SourceKind, Status, StrategyKind, Summary
+from compilewatch.db.interchange.files.fields import BYTES_PER_GB, NS_PER_MS, NS_PER_S
+from compilewatch.db.interchange.sources.own_oss_v3 import FIELD, SETTING
+from compilewatch.db.interchange.write.flat import figures
+from compilewatch.db.queries.records import Stack
+from compilewatch.db.queries.trial_export import TrialBatch
+from compilewatch.db.records.trial import (
+    FailureKind,
+    NumericsStatus,
+    SourceKind,
+    Status,
+    StrategyKind,
+    Summary,
+)
 
 BENCHMARK = "compilewatch"
 _ACCURACY = {

@@ -8,10 +8,10 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from db.columns.column import Kind
-from db.interchange.write.flat import KINDS, Column, FlatColumns
-from db.queries.trial_export import TrialBatch
-from db.tables.trials import SAMPLE_KINDS
+from compilewatch.db.columns.column import Kind
+from compilewatch.db.interchange.write.flat import KINDS, Column, FlatColumns
+from compilewatch.db.queries.trial_export import TrialBatch
+from compilewatch.db.tables.trials import SAMPLE_KINDS
 
 ROWS_PER_GROUP = 2_000
 _TYPES: dict[Kind, Any] = {

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from pandas import DataFrame
 
-from db import units
-from db.judge.policy import Policy
-from db.judge.results import Advice, AdviceStep, CaseKey, Row
-from db.judge.words.sentences import whole_percent
-from db.metrics.groups import Floats, Groups, Ints, floats
-from db.records.vocabulary import Metric, Verdict
+from compilewatch.db import units
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import Advice, AdviceStep, CaseKey, Row
+from compilewatch.db.judge.words.sentences import whole_percent
+from compilewatch.db.metrics.groups import Floats, Groups, Ints, floats
+from compilewatch.db.records.vocabulary import Metric, Verdict
 
 ADVISED = (Metric.LATENCY, Metric.SPEEDUP)
 """Metrics that advice plans trials for: compile cost and memory come with the same trials."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from db.columns.metrics import ASKED_METRICS, METRIC_UNITS
-from db.judge.results import Row
-from db.metrics.groups import Floats
-from db.metrics.throughput import per_second
-from db.records.vocabulary import Metric
+from compilewatch.db.columns.metrics import ASKED_METRICS, METRIC_UNITS
+from compilewatch.db.judge.results import Row
+from compilewatch.db.metrics.groups import Floats
+from compilewatch.db.metrics.throughput import per_second
+from compilewatch.db.records.vocabulary import Metric
 
 
 def with_test(asked: Iterable[Metric]) -> tuple[Metric, ...]:

@@ -20,15 +20,15 @@ from itertools import chain, combinations
 import numpy as np
 from pandas import DataFrame
 
-from db.judge.compare.measured import log_values
-from db.judge.policy import Policy
-from db.judge.results import Result
-from db.judge.statistics.contrast import Observations
-from db.judge.statistics.judgement import examine_cases, judge_cases
-from db.judge.statistics.noise import Past
-from db.judge.statistics.significance import interval
-from db.metrics.groups import Floats, Groups
-from db.records.vocabulary import Metric
+from compilewatch.db.judge.compare.measured import log_values
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import Result
+from compilewatch.db.judge.statistics.contrast import Observations
+from compilewatch.db.judge.statistics.judgement import examine_cases, judge_cases
+from compilewatch.db.judge.statistics.noise import Past
+from compilewatch.db.judge.statistics.significance import interval
+from compilewatch.db.metrics.groups import Floats, Groups
+from compilewatch.db.records.vocabulary import Metric
 
 Hybrid = frozenset[str]
 """The components that are at the head's version: none in the base, all of them in the head."""

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from db.judge.compare.sides import CODE
-from db.judge.results import BuildSide
-from db.metrics.groups import Ints
-from db.records.identity import SHORT_COMMIT
-from db.records.ids import identity
+from compilewatch.db.judge.compare.sides import CODE
+from compilewatch.db.judge.results import BuildSide
+from compilewatch.db.metrics.groups import Ints
+from compilewatch.db.records.identity import SHORT_COMMIT
+from compilewatch.db.records.ids import identity
 
 _COLUMNS = (CODE, "code_hash")
 

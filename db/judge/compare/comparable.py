@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Index, Series
 
-from db.judge.compare.sides import as_text, plain_settings
-from db.judge.policy import Policy
-from db.judge.results import CaseKey, LeftOut
-from db.metrics.groups import Ints
-from db.records.marks import UNGATED
-from db.records.vocabulary import CauseClass, Verdict
-from db.units import words
+from compilewatch.db.judge.compare.sides import as_text, plain_settings
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import CaseKey, LeftOut
+from compilewatch.db.metrics.groups import Ints
+from compilewatch.db.records.marks import UNGATED
+from compilewatch.db.records.vocabulary import CauseClass, Verdict
+from compilewatch.db.units import words
 
 CONDITIONS = (
     *("device", "device_name", "machine", "threads", "workload_version", "task", "batch_size", "shape"),

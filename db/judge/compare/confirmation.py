@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from db.judge.compare.sides import CODE
-from db.judge.compare.whole import TIMED, counts_as_regression, is_worse
-from db.judge.policy import Policy
-from db.judge.results import CaseKey, Comparison, Result, Row
-from db.judge.words.sentences import not_reproduced
-from db.records.vocabulary import CauseClass, Metric, Verdict
+from compilewatch.db.judge.compare.sides import CODE
+from compilewatch.db.judge.compare.whole import TIMED, counts_as_regression, is_worse
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import CaseKey, Comparison, Result, Row
+from compilewatch.db.judge.words.sentences import not_reproduced
+from compilewatch.db.records.vocabulary import CauseClass, Metric, Verdict
 
 
 class Outcome(StrEnum):

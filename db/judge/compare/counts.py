@@ -14,11 +14,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame
 
-from db.metrics.eligibility import failure_kinds, passed_mask
-from db.metrics.groups import Bools, Floats, Groups, Ints, equal_to, floats
-from db.records.trial import NumericsStatus
-from db.records.vocabulary import Metric, Verdict
-from db.units import words
+from compilewatch.db.metrics.eligibility import failure_kinds, passed_mask
+from compilewatch.db.metrics.groups import Bools, Floats, Groups, Ints, equal_to, floats
+from compilewatch.db.records.trial import NumericsStatus
+from compilewatch.db.records.vocabulary import Metric, Verdict
+from compilewatch.db.units import words
 
 COUNTS = {Metric.GRAPH_BREAKS: "graph_breaks", Metric.RECOMPILES: "recompiles"}
 

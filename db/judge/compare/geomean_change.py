@@ -7,15 +7,15 @@ import math
 import numpy as np
 from scipy import special
 
-from db.judge.compare.judge_sides import Judged
-from db.judge.policy import Policy
-from db.judge.results import GeomeanChange, LatencyChange
-from db.judge.statistics.judgement import Tested
-from db.judge.statistics.significance import FEWEST_DF
-from db.metrics.geomean import matched_geomeans
-from db.metrics.groups import Bools, Floats, Ints
-from db.records.trial import StrategyKind
-from db.records.vocabulary import Metric
+from compilewatch.db.judge.compare.judge_sides import Judged
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import GeomeanChange, LatencyChange
+from compilewatch.db.judge.statistics.judgement import Tested
+from compilewatch.db.judge.statistics.significance import FEWEST_DF
+from compilewatch.db.metrics.geomean import matched_geomeans
+from compilewatch.db.metrics.groups import Bools, Floats, Ints
+from compilewatch.db.records.trial import StrategyKind
+from compilewatch.db.records.vocabulary import Metric
 
 
 def geomean_change(judged: Judged, policy: Policy) -> GeomeanChange:

@@ -9,11 +9,11 @@ from functools import cache, partial
 import numpy as np
 from pandas import DataFrame, array
 
-from db.columns.metrics import MEASURED_METRICS, SPEEDUPS, higher_is_better
-from db.judge.compare.code import same_code
-from db.judge.compare.comparable import MatchedCases, comparable_timing, match_cases
-from db.judge.compare.counts import Counted, count_rows
-from db.judge.compare.measured import (
+from compilewatch.db.columns.metrics import MEASURED_METRICS, SPEEDUPS, higher_is_better
+from compilewatch.db.judge.compare.code import same_code
+from compilewatch.db.judge.compare.comparable import MatchedCases, comparable_timing, match_cases
+from compilewatch.db.judge.compare.counts import Counted, count_rows
+from compilewatch.db.judge.compare.measured import (
     CODE_COLUMN,
     GPU_COLUMNS,
     PAST_COLUMNS,
@@ -24,20 +24,38 @@ from db.judge.compare.measured import (
     past_layout,
     timed_apart,
 )
-from db.judge.compare.rows import Context, Findings, counted_row, incomparable_row, measured_row, side_values
-from db.judge.compare.sides import Selection, in_time_order, split_sides
-from db.judge.compare.who_moved import Moves
-from db.judge.policy import Policy
-from db.judge.results import Row
-from db.judge.statistics.case_classes import canary_changes, case_bounds, class_numbers, run_changes
-from db.judge.statistics.contrast import contrast
-from db.judge.statistics.judgement import MetricDecisions, Tested, enough_trials, examine_cases, judge_cases
-from db.judge.statistics.noise import Past, Shown
-from db.judge.statistics.noise_floor import NoiseFloor, floor_variations, known_cv
-from db.metrics.cases import case_values
-from db.metrics.controls import is_eager
-from db.metrics.groups import Bools, Floats, Groups, Ints, equal_to, floats
-from db.records.vocabulary import Bound, Metric
+from compilewatch.db.judge.compare.rows import (
+    Context,
+    Findings,
+    counted_row,
+    incomparable_row,
+    measured_row,
+    side_values,
+)
+from compilewatch.db.judge.compare.sides import Selection, in_time_order, split_sides
+from compilewatch.db.judge.compare.who_moved import Moves
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import Row
+from compilewatch.db.judge.statistics.case_classes import (
+    canary_changes,
+    case_bounds,
+    class_numbers,
+    run_changes,
+)
+from compilewatch.db.judge.statistics.contrast import contrast
+from compilewatch.db.judge.statistics.judgement import (
+    MetricDecisions,
+    Tested,
+    enough_trials,
+    examine_cases,
+    judge_cases,
+)
+from compilewatch.db.judge.statistics.noise import Past, Shown
+from compilewatch.db.judge.statistics.noise_floor import NoiseFloor, floor_variations, known_cv
+from compilewatch.db.metrics.cases import case_values
+from compilewatch.db.metrics.controls import is_eager
+from compilewatch.db.metrics.groups import Bools, Floats, Groups, Ints, equal_to, floats
+from compilewatch.db.records.vocabulary import Bound, Metric
 
 SIDES = ("base", "head")
 

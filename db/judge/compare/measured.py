@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from pandas import DataFrame
 
-from db.columns.metrics import FURTHER_COLUMNS, FURTHER_METRICS, METRICS
-from db.judge.compare.comparable import comparable_timing
-from db.judge.sequence import occasions
-from db.judge.statistics.contrast import Observations
-from db.judge.statistics.noise import Past
-from db.metrics.controls import is_eager
-from db.metrics.eligibility import passed_mask, positive, timed_mask
-from db.metrics.groups import Bools, Floats, Groups, Ints, floats, numbered
-from db.metrics.percentiles import measured
-from db.records.vocabulary import Metric
+from compilewatch.db.columns.metrics import FURTHER_COLUMNS, FURTHER_METRICS, METRICS
+from compilewatch.db.judge.compare.comparable import comparable_timing
+from compilewatch.db.judge.sequence import occasions
+from compilewatch.db.judge.statistics.contrast import Observations
+from compilewatch.db.judge.statistics.noise import Past
+from compilewatch.db.metrics.controls import is_eager
+from compilewatch.db.metrics.eligibility import passed_mask, positive, timed_mask
+from compilewatch.db.metrics.groups import Bools, Floats, Groups, Ints, floats, numbered
+from compilewatch.db.metrics.percentiles import measured
+from compilewatch.db.records.vocabulary import Metric
 
 LOG_VALUE_COLUMNS = (
     *("strategy_kind", "status", "numerics_status", "suspect"),

@@ -10,18 +10,18 @@ from typing import Annotated
 
 from pydantic import Field
 
-from db.columns.metrics import COUNTED_METRICS
-from db.judge.compare.sides import CODE
-from db.judge.compare.whole import counts_as_regression
-from db.judge.policy import Policy
-from db.judge.results import BuildSide, Comparison, Result, Row, Tally
-from db.judge.words.sentences import not_reproduced, tallied
-from db.records.fields import Name, Text, UtcDatetime
-from db.records.ids import identity
-from db.records.people.triage import TriageState
-from db.records.versions import component_name
-from db.records.vocabulary import CauseClass, Metric, Verdict
-from db.units import plural
+from compilewatch.db.columns.metrics import COUNTED_METRICS
+from compilewatch.db.judge.compare.sides import CODE
+from compilewatch.db.judge.compare.whole import counts_as_regression
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import BuildSide, Comparison, Result, Row, Tally
+from compilewatch.db.judge.words.sentences import not_reproduced, tallied
+from compilewatch.db.records.fields import Name, Text, UtcDatetime
+from compilewatch.db.records.ids import identity
+from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.records.versions import component_name
+from compilewatch.db.records.vocabulary import CauseClass, Metric, Verdict
+from compilewatch.db.units import plural
 
 
 class TriageEvent(Result):

@@ -10,17 +10,24 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
-from db.columns.metrics import MEASURED_METRICS, METRIC_UNITS, SUMMARY_COLUMNS, higher_is_better
-from db.judge.compare.counts import Counted
-from db.judge.compare.who_moved import TIMES, Moves, cause_of, machine_explains, moved_on, relative
-from db.judge.policy import Policy
-from db.judge.results import CaseKey, Clock, Row
-from db.judge.statistics.case_classes import Canaries
-from db.judge.statistics.judgement import MetricDecisions, Tested
-from db.judge.statistics.significance import interval, relative_changes, smallest_visible_change
-from db.judge.words import sentences
-from db.metrics.groups import Floats, Ints, equal_to, floats
-from db.records.vocabulary import Bound, CauseClass, Design, Metric, Verdict, WhoMoved
+from compilewatch.db.columns.metrics import MEASURED_METRICS, METRIC_UNITS, SUMMARY_COLUMNS, higher_is_better
+from compilewatch.db.judge.compare.counts import Counted
+from compilewatch.db.judge.compare.who_moved import (
+    TIMES,
+    Moves,
+    cause_of,
+    machine_explains,
+    moved_on,
+    relative,
+)
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import CaseKey, Clock, Row
+from compilewatch.db.judge.statistics.case_classes import Canaries
+from compilewatch.db.judge.statistics.judgement import MetricDecisions, Tested
+from compilewatch.db.judge.statistics.significance import interval, relative_changes, smallest_visible_change
+from compilewatch.db.judge.words import sentences
+from compilewatch.db.metrics.groups import Floats, Ints, equal_to, floats
+from compilewatch.db.records.vocabulary import Bound, CauseClass, Design, Metric, Verdict, WhoMoved
 
 NEVER = "never"
 _MOVED = (Verdict.REGRESSED, Verdict.IMPROVED)

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from db.errors import CompilewatchError
-from db.judge.results import BuildSide
-from db.metrics.groups import Ints
-from db.records.fields import Closed
-from db.records.trial import FailureKind
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.judge.results import BuildSide
+from compilewatch.db.metrics.groups import Ints
+from compilewatch.db.records.fields import Closed
+from compilewatch.db.records.trial import FailureKind
 
 STACK = ("torch", "torch_variant", "cuda", "driver", "triton", "cudnn", "python", "os", "compiler")
 """Parts of a build that a trials frame may name, in the order people read them."""

@@ -8,15 +8,15 @@ from itertools import combinations
 
 from pandas import DataFrame
 
-from db.judge.compare.judge_sides import judge_sides
-from db.judge.compare.sides import Selection, VerdictError
-from db.judge.compare.upgrade import compare_builds
-from db.judge.policy import Policy
-from db.judge.results import Comparison, Row
-from db.metrics.trial_times import with_pooled_eager
-from db.records.strategies import sort_key
-from db.records.trial import CacheState, StrategyKind
-from db.records.vocabulary import Metric
+from compilewatch.db.judge.compare.judge_sides import judge_sides
+from compilewatch.db.judge.compare.sides import Selection, VerdictError
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import Comparison, Row
+from compilewatch.db.metrics.trial_times import with_pooled_eager
+from compilewatch.db.records.strategies import sort_key
+from compilewatch.db.records.trial import CacheState, StrategyKind
+from compilewatch.db.records.vocabulary import Metric
 
 _FILLED = (CacheState.WARM, CacheState.PORTABLE, CacheState.PACKAGED)
 """What a process that compiled nothing itself found on disk."""

@@ -8,22 +8,22 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from pandas import DataFrame
 
-from db.columns.metrics import ASKED_METRICS
-from db.judge.compare.advice import advice, trial_seconds
-from db.judge.compare.asked import throughput_rows, with_test
-from db.judge.compare.code import with_hashes
-from db.judge.compare.comparable import GPU_METHODS, MatchedCases
-from db.judge.compare.geomean_change import geomean_change
-from db.judge.compare.judge_sides import judge_sides
-from db.judge.compare.sides import Selection, as_selection, changed_components, describe_sides
-from db.judge.compare.whole import overall_verdict, sentences
-from db.judge.policy import Policy
-from db.judge.results import Comparison, Row
-from db.judge.statistics.noise_floor import NoiseFloor
-from db.metrics.eligibility import wild_trials
-from db.metrics.groups import equal_to
-from db.metrics.throughput import items_per_step
-from db.records.vocabulary import Metric
+from compilewatch.db.columns.metrics import ASKED_METRICS
+from compilewatch.db.judge.compare.advice import advice, trial_seconds
+from compilewatch.db.judge.compare.asked import throughput_rows, with_test
+from compilewatch.db.judge.compare.code import with_hashes
+from compilewatch.db.judge.compare.comparable import GPU_METHODS, MatchedCases
+from compilewatch.db.judge.compare.geomean_change import geomean_change
+from compilewatch.db.judge.compare.judge_sides import judge_sides
+from compilewatch.db.judge.compare.sides import Selection, as_selection, changed_components, describe_sides
+from compilewatch.db.judge.compare.whole import overall_verdict, sentences
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import Comparison, Row
+from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
+from compilewatch.db.metrics.eligibility import wild_trials
+from compilewatch.db.metrics.groups import equal_to
+from compilewatch.db.metrics.throughput import items_per_step
+from compilewatch.db.records.vocabulary import Metric
 
 
 def compare_builds(

@@ -12,11 +12,11 @@ from functools import cached_property
 
 import numpy as np
 
-from db.columns.metrics import ASKED_METRICS
-from db.judge.results import Clock
-from db.judge.statistics.judgement import MetricDecisions, Tested
-from db.metrics.groups import Bools, Floats
-from db.records.vocabulary import Bound, CauseClass, Metric, WhoMoved
+from compilewatch.db.columns.metrics import ASKED_METRICS
+from compilewatch.db.judge.results import Clock
+from compilewatch.db.judge.statistics.judgement import MetricDecisions, Tested
+from compilewatch.db.metrics.groups import Bools, Floats
+from compilewatch.db.records.vocabulary import Bound, CauseClass, Metric, WhoMoved
 
 _MOVED = {
     (True, True): WhoMoved.BOTH,

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from statistics import median
 
-from db.columns.metrics import higher_is_better
-from db.judge.policy import Policy
-from db.judge.results import Comparison, Row
-from db.judge.words import sentences as words
-from db.records.trial import StrategyKind
-from db.records.vocabulary import CauseClass, Design, Metric, Verdict
+from compilewatch.db.columns.metrics import higher_is_better
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import Comparison, Row
+from compilewatch.db.judge.words import sentences as words
+from compilewatch.db.records.trial import StrategyKind
+from compilewatch.db.records.vocabulary import CauseClass, Design, Metric, Verdict
 
 TIMED = (Metric.LATENCY, Metric.SPEEDUP)
 

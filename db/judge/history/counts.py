@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
-from db.judge.compare.counts import (
+from compilewatch.db.judge.compare.counts import (
     COUNTS,
     CaseOutcome,
     Counted,
@@ -20,16 +20,16 @@ from db.judge.compare.counts import (
     known,
     outcome_of,
 )
-from db.judge.compare.sides import COMPONENTS, LIBRARIES, NOT_THE_BUILDS_FAULT
-from db.judge.history.events import LABELS, changed_between, labels
-from db.judge.policy import Policy
-from db.judge.results import ChangeEvent
-from db.judge.sequence import in_reading_order
-from db.metrics.eligibility import failure_kinds, passed_mask, without_canaries
-from db.metrics.groups import floats
-from db.records.ids import identity
-from db.records.trial import FailureKind
-from db.records.vocabulary import Metric, Verdict
+from compilewatch.db.judge.compare.sides import COMPONENTS, LIBRARIES, NOT_THE_BUILDS_FAULT
+from compilewatch.db.judge.history.events import LABELS, changed_between, labels
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import ChangeEvent
+from compilewatch.db.judge.sequence import in_reading_order
+from compilewatch.db.metrics.eligibility import failure_kinds, passed_mask, without_canaries
+from compilewatch.db.metrics.groups import floats
+from compilewatch.db.records.ids import identity
+from compilewatch.db.records.trial import FailureKind
+from compilewatch.db.records.vocabulary import Metric, Verdict
 
 _Case = tuple[str, str]
 _MOVED = (Verdict.REGRESSED, Verdict.IMPROVED)

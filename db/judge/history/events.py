@@ -11,17 +11,17 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from db.columns.metrics import METRICS, higher_is_better
-from db.judge.change_points import Boundary, examine_boundary
-from db.judge.compare.sides import COMPONENTS, LIBRARIES, as_text, changed_libraries
-from db.judge.history.stretches import Stretch
-from db.judge.modes import is_flip
-from db.judge.policy import HistoryPolicy
-from db.judge.results import ChangeEvent
-from db.judge.words.sentences import announced, counted, withdrawn
-from db.metrics.groups import floats
-from db.records.ids import identity
-from db.records.vocabulary import Metric, Verdict
+from compilewatch.db.columns.metrics import METRICS, higher_is_better
+from compilewatch.db.judge.change_points import Boundary, examine_boundary
+from compilewatch.db.judge.compare.sides import COMPONENTS, LIBRARIES, as_text, changed_libraries
+from compilewatch.db.judge.history.stretches import Stretch
+from compilewatch.db.judge.modes import is_flip
+from compilewatch.db.judge.policy import HistoryPolicy
+from compilewatch.db.judge.results import ChangeEvent
+from compilewatch.db.judge.words.sentences import announced, counted, withdrawn
+from compilewatch.db.metrics.groups import floats
+from compilewatch.db.records.ids import identity
+from compilewatch.db.records.vocabulary import Metric, Verdict
 
 
 def change_events(

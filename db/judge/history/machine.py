@@ -9,19 +9,19 @@ from fnmatch import fnmatchcase
 
 from pandas import DataFrame
 
-from db.columns.metrics import MEASURED_METRICS, SUMMARY_COLUMNS
-from db.judge.compare.who_moved import TIMES, machine_explains
-from db.judge.history.counts import exact_events
-from db.judge.history.releases import Compare, release_events
-from db.judge.history.series import judge_series
-from db.judge.policy import Policy
-from db.judge.results import ChangeEvent, Result
-from db.judge.sequence import by_turns, release_order
-from db.metrics.trend import series_points
-from db.records.ids import identity
-from db.records.trial import StrategyKind
-from db.records.vocabulary import CauseClass, Metric, Verdict
-from db.units import words
+from compilewatch.db.columns.metrics import MEASURED_METRICS, SUMMARY_COLUMNS
+from compilewatch.db.judge.compare.who_moved import TIMES, machine_explains
+from compilewatch.db.judge.history.counts import exact_events
+from compilewatch.db.judge.history.releases import Compare, release_events
+from compilewatch.db.judge.history.series import judge_series
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import ChangeEvent, Result
+from compilewatch.db.judge.sequence import by_turns, release_order
+from compilewatch.db.metrics.trend import series_points
+from compilewatch.db.records.ids import identity
+from compilewatch.db.records.trial import StrategyKind
+from compilewatch.db.records.vocabulary import CauseClass, Metric, Verdict
+from compilewatch.db.units import words
 
 # One event for series that move together: events of one machine, one direction, at one build.
 

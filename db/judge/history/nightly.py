@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from db.judge.change_points import (
+from compilewatch.db.judge.change_points import (
     Boundary,
     boundaries,
     candidates,
@@ -15,8 +15,8 @@ from db.judge.change_points import (
     standing_boundaries,
     stands,
 )
-from db.judge.policy import HistoryPolicy
-from db.metrics.groups import Floats
+from compilewatch.db.judge.policy import HistoryPolicy
+from compilewatch.db.metrics.groups import Floats
 
 SAME_PLACE = 3
 """Points by which a boundary may move from one night to the next and still be the same one."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from pandas import DataFrame
 
-from db.columns.metrics import METRICS
-from db.judge.history.series import SeriesHistory
-from db.judge.policy import Policy, Target
-from db.judge.targets import AT_LEAST, Forecast, forecast_crossing
-from db.metrics.groups import floats
-from db.records.vocabulary import Metric
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.judge.history.series import SeriesHistory
+from compilewatch.db.judge.policy import Policy, Target
+from compilewatch.db.judge.targets import AT_LEAST, Forecast, forecast_crossing
+from compilewatch.db.metrics.groups import floats
+from compilewatch.db.records.vocabulary import Metric
 
 _BESIDE = {Metric.LATENCY: ("latency_p95_ns", "throughput_per_s")}
 """Quantities that the history of another metric tells of too."""

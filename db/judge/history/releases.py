@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 from pandas import DataFrame
 
-from db.judge.compare.sides import Selection, VerdictError
-from db.judge.results import ChangeEvent, Comparison, Result, Row
-from db.judge.sequence import Case, build_pairs
-from db.records.ids import identity
-from db.records.vocabulary import Metric, Verdict
+from compilewatch.db.judge.compare.sides import Selection, VerdictError
+from compilewatch.db.judge.results import ChangeEvent, Comparison, Result, Row
+from compilewatch.db.judge.sequence import Case, build_pairs
+from compilewatch.db.records.ids import identity
+from compilewatch.db.records.vocabulary import Metric, Verdict
 
 Compare = Callable[[Selection, Selection], Comparison]
 """The verdict on the second side against the first; raises VerdictError where there is none."""

@@ -9,18 +9,30 @@ import numpy as np
 from pandas import DataFrame
 from scipy import special
 
-from db.columns.metrics import SUMMARY_COLUMNS, higher_is_better
-from db.judge.change_points import Boundary, autocorrelation, boundaries, noise_scale, robust_deviation
-from db.judge.compare.sides import as_text
-from db.judge.history.events import change_events, count_events, evidence_against, in_place_of, withdrawal
-from db.judge.history.nightly import NightlyBoundaries, nightly_boundaries
-from db.judge.history.stretches import Cut, Stretch, cut_stretches, find_cuts, points_of_build
-from db.judge.modes import two_modes
-from db.judge.policy import HistoryPolicy, Policy
-from db.judge.results import ChangeEvent, Result
-from db.judge.words.sentences import drifted
-from db.metrics.groups import Bools, Floats, Ints, floats
-from db.records.vocabulary import Metric, Verdict
+from compilewatch.db.columns.metrics import SUMMARY_COLUMNS, higher_is_better
+from compilewatch.db.judge.change_points import (
+    Boundary,
+    autocorrelation,
+    boundaries,
+    noise_scale,
+    robust_deviation,
+)
+from compilewatch.db.judge.compare.sides import as_text
+from compilewatch.db.judge.history.events import (
+    change_events,
+    count_events,
+    evidence_against,
+    in_place_of,
+    withdrawal,
+)
+from compilewatch.db.judge.history.nightly import NightlyBoundaries, nightly_boundaries
+from compilewatch.db.judge.history.stretches import Cut, Stretch, cut_stretches, find_cuts, points_of_build
+from compilewatch.db.judge.modes import two_modes
+from compilewatch.db.judge.policy import HistoryPolicy, Policy
+from compilewatch.db.judge.results import ChangeEvent, Result
+from compilewatch.db.judge.words.sentences import drifted
+from compilewatch.db.metrics.groups import Bools, Floats, Ints, floats
+from compilewatch.db.records.vocabulary import Metric, Verdict
 
 # Slow drift against a pinned reference: what no comparison of neighbours sees.
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from pandas import DataFrame
 
-from db.columns.metrics import SUMMARY_COLUMNS
-from db.judge.compare.sides import as_text, plain_settings
-from db.judge.results import Result
-from db.metrics.groups import Bools, Floats, floats
-from db.records.vocabulary import Metric
+from compilewatch.db.columns.metrics import SUMMARY_COLUMNS
+from compilewatch.db.judge.compare.sides import as_text, plain_settings
+from compilewatch.db.judge.results import Result
+from compilewatch.db.metrics.groups import Bools, Floats, floats
+from compilewatch.db.records.vocabulary import Metric
 
 CONDITION_COLUMNS = ("machine_id", "workload_version", "threads", "settings", "timing_method")
 """Where one of these changes from one point to the next, the series is cut: what follows is another one."""

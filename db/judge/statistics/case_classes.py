@@ -13,12 +13,12 @@ from fnmatch import fnmatchcase
 import numpy as np
 from pandas import DataFrame
 
-from db.judge.policy import Policy
-from db.judge.statistics.contrast import Contrasts
-from db.metrics.device_times import loop_device_ns
-from db.metrics.eligibility import positive
-from db.metrics.groups import Bools, Floats, Groups, Ints
-from db.records.vocabulary import Bound, Metric
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.statistics.contrast import Contrasts
+from compilewatch.db.metrics.device_times import loop_device_ns
+from compilewatch.db.metrics.eligibility import positive
+from compilewatch.db.metrics.groups import Bools, Floats, Groups, Ints
+from compilewatch.db.records.vocabulary import Bound, Metric
 
 ONE_CLASS = 0
 """The class of a CPU's cases, and of those on a GPU that were not timed on both clocks."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from db.judge.policy import Policy
-from db.metrics.groups import Bools, Floats, Ints, numbered
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.metrics.groups import Bools, Floats, Ints, numbered
 
 
 @dataclass(frozen=True)

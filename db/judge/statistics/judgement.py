@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from db.judge.policy import Policy
-from db.judge.statistics.case_classes import ONE_CLASS
-from db.judge.statistics.contrast import Contrasts, Observations, contrast
-from db.judge.statistics.noise import (
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.statistics.case_classes import ONE_CLASS
+from compilewatch.db.judge.statistics.contrast import Contrasts, Observations, contrast
+from compilewatch.db.judge.statistics.noise import (
     FEWEST_NEIGHBOURS,
     Neighbours,
     Past,
@@ -29,8 +29,8 @@ from db.judge.statistics.noise import (
     together,
     with_neighbours,
 )
-from db.judge.statistics.ranks import rank_tests, with_run_noise
-from db.judge.statistics.significance import (
+from compilewatch.db.judge.statistics.ranks import rank_tests, with_run_noise
+from compilewatch.db.judge.statistics.significance import (
     Moderated,
     Prior,
     TTest,
@@ -42,7 +42,7 @@ from db.judge.statistics.significance import (
     t_test,
     trials_needed,
 )
-from db.metrics.groups import Bools, Floats, Ints
+from compilewatch.db.metrics.groups import Bools, Floats, Ints
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from db.judge.change_points import spread_within
-from db.judge.policy import HistoryPolicy, Policy
-from db.judge.statistics.contrast import Contrasts, Observations
-from db.metrics.groups import Bools, Floats, Ints, numbered
+from compilewatch.db.judge.change_points import spread_within
+from compilewatch.db.judge.policy import HistoryPolicy, Policy
+from compilewatch.db.judge.statistics.contrast import Contrasts, Observations
+from compilewatch.db.metrics.groups import Bools, Floats, Ints, numbered
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from pandas import DataFrame
 
-from db.judge.policy import Policy
-from db.judge.statistics.case_classes import bounds_of
-from db.judge.statistics.significance import Z_LEVEL, Z_POWER
-from db.metrics.device_times import loop_device_ns
-from db.metrics.eligibility import positive, timed_mask
-from db.metrics.groups import Floats, Groups, Present, equal_to
-from db.records.trial import TimingMethod
-from db.records.vocabulary import Bound
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.statistics.case_classes import bounds_of
+from compilewatch.db.judge.statistics.significance import Z_LEVEL, Z_POWER
+from compilewatch.db.metrics.device_times import loop_device_ns
+from compilewatch.db.metrics.eligibility import positive, timed_mask
+from compilewatch.db.metrics.groups import Floats, Groups, Present, equal_to
+from compilewatch.db.records.trial import TimingMethod
+from compilewatch.db.records.vocabulary import Bound
 
 VALIDATION_SUITE = "validate"
 MIN_PROCESSES = 3

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from db.judge.modes import TwoModes, two_modes_of_each
-from db.judge.policy import Policy
-from db.judge.statistics.contrast import Contrasts, Observations
-from db.metrics.groups import Floats
+from compilewatch.db.judge.modes import TwoModes, two_modes_of_each
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.statistics.contrast import Contrasts, Observations
+from compilewatch.db.metrics.groups import Floats
 
 
 @dataclass(frozen=True)

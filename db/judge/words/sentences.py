@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from db import units
-from db.columns.metrics import METRIC_NAMES, METRICS, SPEEDUPS
-from db.judge.results import Clock, Row, Tally
-from db.records.versions import component_name
-from db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
+from compilewatch.db import units
+from compilewatch.db.columns.metrics import METRIC_NAMES, METRICS, SPEEDUPS
+from compilewatch.db.judge.results import Clock, Row, Tally
+from compilewatch.db.records.versions import component_name
+from compilewatch.db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
 
 _LATENCIES = (Metric.LATENCY, Metric.DEVICE_TIME)
 

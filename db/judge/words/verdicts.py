@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from db import units
-from db.judge.results import CaseKey, LeftOut, Row
-from db.records.marks import origin_mark
-from db.records.vocabulary import Verdict
+from compilewatch.db import units
+from compilewatch.db.judge.results import CaseKey, LeftOut, Row
+from compilewatch.db.records.marks import origin_mark
+from compilewatch.db.records.vocabulary import Verdict
 
 MARKS: dict[Verdict, str] = {
     Verdict.REGRESSED: "✗",

@@ -8,19 +8,19 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
-from db.cause.compiler_change import SourceChange, compiler_changes, source_changes
-from db.cause.memory_change import memory_sentences
-from db.cause.profile_change import is_disturbed
-from db.cause.profile_words import host_sentence
-from db.cause.sentences import Cause, Watched, cause_between
-from db.engine.session import Database
-from db.judge.compare.recorded_regressions import Regression
-from db.judge.results import BuildSide, Comparison, Row
-from db.records.evidence import CompilerFacts, Memory
-from db.records.sampling_facts import Profile, Trace
-from db.records.vocabulary import Metric, Verdict, WhoMoved
-from db.tables.trials import SERIES, TRIAL, TRIAL_DETAIL
-from db.units import plural
+from compilewatch.db.cause.compiler_change import SourceChange, compiler_changes, source_changes
+from compilewatch.db.cause.memory_change import memory_sentences
+from compilewatch.db.cause.profile_change import is_disturbed
+from compilewatch.db.cause.profile_words import host_sentence
+from compilewatch.db.cause.sentences import Cause, Watched, cause_between
+from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.compare.recorded_regressions import Regression
+from compilewatch.db.judge.results import BuildSide, Comparison, Row
+from compilewatch.db.records.evidence import CompilerFacts, Memory
+from compilewatch.db.records.sampling_facts import Profile, Trace
+from compilewatch.db.records.vocabulary import Metric, Verdict, WhoMoved
+from compilewatch.db.tables.trials import SERIES, TRIAL, TRIAL_DETAIL
+from compilewatch.db.units import plural
 
 Case = tuple[str, str]
 """Workload and strategy, by id."""

@@ -8,12 +8,12 @@ from typing import Any
 import pandas as pd
 from sqlalchemy import select
 
-from db.engine.session import Database
-from db.queries.filters import Filters
-from db.queries.trials import trials_frame
-from db.records.identity import JOB_VERSION
-from db.records.trial import PhasesNs
-from db.tables.trials import LATEST, SERIES, TRIAL_DETAIL, WORKLOAD
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.identity import JOB_VERSION
+from compilewatch.db.records.trial import PhasesNs
+from compilewatch.db.tables.trials import LATEST, SERIES, TRIAL_DETAIL, WORKLOAD
 
 # Before the first compiled call, in the order in which they happen.
 _BEFORE_FIRST_CALL = (

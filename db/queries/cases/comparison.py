@@ -11,16 +11,16 @@ from typing import Any
 import pandas as pd
 from sqlalchemy import Connection, Select, or_, select
 
-from db.columns.metrics import FURTHER_COLUMNS
-from db.judge.compare.sides import Selection
-from db.metrics.trial_times import POOLED_EAGER, compile_cost_ns, with_pooled_eager
-from db.queries.cases.side_trials import trials_of
-from db.queries.filters import Filters
-from db.queries.frames import frame_of
-from db.queries.run_parts import runs_near
-from db.queries.selection import dtypes, matching, matching_trials, selected
-from db.queries.trials import frame_where
-from db.tables.trials import TRIAL, TRIAL_DETAIL
+from compilewatch.db.columns.metrics import FURTHER_COLUMNS
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.metrics.trial_times import POOLED_EAGER, compile_cost_ns, with_pooled_eager
+from compilewatch.db.queries.cases.side_trials import trials_of
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.frames import frame_of
+from compilewatch.db.queries.run_parts import runs_near
+from compilewatch.db.queries.selection import dtypes, matching, matching_trials, selected
+from compilewatch.db.queries.trials import frame_where
+from compilewatch.db.tables.trials import TRIAL, TRIAL_DETAIL
 
 MOST_SERIES_NAMED = 500
 """So many series are named in a query; of more, all trials of the runs are read and the others dropped."""

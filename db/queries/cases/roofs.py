@@ -5,14 +5,14 @@ from __future__ import annotations
 import pandas as pd
 from sqlalchemy import Row, func, select
 
-from db.cause.roofline import Roofs
-from db.engine.session import Database
-from db.queries.filters import Filters
-from db.queries.frames import frame_of
-from db.queries.selection import CASES, matching
-from db.records.sampling_facts import Profile
-from db.records.strategies import EAGER
-from db.tables.trials import SERIES, STRATEGY, TRIAL, TRIAL_DETAIL, WORKLOAD
+from compilewatch.db.cause.roofline import Roofs
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.frames import frame_of
+from compilewatch.db.queries.selection import CASES, matching
+from compilewatch.db.records.sampling_facts import Profile
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.tables.trials import SERIES, STRATEGY, TRIAL, TRIAL_DETAIL, WORKLOAD
 
 GEMM, COPY = "canary-gemm", "canary-copy"
 

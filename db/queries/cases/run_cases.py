@@ -9,21 +9,21 @@ from typing import Any
 import pandas as pd
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
-from db.columns.case import CASE_KEYS
-from db.columns.point import EDITION, POINT_COLUMNS, POINT_KEYS, STORED_POINT
-from db.engine.session import Database
-from db.errors import DatabaseError
-from db.metrics import trend
-from db.metrics.frames import empty_frame
-from db.queries.dimensions import of_builds, of_conditions, of_series
-from db.queries.filters import Filters
-from db.queries.frames import arrays_of
-from db.queries.run_parts import within
-from db.queries.selection import any_of, matching_series, plain
-from db.queries.trials import trials_frame, trials_to_sum_up
-from db.tables.run_cases import RUN_CASE
-from db.tables.run_parts import RUN_PART
-from db.tables.trials import DATA_VERSION, RUN, SERIES, TRIAL
+from compilewatch.db.columns.case import CASE_KEYS
+from compilewatch.db.columns.point import EDITION, POINT_COLUMNS, POINT_KEYS, STORED_POINT
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import DatabaseError
+from compilewatch.db.metrics import trend
+from compilewatch.db.metrics.frames import empty_frame
+from compilewatch.db.queries.dimensions import of_builds, of_conditions, of_series
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.frames import arrays_of
+from compilewatch.db.queries.run_parts import within
+from compilewatch.db.queries.selection import any_of, matching_series, plain
+from compilewatch.db.queries.trials import trials_frame, trials_to_sum_up
+from compilewatch.db.tables.run_cases import RUN_CASE
+from compilewatch.db.tables.run_parts import RUN_PART
+from compilewatch.db.tables.trials import DATA_VERSION, RUN, SERIES, TRIAL
 
 WorkloadOfRun = tuple[str, str]
 """The ids of a run and of a workload in it: what is summed up together."""

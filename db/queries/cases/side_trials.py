@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, Connection, and_, select
 
-from db.judge.compare.sides import Selection
-from db.metrics.eligibility import is_canary
-from db.queries.selection import any_of
-from db.tables.trials import SERIES, TRIAL, WORKLOAD
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.metrics.eligibility import is_canary
+from compilewatch.db.queries.selection import any_of
+from compilewatch.db.tables.trials import SERIES, TRIAL, WORKLOAD
 
 
 def trials_of(side: Selection) -> ColumnElement[bool]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pandas as pd
 from sqlalchemy import Select, func, or_, select
 
-from db.engine.session import Database
-from db.queries.filters import Filters
-from db.queries.frames import frame_of
-from db.queries.run_parts import within
-from db.queries.selection import dtypes, matching, selected
-from db.tables.run_parts import RUN_PART
-from db.tables.trials import SERIES, TRIAL
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.frames import frame_of
+from compilewatch.db.queries.run_parts import within
+from compilewatch.db.queries.selection import dtypes, matching, selected
+from compilewatch.db.tables.run_parts import RUN_PART
+from compilewatch.db.tables.trials import SERIES, TRIAL
 
 
 def turn_trials(db: Database, filters: Filters) -> pd.DataFrame:

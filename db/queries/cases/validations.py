@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pandas as pd
 from sqlalchemy import Connection, func, select
 
-from db.judge.statistics.noise_floor import VALIDATION_SUITE
-from db.queries.facets import BEGAN
-from db.queries.filters import Filters
-from db.queries.trials import trials_of_runs
-from db.records.trial import SourceKind
-from db.tables.run_parts import RUN_PART
-from db.tables.trials import MACHINE, RUN, TRIAL
+from compilewatch.db.judge.statistics.noise_floor import VALIDATION_SUITE
+from compilewatch.db.queries.facets import BEGAN
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trials_of_runs
+from compilewatch.db.records.trial import SourceKind
+from compilewatch.db.tables.run_parts import RUN_PART
+from compilewatch.db.tables.trials import MACHINE, RUN, TRIAL
 
 
 def validation_trials(connection: Connection, machine_id: str | None, *, runs: int) -> pd.DataFrame | None:

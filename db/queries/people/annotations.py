@@ -5,12 +5,12 @@ from __future__ import annotations
 import pandas as pd
 from sqlalchemy import or_, select
 
-from db.engine.session import Database
-from db.errors import NotFoundError, one_line
-from db.queries.frames import MOMENT, frame_of
-from db.queries.selection import read_records
-from db.records.people.annotations import Annotation
-from db.tables.trials import ANNOTATION
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError, one_line
+from compilewatch.db.queries.frames import MOMENT, frame_of
+from compilewatch.db.queries.selection import read_records
+from compilewatch.db.records.people.annotations import Annotation
+from compilewatch.db.tables.trials import ANNOTATION
 
 _COLUMNS = {
     **dict.fromkeys(("annotation_id", "text", "url", "author"), "str"),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from db.engine.session import Database
-from db.queries.selection import read_records
-from db.records.people.issues import IssueScript
-from db.tables.trials import ISSUE_SCRIPT
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.selection import read_records
+from compilewatch.db.records.people.issues import IssueScript
+from compilewatch.db.tables.trials import ISSUE_SCRIPT
 
 
 def issue_script(db: Database, issue_id: str) -> IssueScript | None:

@@ -7,14 +7,14 @@ from typing import Any
 
 from sqlalchemy import select
 
-from db.cause.notes import Parts, case_notes
-from db.engine.session import Database
-from db.queries.filters import Filters
-from db.queries.selection import matching, oldest_first
-from db.records.evidence import CompilerFacts, Memory, Numerics
-from db.records.sampling_facts import SamplingFacts
-from db.records.trial import Status, StrategyKind
-from db.tables.trials import SERIES, STRATEGY, TRIAL, TRIAL_DETAIL
+from compilewatch.db.cause.notes import Parts, case_notes
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.selection import matching, oldest_first
+from compilewatch.db.records.evidence import CompilerFacts, Memory, Numerics
+from compilewatch.db.records.sampling_facts import SamplingFacts
+from compilewatch.db.records.trial import Status, StrategyKind
+from compilewatch.db.tables.trials import SERIES, STRATEGY, TRIAL, TRIAL_DETAIL
 
 MOST_TRIALS = 5_000
 """Of more, the newest."""

@@ -9,15 +9,15 @@ from functools import lru_cache
 import pandas as pd
 from sqlalchemy import ColumnElement, Connection, Text, cast, select
 
-from db.columns.metrics import METRIC_UNITS
-from db.engine.session import Database
-from db.errors import NotFoundError
-from db.judge.compare.recorded_regressions import Regression, TriageEvent, side_title
-from db.queries.cases.causes import recorded_explanations
-from db.queries.frames import MOMENT, frame_of
-from db.records.people.triage import TriageState
-from db.records.vocabulary import Verdict
-from db.tables.trials import REGRESSION, TRIAGE_EVENT
+from compilewatch.db.columns.metrics import METRIC_UNITS
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError
+from compilewatch.db.judge.compare.recorded_regressions import Regression, TriageEvent, side_title
+from compilewatch.db.queries.cases.causes import recorded_explanations
+from compilewatch.db.queries.frames import MOMENT, frame_of
+from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.records.vocabulary import Verdict
+from compilewatch.db.tables.trials import REGRESSION, TRIAGE_EVENT
 
 _DOCUMENT = cast(REGRESSION.c.document, Text)
 

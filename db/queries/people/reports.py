@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 from sqlalchemy import func, select
 
-from db.engine.session import Database
-from db.queries.selection import read_frame, read_records
-from db.records.people.reports import Report
-from db.tables.trials import REPORT
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.selection import read_frame, read_records
+from compilewatch.db.records.people.reports import Report
+from compilewatch.db.tables.trials import REPORT
 
 
 def find_report(db: Database, report_id: str) -> Report | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from db.engine.session import Database
-from db.queries.selection import read_records
-from db.records.people.sign_offs import SignOff
-from db.tables.trials import SIGN_OFF
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.selection import read_records
+from compilewatch.db.records.people.sign_offs import SignOff
+from compilewatch.db.tables.trials import SIGN_OFF
 
 
 def sign_offs(db: Database, machine_id: str, base_build_id: str, head_build_id: str) -> list[SignOff]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from db.engine.session import Database
-from db.tables.trials import STORED_VIEW
+from compilewatch.db.engine.session import Database
+from compilewatch.db.tables.trials import STORED_VIEW
 
 
 def stored_link(db: Database, view_id: str) -> str | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, select
 
-from db.engine.session import Database
-from db.queries.selection import read_records
-from db.records.people.watches import Watch
-from db.tables.trials import WATCH
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.selection import read_records
+from compilewatch.db.records.people.watches import Watch
+from compilewatch.db.tables.trials import WATCH
 
 _ORDERED = select(WATCH).order_by(WATCH.c.made_at, WATCH.c.watch_id)
 

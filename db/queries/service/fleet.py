@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, bindparam, select, text
 
-from db.engine.session import Database
-from db.queries.selection import read_records
-from db.records.service.fleet import FleetWorker, Launch
-from db.tables.trials import FLEET_LAUNCH, FLEET_WORKER, RUN, TRIAL
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.selection import read_records
+from compilewatch.db.records.service.fleet import FleetWorker, Launch
+from compilewatch.db.tables.trials import FLEET_LAUNCH, FLEET_WORKER, RUN, TRIAL
 
 
 class QueuedJob(NamedTuple):

@@ -8,13 +8,13 @@ from fnmatch import fnmatchcase
 
 from sqlalchemy import null, select
 
-from db.engine.session import Database
-from db.queries.selection import read_records
-from db.queries.service.fleet import fleet_workers
-from db.queries.service.schedules import names_of_machine
-from db.records.service.hosts import SILENT_AFTER, HostState
-from db.records.service.requests import RequestState, RunRequest
-from db.tables.trials import HOST, MACHINE
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.selection import read_records
+from compilewatch.db.queries.service.fleet import fleet_workers
+from compilewatch.db.queries.service.schedules import names_of_machine
+from compilewatch.db.records.service.hosts import SILENT_AFTER, HostState
+from compilewatch.db.records.service.requests import RequestState, RunRequest
+from compilewatch.db.tables.trials import HOST, MACHINE
 
 
 def hosts(db: Database) -> list[HostState]:

@@ -28,15 +28,23 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from db.columns.point import POINT_KEYS
-from db.engine.moments import EARLIEST, latest_moment
-from db.engine.session import Database
-from db.errors import DatabaseError
-from db.queries.cases.run_cases import is_current, kept, regions, summed_up, workloads_of_runs
-from db.records.sample_blobs import Blob, decode_samples, percentile_ns
-from db.records.trial import CONTROL_TIMES, DEVICE_TIMES, FailureKind, Headline
-from db.tables.trials import KEYS_OF_TRIALS, LATEST, METADATA, SERIES, TRIAL, TRIAL_DETAIL, TRIAL_SAMPLES
-from db.units import plural
+from compilewatch.db.columns.point import POINT_KEYS
+from compilewatch.db.engine.moments import EARLIEST, latest_moment
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import DatabaseError
+from compilewatch.db.queries.cases.run_cases import is_current, kept, regions, summed_up, workloads_of_runs
+from compilewatch.db.records.sample_blobs import Blob, decode_samples, percentile_ns
+from compilewatch.db.records.trial import CONTROL_TIMES, DEVICE_TIMES, FailureKind, Headline
+from compilewatch.db.tables.trials import (
+    KEYS_OF_TRIALS,
+    LATEST,
+    METADATA,
+    SERIES,
+    TRIAL,
+    TRIAL_DETAIL,
+    TRIAL_SAMPLES,
+)
+from compilewatch.db.units import plural
 
 _BACKUP = "Restore an earlier backup with `compilewatch db restore`."
 _SAMPLES = (

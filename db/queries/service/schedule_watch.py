@@ -6,12 +6,12 @@ from datetime import datetime
 
 from sqlalchemy import func, select
 
-from db.engine.session import Database
-from db.queries.selection import read_records
-from db.records.service.hosts import HostHealth
-from db.records.service.schedules import ScheduleWatch
-from db.records.trial import FailureKind
-from db.tables.trials import FIRING, HOST_HEALTH, RUN_REQUEST, SCHEDULE, SCHEDULE_WATCH, TRIAL
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.selection import read_records
+from compilewatch.db.records.service.hosts import HostHealth
+from compilewatch.db.records.service.schedules import ScheduleWatch
+from compilewatch.db.records.trial import FailureKind
+from compilewatch.db.tables.trials import FIRING, HOST_HEALTH, RUN_REQUEST, SCHEDULE, SCHEDULE_WATCH, TRIAL
 
 _RECENT_REQUESTS = 20
 

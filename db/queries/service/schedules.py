@@ -7,13 +7,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, select
 
-from db.engine.session import Database
-from db.errors import NotFoundError
-from db.queries.selection import read_records
-from db.records.service.requests import UNFINISHED, RequestState, RunRequest
-from db.records.service.runs import RunStatus
-from db.records.service.schedules import Firing, Schedule
-from db.tables.trials import BUILD, FIRING, MACHINE, RUN, RUN_REQUEST, SCHEDULE, SERIES, TRIAL
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError
+from compilewatch.db.queries.selection import read_records
+from compilewatch.db.records.service.requests import UNFINISHED, RequestState, RunRequest
+from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.service.schedules import Firing, Schedule
+from compilewatch.db.tables.trials import BUILD, FIRING, MACHINE, RUN, RUN_REQUEST, SCHEDULE, SERIES, TRIAL
 
 
 def schedules(db: Database) -> list[Schedule]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, select
 
-from db.engine.session import Database
-from db.queries.selection import read_records
-from db.records.service.tokens import Token, secret_hash
-from db.tables.trials import API_TOKEN
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.selection import read_records
+from compilewatch.db.records.service.tokens import Token, secret_hash
+from compilewatch.db.tables.trials import API_TOKEN
 
 
 def tokens(db: Database) -> list[Token]:

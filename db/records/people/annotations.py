@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from db.records.fields import Identifier, Name, Record, UtcDatetime
+from compilewatch.db.records.fields import Identifier, Name, Record, UtcDatetime
 
 LONGEST_TEXT = 200
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from db.records.fields import Finite, Flag, Name, Record, Text, UtcDatetime
-from db.records.ids import identity
+from compilewatch.db.records.fields import Finite, Flag, Name, Record, Text, UtcDatetime
+from compilewatch.db.records.ids import identity
 
 _Script = Annotated[str, Field(max_length=65_536)]
 

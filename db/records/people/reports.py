@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
-from db.records.fields import Closed, UtcDatetime
+from compilewatch.db.records.fields import Closed, UtcDatetime
 
 ID_BYTES = 16
 """128 random bits: enough that no id is ever found by trying."""

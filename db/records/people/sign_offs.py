@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from db.records.fields import Name, Record, Text, UtcDatetime
+from compilewatch.db.records.fields import Name, Record, Text, UtcDatetime
 
 
 class Decision(StrEnum):

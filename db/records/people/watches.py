@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from db.records.fields import Identifier, Name, Record, UtcDatetime
+from compilewatch.db.records.fields import Identifier, Name, Record, UtcDatetime
 
 A_DAY = timedelta(days=1)
 ADDRESS = r"^[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$"

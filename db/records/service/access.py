@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints, model_validator
 
-from db.records.fields import Closed
+from compilewatch.db.records.fields import Closed
 
 
 def _origin(value: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from db.records.fields import Count, Record, UtcDatetime
+from compilewatch.db.records.fields import Count, Record, UtcDatetime
 
 OUTPUT_CHARACTERS = 4_000
 """The last of what a launch command printed, which is stored."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from db.records.fields import Bytes, Count, Finite, Record, UtcDatetime
+from compilewatch.db.records.fields import Bytes, Count, Finite, Record, UtcDatetime
 
 SILENT_AFTER = timedelta(minutes=5)
 """A service that lives says so every few seconds; one that was silent for longer is down or cut off."""

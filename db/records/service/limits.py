@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from db.errors import ConfigError
-from db.records.fields import Closed
-from db.records.service.requests import Positive, RequestSpec
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.records.fields import Closed
+from compilewatch.db.records.service.requests import Positive, RequestSpec
 
 
 class Limits(Closed):

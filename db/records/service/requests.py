@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, Field
 
-from db.records.fields import Count, Name, Record
-from db.records.trial import Build
+from compilewatch.db.records.fields import Count, Name, Record
+from compilewatch.db.records.trial import Build
 
 Positive = Annotated[int, Field(ge=1)]
 

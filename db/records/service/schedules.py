@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import AwareDatetime
 
-from db.records.fields import Record, UtcDatetime
+from compilewatch.db.records.fields import Record, UtcDatetime
 
 
 class ScheduleSpec(Record):

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from db.records.fields import Closed, UtcDatetime
+from compilewatch.db.records.fields import Closed, UtcDatetime
 
 SECRET_BYTES = 32
 PREFIX = "cwt_"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import delete, insert
 
-from db.engine.session import Database
-from db.records.people.annotations import Annotation
-from db.store.writing import bump_data_version, lock_data_version
-from db.tables.trials import ANNOTATION
+from compilewatch.db.engine.session import Database
+from compilewatch.db.records.people.annotations import Annotation
+from compilewatch.db.store.writing import bump_data_version, lock_data_version
+from compilewatch.db.tables.trials import ANNOTATION
 
 
 def save_annotation(db: Database, annotation: Annotation) -> None:

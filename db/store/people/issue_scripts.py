@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from db.engine.session import Database
-from db.records.people.issues import IssueScript
-from db.store.writing import bump_data_version, lock_data_version, upsert
-from db.tables.trials import ISSUE_SCRIPT
+from compilewatch.db.engine.session import Database
+from compilewatch.db.records.people.issues import IssueScript
+from compilewatch.db.store.writing import bump_data_version, lock_data_version, upsert
+from compilewatch.db.tables.trials import ISSUE_SCRIPT
 
 
 def save_issue_script(db: Database, script: IssueScript) -> None:

@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, and_, or_, select, update
 
-from db.engine.session import Database
-from db.judge.compare.recorded_regressions import Regression
-from db.queries.people.regressions import newest_revisions, states_of
-from db.records.people.triage import NotificationState, TriageState
-from db.records.vocabulary import Verdict
-from db.store.writing import bump_data_version, lock_data_version
-from db.tables.trials import NOTIFICATION, REGRESSION
+from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.compare.recorded_regressions import Regression
+from compilewatch.db.queries.people.regressions import newest_revisions, states_of
+from compilewatch.db.records.people.triage import NotificationState, TriageState
+from compilewatch.db.records.vocabulary import Verdict
+from compilewatch.db.store.writing import bump_data_version, lock_data_version
+from compilewatch.db.tables.trials import NOTIFICATION, REGRESSION
 
 MOST_DELIVERIES = 5
 """A message that failed is taken up again by the next command that judges, this often."""

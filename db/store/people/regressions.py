@@ -8,9 +8,9 @@ from datetime import datetime
 
 from sqlalchemy import Connection, func, insert, select
 
-from db.engine.session import Database
-from db.errors import ConflictError, NotFoundError
-from db.judge.compare.recorded_regressions import (
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConflictError, NotFoundError
+from compilewatch.db.judge.compare.recorded_regressions import (
     EventSubject,
     FollowUp,
     Regression,
@@ -23,16 +23,16 @@ from db.judge.compare.recorded_regressions import (
     needs_no_confirmation,
     side_keys,
 )
-from db.judge.compare.whole import counts_as_regression
-from db.judge.results import Comparison, Row
-from db.queries.people.regressions import find_regression, newest_revisions, states_of
-from db.queries.people.watches import watches_in
-from db.records.people.triage import BY_THE_JUDGE, NotificationState, TriageState
-from db.records.vocabulary import Verdict
-from db.store.writing import bump_data_version, lock_data_version, upsert
-from db.tables.metadata import JsonText
-from db.tables.trials import NOTIFICATION, REGRESSION, SERIES, TRIAGE_EVENT
-from db.units import plural
+from compilewatch.db.judge.compare.whole import counts_as_regression
+from compilewatch.db.judge.results import Comparison, Row
+from compilewatch.db.queries.people.regressions import find_regression, newest_revisions, states_of
+from compilewatch.db.queries.people.watches import watches_in
+from compilewatch.db.records.people.triage import BY_THE_JUDGE, NotificationState, TriageState
+from compilewatch.db.records.vocabulary import Verdict
+from compilewatch.db.store.writing import bump_data_version, lock_data_version, upsert
+from compilewatch.db.tables.metadata import JsonText
+from compilewatch.db.tables.trials import NOTIFICATION, REGRESSION, SERIES, TRIAGE_EVENT
+from compilewatch.db.units import plural
 
 
 @dataclass(frozen=True)

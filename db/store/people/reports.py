@@ -6,11 +6,11 @@ from datetime import datetime
 
 from sqlalchemy import insert, update
 
-from db.engine.session import Database
-from db.errors import NotFoundError
-from db.queries.people.reports import find_report
-from db.records.people.reports import BY_RETENTION, Report
-from db.tables.trials import REPORT
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError
+from compilewatch.db.queries.people.reports import find_report
+from compilewatch.db.records.people.reports import BY_RETENTION, Report
+from compilewatch.db.tables.trials import REPORT
 
 
 def save_report(db: Database, report: Report) -> None:

@@ -6,10 +6,10 @@ from datetime import datetime
 
 from sqlalchemy import insert, update
 
-from db.engine.session import Database
-from db.errors import NotFoundError
-from db.records.people.sign_offs import SignOff
-from db.tables.trials import SIGN_OFF
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError
+from compilewatch.db.records.people.sign_offs import SignOff
+from compilewatch.db.tables.trials import SIGN_OFF
 
 
 def save_sign_off(db: Database, sign_off: SignOff) -> None:

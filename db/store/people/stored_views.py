@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from db.engine.session import Database
-from db.errors import CompilewatchError, ConflictError
-from db.queries.people.stored_views import stored_link
-from db.records.people.stored_views import LONGEST_LINK, view_id_of
-from db.store.writing import upsert
-from db.tables.trials import STORED_VIEW
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import CompilewatchError, ConflictError
+from compilewatch.db.queries.people.stored_views import stored_link
+from compilewatch.db.records.people.stored_views import LONGEST_LINK, view_id_of
+from compilewatch.db.store.writing import upsert
+from compilewatch.db.tables.trials import STORED_VIEW
 
 
 def store_view(db: Database, link: str, *, at: datetime, by: str | None) -> str:

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from sqlalchemy import delete, insert, update
 
-from db.engine.session import Database
-from db.records.people.watches import Watch
-from db.tables.trials import NOTIFICATION, WATCH
+from compilewatch.db.engine.session import Database
+from compilewatch.db.records.people.watches import Watch
+from compilewatch.db.tables.trials import NOTIFICATION, WATCH
 
 
 def save_watch(db: Database, watch: Watch) -> None:

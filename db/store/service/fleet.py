@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, insert, text, update
 
-from db.engine.session import Database
-from db.queries.service.fleet import launches_of, queue_is_there, waiting_jobs, workers_of
-from db.records.service.fleet import ON_THEIR_WAY, OUTPUT_CHARACTERS, STORED_LAUNCHES, Launch
-from db.tables.trials import FLEET_LAUNCH
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.service.fleet import launches_of, queue_is_there, waiting_jobs, workers_of
+from compilewatch.db.records.service.fleet import ON_THEIR_WAY, OUTPUT_CHARACTERS, STORED_LAUNCHES, Launch
+from compilewatch.db.tables.trials import FLEET_LAUNCH
 
 # Procrastinate's own function: what waits is cancelled, what runs is asked to end.
 _CANCEL = (

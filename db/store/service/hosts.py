@@ -6,10 +6,10 @@ from datetime import datetime
 
 from sqlalchemy import update
 
-from db.engine.session import Database
-from db.records.service.hosts import HostState
-from db.store.writing import upsert
-from db.tables.trials import HOST
+from compilewatch.db.engine.session import Database
+from compilewatch.db.records.service.hosts import HostState
+from compilewatch.db.store.writing import upsert
+from compilewatch.db.tables.trials import HOST
 
 
 def save_host(db: Database, state: HostState) -> None:

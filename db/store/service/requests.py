@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select, update
 
-from db.engine.session import Database
-from db.errors import ConflictError, NotFoundError
-from db.queries.service.schedules import queue, run_request
-from db.records.service.requests import (
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConflictError, NotFoundError
+from compilewatch.db.queries.service.schedules import queue, run_request
+from compilewatch.db.records.service.requests import (
     ATTEMPTS,
     PRIORITY,
     REQUEST_TRANSITIONS,
@@ -22,11 +22,11 @@ from db.records.service.requests import (
     RequestState,
     RunRequest,
 )
-from db.records.service.runs import RunStatus
-from db.store.service.fleet import cancel_jobs_of_runs
-from db.store.trials import end_runs
-from db.store.writing import upsert
-from db.tables.trials import RUN_REQUEST
+from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.store.service.fleet import cancel_jobs_of_runs
+from compilewatch.db.store.trials import end_runs
+from compilewatch.db.store.writing import upsert
+from compilewatch.db.tables.trials import RUN_REQUEST
 
 _READ_AT_ONCE = 50
 

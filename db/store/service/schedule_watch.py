@@ -6,10 +6,10 @@ from datetime import datetime
 
 from sqlalchemy import or_, update
 
-from db.engine.session import Database
-from db.records.service.hosts import HostHealth
-from db.store.writing import upsert
-from db.tables.trials import HOST_HEALTH, SCHEDULE_WATCH
+from compilewatch.db.engine.session import Database
+from compilewatch.db.records.service.hosts import HostHealth
+from compilewatch.db.store.writing import upsert
+from compilewatch.db.tables.trials import HOST_HEALTH, SCHEDULE_WATCH
 
 
 def save_due(

@@ -8,14 +8,14 @@ from typing import Any
 
 from sqlalchemy import func, select, update
 
-from db.engine.session import Database
-from db.errors import NotFoundError
-from db.queries.service.schedules import unfinished_request_of
-from db.records.service.requests import RunRequest
-from db.records.service.schedules import Firing, FiringOutcome, ScheduleSpec
-from db.store.service.requests import insert_request
-from db.store.writing import upsert
-from db.tables.trials import FIRING, SCHEDULE
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError
+from compilewatch.db.queries.service.schedules import unfinished_request_of
+from compilewatch.db.records.service.requests import RunRequest
+from compilewatch.db.records.service.schedules import Firing, FiringOutcome, ScheduleSpec
+from compilewatch.db.store.service.requests import insert_request
+from compilewatch.db.store.writing import upsert
+from compilewatch.db.tables.trials import FIRING, SCHEDULE
 
 MISSED_ROWS = 1_000
 """Of a longer silence the older firings are counted with the one that ended it."""

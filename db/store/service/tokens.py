@@ -6,11 +6,11 @@ from datetime import datetime
 
 from sqlalchemy import insert, update
 
-from db.engine.session import Database
-from db.errors import NotFoundError
-from db.queries.service.tokens import find_token
-from db.records.service.tokens import Token
-from db.tables.trials import API_TOKEN
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError
+from compilewatch.db.queries.service.tokens import find_token
+from compilewatch.db.records.service.tokens import Token
+from compilewatch.db.tables.trials import API_TOKEN
 
 
 def save_token(db: Database, token: Token) -> None:

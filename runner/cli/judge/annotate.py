@@ -9,15 +9,15 @@ import typer
 from pydantic import ValidationError
 from ulid import ULID
 
-from db.engine.session import Database
-from db.errors import ConfigError, printable
-from db.queries.people.annotations import annotation_like
-from db.records.people.annotations import LONGEST_TEXT
-from db.records.people.annotations import Annotation as Note
-from db.store.people.annotations import remove_annotation, save_annotation
-from db.verdicts.sides import builds_named
-from runner.cli import completion
-from runner.cli.options import (
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConfigError, printable
+from compilewatch.db.queries.people.annotations import annotation_like
+from compilewatch.db.records.people.annotations import LONGEST_TEXT
+from compilewatch.db.records.people.annotations import Annotation as Note
+from compilewatch.db.store.people.annotations import remove_annotation, save_annotation
+from compilewatch.db.verdicts.sides import builds_named
+from compilewatch.runner.cli import completion
+from compilewatch.runner.cli.options import (
     ConfigOption,
     DatabaseOption,
     JsonOption,
@@ -27,7 +27,7 @@ from runner.cli.options import (
     moment_of,
     settings_of,
 )
-from runner.output.documents import print_document
+from compilewatch.runner.output.documents import print_document
 
 
 def annotate(

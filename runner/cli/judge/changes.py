@@ -5,23 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from db.columns.metrics import METRICS
-from db.engine.session import Database
-from db.judge.history.machine import EventGroup
-from db.judge.policy import Policy
-from db.judge.results import ChangeEvent
-from db.judge.words.sentences import confounded
-from db.queries.filters import Filters
-from db.records.marks import origin_mark_of
-from db.records.versions import component_name
-from db.records.vocabulary import Verdict
-from db.units import moment, percent, plural
-from db.verdicts.steps import machine_steps
-from runner.cli.front import EXIT_CANNOT
-from runner.cli.judge.judging import exit_code
-from runner.cli.options import only
-from runner.output.documents import print_document
-from runner.output.tables import print_lines
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.history.machine import EventGroup
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import ChangeEvent
+from compilewatch.db.judge.words.sentences import confounded
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.records.marks import origin_mark_of
+from compilewatch.db.records.versions import component_name
+from compilewatch.db.records.vocabulary import Verdict
+from compilewatch.db.units import moment, percent, plural
+from compilewatch.db.verdicts.steps import machine_steps
+from compilewatch.runner.cli.front import EXIT_CANNOT
+from compilewatch.runner.cli.judge.judging import exit_code
+from compilewatch.runner.cli.options import only
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.tables import print_lines
 
 _NAMED_EVENTS = 6
 _ORIGIN = ["series_id", "source_kind", "source_name", "timing_method"]

@@ -10,18 +10,24 @@ import typer
 from pandas import concat
 from pydantic import ValidationError
 
-from db.engine.session import Database
-from db.errors import ConfigError
-from db.judge.compare.strategies import compare_strategies
-from db.judge.policy import Policy
-from db.queries.filters import Filters
-from db.queries.named import require_stored
-from db.queries.run_parts import of_newest_builds
-from db.queries.trials import trials_frame
-from db.verdicts.sides import resolve_sides
-from runner.cli import completion
-from runner.cli.judge.judging import ComparisonReport, exit_code, judge, print_comparison, print_undecided
-from runner.cli.options import (
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.judge.compare.strategies import compare_strategies
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.named import require_stored
+from compilewatch.db.queries.run_parts import of_newest_builds
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.verdicts.sides import resolve_sides
+from compilewatch.runner.cli import completion
+from compilewatch.runner.cli.judge.judging import (
+    ComparisonReport,
+    exit_code,
+    judge,
+    print_comparison,
+    print_undecided,
+)
+from compilewatch.runner.cli.options import (
     ConfigOption,
     DatabaseOption,
     JsonOption,

@@ -12,29 +12,33 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from db.columns.metrics import METRICS
-from db.engine.session import Database
-from db.errors import ConfigError
-from db.judge.compare.confirmation import Confirmation, Suspicion, decide, plan_confirmation
-from db.judge.compare.sides import CODE, Selection, VerdictError
-from db.judge.compare.whole import counts_as_regression
-from db.judge.policy import Policy
-from db.judge.results import CaseKey, Comparison, Row
-from db.queries.codes import commits_of_run
-from db.units import plural
-from db.verdicts import gateway
-from runner.catalog.work_tree import WorkTree
-from runner.cli.judge.judging import Decided, print_logged
-from runner.config.settings import Settings
-from runner.device.host import require_space
-from runner.output.measuring import measure
-from runner.plan.durations import Durations
-from runner.plan.host_stacks import HostStacks, MissingBuildError
-from runner.plan.plan import Plan
-from runner.plan.requests import plan_request
-from runner.plan.trial_spec import TrialSpec
-from runner.regressions.confirmation import PlannedConfirmation, confirmation_plan, request_confirmation
-from runner.regressions.log import log_builds
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.judge.compare.confirmation import Confirmation, Suspicion, decide, plan_confirmation
+from compilewatch.db.judge.compare.sides import CODE, Selection, VerdictError
+from compilewatch.db.judge.compare.whole import counts_as_regression
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import CaseKey, Comparison, Row
+from compilewatch.db.queries.codes import commits_of_run
+from compilewatch.db.units import plural
+from compilewatch.db.verdicts import gateway
+from compilewatch.runner.catalog.work_tree import WorkTree
+from compilewatch.runner.cli.judge.judging import Decided, print_logged
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.device.host import require_space
+from compilewatch.runner.output.measuring import measure
+from compilewatch.runner.plan.durations import Durations
+from compilewatch.runner.plan.host_stacks import HostStacks, MissingBuildError
+from compilewatch.runner.plan.plan import Plan
+from compilewatch.runner.plan.requests import plan_request
+from compilewatch.runner.plan.trial_spec import TrialSpec
+from compilewatch.runner.regressions.confirmation import (
+    PlannedConfirmation,
+    confirmation_plan,
+    request_confirmation,
+)
+from compilewatch.runner.regressions.log import log_builds
 
 
 def queue(database: Database, comparison: Comparison, settings: Settings, budget: int | None) -> Decided:

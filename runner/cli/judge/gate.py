@@ -14,21 +14,21 @@ from typing import Annotated
 
 import typer
 
-from db.engine.session import Database
-from db.errors import ConfigError, DatabaseError, NotFoundError, printable
-from db.judge.compare.recorded_regressions import events_of_rows, row_subject
-from db.judge.compare.whole import counts_as_regression, overall_verdict, sentences
-from db.judge.results import GeomeanChange, Row
-from db.judge.words.verdicts import worst_first
-from db.queries.cases.causes import explanations
-from db.records.people.triage import ACCEPTED
-from db.records.vocabulary import Verdict
-from db.verdicts.newest import newest_runs
-from db.verdicts.sides import resolve_sides
-from runner.catalog.work_tree import WorkTree
-from runner.cli import completion
-from runner.cli.front import EXIT_INTERRUPTED
-from runner.cli.judge.judging import (
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConfigError, DatabaseError, NotFoundError, printable
+from compilewatch.db.judge.compare.recorded_regressions import events_of_rows, row_subject
+from compilewatch.db.judge.compare.whole import counts_as_regression, overall_verdict, sentences
+from compilewatch.db.judge.results import GeomeanChange, Row
+from compilewatch.db.judge.words.verdicts import worst_first
+from compilewatch.db.queries.cases.causes import explanations
+from compilewatch.db.records.people.triage import ACCEPTED
+from compilewatch.db.records.vocabulary import Verdict
+from compilewatch.db.verdicts.newest import newest_runs
+from compilewatch.db.verdicts.sides import resolve_sides
+from compilewatch.runner.catalog.work_tree import WorkTree
+from compilewatch.runner.cli import completion
+from compilewatch.runner.cli.front import EXIT_INTERRUPTED
+from compilewatch.runner.cli.judge.judging import (
     IMPORT_AGAIN,
     ComparisonReport,
     Decided,
@@ -41,7 +41,7 @@ from runner.cli.judge.judging import (
     recorded_states,
     state_of,
 )
-from runner.cli.options import (
+from compilewatch.runner.cli.options import (
     ConfigOption,
     DatabaseOption,
     JsonOption,
@@ -51,10 +51,10 @@ from runner.cli.options import (
     machine_named,
     settings_of,
 )
-from runner.config.settings import Settings
-from runner.output.comparison_text import changed_line, regression_line, target_lines
-from runner.regressions.base_commit import NO_CODE, base_run
-from runner.regressions.log import log_run
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.output.comparison_text import changed_line, regression_line, target_lines
+from compilewatch.runner.regressions.base_commit import NO_CODE, base_run
+from compilewatch.runner.regressions.log import log_run
 
 
 class Confirm(StrEnum):
@@ -156,7 +156,7 @@ def _confirmation(
         return Decided()
     if not report.imported:
         # Measuring takes a good part of a second to import.
-        from runner.cli.judge import confirm
+        from compilewatch.runner.cli.judge import confirm
 
         ask = confirm.measure_again if how is Confirm.RUN else confirm.queue
         return ask(database, report.comparison, settings, budget)

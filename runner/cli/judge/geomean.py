@@ -7,17 +7,17 @@ from typing import Any
 
 from pandas import DataFrame
 
-from db.errors import NotFoundError
-from db.metrics.cases import summarize_cases
-from db.metrics.eligibility import without_canaries
-from db.metrics.geomean import CASE, matched_geomeans
-from db.queries.filters import Filters
-from db.queries.named import require_stored
-from db.queries.run_parts import of_newest_builds
-from db.queries.trials import trials_frame
-from db.units import MISSING, count, ratio
-from db.verdicts.sides import builds_named
-from runner.cli.options import (
+from compilewatch.db.errors import NotFoundError
+from compilewatch.db.metrics.cases import summarize_cases
+from compilewatch.db.metrics.eligibility import without_canaries
+from compilewatch.db.metrics.geomean import CASE, matched_geomeans
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.named import require_stored
+from compilewatch.db.queries.run_parts import of_newest_builds
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.units import MISSING, count, ratio
+from compilewatch.db.verdicts.sides import builds_named
+from compilewatch.runner.cli.options import (
     BuildsOption,
     ConfigOption,
     DatabaseOption,
@@ -26,8 +26,8 @@ from runner.cli.options import (
     database_of,
     settings_of,
 )
-from runner.output.documents import print_document
-from runner.output.tables import console, plain_table
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.tables import console, plain_table
 
 SCHEMA = "compilewatch.geomean/1"
 _LABELS = ("machine", "machine_id", "torch", "build_id", "task", "strategy")

@@ -11,24 +11,24 @@ import numpy as np
 import typer
 from pandas import DataFrame
 
-from db.columns.metrics import HISTORY_METRICS, METRICS
-from db.errors import ConfigError, NotFoundError
-from db.judge.history.outlooks import target_outlooks
-from db.judge.policy import Policy
-from db.metrics.groups import floats
-from db.queries.filters import Filters
-from db.queries.named import require_stored
-from db.records.marks import UNGATED_MEANS, origin_mark_of
-from db.records.trial import SourceKind, StrategyKind, TimingMethod
-from db.records.vocabulary import Metric
-from db.units import plural
-from db.verdicts.case_history import CaseHistory, case_history
-from db.verdicts.named_series import chosen_points
-from runner.cli import completion
-from runner.cli.front import EXIT_CANNOT
-from runner.cli.judge.changes import show_changes
-from runner.cli.judge.judging import exit_code
-from runner.cli.options import (
+from compilewatch.db.columns.metrics import HISTORY_METRICS, METRICS
+from compilewatch.db.errors import ConfigError, NotFoundError
+from compilewatch.db.judge.history.outlooks import target_outlooks
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.metrics.groups import floats
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.named import require_stored
+from compilewatch.db.records.marks import UNGATED_MEANS, origin_mark_of
+from compilewatch.db.records.trial import SourceKind, StrategyKind, TimingMethod
+from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.units import plural
+from compilewatch.db.verdicts.case_history import CaseHistory, case_history
+from compilewatch.db.verdicts.named_series import chosen_points
+from compilewatch.runner.cli import completion
+from compilewatch.runner.cli.front import EXIT_CANNOT
+from compilewatch.runner.cli.judge.changes import show_changes
+from compilewatch.runner.cli.judge.judging import exit_code
+from compilewatch.runner.cli.options import (
     ConfigOption,
     DatabaseOption,
     JsonOption,
@@ -37,10 +37,10 @@ from runner.cli.options import (
     only,
     settings_of,
 )
-from runner.output.documents import print_document
-from runner.output.failures import failure_lines, newest_failures
-from runner.output.history_text import history_document, history_sentences, history_table
-from runner.output.tables import console, print_lines
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.failures import failure_lines, newest_failures
+from compilewatch.runner.output.history_text import history_document, history_sentences, history_table
+from compilewatch.runner.output.tables import console, print_lines
 
 Judgeable = StrEnum("Judgeable", [(key.upper(), key) for key in HISTORY_METRICS])  # type: ignore[misc]
 """The metrics with noise; counts are read as they are with `compilewatch compare`."""

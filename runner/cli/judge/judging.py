@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from db.engine.session import Database
-from db.errors import one_line, printable
-from db.judge.compare.confirmation import Confirmation
-from db.judge.compare.recorded_regressions import (
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import one_line, printable
+from compilewatch.db.judge.compare.confirmation import Confirmation
+from compilewatch.db.judge.compare.recorded_regressions import (
     EventKind,
     EventSubject,
     event_subject,
@@ -21,26 +21,32 @@ from db.judge.compare.recorded_regressions import (
     is_same_step,
     side_keys,
 )
-from db.judge.compare.sides import CODE, Selection
-from db.judge.compare.whole import TIMED, is_set_aside
-from db.judge.policy import Policy
-from db.judge.results import Comparison, GeomeanChange, Row
-from db.judge.targets import TargetCheck, check_targets
-from db.queries.cases.causes import Case, Explanation, explanation_documents, explanation_lines, explanations
-from db.queries.filters import Filters
-from db.queries.newest_trials import count_trials
-from db.queries.people.notes import BuildCase, notes_of_cases
-from db.queries.people.regressions import RegressionState, standing_regressions
-from db.queries.trials import trials_frame
-from db.records.strategies import names_code
-from db.records.trial import SourceKind, Status
-from db.records.vocabulary import Metric, Verdict
-from db.units import count, plural, words
-from db.verdicts import gateway
-from runner.cli.front import EXIT_CANNOT
-from runner.cli.options import only
-from runner.config.settings import Settings
-from runner.output.comparison_text import (
+from compilewatch.db.judge.compare.sides import CODE, Selection
+from compilewatch.db.judge.compare.whole import TIMED, is_set_aside
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import Comparison, GeomeanChange, Row
+from compilewatch.db.judge.targets import TargetCheck, check_targets
+from compilewatch.db.queries.cases.causes import (
+    Case,
+    Explanation,
+    explanation_documents,
+    explanation_lines,
+    explanations,
+)
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.newest_trials import count_trials
+from compilewatch.db.queries.people.notes import BuildCase, notes_of_cases
+from compilewatch.db.queries.people.regressions import RegressionState, standing_regressions
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.strategies import names_code
+from compilewatch.db.records.trial import SourceKind, Status
+from compilewatch.db.records.vocabulary import Metric, Verdict
+from compilewatch.db.units import count, plural, words
+from compilewatch.db.verdicts import gateway
+from compilewatch.runner.cli.front import EXIT_CANNOT
+from compilewatch.runner.cli.options import only
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.output.comparison_text import (
     comparison_table,
     markdown,
     recorded_lines,
@@ -48,11 +54,11 @@ from runner.output.comparison_text import (
     tally,
     target_lines,
 )
-from runner.output.documents import print_document
-from runner.output.tables import console, print_lines
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.tables import console, print_lines
 
 if TYPE_CHECKING:
-    from runner.regressions.log import Logged
+    from compilewatch.runner.regressions.log import Logged
 
 SCHEMA = "compilewatch.compare/1"
 

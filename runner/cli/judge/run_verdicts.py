@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from db.engine.session import Database
-from db.judge.compare.sides import VerdictError
-from db.judge.results import Comparison
-from db.judge.words.verdicts import WORST_FIRST
-from db.queries.filters import Filters
-from db.verdicts.newest import newest_runs
-from runner.cli.judge.judging import ComparisonReport, judge
-from runner.config.settings import Settings
-from runner.regressions.log import Logged, log_builds, log_run
+from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.compare.sides import VerdictError
+from compilewatch.db.judge.results import Comparison
+from compilewatch.db.judge.words.verdicts import WORST_FIRST
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.verdicts.newest import newest_runs
+from compilewatch.runner.cli.judge.judging import ComparisonReport, judge
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.regressions.log import Logged, log_builds, log_run
 
 Verdicts = dict[tuple[str, str], str]
 

@@ -9,15 +9,22 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from db.columns.metrics import METRICS
-from db.errors import ConfigError, printable
-from db.judge.compare.recorded_regressions import TriageEvent
-from db.queries.people.regressions import RegressionState, regression_state
-from db.records.people.triage import TriageState
-from db.store.people.regressions import triage as store_triage
-from db.units import moment
-from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, author, database_of, settings_of
-from runner.output.documents import print_document
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.errors import ConfigError, printable
+from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
+from compilewatch.db.queries.people.regressions import RegressionState, regression_state
+from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.store.people.regressions import triage as store_triage
+from compilewatch.db.units import moment
+from compilewatch.runner.cli.options import (
+    ConfigOption,
+    DatabaseOption,
+    JsonOption,
+    author,
+    database_of,
+    settings_of,
+)
+from compilewatch.runner.output.documents import print_document
 
 SCHEMA = "compilewatch.regression/1"
 

@@ -7,17 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-from db.columns.metrics import METRIC_NAMES
-from db.engine.session import Database
-from db.errors import CompilewatchError, ConfigError
-from db.judge.bisection import has_moved
-from db.judge.compare.attribution import CaseAttribution, Effect, hybrids_of
-from db.judge.results import Row
-from db.judge.words.sentences import change_text, range_text, whole_percent
-from db.records.vocabulary import Metric, Verdict
-from db.units import MISSING, count, duration, plural
-from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
-from runner.cli.options import (
+from compilewatch.db.columns.metrics import METRIC_NAMES
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import CompilewatchError, ConfigError
+from compilewatch.db.judge.bisection import has_moved
+from compilewatch.db.judge.compare.attribution import CaseAttribution, Effect, hybrids_of
+from compilewatch.db.judge.results import Row
+from compilewatch.db.judge.words.sentences import change_text, range_text, whole_percent
+from compilewatch.db.records.vocabulary import Metric, Verdict
+from compilewatch.db.units import MISSING, count, duration, plural
+from compilewatch.runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
+from compilewatch.runner.cli.options import (
     ConfigOption,
     DatabaseOption,
     DeviceOption,
@@ -27,17 +27,17 @@ from runner.cli.options import (
     database_of,
     settings_of,
 )
-from runner.config.settings import Settings
-from runner.device.host import require_space
-from runner.output.documents import print_document
-from runner.output.tables import console, plain_table, print_lines
-from runner.plan.builds import interpreter_facts
-from runner.plan.durations import Case, plan_s
-from runner.plan.host_stacks import HostStacks
-from runner.plan.selection import refuse_code, resolve_device, select
-from runner.search.attribute.components import components_between, environment_of
-from runner.search.attribute.measuring import Measurer
-from runner.search.attribute.sides import (
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.device.host import require_space
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.tables import console, plain_table, print_lines
+from compilewatch.runner.plan.builds import interpreter_facts
+from compilewatch.runner.plan.durations import Case, plan_s
+from compilewatch.runner.plan.host_stacks import HostStacks
+from compilewatch.runner.plan.selection import refuse_code, resolve_device, select
+from compilewatch.runner.search.attribute.components import components_between, environment_of
+from compilewatch.runner.search.attribute.measuring import Measurer
+from compilewatch.runner.search.attribute.sides import (
     FixedShare,
     Side,
     fixed_differences,
@@ -45,8 +45,13 @@ from runner.search.attribute.sides import (
     moved_cases,
     side_of,
 )
-from runner.search.attribute.state import Question, State
-from runner.search.environments import MeasuringInterruptedError, announce, disk_words, plan_interleaved
+from compilewatch.runner.search.attribute.state import Question, State
+from compilewatch.runner.search.environments import (
+    MeasuringInterruptedError,
+    announce,
+    disk_words,
+    plan_interleaved,
+)
 
 SCHEMA = "compilewatch.attribute/1"
 _METRICS = (Metric.LATENCY, Metric.DEVICE_TIME, Metric.COMPILE_COST, Metric.PEAK_MEMORY, Metric.SPEEDUP)

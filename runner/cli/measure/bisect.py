@@ -9,16 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
-from db.columns.metrics import METRIC_NAMES, METRICS
-from db.errors import ConfigError
-from db.judge.bisection import Bracket, ReleasePlace, most_builds, place_of, search
-from db.judge.results import Row
-from db.judge.words.sentences import change_text, range_text
-from db.queries.cases.causes import causes
-from db.records.vocabulary import Metric
-from db.units import MISSING, count, duration, plural
-from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
-from runner.cli.options import (
+from compilewatch.db.columns.metrics import METRIC_NAMES, METRICS
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.judge.bisection import Bracket, ReleasePlace, most_builds, place_of, search
+from compilewatch.db.judge.results import Row
+from compilewatch.db.judge.words.sentences import change_text, range_text
+from compilewatch.db.queries.cases.causes import causes
+from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.units import MISSING, count, duration, plural
+from compilewatch.runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
+from compilewatch.runner.cli.options import (
     ConfigOption,
     DatabaseOption,
     DeviceOption,
@@ -26,18 +26,23 @@ from runner.cli.options import (
     database_of,
     settings_of,
 )
-from runner.config.settings import BuildSettings
-from runner.device.host import require_space
-from runner.output.documents import print_document
-from runner.output.tables import console, plain_table, print_lines
-from runner.plan.builds import parsed_release
-from runner.plan.durations import plan_s
-from runner.plan.interpreter import check_interpreter
-from runner.plan.selection import resolve_device, select
-from runner.search.bisect.measuring import Measurer
-from runner.search.bisect.releases import releases_between
-from runner.search.bisect.state import Question, State
-from runner.search.environments import MeasuringInterruptedError, announce, disk_words, plan_interleaved
+from compilewatch.runner.config.settings import BuildSettings
+from compilewatch.runner.device.host import require_space
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.tables import console, plain_table, print_lines
+from compilewatch.runner.plan.builds import parsed_release
+from compilewatch.runner.plan.durations import plan_s
+from compilewatch.runner.plan.interpreter import check_interpreter
+from compilewatch.runner.plan.selection import resolve_device, select
+from compilewatch.runner.search.bisect.measuring import Measurer
+from compilewatch.runner.search.bisect.releases import releases_between
+from compilewatch.runner.search.bisect.state import Question, State
+from compilewatch.runner.search.environments import (
+    MeasuringInterruptedError,
+    announce,
+    disk_words,
+    plan_interleaved,
+)
 
 SCHEMA = "compilewatch.bisect/1"
 

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from db.units import MISSING
-from runner.cli import completion
-from runner.cli.options import ConfigOption, JsonOption, settings_of
-from runner.config.settings import Settings
-from runner.output.documents import print_document
-from runner.output.tables import console, plain_table
-from runner.plan.builds import create_build, created_builds, remove_build
+from compilewatch.db.units import MISSING
+from compilewatch.runner.cli import completion
+from compilewatch.runner.cli.options import ConfigOption, JsonOption, settings_of
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.tables import console, plain_table
+from compilewatch.runner.plan.builds import create_build, created_builds, remove_build
 
 app = typer.Typer(
     help="Other releases of torch, each in its own environment.", no_args_is_help=True, rich_markup_mode=None

@@ -14,10 +14,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from db.columns.metrics import METRICS
-from db.engine.session import Database
-from db.errors import CompilewatchError, ConfigError
-from db.judge.statistics.noise_floor import (
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import CompilewatchError, ConfigError
+from compilewatch.db.judge.statistics.noise_floor import (
     CLOCKS,
     MIN_PROCESSES,
     SPEEDUP,
@@ -26,27 +26,27 @@ from db.judge.statistics.noise_floor import (
     noise_floors,
     scatters,
 )
-from db.queries.filters import Filters
-from db.queries.trials import trials_frame
-from db.records.marks import bound_word
-from db.units import duration, percent
-from runner.cli.front import EXIT_INTERRUPTED
-from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
-from runner.config.settings import Settings
-from runner.doctor.checks import AimVerdict, Check, gate_checks, probe_checks, variation_checks
-from runner.doctor.findings import DoctorFinding, Standing
-from runner.doctor.hardware import hardware_findings
-from runner.doctor.software import software_findings
-from runner.doctor.validation import PROCESSES, Measured, Validator, plan_validation
-from runner.output.documents import print_document
-from runner.output.measuring import stop_signal
-from runner.output.progress import run_progress
-from runner.output.tables import console, plain_table, print_lines
-from runner.output.time_left import TimeLeft
-from runner.plan.durations import Durations
-from runner.plan.interpreter import InterpreterError, InterpreterFacts, check_interpreter
-from runner.plan.selection import resolve_device
-from runner.storage.spool import Spool
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.marks import bound_word
+from compilewatch.db.units import duration, percent
+from compilewatch.runner.cli.front import EXIT_INTERRUPTED
+from compilewatch.runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.doctor.checks import AimVerdict, Check, gate_checks, probe_checks, variation_checks
+from compilewatch.runner.doctor.findings import DoctorFinding, Standing
+from compilewatch.runner.doctor.hardware import hardware_findings
+from compilewatch.runner.doctor.software import software_findings
+from compilewatch.runner.doctor.validation import PROCESSES, Measured, Validator, plan_validation
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.measuring import stop_signal
+from compilewatch.runner.output.progress import run_progress
+from compilewatch.runner.output.tables import console, plain_table, print_lines
+from compilewatch.runner.output.time_left import TimeLeft
+from compilewatch.runner.plan.durations import Durations
+from compilewatch.runner.plan.interpreter import InterpreterError, InterpreterFacts, check_interpreter
+from compilewatch.runner.plan.selection import resolve_device
+from compilewatch.runner.storage.spool import Spool
 
 MINUTES = 8
 SCHEMA = "compilewatch.doctor/1"

@@ -9,19 +9,25 @@ from typing import Annotated
 
 import typer
 
-from db.errors import ConfigError
-from db.units import duration
-from runner.catalog.definition import WorkloadDefinition
-from runner.cli.measure.explain_memory import BUDGETS, explain_memory
-from runner.cli.options import ConfigOption, DeviceOption, JsonOption, WorkloadArgument, settings_of
-from runner.config.settings import BuildSettings, Settings
-from runner.output.documents import print_document
-from runner.output.explanation_text import break_lines, frame_table, headline, operation_lines
-from runner.output.tables import console, print_lines
-from runner.plan.interpreter import check_interpreter
-from runner.plan.plan import plan_run, require_one_rank
-from runner.plan.selection import resolve_device, select
-from runner.process.supervise import run_explained
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.units import duration
+from compilewatch.runner.catalog.definition import WorkloadDefinition
+from compilewatch.runner.cli.measure.explain_memory import BUDGETS, explain_memory
+from compilewatch.runner.cli.options import (
+    ConfigOption,
+    DeviceOption,
+    JsonOption,
+    WorkloadArgument,
+    settings_of,
+)
+from compilewatch.runner.config.settings import BuildSettings, Settings
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.explanation_text import break_lines, frame_table, headline, operation_lines
+from compilewatch.runner.output.tables import console, print_lines
+from compilewatch.runner.plan.interpreter import check_interpreter
+from compilewatch.runner.plan.plan import plan_run, require_one_rank
+from compilewatch.runner.plan.selection import resolve_device, select
+from compilewatch.runner.process.supervise import run_explained
 
 
 def explain(

@@ -7,15 +7,15 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from db.cause.memory_change import held_texts, memory_sentences, saved_text
-from db.errors import ConfigError
-from db.records.strategies import EAGER
-from db.units import MISSING, duration, plural, size
-from runner.output.documents import print_document
-from runner.output.tables import console, plain_table, print_lines
-from runner.plan.trial_spec import TrialSpec
-from runner.process.explanation import Held
-from runner.process.supervise import run_held
+from compilewatch.db.cause.memory_change import held_texts, memory_sentences, saved_text
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.units import MISSING, duration, plural, size
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.tables import console, plain_table, print_lines
+from compilewatch.runner.plan.trial_spec import TrialSpec
+from compilewatch.runner.process.explanation import Held
+from compilewatch.runner.process.supervise import run_held
 
 BUDGETS = (1.0, 0.5, 0.25, 0.05)
 _OPTION = "functorch.activation_memory_budget"

@@ -9,20 +9,26 @@ from typing import Annotated, Any
 
 import typer
 
-from db.errors import ConfigError
-from db.records.strategies import EAGER
-from db.units import MISSING, count, duration, rate, ratio, size
-from runner.cli.options import ConfigOption, DeviceOption, JsonOption, WorkloadArgument, settings_of
-from runner.output.documents import print_document
-from runner.output.tables import console, plain_table, print_lines
-from runner.plan.interpreter import check_interpreter
-from runner.plan.plan import plan_run, require_one_rank
-from runner.plan.selection import resolve_device, select
-from runner.plan.trial_spec import TrialSpec
-from runner.process.explanation import Fit
-from runner.process.supervise import run_fit
-from runner.search.largest_batch import Side, search
-from runner.worker.host.free_memory import available_bytes
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.units import MISSING, count, duration, rate, ratio, size
+from compilewatch.runner.cli.options import (
+    ConfigOption,
+    DeviceOption,
+    JsonOption,
+    WorkloadArgument,
+    settings_of,
+)
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.tables import console, plain_table, print_lines
+from compilewatch.runner.plan.interpreter import check_interpreter
+from compilewatch.runner.plan.plan import plan_run, require_one_rank
+from compilewatch.runner.plan.selection import resolve_device, select
+from compilewatch.runner.plan.trial_spec import TrialSpec
+from compilewatch.runner.process.explanation import Fit
+from compilewatch.runner.process.supervise import run_fit
+from compilewatch.runner.search.largest_batch import Side, search
+from compilewatch.runner.worker.host.free_memory import available_bytes
 
 _HEADINGS = ("strategy", "largest batch", "peak memory", "latency", "throughput")
 

@@ -12,20 +12,26 @@ from typing import Annotated, Any
 
 import typer
 
-from db.errors import CompilewatchError, ConfigError, one_line
-from db.units import plural, size
-from runner.cli.options import ConfigOption, DeviceOption, JsonOption, WorkloadArgument, settings_of
-from runner.config.scrub import scrub
-from runner.config.settings import Settings
-from runner.device.lock import default_lock_dir, device_lock
-from runner.device.state import device_facts
-from runner.output.documents import print_document
-from runner.output.progress import waiting_lines
-from runner.plan.cancellation import run_child
-from runner.plan.environment import worker_environment
-from runner.plan.interpreter import check_interpreter
-from runner.plan.precompile import CACHES, LOADER, SCRIPT, VALID_FOR, case_of, directory_files
-from runner.plan.selection import check_packages, resolve_device, select
+from compilewatch.db.errors import CompilewatchError, ConfigError, one_line
+from compilewatch.db.units import plural, size
+from compilewatch.runner.cli.options import (
+    ConfigOption,
+    DeviceOption,
+    JsonOption,
+    WorkloadArgument,
+    settings_of,
+)
+from compilewatch.runner.config.scrub import scrub
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.device.lock import default_lock_dir, device_lock
+from compilewatch.runner.device.state import device_facts
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.progress import waiting_lines
+from compilewatch.runner.plan.cancellation import run_child
+from compilewatch.runner.plan.environment import worker_environment
+from compilewatch.runner.plan.interpreter import check_interpreter
+from compilewatch.runner.plan.precompile import CACHES, LOADER, SCRIPT, VALID_FOR, case_of, directory_files
+from compilewatch.runner.plan.selection import check_packages, resolve_device, select
 
 
 def precompile(

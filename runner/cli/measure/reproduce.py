@@ -10,28 +10,28 @@ from typing import Annotated, Any
 
 import typer
 
-from db.engine.session import Database
-from db.errors import CompilewatchError, ConfigError, one_line
-from db.judge.compare.sides import Selection
-from db.judge.results import Comparison
-from db.queries.trials import trial_record
-from db.records.trial import Status, Trial
-from db.store.people.issue_scripts import save_issue_script
-from db.units import MISSING, count, duration, percent, ratio, size, words
-from db.verdicts import gateway
-from db.verdicts.issue import issue_sides, issue_text
-from db.verdicts.sides import builds_of_side, resolve_side
-from runner.cli.front import EXIT_INTERRUPTED
-from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
-from runner.config.settings import Settings
-from runner.output.documents import print_document
-from runner.output.measuring import measure
-from runner.output.tables import console, plain_table, print_lines
-from runner.plan.builds import builds_named
-from runner.plan.durations import Durations
-from runner.plan.interpreter import check_interpreter
-from runner.plan.reproduce import plan_again, script_of
-from runner.process.script_run import made_and_run
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import CompilewatchError, ConfigError, one_line
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.judge.results import Comparison
+from compilewatch.db.queries.trials import trial_record
+from compilewatch.db.records.trial import Status, Trial
+from compilewatch.db.store.people.issue_scripts import save_issue_script
+from compilewatch.db.units import MISSING, count, duration, percent, ratio, size, words
+from compilewatch.db.verdicts import gateway
+from compilewatch.db.verdicts.issue import issue_sides, issue_text
+from compilewatch.db.verdicts.sides import builds_of_side, resolve_side
+from compilewatch.runner.cli.front import EXIT_INTERRUPTED
+from compilewatch.runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.measuring import measure
+from compilewatch.runner.output.tables import console, plain_table, print_lines
+from compilewatch.runner.plan.builds import builds_named
+from compilewatch.runner.plan.durations import Durations
+from compilewatch.runner.plan.interpreter import check_interpreter
+from compilewatch.runner.plan.reproduce import plan_again, script_of
+from compilewatch.runner.process.script_run import made_and_run
 
 _FIGURES: tuple[tuple[str, Callable[[Any], str]], ...] = (
     ("latency_ns", duration),

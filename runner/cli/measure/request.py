@@ -10,13 +10,19 @@ import typer
 from rich.table import Table
 from ulid import ULID
 
-from db.queries.service.hosts import unserved
-from db.queries.service.schedules import requests
-from db.records.service.requests import UNFINISHED, RequestKind, RequestSpec, RequestState, RunRequest
-from db.store.service.requests import cancel_request, new_request, save_request
-from db.units import MISSING, moment
-from runner.cli import completion
-from runner.cli.options import (
+from compilewatch.db.queries.service.hosts import unserved
+from compilewatch.db.queries.service.schedules import requests
+from compilewatch.db.records.service.requests import (
+    UNFINISHED,
+    RequestKind,
+    RequestSpec,
+    RequestState,
+    RunRequest,
+)
+from compilewatch.db.store.service.requests import cancel_request, new_request, save_request
+from compilewatch.db.units import MISSING, moment
+from compilewatch.runner.cli import completion
+from compilewatch.runner.cli.options import (
     ConfigOption,
     DatabaseOption,
     JsonOption,
@@ -32,11 +38,11 @@ from runner.cli.options import (
     settings_of,
     who_asks,
 )
-from runner.output.documents import print_document
-from runner.output.tables import console, plain_table
-from runner.plan.builds import builds_named
-from runner.plan.plan import require_limits
-from runner.plan.selection import refuse_code, select
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.tables import console, plain_table
+from compilewatch.runner.plan.builds import builds_named
+from compilewatch.runner.plan.plan import require_limits
+from compilewatch.runner.plan.selection import refuse_code, select
 
 app = typer.Typer(
     help="Queue, list and cancel measurements of the services.", no_args_is_help=True, rich_markup_mode=None

@@ -14,24 +14,24 @@ from typing import Annotated, Any
 import typer
 from pandas import DataFrame
 
-from db.columns.column import Column
-from db.engine.session import Database
-from db.errors import ConfigError
-from db.judge.targets import check_targets
-from db.log_lines import OneLine
-from db.metrics.cases import summarize_cases
-from db.metrics.eligibility import without_canaries
-from db.queries.filters import Filters
-from db.queries.people.notes import BuildCase, notes_of_cases
-from db.queries.trials import trial_records, trials_frame
-from db.records.trial import StrategyKind, Task
-from db.records.vocabulary import Verdict
-from db.units import MISSING, plural
-from runner.catalog.targets import is_target
-from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
-from runner.cli.judge.judging import ComparisonReport, print_logged
-from runner.cli.judge.run_verdicts import judge_and_log, worst_verdicts
-from runner.cli.options import (
+from compilewatch.db.columns.column import Column
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.judge.targets import check_targets
+from compilewatch.db.log_lines import OneLine
+from compilewatch.db.metrics.cases import summarize_cases
+from compilewatch.db.metrics.eligibility import without_canaries
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.people.notes import BuildCase, notes_of_cases
+from compilewatch.db.queries.trials import trial_records, trials_frame
+from compilewatch.db.records.trial import StrategyKind, Task
+from compilewatch.db.records.vocabulary import Verdict
+from compilewatch.db.units import MISSING, plural
+from compilewatch.runner.catalog.targets import is_target
+from compilewatch.runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
+from compilewatch.runner.cli.judge.judging import ComparisonReport, print_logged
+from compilewatch.runner.cli.judge.run_verdicts import judge_and_log, worst_verdicts
+from compilewatch.runner.cli.options import (
     ConfigOption,
     DatabaseOption,
     DeviceOption,
@@ -49,23 +49,23 @@ from runner.cli.options import (
     seconds_of,
     settings_of,
 )
-from runner.config.settings import BuildSettings, Settings
-from runner.device.host import require_space
-from runner.output.comparison_text import target_lines
-from runner.output.documents import print_document, run_document
-from runner.output.failures import failure_lines, newest_failures
-from runner.output.measuring import measure
-from runner.output.submodules import submodule_rows, submodule_table
-from runner.output.tables import console, figures_named, print_lines, reasons, result_table
-from runner.plan.builds import builds_named, interpreter_facts
-from runner.plan.diagnostics import Diagnostics
-from runner.plan.durations import Durations, stored_durations_s
-from runner.plan.interpreter import InterpreterFacts
-from runner.plan.plan import Plan, plan_run, require_one_rank
-from runner.plan.selection import resolve_device, select
-from runner.plan.time_budget import by_value, require_fit
-from runner.process.execution import RunOutcome
-from runner.process.supervise import run_submodules
+from compilewatch.runner.config.settings import BuildSettings, Settings
+from compilewatch.runner.device.host import require_space
+from compilewatch.runner.output.comparison_text import target_lines
+from compilewatch.runner.output.documents import print_document, run_document
+from compilewatch.runner.output.failures import failure_lines, newest_failures
+from compilewatch.runner.output.measuring import measure
+from compilewatch.runner.output.submodules import submodule_rows, submodule_table
+from compilewatch.runner.output.tables import console, figures_named, print_lines, reasons, result_table
+from compilewatch.runner.plan.builds import builds_named, interpreter_facts
+from compilewatch.runner.plan.diagnostics import Diagnostics
+from compilewatch.runner.plan.durations import Durations, stored_durations_s
+from compilewatch.runner.plan.interpreter import InterpreterFacts
+from compilewatch.runner.plan.plan import Plan, plan_run, require_one_rank
+from compilewatch.runner.plan.selection import resolve_device, select
+from compilewatch.runner.plan.time_budget import by_value, require_fit
+from compilewatch.runner.process.execution import RunOutcome
+from compilewatch.runner.process.supervise import run_submodules
 
 
 def run(

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from db.engine.session import Database
-from db.queries.service.schedules import last_firings, schedules
-from db.records.service.schedules import Firing, Schedule, ScheduleWatch
-from db.records.trial import Status, Trial
-from db.store.service.schedules import pause_schedule, resume_schedule, save_schedule
-from db.units import MISSING, moment, plural, words
-from runner.cli.options import (
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.service.schedules import last_firings, schedules
+from compilewatch.db.records.service.schedules import Firing, Schedule, ScheduleWatch
+from compilewatch.db.records.trial import Status, Trial
+from compilewatch.db.store.service.schedules import pause_schedule, resume_schedule, save_schedule
+from compilewatch.db.units import MISSING, moment, plural, words
+from compilewatch.runner.cli.options import (
     ConfigOption,
     DatabaseOption,
     JsonOption,
@@ -29,18 +29,18 @@ from runner.cli.options import (
     settings_of,
     who_asks,
 )
-from runner.config.settings import Settings
-from runner.fleet.requirements import require_fleet
-from runner.output.documents import print_document
-from runner.output.measuring import stop_signal
-from runner.output.tables import console, plain_table
-from runner.plan.cancellation import PreparationCancelledError
-from runner.plan.plan import Plan
-from runner.service.logs import log_to_standard_error
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.fleet.requirements import require_fleet
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.measuring import stop_signal
+from compilewatch.runner.output.tables import console, plain_table
+from compilewatch.runner.plan.cancellation import PreparationCancelledError
+from compilewatch.runner.plan.plan import Plan
+from compilewatch.runner.service.logs import log_to_standard_error
 
 if TYPE_CHECKING:
-    from runner.process.execution import RunOutcome
-    from runner.service.measures import Measures
+    from compilewatch.runner.process.execution import RunOutcome
+    from compilewatch.runner.service.measures import Measures
 
 app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
 
@@ -60,7 +60,7 @@ def schedule(context: typer.Context, db: DatabaseOption = None, config: ConfigOp
     settings = settings_of(config, db)
     log_to_standard_error(settings.service.log_format)
     # The scheduler takes a while to import, and the other commands do without it.
-    from runner.service.service import Service
+    from compilewatch.runner.service.service import Service
 
     with database_of(settings, changes=False) as database, stop_signal() as stop:
         fleet = bool(settings.fleet.queues)
@@ -89,7 +89,7 @@ def list_(
 
     Example: compilewatch schedule list
     """
-    from runner.service.service import configured_schedules
+    from compilewatch.runner.service.service import configured_schedules
 
     settings = _settings(context, db, config)
     with database_to_read(settings) as database:
@@ -153,7 +153,7 @@ def _judge(plan: Plan, database: Database, settings: Settings) -> None:
     What looks like a regression is queued to be confirmed.
     """
     # The judge's arithmetic takes a second to import, and the other commands here do without it.
-    from runner.cli.judge.run_verdicts import judge_and_log
+    from compilewatch.runner.cli.judge.run_verdicts import judge_and_log
 
     run_ids = [run.run_id for run in plan.runs]
     workloads = tuple({trial.workload.name for trial in plan.trials})
@@ -167,7 +167,7 @@ def _judge(plan: Plan, database: Database, settings: Settings) -> None:
 
 def _notify_silence(watch: ScheduleWatch, schedule: Schedule, settings: Settings) -> None:
     """In a thread of its own: channels that do not answer must not keep the service from its work."""
-    from runner.regressions.notify import notify_silence
+    from compilewatch.runner.regressions.notify import notify_silence
 
     channels = [channel for channel in settings.channel if not channel.only_watched]
     arguments = (watch, schedule, channels, settings.notify)
@@ -176,7 +176,7 @@ def _notify_silence(watch: ScheduleWatch, schedule: Schedule, settings: Settings
 
 def _notify_due(database: Database, settings: Settings) -> None:
     """What waits for those who are told once a day, in a thread of its own as well."""
-    from runner.regressions.notify import notify
+    from compilewatch.runner.regressions.notify import notify
 
     arguments = (database, settings.channel, settings.notify)
     Thread(target=notify, args=arguments, name="telling", daemon=True).start()
@@ -194,10 +194,10 @@ class _Releases:
     def try_new(self, should_stop: Callable[[], bool]) -> None:
         """Measures each at once. Raises CompilewatchError where pip cannot say what there is."""
         # Searching brings pandas and the judge, and most services watch nothing.
-        from runner.cli.measure.watch import freeze, signer
-        from runner.search.environments import MeasuringInterruptedError
-        from runner.search.new_releases import build_in_use, not_installed
-        from runner.search.watch import Means, new_releases, try_releases
+        from compilewatch.runner.cli.measure.watch import freeze, signer
+        from compilewatch.runner.search.environments import MeasuringInterruptedError
+        from compilewatch.runner.search.new_releases import build_in_use, not_installed
+        from compilewatch.runner.search.watch import Means, new_releases, try_releases
 
         database, settings = self._database, self._settings
         in_use = build_in_use(settings)
@@ -218,8 +218,8 @@ class _Releases:
                 _LOG.info("%s", tried.text)
 
     def _measured(self, plan: Plan, seconds: float, should_stop: Callable[[], bool]) -> RunOutcome:
-        from runner.plan.durations import Durations, stored_durations_s
-        from runner.plan.time_budget import TimeBudget
+        from compilewatch.runner.plan.durations import Durations, stored_durations_s
+        from compilewatch.runner.plan.time_budget import TimeBudget
 
         durations = Durations(stored_durations_s(self._database, plan))
         budget = TimeBudget(seconds, durations, canaries=plan.canaries)
@@ -233,15 +233,15 @@ def _execute(
     is_cancelled: Callable[[], bool],
     **options: Any,
 ) -> RunOutcome:
-    from runner.process.execution import execute
-    from runner.storage.spool import Spool
+    from compilewatch.runner.process.execution import execute
+    from compilewatch.runner.storage.spool import Spool
 
     spool = Spool(settings.data_dir / "spool")
     return execute(plan, database, spool, progress=LogProgress(), is_cancelled=is_cancelled, **options)
 
 
 def _here(database: Database, settings: Settings) -> Measures:
-    from runner.service.measures import Here
+    from compilewatch.runner.service.measures import Here
 
     return Here(lambda plan, is_cancelled: _execute(plan, database, settings, is_cancelled))
 
@@ -249,8 +249,8 @@ def _here(database: Database, settings: Settings) -> Measures:
 def _on_workers(database: Database, settings: Settings, stop: Event) -> Measures:
     """Raises ConfigError where the database is not PostgreSQL or the extra is missing."""
     require_fleet(settings.database_url)
-    from runner.fleet.dispatch import Fleet
-    from runner.fleet.executor import ProcrastinateExecutor
+    from compilewatch.runner.fleet.dispatch import Fleet
+    from compilewatch.runner.fleet.executor import ProcrastinateExecutor
 
     def executor(queue: str, priority: int) -> ProcrastinateExecutor:
         return ProcrastinateExecutor(
@@ -269,7 +269,7 @@ def _on_workers(database: Database, settings: Settings, stop: Event) -> Measures
 def _launching(database: Database, settings: Settings, stop: Event) -> AbstractContextManager[None]:
     if not settings.fleet.queues:
         return nullcontext()
-    from runner.fleet.launch import launching
+    from compilewatch.runner.fleet.launch import launching
 
     return launching(settings, database, socket.gethostname(), stop)
 
@@ -281,7 +281,7 @@ def _settings(context: typer.Context, db: str | None, config: Path | None) -> Se
 
 
 def _store_configured(database: Database, settings: Settings) -> None:
-    from runner.service.service import configured_schedules
+    from compilewatch.runner.service.service import configured_schedules
 
     for name, spec in configured_schedules(settings).items():
         save_schedule(database, name, spec, at=datetime.now(UTC), from_config=True)
@@ -313,7 +313,7 @@ def _row(schedule: Schedule, last: Firing | None, settings: Settings) -> dict[st
 
 
 def _next(schedule: Schedule) -> list[str]:
-    from runner.config.cron import next_firings, parse_cron
+    from compilewatch.runner.config.cron import next_firings, parse_cron
 
     trigger = parse_cron(schedule.spec.cron, schedule.spec.timezone)
     return [at.isoformat() for at in next_firings(trigger, datetime.now(UTC), _SHOWN_FIRINGS)]

@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
-from db.errors import CompilewatchError, ConfigError
-from runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
-from runner.cli.options import (
+from compilewatch.db.errors import CompilewatchError, ConfigError
+from compilewatch.runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
+from compilewatch.runner.cli.options import (
     ConfigOption,
     DatabaseOption,
     JsonOption,
@@ -20,19 +20,19 @@ from runner.cli.options import (
     database_to_read,
     settings_of,
 )
-from runner.cli.stored.serve import dashboard_environment
-from runner.config.settings import Settings
-from runner.device.host import require_space
-from runner.output.documents import print_document
-from runner.output.measuring import measure, stop_signal
-from runner.output.tables import print_lines
-from runner.plan.cancellation import PreparationCancelledError
-from runner.plan.durations import Durations, stored_durations_s
-from runner.plan.plan import Plan
-from runner.process.execution import RunOutcome
-from runner.search.environments import MeasuringInterruptedError, announce
-from runner.search.new_releases import Release, build_in_use, not_installed
-from runner.search.watch import Means, Tried, before, new_releases, try_releases
+from compilewatch.runner.cli.stored.serve import dashboard_environment
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.device.host import require_space
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.measuring import measure, stop_signal
+from compilewatch.runner.output.tables import print_lines
+from compilewatch.runner.plan.cancellation import PreparationCancelledError
+from compilewatch.runner.plan.durations import Durations, stored_durations_s
+from compilewatch.runner.plan.plan import Plan
+from compilewatch.runner.process.execution import RunOutcome
+from compilewatch.runner.search.environments import MeasuringInterruptedError, announce
+from compilewatch.runner.search.new_releases import Release, build_in_use, not_installed
+from compilewatch.runner.search.watch import Means, Tried, before, new_releases, try_releases
 
 SCHEMA = "compilewatch.watch/1"
 
@@ -89,7 +89,15 @@ def signer() -> str:
 
 def freeze(settings: Settings, page: str, title: str) -> str:
     """The id of a new report of that page. Raises CompilewatchError with the dashboard's own words."""
-    command = [sys.executable, "-m", "dashboard.reports", "create", f"--link={page}", f"--title={title}"]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "compilewatch.dashboard.reports",
+        "create",
+        f"--link={page}",
+        f"--title={title}",
+    ]
     finished = subprocess.run(
         [*command, f"--by={signer()}"],
         env=dashboard_environment(settings),

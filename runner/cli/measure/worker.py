@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from db.errors import ConfigError
-from runner.cli.options import ConfigOption, DatabaseOption, settings_of
-from runner.device.state import DeviceFacts, device_facts
-from runner.fleet.names import queue_of_device
-from runner.fleet.requirements import require_fleet
-from runner.service.logs import log_to_standard_error
-from runner.service.owner import owner_of
+from compilewatch.db.errors import ConfigError
+from compilewatch.runner.cli.options import ConfigOption, DatabaseOption, settings_of
+from compilewatch.runner.device.state import DeviceFacts, device_facts
+from compilewatch.runner.fleet.names import queue_of_device
+from compilewatch.runner.fleet.requirements import require_fleet
+from compilewatch.runner.service.logs import log_to_standard_error
+from compilewatch.runner.service.owner import owner_of
 
 
 def worker(
@@ -53,8 +53,8 @@ def worker(
     require_fleet(settings.database_url)
     facts = _choose(gpu)
     log_to_standard_error(settings.service.log_format)
-    from runner.fleet.host_watch import WorkerPlace
-    from runner.fleet.listener import serve
+    from compilewatch.runner.fleet.host_watch import WorkerPlace
+    from compilewatch.runner.fleet.listener import serve
 
     host = socket.gethostname()
     place = WorkerPlace(

@@ -12,22 +12,22 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from db.errors import NotFoundError
-from db.metrics.break_even_rows import break_even_document
-from db.metrics.case_modes import with_strategies
-from db.metrics.cases import summarize_cases
-from db.metrics.eligibility import without_canaries
-from db.metrics.repayment import FIRST_LOOK
-from db.metrics.throughput import throughputs_text
-from db.queries.filters import Filters
-from db.queries.named import require_stored
-from db.queries.run_parts import of_newest_builds
-from db.queries.trials import trials_frame
-from db.records.marks import origin_mark_of
-from db.records.strategies import EAGER
-from db.units import MISSING, count, duration, money, steps
-from db.verdicts.sides import builds_named
-from runner.cli.options import (
+from compilewatch.db.errors import NotFoundError
+from compilewatch.db.metrics.break_even_rows import break_even_document
+from compilewatch.db.metrics.case_modes import with_strategies
+from compilewatch.db.metrics.cases import summarize_cases
+from compilewatch.db.metrics.eligibility import without_canaries
+from compilewatch.db.metrics.repayment import FIRST_LOOK
+from compilewatch.db.metrics.throughput import throughputs_text
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.named import require_stored
+from compilewatch.db.queries.run_parts import of_newest_builds
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.marks import origin_mark_of
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.units import MISSING, count, duration, money, steps
+from compilewatch.db.verdicts.sides import builds_named
+from compilewatch.runner.cli.options import (
     BuildsOption,
     ConfigOption,
     DatabaseOption,
@@ -37,9 +37,9 @@ from runner.cli.options import (
     database_of,
     settings_of,
 )
-from runner.output.documents import print_document
-from runner.output.failures import failure_lines, newest_failures
-from runner.output.tables import console, plain_table, print_lines
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.failures import failure_lines, newest_failures
+from compilewatch.runner.output.tables import console, plain_table, print_lines
 
 # Each strategy has an eager of its own beside it; lines that meet have one.
 _EAGER_OF_TOTALS = (

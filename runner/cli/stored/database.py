@@ -8,20 +8,20 @@ from typing import Annotated
 
 import typer
 
-from db.engine.session import open_database, shown_address
-from db.errors import CompilewatchError
-from db.queries.service.integrity import (
+from compilewatch.db.engine.session import open_database, shown_address
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.queries.service.integrity import (
     MADE_ANEW,
     find_damage,
     trials_of_impossible_moments,
     trials_of_impossible_samples,
 )
-from db.store.removal import remove_trials, require_stored
-from db.store.run_cases import rebuild
-from db.units import plural
-from db.units import size as bytes_text
-from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
-from runner.output.documents import print_document
+from compilewatch.db.store.removal import remove_trials, require_stored
+from compilewatch.db.store.run_cases import rebuild
+from compilewatch.db.units import plural
+from compilewatch.db.units import size as bytes_text
+from compilewatch.runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+from compilewatch.runner.output.documents import print_document
 
 app = typer.Typer(
     help="Check, back up, upgrade and clean the database.", no_args_is_help=True, rich_markup_mode=None
@@ -41,7 +41,7 @@ def upgrade(db: DatabaseOption = None, config: ConfigOption = None) -> int:
 @app.command("backup")
 def backup(file: _File, db: DatabaseOption = None, config: ConfigOption = None) -> int:
     """Write everything into a new file while others write. Example: compilewatch db backup monday.db"""
-    from db.store.backup import back_up
+    from compilewatch.db.store.backup import back_up
 
     size = back_up(settings_of(config, db).database_url, file)
     typer.echo(f"{file} holds everything ({bytes_text(size)}).")
@@ -59,7 +59,7 @@ def restore(
 
     Example: compilewatch db restore monday.db --db sqlite:///restored.db --yes
     """
-    from db.store.backup import restore as restore_backup
+    from compilewatch.db.store.backup import restore as restore_backup
 
     url = settings_of(config, db).database_url
     if file.is_file() and not yes:
@@ -146,7 +146,7 @@ def copy(
 
     Example: compilewatch db copy sqlite:///compilewatch.db postgresql://compilewatch@db.example/compilewatch
     """
-    from db.store.copy import copy_database
+    from compilewatch.db.store.copy import copy_database
 
     copied = copy_database(source, target)
     typer.echo(f"{copied.target} holds all {plural(copied.rows['trial'], 'trial')} and what belongs to them.")

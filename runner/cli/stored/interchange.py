@@ -10,10 +10,10 @@ from typing import Annotated, BinaryIO, cast
 
 import typer
 
-from db.engine.session import Database
-from db.errors import CompilewatchError, NotFoundError, printable
-from db.interchange.files.opening import RUNS_FOLDER, job_files
-from db.interchange.files.options import (
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import CompilewatchError, NotFoundError, printable
+from compilewatch.db.interchange.files.opening import RUNS_FOLDER, job_files
+from compilewatch.db.interchange.files.options import (
     ImportOptions,
     StatedDevice,
     StatedStrategy,
@@ -21,20 +21,20 @@ from db.interchange.files.options import (
     past,
     torch_version,
 )
-from db.interchange.read.importing import AUTO, FileReport, ImportReport, import_paths
-from db.interchange.sources.csv_mapping import not_used
-from db.interchange.write.exporting import ExportFormat, format_of
-from db.interchange.write.exporting import export as export_trials
-from db.metrics.percentiles import latencies_ns
-from db.queries.filters import Filters
-from db.queries.named import machines_named, require_stored
-from db.queries.newest_trials import any_trial
-from db.records.trial import NEWEST_VERSION, SCHEMAS, SourceKind, Status, Task, trial_schema
-from db.units import count, duration, plural, ratio, words
-from db.verdicts.sides import builds_named
-from runner.cli import completion
-from runner.cli.front import EXIT_CANNOT
-from runner.cli.options import (
+from compilewatch.db.interchange.read.importing import AUTO, FileReport, ImportReport, import_paths
+from compilewatch.db.interchange.sources.csv_mapping import not_used
+from compilewatch.db.interchange.write.exporting import ExportFormat, format_of
+from compilewatch.db.interchange.write.exporting import export as export_trials
+from compilewatch.db.metrics.percentiles import latencies_ns
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.named import machines_named, require_stored
+from compilewatch.db.queries.newest_trials import any_trial
+from compilewatch.db.records.trial import NEWEST_VERSION, SCHEMAS, SourceKind, Status, Task, trial_schema
+from compilewatch.db.units import count, duration, plural, ratio, words
+from compilewatch.db.verdicts.sides import builds_named
+from compilewatch.runner.cli import completion
+from compilewatch.runner.cli.front import EXIT_CANNOT
+from compilewatch.runner.cli.options import (
     BuildsOption,
     ConfigOption,
     DatabaseOption,
@@ -47,9 +47,9 @@ from runner.cli.options import (
     name_database,
     settings_of,
 )
-from runner.output.documents import print_document
-from runner.storage.persistence import import_runs
-from runner.storage.spool import TravellingSpool
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.storage.persistence import import_runs
+from compilewatch.runner.storage.spool import TravellingSpool
 
 _UNSAID = "where the file has none."
 

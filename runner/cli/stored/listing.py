@@ -11,22 +11,22 @@ import typer
 from pandas import DataFrame
 from rich.table import Table
 
-from db.engine.session import Database
-from db.json_rows import rows_of
-from db.judge.compare.recorded_regressions import tally_lines
-from db.queries import facets
-from db.queries.people.annotations import annotations_frame
-from db.queries.people.regressions import regressions_frame, standing_regressions
-from db.queries.service.fleet import fleet_workers, launches
-from db.records.marks import timing_text
-from db.records.service.fleet import Launch
-from db.records.trial import SourceKind
-from db.units import MISSING, moment, percent, words
-from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
-from runner.config.settings import Settings
-from runner.output.documents import print_document
-from runner.output.tables import console, plain_table, print_lines
-from runner.plan.selection import known_strategies, known_suites, known_workloads
+from compilewatch.db.engine.session import Database
+from compilewatch.db.json_rows import rows_of
+from compilewatch.db.judge.compare.recorded_regressions import tally_lines
+from compilewatch.db.queries import facets
+from compilewatch.db.queries.people.annotations import annotations_frame
+from compilewatch.db.queries.people.regressions import regressions_frame, standing_regressions
+from compilewatch.db.queries.service.fleet import fleet_workers, launches
+from compilewatch.db.records.marks import timing_text
+from compilewatch.db.records.service.fleet import Launch
+from compilewatch.db.records.trial import SourceKind
+from compilewatch.db.units import MISSING, moment, percent, words
+from compilewatch.runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.tables import console, plain_table, print_lines
+from compilewatch.runner.plan.selection import known_strategies, known_suites, known_workloads
 
 Rows = list[dict[str, Any]]
 

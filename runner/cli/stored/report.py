@@ -10,17 +10,24 @@ from typing import Annotated
 
 import typer
 
-from db.engine.session import Database
-from db.errors import ConfigError, NotFoundError
-from db.json_rows import rows_of
-from db.queries.people.reports import find_report, reports_frame
-from db.records.people.reports import Report
-from db.store.people.reports import expire_reports, revoke_report
-from db.units import moment, plural
-from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, author, database_of, settings_of
-from runner.cli.stored.serve import ByOption, dashboard_environment
-from runner.output.documents import print_document
-from runner.output.tables import console, facts_table, plain_table
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConfigError, NotFoundError
+from compilewatch.db.json_rows import rows_of
+from compilewatch.db.queries.people.reports import find_report, reports_frame
+from compilewatch.db.records.people.reports import Report
+from compilewatch.db.store.people.reports import expire_reports, revoke_report
+from compilewatch.db.units import moment, plural
+from compilewatch.runner.cli.options import (
+    ConfigOption,
+    DatabaseOption,
+    JsonOption,
+    author,
+    database_of,
+    settings_of,
+)
+from compilewatch.runner.cli.stored.serve import ByOption, dashboard_environment
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.tables import console, facts_table, plain_table
 
 SCHEMA = "compilewatch.reports/1"
 app = typer.Typer(
@@ -164,5 +171,5 @@ def _dashboard(arguments: list[str], db: str | None, config: Path | None) -> int
     """The dashboard's own program: drawing belongs to it, and commands start without its libraries."""
     environment = dashboard_environment(settings_of(config, db))
     sys.stdout.flush()
-    command = [sys.executable, "-m", "dashboard.reports", *arguments]
+    command = [sys.executable, "-P", "-m", "compilewatch.dashboard.reports", *arguments]
     return subprocess.run(command, env=environment, check=False).returncode

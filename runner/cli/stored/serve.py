@@ -14,26 +14,33 @@ import typer
 from pydantic import ValidationError
 from ulid import ULID
 
-from db.engine.session import Database, open_database
-from db.errors import CompilewatchError, ConfigError, printable
-from db.judge.compare.recorded_regressions import TriageEvent
-from db.queries.people.regressions import standing_regressions
-from db.queries.service.tokens import tokens
-from db.records.people.annotations import Annotation
-from db.records.people.reports import KEEP_DAYS_VARIABLE
-from db.records.people.triage import TriageState
-from db.records.service.tokens import Scope, Token, new_secret, new_token_id, secret_hash
-from db.store.people.annotations import save_annotation
-from db.store.people.regressions import record_comparison, triage
-from db.store.service.tokens import revoke_token, save_token
-from db.units import moment
-from db.verdicts.gateway import compare
-from db.verdicts.sides import resolve_side
-from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, author, database_of, settings_of
-from runner.config.settings import Settings
-from runner.output.documents import print_document
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.errors import CompilewatchError, ConfigError, printable
+from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
+from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.db.queries.service.tokens import tokens
+from compilewatch.db.records.people.annotations import Annotation
+from compilewatch.db.records.people.reports import KEEP_DAYS_VARIABLE
+from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.records.service.tokens import Scope, Token, new_secret, new_token_id, secret_hash
+from compilewatch.db.store.people.annotations import save_annotation
+from compilewatch.db.store.people.regressions import record_comparison, triage
+from compilewatch.db.store.service.tokens import revoke_token, save_token
+from compilewatch.db.units import moment
+from compilewatch.db.verdicts.gateway import compare
+from compilewatch.db.verdicts.sides import resolve_side
+from compilewatch.runner.cli.options import (
+    ConfigOption,
+    DatabaseOption,
+    JsonOption,
+    author,
+    database_of,
+    settings_of,
+)
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.output.documents import print_document
 
-_RECORDED = Path(__file__).parents[3] / "docs" / "measured"
+_RECORDED = Path(__file__).parents[4] / "docs" / "measured"
 
 
 HostOption = Annotated[str, typer.Option(help="Address to listen on.")]
@@ -55,7 +62,7 @@ def dashboard(
 ) -> int:
     """Serve the dashboard. Example: compilewatch dashboard --port 8501"""
     settings = settings_of(config, db)
-    command = [sys.executable, "-m", "dashboard", "--host", host, "--port", str(port)]
+    command = [sys.executable, "-P", "-m", "compilewatch.dashboard", "--host", host, "--port", str(port)]
     if allow_public:
         command.append("--allow-public")
     if base_path:
@@ -96,7 +103,7 @@ def demo(
 
     Nothing is measured. They have a database of their own, demo.db in the data directory.
     """
-    from runner.cli.stored.interchange import import_
+    from compilewatch.runner.cli.stored.interchange import import_
 
     settings = settings_of(config, None)
     file = settings.data_dir.absolute() / "demo.db"

@@ -8,17 +8,17 @@ from typing import Annotated
 
 import typer
 
-from db.cause.compiler_change import autotuned_texts, generated_text
-from db.cause.memory_change import held_texts
-from db.cause.notes import cache_texts, trial_notes
-from db.cause.numerics import numerics_sentence
-from db.cause.profile_words import LISTED, profile_rows, work_text
-from db.cause.ranks import rank_texts
-from db.cause.roofline import roofline
-from db.cause.sentences import cause_of_compiling, explained, family_rows
-from db.cause.stream_words import compile_texts, stream_texts
-from db.cause.timing_words import device_time_figures
-from db.cause.trial_words import (
+from compilewatch.db.cause.compiler_change import autotuned_texts, generated_text
+from compilewatch.db.cause.memory_change import held_texts
+from compilewatch.db.cause.notes import cache_texts, trial_notes
+from compilewatch.db.cause.numerics import numerics_sentence
+from compilewatch.db.cause.profile_words import LISTED, profile_rows, work_text
+from compilewatch.db.cause.ranks import rank_texts
+from compilewatch.db.cause.roofline import roofline
+from compilewatch.db.cause.sentences import cause_of_compiling, explained, family_rows
+from compilewatch.db.cause.stream_words import compile_texts, stream_texts
+from compilewatch.db.cause.timing_words import device_time_figures
+from compilewatch.db.cause.trial_words import (
     compile_cost_text,
     eager_before,
     main_figures,
@@ -27,18 +27,18 @@ from db.cause.trial_words import (
     step_times,
     throughput_figures,
 )
-from db.metrics.eligibility import wild_trials
-from db.metrics.wild import WILD
-from db.queries.cases.roofs import roofs_of
-from db.queries.filters import Filters
-from db.queries.records import ranks_of
-from db.queries.trials import trial_record, trials_frame
-from db.records.trial import Memory, SourceKind, Trial
-from db.units import MISSING, count, duration, moment, plural, size, words
-from runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
-from runner.output.documents import print_document
-from runner.output.tables import console, facts_table
-from runner.process.trace import REPORT, trace_directory
+from compilewatch.db.metrics.eligibility import wild_trials
+from compilewatch.db.metrics.wild import WILD
+from compilewatch.db.queries.cases.roofs import roofs_of
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.records import ranks_of
+from compilewatch.db.queries.trials import trial_record, trials_frame
+from compilewatch.db.records.trial import Memory, SourceKind, Trial
+from compilewatch.db.units import MISSING, count, duration, moment, plural, size, words
+from compilewatch.runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.tables import console, facts_table
+from compilewatch.runner.process.trace import REPORT, trace_directory
 
 Facts = list[tuple[str, str]]
 

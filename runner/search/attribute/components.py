@@ -11,12 +11,12 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from db.errors import CompilewatchError
-from db.judge.compare.attribution import Hybrid
-from runner.config.settings import BuildSettings, Settings
-from runner.plan.builds import BuildError, created_builds
-from runner.plan.interpreter import answer_of
-from runner.worker.host.facts import RECORDED_PACKAGES
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.judge.compare.attribution import Hybrid
+from compilewatch.runner.config.settings import BuildSettings, Settings
+from compilewatch.runner.plan.builds import BuildError, created_builds
+from compilewatch.runner.plan.interpreter import answer_of
+from compilewatch.runner.worker.host.facts import RECORDED_PACKAGES
 
 PYTHON = "python"
 REST = "other packages"

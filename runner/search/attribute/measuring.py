@@ -9,24 +9,24 @@ from dataclasses import dataclass
 
 from pandas import DataFrame
 
-from db.engine.session import Database
-from db.judge.bisection import has_moved
-from db.judge.compare.attribution import CaseAttribution, Hybrid, attribute, hybrids_of
-from db.judge.compare.sides import Selection, VerdictError
-from db.judge.policy import Policy
-from db.judge.results import Row
-from db.queries.filters import Filters
-from db.queries.trials import trials_frame
-from db.records.ids import identity
-from db.records.strategies import EAGER
-from db.records.vocabulary import Metric
-from db.units import plural
-from db.verdicts import gateway
-from runner.config.settings import BuildSettings, Settings
-from runner.plan.builds import BuildError, remove_build
-from runner.plan.durations import Case
-from runner.plan.interpreter import InterpreterError
-from runner.search.attribute.components import (
+from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.bisection import has_moved
+from compilewatch.db.judge.compare.attribution import CaseAttribution, Hybrid, attribute, hybrids_of
+from compilewatch.db.judge.compare.sides import Selection, VerdictError
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import Row
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.ids import identity
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.units import plural
+from compilewatch.db.verdicts import gateway
+from compilewatch.runner.config.settings import BuildSettings, Settings
+from compilewatch.runner.plan.builds import BuildError, remove_build
+from compilewatch.runner.plan.durations import Case
+from compilewatch.runner.plan.interpreter import InterpreterError
+from compilewatch.runner.search.attribute.components import (
     Component,
     Environment,
     environment_of,
@@ -34,8 +34,8 @@ from runner.search.attribute.components import (
     require_same,
     requirements_of,
 )
-from runner.search.attribute.state import Batch, Skipped, State
-from runner.search.environments import announce, make_build, measure_interleaved
+from compilewatch.runner.search.attribute.state import Batch, Skipped, State
+from compilewatch.runner.search.environments import announce, make_build, measure_interleaved
 
 
 @dataclass

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from db.columns.metrics import METRIC_NAMES
-from db.engine.session import Database
-from db.errors import CompilewatchError
-from db.judge.bisection import has_moved
-from db.judge.compare.sides import Selection, VerdictError
-from db.judge.policy import Policy
-from db.judge.results import Row
-from db.queries import facets
-from db.queries.builds import recorded_builds
-from db.queries.filters import Filters
-from db.queries.run_parts import run_parts
-from db.records.ids import build_identity
-from db.records.trial import Build
-from db.records.vocabulary import Metric
-from db.verdicts import gateway
-from db.verdicts.sides import resolve_side
-from runner.config.settings import BuildSettings, Settings
-from runner.plan.builds import known_builds
-from runner.plan.durations import Case
-from runner.plan.host_stacks import HostStacks, MissingBuildError
+from compilewatch.db.columns.metrics import METRIC_NAMES
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.judge.bisection import has_moved
+from compilewatch.db.judge.compare.sides import Selection, VerdictError
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import Row
+from compilewatch.db.queries import facets
+from compilewatch.db.queries.builds import recorded_builds
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.run_parts import run_parts
+from compilewatch.db.records.ids import build_identity
+from compilewatch.db.records.trial import Build
+from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.verdicts import gateway
+from compilewatch.db.verdicts.sides import resolve_side
+from compilewatch.runner.config.settings import BuildSettings, Settings
+from compilewatch.runner.plan.builds import known_builds
+from compilewatch.runner.plan.durations import Case
+from compilewatch.runner.plan.host_stacks import HostStacks, MissingBuildError
 
 FIXED = ("driver", "os", "compiler")
 """Parts of a recorded build that one host has at one version only."""

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from db.judge.compare.attribution import Hybrid
-from runner.storage.search_state import SearchQuestion, SearchState
+from compilewatch.db.judge.compare.attribution import Hybrid
+from compilewatch.runner.storage.search_state import SearchQuestion, SearchState
 
 
 class Question(SearchQuestion):

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from db.columns.metrics import COUNTED_METRICS
-from db.engine.session import Database
-from db.errors import CompilewatchError
-from db.judge.bisection import ReleasePlace, has_moved, place_of
-from db.judge.compare.sides import Selection, VerdictError
-from db.judge.results import Comparison, Row
-from db.queries.filters import Filters
-from db.records.strategies import EAGER
-from db.records.vocabulary import Metric
-from db.units import percent, plural
-from db.verdicts import gateway
-from runner.config.settings import BuildSettings, Settings
-from runner.plan.builds import BuildError, remove_build
-from runner.plan.diagnostics import Diagnostics
-from runner.plan.interpreter import InterpreterError
-from runner.search.bisect.state import Pair, Question, State
-from runner.search.environments import announce, make_build, measure_interleaved
+from compilewatch.db.columns.metrics import COUNTED_METRICS
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.judge.bisection import ReleasePlace, has_moved, place_of
+from compilewatch.db.judge.compare.sides import Selection, VerdictError
+from compilewatch.db.judge.results import Comparison, Row
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.units import percent, plural
+from compilewatch.db.verdicts import gateway
+from compilewatch.runner.config.settings import BuildSettings, Settings
+from compilewatch.runner.plan.builds import BuildError, remove_build
+from compilewatch.runner.plan.diagnostics import Diagnostics
+from compilewatch.runner.plan.interpreter import InterpreterError
+from compilewatch.runner.search.bisect.state import Pair, Question, State
+from compilewatch.runner.search.environments import announce, make_build, measure_interleaved
 
 # What is searched for where the command names no metric: the first of these that moved between the ends.
 _METRICS = (

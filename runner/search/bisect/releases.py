@@ -7,8 +7,8 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from db.errors import CompilewatchError
-from runner.plan.builds import BuildError, distinct_releases, offered_versions, parsed_release
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.runner.plan.builds import BuildError, distinct_releases, offered_versions, parsed_release
 
 
 def releases_between(good: str, bad: str, *, index_url: str | None = None, early: bool = False) -> list[str]:

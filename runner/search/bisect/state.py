@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from runner.storage.search_state import SearchQuestion, SearchState
+from compilewatch.runner.storage.search_state import SearchQuestion, SearchState
 
 
 class Pair(NamedTuple):

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path, PurePath
 from typing import Any
 
-from runner.worker.internals.autotuning import Tuning, chosen_configuration
-from runner.worker.internals.compilations import compilation_metrics, counters
-from runner.worker.internals.compiler import generated_modules
+from compilewatch.runner.worker.internals.autotuning import Tuning, chosen_configuration
+from compilewatch.runner.worker.internals.compilations import compilation_metrics, counters
+from compilewatch.runner.worker.internals.compiler import generated_modules
 
 _TEXT_LIMIT = 2_000
 _NAME_LIMIT = 200

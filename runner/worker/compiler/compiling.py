@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 
-from runner.worker.compiler.knobs import of_compile, put_in_force
-from runner.worker.compiler.onnx_session import session_of
-from runner.worker.internals.compiler import mark_step, mode_options
-from runner.worker.step.loading import UnsupportedCaseError, exportable
-from runner.worker.step.messages import Strategy
-from runner.worker.step.steps import Variant, grad_context, make_variant
-from runner.workloads.built import TRAINING, Built
+from compilewatch.runner.worker.compiler.knobs import of_compile, put_in_force
+from compilewatch.runner.worker.compiler.onnx_session import session_of
+from compilewatch.runner.worker.internals.compiler import mark_step, mode_options
+from compilewatch.runner.worker.step.loading import UnsupportedCaseError, exportable
+from compilewatch.runner.worker.step.messages import Strategy
+from compilewatch.runner.worker.step.steps import Variant, grad_context, make_variant
+from compilewatch.runner.workloads.built import TRAINING, Built
 
 _SUBMODULE = "submodule:"
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from runner.worker.compiler.compiler_facts import short_location
-from runner.worker.internals.compilations import compilation_metrics
-from runner.worker.internals.compiler import falls_back, register_capturing_backend
+from compilewatch.runner.worker.compiler.compiler_facts import short_location
+from compilewatch.runner.worker.internals.compilations import compilation_metrics
+from compilewatch.runner.worker.internals.compiler import falls_back, register_capturing_backend
 
 BACKEND = "compilewatch_explain"
 _MOST = 100

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from runner.worker.internals.compiler import simple_settings
-from runner.worker.step.loading import UnsupportedCaseError
+from compilewatch.runner.worker.internals.compiler import simple_settings
+from compilewatch.runner.worker.step.loading import UnsupportedCaseError
 
 SETTINGS = {"dynamo": "torch._dynamo.config", "functorch": "torch._functorch.config"}
 """The module behind the first word of an option: `dynamo.recompile_limit`."""

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from runner.worker.step.loading import UnsupportedCaseError, exportable
-from runner.worker.step.steps import tensors_of
-from runner.workloads.built import Built
+from compilewatch.runner.worker.step.loading import UnsupportedCaseError, exportable
+from compilewatch.runner.worker.step.steps import tensors_of
+from compilewatch.runner.workloads.built import Built
 
 Results = Callable[[list[torch.Tensor]], Any]
 _NEEDED = ("onnx", "onnxscript", "onnxruntime")

@@ -18,8 +18,8 @@ from typing import Any
 
 import torch
 
-from runner.worker.compiler.compiling import compiled_variant, needs_own_model
-from runner.worker.compiler.load_caches import (
+from compilewatch.runner.worker.compiler.compiling import compiled_variant, needs_own_model
+from compilewatch.runner.worker.compiler.load_caches import (
     ARTIFACTS,
     CACHES,
     LIBRARIES,
@@ -29,10 +29,10 @@ from runner.worker.compiler.load_caches import (
     load_caches,
     surroundings,
 )
-from runner.worker.compiler.reproduction import configure
-from runner.worker.step.loading import UnsupportedCaseError, build_workload
-from runner.worker.step.messages import Strategy, Workload, read
-from runner.worker.step.steps import grad_context, own_copy
+from compilewatch.runner.worker.compiler.reproduction import configure
+from compilewatch.runner.worker.step.loading import UnsupportedCaseError, build_workload
+from compilewatch.runner.worker.step.messages import Strategy, Workload, read
+from compilewatch.runner.worker.step.steps import grad_context, own_copy
 
 STEPS = 2
 # A library is only taken as built where what it was linked of is there too.

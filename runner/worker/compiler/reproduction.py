@@ -15,13 +15,13 @@ from typing import Any
 
 import torch
 
-from runner.worker.compiler.compiling import compiled_variant, needs_own_model
-from runner.worker.internals.stance import force_eager, is_compiled
-from runner.worker.step.loading import build_workload
-from runner.worker.step.messages import Strategy, Workload, read
-from runner.worker.step.state import functions_of
-from runner.worker.step.steps import Step, grad_context, make_variant, own_copy, tensors_of
-from runner.workloads.built import Built
+from compilewatch.runner.worker.compiler.compiling import compiled_variant, needs_own_model
+from compilewatch.runner.worker.internals.stance import force_eager, is_compiled
+from compilewatch.runner.worker.step.loading import build_workload
+from compilewatch.runner.worker.step.messages import Strategy, Workload, read
+from compilewatch.runner.worker.step.state import functions_of
+from compilewatch.runner.worker.step.steps import Step, grad_context, make_variant, own_copy, tensors_of
+from compilewatch.runner.workloads.built import Built
 
 WARMUP_CALLS = 10
 ROUNDS = 10

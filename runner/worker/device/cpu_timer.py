@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from runner.worker.timing.timer import BlockTimes, Kept, Step, Times
+from compilewatch.runner.worker.timing.timer import BlockTimes, Kept, Step, Times
 
 
 class CpuTimer:

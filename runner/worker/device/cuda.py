@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from runner.worker.device.gates import SpinGate, StreamWaitGate
-from runner.worker.device.interface import Gate, Session, Step
-from runner.worker.step.profiling import LAUNCH, device_work, interval, on_host, union_us
+from compilewatch.runner.worker.device.gates import SpinGate, StreamWaitGate
+from compilewatch.runner.worker.device.interface import Gate, Session, Step
+from compilewatch.runner.worker.step.profiling import LAUNCH, device_work, interval, on_host, union_us
 
 _DEFAULT_L2_BYTES = 64 * 1024 * 1024
 # Calls of the CUDA runtime and driver, and of HIP, in which the host waits for the device.

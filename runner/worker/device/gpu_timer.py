@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from runner.worker.device.interface import Device, Gate, Step
-from runner.worker.device.tracing import Observed, median_ns
-from runner.worker.timing.timer import BlockTimes, Kept, Times
+from compilewatch.runner.worker.device.interface import Device, Gate, Step
+from compilewatch.runner.worker.device.tracing import Observed, median_ns
+from compilewatch.runner.worker.timing.timer import BlockTimes, Kept, Times
 
 TRIES = 4
 """Per sample, each with a gate twice as long as the one before."""

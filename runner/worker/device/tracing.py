@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runner.worker.device.interface import Device, Session, Step
+from compilewatch.runner.worker.device.interface import Device, Session, Step
 
 STEPS = 10
 """Sessions of a step whose time is wanted."""

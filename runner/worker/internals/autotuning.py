@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from runner.worker.internals.lookup import after, attribute
+from compilewatch.runner.worker.internals.lookup import after, attribute
 
 
 class Tuning(NamedTuple):

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from runner.worker.internals.lookup import around, attribute, before
+from compilewatch.runner.worker.internals.lookup import around, attribute, before
 
 
 def counters() -> dict[str, dict[str, int]]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from runner.worker.internals.lookup import after, attribute
+from compilewatch.runner.worker.internals.lookup import after, attribute
 
 COMPILE_STACK = ("torch._dynamo", "torch._inductor.compile_fx")
 

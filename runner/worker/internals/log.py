@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from runner.worker.internals.lookup import attribute
+from compilewatch.runner.worker.internals.lookup import attribute
 
 
 class _Collector(logging.Handler):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from runner.worker.internals.lookup import attribute
+from compilewatch.runner.worker.internals.lookup import attribute
 
 
 def profiled_allocations(step: Callable[[], Any]) -> list[int] | None:

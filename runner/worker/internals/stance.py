@@ -7,7 +7,7 @@ import sys
 from contextlib import AbstractContextManager
 from typing import Any
 
-from runner.worker.internals.lookup import attribute
+from compilewatch.runner.worker.internals.lookup import attribute
 
 
 def force_eager() -> AbstractContextManager[Any]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from runner.workloads.built import Built
+from compilewatch.runner.workloads.built import Built
 
 Leaves = dict[str, Any]
 """Values without parts by their path: "output 0", "buffer running_mean", "attribute calls"."""

@@ -23,9 +23,9 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
-from runner.worker.step.leaves import with_inputs
-from runner.worker.step.messages import Workload
-from runner.workloads.built import TRAINING, Built
+from compilewatch.runner.worker.step.leaves import with_inputs
+from compilewatch.runner.worker.step.messages import Workload
+from compilewatch.runner.workloads.built import TRAINING, Built
 
 _KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 _POSITIONAL = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)

@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from runner.worker.host import free_memory
-from runner.worker.internals.memory import clear_cublas_workspaces, profiled_allocations
-from runner.worker.step.steps import Variant, grad_context, input_tensors, tensors_of
+from compilewatch.runner.worker.host import free_memory
+from compilewatch.runner.worker.internals.memory import clear_cublas_workspaces, profiled_allocations
+from compilewatch.runner.worker.step.steps import Variant, grad_context, input_tensors, tensors_of
 
 _STATUS = Path("/proc/self/status")
 

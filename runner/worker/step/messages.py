@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, TypeVar
 
-from runner.worker.timing.sampling import SamplingPlan
+from compilewatch.runner.worker.timing.sampling import SamplingPlan
 
 _T = TypeVar("_T")
 

@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from runner.worker.internals.memory import watch_operators
-from runner.worker.step.steps import tensors_of
+from compilewatch.runner.worker.internals.memory import watch_operators
+from compilewatch.runner.worker.step.steps import tensors_of
 
 Step = Callable[[], Any]
 

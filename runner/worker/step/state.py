@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from runner.worker.host.free_memory import has_room_for
-from runner.worker.step.leaves import (
+from compilewatch.runner.worker.host.free_memory import has_room_for
+from compilewatch.runner.worker.step.leaves import (
     MOST_PARTS,
     NOT_THE_USERS,
     Leaves,
@@ -26,7 +26,7 @@ from runner.worker.step.leaves import (
     same,
     size_bytes,
 )
-from runner.workloads.built import TRAINING, Built
+from compilewatch.runner.workloads.built import TRAINING, Built
 
 _ATTRIBUTES_OF_TORCH = frozenset(vars(torch.nn.Module()))
 _MOST_ELEMENTS = 1_000

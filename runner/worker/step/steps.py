@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from runner.worker.step.leaves import copy_of, with_inputs
-from runner.worker.step.loading import WorkloadError
-from runner.workloads.built import TRAINING, Batch, Built
+from compilewatch.runner.worker.step.leaves import copy_of, with_inputs
+from compilewatch.runner.worker.step.loading import WorkloadError
+from compilewatch.runner.workloads.built import TRAINING, Batch, Built
 
 Step = Callable[[], Any]
 # A sixteenth of torch.amp.GradScaler's start, which overflows in the first steps of most models.

@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from runner.worker.timing.evidence import Block, BlockWatch, canary_ns
-from runner.worker.timing.timer import BlockTimes, Timer
+from compilewatch.runner.worker.timing.evidence import Block, BlockWatch, canary_ns
+from compilewatch.runner.worker.timing.timer import BlockTimes, Timer
 
 # How well a median is known from its own samples, without assuming how they are distributed.
 

@@ -9,12 +9,12 @@ from datetime import timedelta
 import pytest
 from starlette.applications import Starlette
 
-from dashboard.api.routes import routes
-from dashboard.read.database import close_databases
-from db.engine.session import Database, open_database
-from db.store.trials import save_trial
-from db.verdicts import gateway
-from db.verdicts.sides import resolve_side
+from compilewatch.dashboard.api.routes import routes
+from compilewatch.dashboard.read.database import close_databases
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.store.trials import save_trial
+from compilewatch.db.verdicts import gateway
+from compilewatch.db.verdicts.sides import resolve_side
 from tests.builders import MS, START, make_history, make_trial
 from tests.dashboard.asking import ask
 from tests.dashboard.conftest import Store

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from starlette.applications import Starlette
 
-from dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
-from dashboard.api.routes import routes
-from dashboard.http.rate_limit import RateLimit
+from compilewatch.dashboard.api.endpoints import ENDPOINTS, PREFIX, Endpoint
+from compilewatch.dashboard.api.routes import routes
+from compilewatch.dashboard.http.rate_limit import RateLimit
 from tests.dashboard.asking import Reply, ask
 from tests.dashboard.conftest import DATABASE, REPORT_ID
 from tests.few_examples import FEW

@@ -13,18 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.applications import Starlette
 
-from dashboard.api.badge import BadgeText, draw
-from dashboard.api.routes import routes
-from dashboard.http.rate_limit import Buckets, RateLimit
-from db.engine.session import Database
-from db.records.service.hosts import HostHealth
-from db.records.service.requests import RequestKind, RequestSpec
-from db.records.service.schedules import ScheduleSpec
-from db.records.trial import FailureKind
-from db.store.service.requests import new_request, save_request, take_request
-from db.store.service.schedule_watch import save_due, save_health
-from db.store.service.schedules import save_schedule
-from runner.fleet.queue import create_tables
+from compilewatch.dashboard.api.badge import BadgeText, draw
+from compilewatch.dashboard.api.routes import routes
+from compilewatch.dashboard.http.rate_limit import Buckets, RateLimit
+from compilewatch.db.engine.session import Database
+from compilewatch.db.records.service.hosts import HostHealth
+from compilewatch.db.records.service.requests import RequestKind, RequestSpec
+from compilewatch.db.records.service.schedules import ScheduleSpec
+from compilewatch.db.records.trial import FailureKind
+from compilewatch.db.store.service.requests import new_request, save_request, take_request
+from compilewatch.db.store.service.schedule_watch import save_due, save_health
+from compilewatch.db.store.service.schedules import save_schedule
+from compilewatch.runner.fleet.queue import create_tables
 from tests.builders import MS, START, make_imported, make_machine, make_strategy, make_trial, make_workload
 from tests.dashboard.asking import Reply, ask
 from tests.dashboard.conftest import DATABASE, Store

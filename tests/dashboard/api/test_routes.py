@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 from starlette.applications import Starlette
 
-from dashboard.api.endpoints import ENDPOINTS
-from dashboard.api.representation import CSV, JSON, Answer, MadeAnswer, as_csv, made_answer
-from dashboard.api.routes import routes
-from dashboard.read.in_force import VARIABLE, InForce
-from db.engine.session import open_database
-from db.json_rows import plain
-from db.judge.policy import Policy
-from db.queries.filters import Filters
-from db.queries.trials import trial_records, trials_frame
-from db.store.people.reports import revoke_report
-from db.store.trials import save_trial
-from runner.cli.app import app as command_line
-from runner.cli.front import exit_code_of
+from compilewatch.dashboard.api.endpoints import ENDPOINTS
+from compilewatch.dashboard.api.representation import CSV, JSON, Answer, MadeAnswer, as_csv, made_answer
+from compilewatch.dashboard.api.routes import routes
+from compilewatch.dashboard.read.in_force import VARIABLE, InForce
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.json_rows import plain
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trial_records, trials_frame
+from compilewatch.db.store.people.reports import revoke_report
+from compilewatch.db.store.trials import save_trial
+from compilewatch.runner.cli.app import app as command_line
+from compilewatch.runner.cli.front import exit_code_of
 from tests.builders import START, make_trial
 from tests.dashboard.asking import Reply, ask
 from tests.dashboard.conftest import DATABASE, REPORT_ID, REVOKED_ID, Store
@@ -235,7 +235,7 @@ def test_an_answer_is_made_once_until_something_is_written(
         made.append(media)
         return made_answer(answer, media)
 
-    monkeypatch.setattr("dashboard.api.routes.made_answer", counted)
+    monkeypatch.setattr("compilewatch.dashboard.api.routes.made_answer", counted)
     first, again = ask(app, "/api/v1/runs"), ask(app, "/api/v1/runs")
     assert (again.body, made) == (first.body, [JSON])
     # What another client prefers is another answer, and so is another query.

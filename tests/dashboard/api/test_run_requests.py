@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from starlette.applications import Starlette
 
-from dashboard.api.endpoints import PREFIX
-from dashboard.api.routes import routes
-from dashboard.api.written import MOST_BYTES
-from db.engine.session import open_database
-from db.queries.people.annotations import stored_annotations
-from db.queries.service.schedules import requests
-from db.records.service.requests import RequestKind
-from db.records.service.tokens import Scope, Token, new_secret, secret_hash
-from db.store.service.tokens import save_token
+from compilewatch.dashboard.api.endpoints import PREFIX
+from compilewatch.dashboard.api.routes import routes
+from compilewatch.dashboard.api.written import MOST_BYTES
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.people.annotations import stored_annotations
+from compilewatch.db.queries.service.schedules import requests
+from compilewatch.db.records.service.requests import RequestKind
+from compilewatch.db.records.service.tokens import Scope, Token, new_secret, secret_hash
+from compilewatch.db.store.service.tokens import save_token
 from tests.builders import make_history
 from tests.dashboard.asking import Reply, ask
 from tests.dashboard.conftest import Store

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from starlette.applications import Starlette
 
-from dashboard.api.endpoints import ENDPOINTS, PREFIX
-from dashboard.api.routes import routes
-from dashboard.http.rate_limit import RateLimit
+from compilewatch.dashboard.api.endpoints import ENDPOINTS, PREFIX
+from compilewatch.dashboard.api.routes import routes
+from compilewatch.dashboard.http.rate_limit import RateLimit
 from tests.dashboard.conftest import DATABASE
 
 if TYPE_CHECKING:

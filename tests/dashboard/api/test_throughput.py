@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 from starlette.applications import Starlette
 
-from dashboard.api.routes import routes
-from dashboard.links.links import Link, Page
-from dashboard.pages.break_even import content as break_even
-from dashboard.pages.modes import content as modes
-from dashboard.pages.trends import content as trends
-from dashboard.pages.upgrade import content as upgrade
-from dashboard.parts.parts import PageContent, Table, flat
-from dashboard.read.data import read_choices
-from db.engine.session import open_database
-from db.queries.filters import Filters
-from db.queries.trials import trial_records
+from compilewatch.dashboard.api.routes import routes
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.break_even import content as break_even
+from compilewatch.dashboard.pages.modes import content as modes
+from compilewatch.dashboard.pages.trends import content as trends
+from compilewatch.dashboard.pages.upgrade import content as upgrade
+from compilewatch.dashboard.parts.parts import PageContent, Table, flat
+from compilewatch.dashboard.read.data import read_choices
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trial_records
 from tests.builders import MS, make_trial, make_workload
 from tests.dashboard.asking import ask
 from tests.dashboard.conftest import DATABASE, Store

@@ -8,14 +8,14 @@ from datetime import timedelta
 import pandas as pd
 import pytest
 
-from dashboard.charts import build_events, trend_rows
-from dashboard.charts.build_events import MOST_EVENTS, events
-from db.engine.session import open_database
-from db.metrics.trend import series_points
-from db.queries.filters import Filters
-from db.queries.trials import trials_frame
-from db.records.trial import Build
-from db.store.trials import save_trials
+from compilewatch.dashboard.charts import build_events, trend_rows
+from compilewatch.dashboard.charts.build_events import MOST_EVENTS, events
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.metrics.trend import series_points
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.trial import Build
+from compilewatch.db.store.trials import save_trials
 from tests.builders import START, make_build, make_history
 
 NAMES = {"time": "run", "torch": "build"}

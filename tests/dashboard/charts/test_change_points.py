@@ -9,17 +9,17 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dashboard.charts import change_points, trend_rows, trends
-from dashboard.links.links import Link, Page
-from dashboard.read.shaping import with_labels
-from db.engine.session import Database, open_database
-from db.judge.history.series import judge_series
-from db.judge.policy import Policy
-from db.metrics.trend import series_points
-from db.queries.trials import trials_frame
-from db.records.trial import Trial
-from db.records.vocabulary import Metric
-from db.store.trials import save_trials
+from compilewatch.dashboard.charts import change_points, trend_rows, trends
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.read.shaping import with_labels
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.judge.history.series import judge_series
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.metrics.trend import series_points
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.store.trials import save_trials
 from tests.builders import make_build, make_device_state, make_history
 from tests.dashboard.conftest import DATABASE, Store, opened, texts
 

@@ -11,22 +11,22 @@ import pandas as pd
 import pytest
 from jsonschema import Draft7Validator
 
-from dashboard.charts import break_even, cold_start, trend_rows, trends
-from dashboard.pages.modes import charts as heat_map
-from dashboard.pages.overview import charts as speedups
-from dashboard.pages.trial import charts as samples
-from dashboard.read.shaping import build_changes, build_names, confounded, with_labels
-from dashboard.text import theme
-from db.columns.metrics import HISTORY_METRICS, METRICS
-from db.engine.session import open_database
-from db.metrics.case_modes import mode_options
-from db.metrics.cases import summarize_cases
-from db.metrics.groups import row_dicts
-from db.metrics.mode_choice import ModeOption
-from db.metrics.quantities import nanoseconds
-from db.metrics.trend import series_points
-from db.queries.facets import builds
-from db.queries.trials import trials_frame
+from compilewatch.dashboard.charts import break_even, cold_start, trend_rows, trends
+from compilewatch.dashboard.pages.modes import charts as heat_map
+from compilewatch.dashboard.pages.overview import charts as speedups
+from compilewatch.dashboard.pages.trial import charts as samples
+from compilewatch.dashboard.read.shaping import build_changes, build_names, confounded, with_labels
+from compilewatch.dashboard.text import theme
+from compilewatch.db.columns.metrics import HISTORY_METRICS, METRICS
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.metrics.case_modes import mode_options
+from compilewatch.db.metrics.cases import summarize_cases
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.metrics.mode_choice import ModeOption
+from compilewatch.db.metrics.quantities import nanoseconds
+from compilewatch.db.metrics.trend import series_points
+from compilewatch.db.queries.facets import builds
+from compilewatch.db.queries.trials import trials_frame
 
 VEGA_LITE = Draft7Validator(alt.load_schema())
 STRATEGIES = ("eager", "default", "max-autotune")

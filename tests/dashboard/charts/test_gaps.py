@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from dashboard.charts import gaps
+from compilewatch.dashboard.charts import gaps
 
 
 def _history(**steps: list[int | None]) -> pd.DataFrame:

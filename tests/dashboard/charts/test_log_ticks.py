@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from dashboard.charts import target_lines, trend_rows, trends
-from dashboard.charts.style import log_ticks
+from compilewatch.dashboard.charts import target_lines, trend_rows, trends
+from compilewatch.dashboard.charts.style import log_ticks
 
 
 @pytest.mark.parametrize(

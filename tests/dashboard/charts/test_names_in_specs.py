@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from dashboard.links.links import Link, Page
-from db.engine.session import open_database
-from db.judge.compare.sides import Selection
-from db.judge.compare.upgrade import compare_builds
-from db.queries.trials import trials_frame
-from db.records.trial import Trial
-from db.store.people.regressions import record_comparison
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.store.people.regressions import record_comparison
 from tests.builders import MS, START, make_build, make_history
 from tests.dashboard.conftest import DATABASE, Store, opened
 

@@ -12,21 +12,21 @@ from functools import partial
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.charts.trend_rows import window
-from dashboard.links.links import Link, Page, href
-from dashboard.pages.trends import content as trends
-from dashboard.parts.parts import Chart
-from dashboard.read.data import filters_of, read_choices, read_comparison
-from dashboard.reports.freeze import freeze_link
-from db import units
-from db.engine.session import open_database
-from db.judge.history.releases import release_steps
-from db.judge.sequence import builds_interleaved
-from db.metrics.trend import series_points
-from db.queries.trials import trials_frame
-from db.records.trial import Trial
-from db.records.vocabulary import Metric, Verdict
-from db.verdicts.gateway import compare
+from compilewatch.dashboard.charts.trend_rows import window
+from compilewatch.dashboard.links.links import Link, Page, href
+from compilewatch.dashboard.pages.trends import content as trends
+from compilewatch.dashboard.parts.parts import Chart
+from compilewatch.dashboard.read.data import filters_of, read_choices, read_comparison
+from compilewatch.dashboard.reports.freeze import freeze_link
+from compilewatch.db import units
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.judge.history.releases import release_steps
+from compilewatch.db.judge.sequence import builds_interleaved
+from compilewatch.db.metrics.trend import series_points
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.records.vocabulary import Metric, Verdict
+from compilewatch.db.verdicts.gateway import compare
 from tests.builders import MS, START, make_history
 from tests.dashboard.conftest import DATABASE, Store, opened, selector, texts
 

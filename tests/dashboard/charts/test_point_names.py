@@ -8,7 +8,7 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.charts.point_names import placed
+from compilewatch.dashboard.charts.point_names import placed
 
 POINTS = st.lists(st.tuples(st.integers(0, 250), st.integers(0, 300)), min_size=1, max_size=8, unique=True)
 

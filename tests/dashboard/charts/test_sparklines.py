@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.charts.sparklines import relative
+from compilewatch.dashboard.charts.sparklines import relative
 
 
 def test_rows_of_different_levels_share_one_scale() -> None:

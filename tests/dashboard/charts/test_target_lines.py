@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from dashboard.links.links import Link, Page
-from dashboard.read.in_force import VARIABLE, in_force
-from db.errors import ConfigError
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.read.in_force import VARIABLE, in_force
+from compilewatch.db.errors import ConfigError
 from tests.dashboard.conftest import OpenPage, texts
 
 TARGETS = [

@@ -10,10 +10,10 @@ from datetime import timedelta
 import pytest
 from starlette.applications import Starlette
 
-from dashboard.links.links import Link, Page
-from dashboard.read.data import read_choices
-from dashboard.read.requested import Requested, resolved_link
-from db.records.trial import Build, Code, Trial
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.read.data import read_choices
+from compilewatch.dashboard.read.requested import Requested, resolved_link
+from compilewatch.db.records.trial import Build, Code, Trial
 from tests.builders import START, make_build, make_timing, make_trial
 from tests.dashboard.asking import ask, whole_application
 from tests.dashboard.conftest import DATABASE, Store, opened, texts

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.links import links
-from dashboard.links.links import SELECTORS, Link, Page
-from dashboard.links.resolution import settle
-from dashboard.links.values import Day, Decimal, One, Several, Text, Whole, Word
+from compilewatch.dashboard.links import links
+from compilewatch.dashboard.links.links import SELECTORS, Link, Page
+from compilewatch.dashboard.links.resolution import settle
+from compilewatch.dashboard.links.values import Day, Decimal, One, Several, Text, Whole, Word
 
 NAMES = st.text(min_size=1, max_size=40).filter(
     lambda text: not any("\ud800" <= char <= "\udfff" or char == "\0" for char in text)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from starlette.applications import Starlette
 
-from dashboard.api.routes import routes
-from dashboard.links.links import Link, Page
-from db.engine.session import open_database
-from db.queries.facets import builds
+from compilewatch.dashboard.api.routes import routes
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.facets import builds
 from tests.builders import START, make_build, make_machine, make_trial
 from tests.dashboard.asking import ask
 from tests.dashboard.conftest import Store, machine_ids, opened, texts

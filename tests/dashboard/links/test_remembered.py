@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.links.links import Link, Page
-from dashboard.read import versions
-from dashboard.read.versions import cached
-from db.queries.filters import Filters
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.read import versions
+from compilewatch.dashboard.read.versions import cached
+from compilewatch.db.queries.filters import Filters
 
 
 def test_prepared_once_for_the_same_and_anew_for_anything_else(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from starlette.applications import Starlette
 
-from dashboard.write.stored_views import stored_address, why_not_opened
-from db.engine.session import open_database
-from db.records.people.stored_views import LONGEST_LINK
-from db.store.people.stored_views import store_view
+from compilewatch.dashboard.write.stored_views import stored_address, why_not_opened
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.records.people.stored_views import LONGEST_LINK
+from compilewatch.db.store.people.stored_views import store_view
 from tests.builders import START
 from tests.dashboard.asking import ask, whole_application
 from tests.dashboard.conftest import DATABASE

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from dashboard.login import access
-from dashboard.login.access import AccessError, Person, Role
+from compilewatch.dashboard.login import access
+from compilewatch.dashboard.login.access import AccessError, Person, Role
 
 
 @pytest.fixture(autouse=True)

@@ -21,12 +21,12 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
-from dashboard.login.middleware import OPEN
-from db.engine.session import open_database
-from db.records.service.access import Roles, SignIn
-from db.records.service.tokens import Scope, Token, new_secret, secret_hash
-from db.store.service.tokens import revoke_token, save_token
-from db.tables.trials import METADATA
+from compilewatch.dashboard.login.middleware import OPEN
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.records.service.access import Roles, SignIn
+from compilewatch.db.records.service.tokens import Scope, Token, new_secret, secret_hash
+from compilewatch.db.store.service.tokens import revoke_token, save_token
+from compilewatch.db.tables.trials import METADATA
 from tests.dashboard.asking import ask, whole_application
 from tests.dashboard.browsing import Browser
 from tests.dashboard.provider import CLIENT_ID, CLIENT_SECRET, FakeProvider

@@ -13,22 +13,22 @@ from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.responses import Response
 
-from dashboard.http.rate_limit import Buckets
-from dashboard.login import oidc
-from dashboard.login.access import Person, Role
-from dashboard.login.middleware import (
+from compilewatch.dashboard.http.rate_limit import Buckets
+from compilewatch.dashboard.login import oidc
+from compilewatch.dashboard.login.access import Person, Role
+from compilewatch.dashboard.login.middleware import (
     SIGNED_OUT,
     WRONG_TOKENS_AT_ONCE,
     WRONG_TOKENS_PER_S,
     LoginMiddleware,
     People,
 )
-from dashboard.login.oidc import Provider
-from dashboard.login.routes import LIMIT, LoginRoutes, safe_path
-from dashboard.login.sessions import Sessions
-from db.records.service.access import Proxy, Roles, SignIn
-from db.records.service.tokens import Scope as TokenScope
-from db.records.service.tokens import Token
+from compilewatch.dashboard.login.oidc import Provider
+from compilewatch.dashboard.login.routes import LIMIT, LoginRoutes, safe_path
+from compilewatch.dashboard.login.sessions import Sessions
+from compilewatch.db.records.service.access import Proxy, Roles, SignIn
+from compilewatch.db.records.service.tokens import Scope as TokenScope
+from compilewatch.db.records.service.tokens import Token
 from tests.dashboard.asgi import Inner, socket, status
 from tests.dashboard.asking import ask
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.document.sections import sections, table
-from dashboard.links.links import PAGES, Link, Page
-from dashboard.pages.overview import content as overview
-from dashboard.pages.registry import CONTENTS
-from dashboard.parts import parts
-from dashboard.read.data import read_choices
-from dashboard.render.shell import resolved_view
-from db.engine.session import open_database
-from db.interchange.read.importing import import_paths
+from compilewatch.dashboard.document.sections import sections, table
+from compilewatch.dashboard.links.links import PAGES, Link, Page
+from compilewatch.dashboard.pages.overview import content as overview
+from compilewatch.dashboard.pages.registry import CONTENTS
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.read.data import read_choices
+from compilewatch.dashboard.render.shell import resolved_view
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.interchange.read.importing import import_paths
 from tests.approving import approve
 from tests.dashboard.conftest import DATABASE, Store
 

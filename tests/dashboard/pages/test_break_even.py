@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from starlette.applications import Starlette
 
-from dashboard.api.routes import routes
-from dashboard.links.links import Link, Page
-from dashboard.pages.break_even import content as break_even
-from dashboard.parts.parts import Chart, PageContent, Table
-from dashboard.read.data import read_choices
-from db.records.trial import Trial
-from runner.cli.app import app as command_line
-from runner.cli.front import exit_code_of
+from compilewatch.dashboard.api.routes import routes
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.break_even import content as break_even
+from compilewatch.dashboard.parts.parts import Chart, PageContent, Table
+from compilewatch.dashboard.read.data import read_choices
+from compilewatch.db.records.trial import Trial
+from compilewatch.runner.cli.app import app as command_line
+from compilewatch.runner.cli.front import exit_code_of
 from tests.builders import MS, SECOND, make_history, make_trial
 from tests.dashboard.asking import ask
 from tests.dashboard.conftest import Store, opened, texts

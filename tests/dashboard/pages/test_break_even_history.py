@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dashboard.links.links import Link, Page
-from dashboard.pages.break_even import history as break_even_history
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.break_even import history as break_even_history
 from tests.builders import make_history
 from tests.dashboard.conftest import Store, opened, texts
 

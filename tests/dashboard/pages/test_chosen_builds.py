@@ -6,14 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from dashboard.links.links import Link, Page
-from dashboard.read.data import read_choices_on
-from dashboard.render import controls
-from dashboard.verdicts.pair import with_builds
-from db.engine.session import open_database
-from db.metrics.groups import row_dicts
-from db.queries.facets import builds
-from db.records.trial import Build, Machine, Trial
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.read.data import read_choices_on
+from compilewatch.dashboard.render import controls
+from compilewatch.dashboard.verdicts.pair import with_builds
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.queries.facets import builds
+from compilewatch.db.records.trial import Build, Machine, Trial
 from tests.builders import START, make_build, make_history, make_machine, make_trial
 from tests.dashboard.conftest import Store, machine_ids, opened, selector, texts
 from tests.regression_cases import stepping_history

@@ -9,17 +9,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dashboard.charts.cold_start import MOST_CASES, drawn, frame, seconds_text
-from dashboard.links.links import Link, Page
-from dashboard.pages.cold_start import content as cold_start
-from dashboard.parts.parts import Chart, Table
-from dashboard.read.data import read_choices
-from dashboard.read.shaping import with_phases
-from db.engine.session import open_database
-from db.interchange.read.importing import import_paths
-from db.queries.cases.cold_start import cold_starts
-from db.queries.trials import trials_frame
-from db.records.trial import ColdStart, NumericsStatus
+from compilewatch.dashboard.charts.cold_start import MOST_CASES, drawn, frame, seconds_text
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.cold_start import content as cold_start
+from compilewatch.dashboard.parts.parts import Chart, Table
+from compilewatch.dashboard.read.data import read_choices
+from compilewatch.dashboard.read.shaping import with_phases
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.queries.cases.cold_start import cold_starts
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.trial import ColdStart, NumericsStatus
 from tests.builders import make_history, make_imported, make_numerics, make_trial
 from tests.dashboard.conftest import DATABASE, Store, opened, texts
 from tests.db.interchange.trace_logs import whole_recording

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dashboard.links.links import Link, Page
+from compilewatch.dashboard.links.links import Link, Page
 from tests.builders import make_history, make_trial
 from tests.dashboard.conftest import Store, opened, texts
 

@@ -8,14 +8,14 @@ import pytest
 from sqlalchemy import insert
 from streamlit.testing.v1 import AppTest
 
-from dashboard.document.page import render
-from dashboard.links.links import Link, Page, href
-from dashboard.pages.runs.fleet import WORKERS, fleet
-from dashboard.reports.freeze import freeze_link
-from db.engine.session import Database, open_database
-from db.records.service.fleet import FleetWorker, Launch
-from db.store.service.fleet import claim_launch, end_launch
-from db.tables.trials import FLEET_WORKER
+from compilewatch.dashboard.document.page import render
+from compilewatch.dashboard.links.links import Link, Page, href
+from compilewatch.dashboard.pages.runs.fleet import WORKERS, fleet
+from compilewatch.dashboard.reports.freeze import freeze_link
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.records.service.fleet import FleetWorker, Launch
+from compilewatch.db.store.service.fleet import claim_launch, end_launch
+from compilewatch.db.tables.trials import FLEET_WORKER
 from tests.builders import make_trial
 from tests.dashboard.conftest import Store, opened, texts
 
@@ -98,7 +98,9 @@ def test_workers_and_launches_are_on_the_page_and_in_its_report() -> None:
 
 @pytest.mark.usefixtures("fleet_url")
 def test_a_launch_that_is_chosen_shows_its_whole_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dashboard.render.elements.picked_rows", lambda key: [1] * (key == "runs-launches"))
+    monkeypatch.setattr(
+        "compilewatch.dashboard.render.elements.picked_rows", lambda key: [1] * (key == "runs-launches")
+    )
     assert printed(opened(Link(page=Page.RUNS))) == ["4711", PRINTED]
 
 

@@ -7,12 +7,12 @@ from statistics import median
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.document.page import render
-from dashboard.links.links import Link, Page, href
-from dashboard.reports.freeze import freeze_link
-from db import units
-from db.engine.session import open_database
-from db.verdicts.sides import resolve_side
+from compilewatch.dashboard.document.page import render
+from compilewatch.dashboard.links.links import Link, Page, href
+from compilewatch.dashboard.reports.freeze import freeze_link
+from compilewatch.db import units
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.verdicts.sides import resolve_side
 from tests.builders import START, make_gated_history, make_history
 from tests.dashboard.conftest import DATABASE, Store, opened, texts
 

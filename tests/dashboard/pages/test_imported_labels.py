@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 from starlette.applications import Starlette
 
-from dashboard.api.routes import routes
-from dashboard.document.sections import sections
-from dashboard.links.links import Link, Page
-from dashboard.pages.upgrade.content import Beside, content_of
-from dashboard.parts import verdict_words
-from dashboard.parts.parts import flat, named
-from dashboard.read.shaping import with_labels
-from dashboard.verdicts import tables as upgrade_rows
-from db.engine.session import open_database
-from db.judge.compare.upgrade import compare_builds
-from db.queries.trials import trials_frame
-from db.records.trial import Source, SourceKind, Task, Trial
-from db.verdicts.sides import resolve_side
+from compilewatch.dashboard.api.routes import routes
+from compilewatch.dashboard.document.sections import sections
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.upgrade.content import Beside, content_of
+from compilewatch.dashboard.parts import verdict_words
+from compilewatch.dashboard.parts.parts import flat, named
+from compilewatch.dashboard.read.shaping import with_labels
+from compilewatch.dashboard.verdicts import tables as upgrade_rows
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.trial import Source, SourceKind, Task, Trial
+from compilewatch.db.verdicts.sides import resolve_side
 from tests.builders import START, make_history, make_imported, make_workload
 from tests.dashboard.asking import ask
 from tests.dashboard.conftest import Store, opened, texts

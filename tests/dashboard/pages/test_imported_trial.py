@@ -6,13 +6,13 @@ import shlex
 
 import pytest
 
-from dashboard.document.content import Table
-from dashboard.document.page import render
-from dashboard.links.links import Link, Page, href
-from dashboard.pages.trial.one_trial import trial_parts
-from dashboard.parts.parts import Lines, flat
-from dashboard.reports.freeze import freeze_link
-from db.records.trial import ColdStart, Summary
+from compilewatch.dashboard.document.content import Table
+from compilewatch.dashboard.document.page import render
+from compilewatch.dashboard.links.links import Link, Page, href
+from compilewatch.dashboard.pages.trial.one_trial import trial_parts
+from compilewatch.dashboard.parts.parts import Lines, flat
+from compilewatch.dashboard.reports.freeze import freeze_link
+from compilewatch.db.records.trial import ColdStart, Summary
 from tests.builders import MS, START, make_imported, make_trial
 from tests.dashboard.conftest import Store
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.links.links import Link, Page
-from dashboard.pages.modes import against
-from dashboard.pages.modes import content as modes
-from dashboard.pages.trial import content as trial_content
-from dashboard.parts.parts import Chart, Figures, Lines, PageContent, Table, flat
-from dashboard.read.data import read_choices
-from dashboard.render.streamlit_parts import FOLD
-from db.records.trial import CacheState, ColdStart, FailureKind, parse_trial
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.modes import against
+from compilewatch.dashboard.pages.modes import content as modes
+from compilewatch.dashboard.pages.trial import content as trial_content
+from compilewatch.dashboard.parts.parts import Chart, Figures, Lines, PageContent, Table, flat
+from compilewatch.dashboard.read.data import read_choices
+from compilewatch.dashboard.render.streamlit_parts import FOLD
+from compilewatch.db.records.trial import CacheState, ColdStart, FailureKind, parse_trial
 from tests.builders import MS, make_history, make_strategy, make_trial
 from tests.dashboard.conftest import DATABASE, Store, opened, texts
 from tests.db.cause.profiles import RECORDED

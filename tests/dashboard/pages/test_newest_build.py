@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from starlette.applications import Starlette
 
-from dashboard.api.routes import routes
-from dashboard.links.links import Link, Page
-from dashboard.pages.registry import REGISTRY
-from dashboard.parts.parts import Table, flat
-from dashboard.read.data import read_choices
-from dashboard.render.shell import resolved_view
-from db import units
-from db.metrics.groups import row_dicts
-from runner.cli.app import app as command_line
-from runner.cli.front import exit_code_of
+from compilewatch.dashboard.api.routes import routes
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.registry import REGISTRY
+from compilewatch.dashboard.parts.parts import Table, flat
+from compilewatch.dashboard.read.data import read_choices
+from compilewatch.dashboard.render.shell import resolved_view
+from compilewatch.db import units
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.runner.cli.app import app as command_line
+from compilewatch.runner.cli.front import exit_code_of
 from tests.builders import MS, SECOND, START, make_machine, make_trial
 from tests.dashboard.asking import ask
 from tests.dashboard.conftest import DATABASE, Store, opened

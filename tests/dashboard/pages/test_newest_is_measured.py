@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.links.links import Link, Page
-from db.records.trial import Source, SourceKind, Trial
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.db.records.trial import Source, SourceKind, Trial
 from tests.builders import START, make_history, make_imported, make_machine, make_workload
 from tests.dashboard.conftest import DATABASE, Store, build_ids, opened, selector
 

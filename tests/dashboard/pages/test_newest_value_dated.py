@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from dashboard.links.links import Link, Page, href
-from dashboard.reports.freeze import freeze_link
-from db import units
+from compilewatch.dashboard.links.links import Link, Page, href
+from compilewatch.dashboard.reports.freeze import freeze_link
+from compilewatch.db import units
 from tests.builders import START, make_history
 from tests.dashboard.conftest import Store, opened
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import open_database
-from db.interchange.read.importing import import_paths
-from db.interchange.write.exporting import export
-from db.queries.filters import Filters
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.interchange.write.exporting import export
+from compilewatch.db.queries.filters import Filters
 from tests.dashboard.serving import served
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -68,7 +68,7 @@ def test_with_the_package(demo_url: str, tmp_path: Path) -> None:
     assert re.search(r"2\.12\.1 +default", printed)
 
 
-@pytest.mark.parametrize("name", re.findall(r"^\| `(db\.[\w.]+)\(", PAGE, re.MULTILINE))
+@pytest.mark.parametrize("name", re.findall(r"^\| `(compilewatch\.db\.[\w.]+)\(", PAGE, re.MULTILINE))
 def test_every_name_of_the_read_api_is_there(name: str) -> None:
     module, _, function = name.rpartition(".")
     assert callable(getattr(import_module(module), function))

@@ -8,14 +8,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dashboard.links.links import Link, Page
-from dashboard.pages.overview import content
-from dashboard.parts.parts import Chart, Figures, PageContent, Table, flat, named
-from dashboard.verdicts import headlines
-from db.engine.session import open_database
-from db.judge.results import Tally
-from db.queries.facets import builds, machines
-from db.records.trial import Trial
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.overview import content
+from compilewatch.dashboard.parts.parts import Chart, Figures, PageContent, Table, flat, named
+from compilewatch.dashboard.verdicts import headlines
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.judge.results import Tally
+from compilewatch.db.queries.facets import builds, machines
+from compilewatch.db.records.trial import Trial
 from tests.builders import MS, START, make_build, make_history, make_trial
 from tests.dashboard.conftest import Store, opened
 

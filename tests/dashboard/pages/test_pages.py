@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from dashboard.links.links import Link, Page, keys_of
-from dashboard.read.in_force import VARIABLE, InForce
-from db.judge.policy import Policy
-from db.records.trial import CacheState, Task
+from compilewatch.dashboard.links.links import Link, Page, keys_of
+from compilewatch.dashboard.read.in_force import VARIABLE, InForce
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.records.trial import CacheState, Task
 from tests.builders import make_history, make_strategy
 from tests.dashboard.conftest import OpenPage, Store, machine_ids, opened, selector, texts
 

@@ -12,16 +12,16 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.document.content import Chart, Figures, Lines, Section, Table
-from dashboard.document.page import render
-from dashboard.document.sections import sections
-from dashboard.links.links import Link, Page, href
-from dashboard.pages.registry import CONTENTS
-from dashboard.parts import parts
-from dashboard.read.data import read_choices
-from dashboard.render.shell import resolved_view
-from dashboard.reports.freeze import freeze_link
-from db import units
+from compilewatch.dashboard.document.content import Chart, Figures, Lines, Section, Table
+from compilewatch.dashboard.document.page import render
+from compilewatch.dashboard.document.sections import sections
+from compilewatch.dashboard.links.links import Link, Page, href
+from compilewatch.dashboard.pages.registry import CONTENTS
+from compilewatch.dashboard.parts import parts
+from compilewatch.dashboard.read.data import read_choices
+from compilewatch.dashboard.render.shell import resolved_view
+from compilewatch.dashboard.reports.freeze import freeze_link
+from compilewatch.db import units
 from tests.dashboard.conftest import opened
 
 pytestmark = pytest.mark.usefixtures("recorded_here")

@@ -12,18 +12,18 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.links.links import Link, Page, href
-from dashboard.parts.parts import LEFT_OUT
-from dashboard.reports.freeze import freeze_link
-from dashboard.text.foreign_text import escaped
-from dashboard.verdicts.inbox import web_link
-from dashboard.write import triage
-from db.engine.session import open_database
-from db.judge.compare.recorded_regressions import TriageEvent
-from db.queries.people.regressions import RegressionState, standing_regressions
-from db.records.people.triage import TriageState
-from db.store.people.regressions import record_comparison
-from db.store.people.regressions import triage as store_triage
+from compilewatch.dashboard.links.links import Link, Page, href
+from compilewatch.dashboard.parts.parts import LEFT_OUT
+from compilewatch.dashboard.reports.freeze import freeze_link
+from compilewatch.dashboard.text.foreign_text import escaped
+from compilewatch.dashboard.verdicts.inbox import web_link
+from compilewatch.dashboard.write import triage
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
+from compilewatch.db.queries.people.regressions import RegressionState, standing_regressions
+from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.store.people.regressions import record_comparison
+from compilewatch.db.store.people.regressions import triage as store_triage
 from tests.builders import START
 from tests.dashboard.conftest import DATABASE, Store, opened, texts
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history

@@ -8,16 +8,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.links.links import Link, Page
-from dashboard.pages.runs.content import progress_words
-from db.engine.session import Database, open_database
-from db.queries.facets import runs
-from db.records.service.requests import RequestKind, RequestSpec
-from db.records.service.runs import RunStatus
-from db.records.service.schedules import ScheduleSpec
-from db.store.service.requests import cancel_request, new_request, save_request
-from db.store.service.schedules import pause_schedule, save_schedule
-from db.store.trials import end_run, save_trials, start_run
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.runs.content import progress_words
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.queries.facets import runs
+from compilewatch.db.records.service.requests import RequestKind, RequestSpec
+from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.service.schedules import ScheduleSpec
+from compilewatch.db.store.service.requests import cancel_request, new_request, save_request
+from compilewatch.db.store.service.schedules import pause_schedule, save_schedule
+from compilewatch.db.store.trials import end_run, save_trials, start_run
 from tests.builders import START, make_build, make_history, make_machine, make_trial
 from tests.dashboard.conftest import Store, machine_ids, opened, texts
 

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from dashboard.links.links import Link, Page
-from db.engine.session import open_database
-from db.records.service.schedules import ScheduleSpec
-from db.store.service.schedule_watch import save_due
-from db.store.service.schedules import save_schedule
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.records.service.schedules import ScheduleSpec
+from compilewatch.db.store.service.schedule_watch import save_due
+from compilewatch.db.store.service.schedules import save_schedule
 from tests.builders import START
 from tests.dashboard.conftest import opened
 

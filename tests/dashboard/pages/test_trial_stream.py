@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.links.links import Link, Page
-from dashboard.pages.trial import charts as first_iteration
-from db.records.streams import CompileAt, StreamFacts
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.trial import charts as first_iteration
+from compilewatch.db.records.streams import CompileAt, StreamFacts
 from tests.builders import MS, START, make_compiler_facts, make_trial
 from tests.dashboard.conftest import DATABASE, Store, opened, texts
 

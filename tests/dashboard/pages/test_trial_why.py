@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-import dashboard.pages.guide
-from dashboard.links.links import Link, Page
-from db.records.trial import CacheCounters, CompilerFacts
+import compilewatch.dashboard.pages.guide
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.db.records.trial import CacheCounters, CompilerFacts
 from tests.builders import make_device_state, make_trial
 from tests.dashboard.conftest import DATABASE, OpenPage, Store, opened, texts
 from tests.explained_parts import make_profile, make_sampling, make_trace
 
-GUIDE = (Path(dashboard.pages.guide.__file__).parent / "guide.md").read_text(encoding="utf-8")
+GUIDE = (Path(compilewatch.dashboard.pages.guide.__file__).parent / "guide.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

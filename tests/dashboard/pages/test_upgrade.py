@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.links.links import Link, Page
-from dashboard.parts.verdict_words import SIDES_HELP
-from db.judge.policy import Policy
-from db.records.evidence import HeldMemory, SavedForBackward
-from db.records.trial import SCHEMAS, Trial
-from db.records.vocabulary import Metric, Verdict
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.parts.verdict_words import SIDES_HELP
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.records.evidence import HeldMemory, SavedForBackward
+from compilewatch.db.records.trial import SCHEMAS, Trial
+from compilewatch.db.records.vocabulary import Metric, Verdict
 from tests.builders import MS, START, make_build, make_history
 from tests.dashboard.conftest import DATABASE, OpenPage, Store, build_ids, machine_ids, opened, texts
 

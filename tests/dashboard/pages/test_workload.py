@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from dashboard.links.links import Link, Page
-from dashboard.verdicts import history
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.verdicts import history
 from tests.builders import MS, START, make_failure, make_history, make_trial
 from tests.dashboard.conftest import OpenPage, Store, opened, selector, texts
 

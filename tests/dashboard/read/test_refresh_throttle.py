@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from dashboard.read.database import DATABASE_VARIABLE
-from dashboard.read.versions import (
+from compilewatch.dashboard.read.database import DATABASE_VARIABLE
+from compilewatch.dashboard.read.versions import (
     EVERY_S,
     REFRESH_THROTTLE,
     RefreshThrottle,
@@ -15,8 +15,8 @@ from dashboard.read.versions import (
     drawn_version,
     one_version,
 )
-from db.engine.session import open_database
-from db.store.trials import save_trial
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.store.trials import save_trial
 from tests.builders import make_trial
 
 URL = "sqlite:///a.db"

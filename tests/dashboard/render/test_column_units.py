@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 import pandas as pd
 import pytest
 
-from dashboard.links.links import Link
-from dashboard.parts.column_units import UNITS, scale_of, written
-from dashboard.parts.parts import Table, TableColumn
-from dashboard.render.exporting import ExportOrigin, formats_of
-from dashboard.render.streamlit_parts import _on_screen
+from compilewatch.dashboard.links.links import Link
+from compilewatch.dashboard.parts.column_units import UNITS, scale_of, written
+from compilewatch.dashboard.parts.parts import Table, TableColumn
+from compilewatch.dashboard.render.exporting import ExportOrigin, formats_of
+from compilewatch.dashboard.render.streamlit_parts import _on_screen
 
 FRAME = pd.DataFrame(
     {

@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 import pandas as pd
 import pytest
 
-from dashboard.charts.style import ChartContent
-from dashboard.links.links import Link, Page
-from dashboard.pages.overview import charts as speedups
-from dashboard.parts.column_units import SidesCell, quantity
-from dashboard.parts.parts import Chart, Table, TableColumn, quantities, texts
-from dashboard.render.exporting import ExportOrigin, file_name, formats_of
-from db import units
+from compilewatch.dashboard.charts.style import ChartContent
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.overview import charts as speedups
+from compilewatch.dashboard.parts.column_units import SidesCell, quantity
+from compilewatch.dashboard.parts.parts import Chart, Table, TableColumn, quantities, texts
+from compilewatch.dashboard.render.exporting import ExportOrigin, file_name, formats_of
+from compilewatch.db import units
 
 AT = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
 ORIGIN = ExportOrigin(

@@ -8,7 +8,7 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.text.foreign_text import (
+from compilewatch.dashboard.text.foreign_text import (
     LONGEST_LABEL,
     escaped,
     readable,

@@ -11,9 +11,9 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from dashboard.render.limit import AT_ONCE, RenderLimit
-from dashboard.server import app
-from db.errors import CompilewatchError
+from compilewatch.dashboard.render.limit import AT_ONCE, RenderLimit
+from compilewatch.dashboard.server import app
+from compilewatch.db.errors import CompilewatchError
 
 # More than a machine under load takes for pages that do nothing.
 PATIENCE_S = 30

@@ -9,15 +9,15 @@ from datetime import UTC, datetime
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.document.content import Content, ReportError
-from dashboard.document.page import render
-from dashboard.links.links import Link, Page, href
-from dashboard.reports.freeze import FREEZABLE, freeze_link, store_report
-from db.engine.session import open_database
-from db.queries.filters import Filters
-from db.queries.people.reports import find_report, reports_frame
-from db.queries.trials import latest_trials_frame
-from db.records.people.reports import KEEP_DAYS_VARIABLE
+from compilewatch.dashboard.document.content import Content, ReportError
+from compilewatch.dashboard.document.page import render
+from compilewatch.dashboard.links.links import Link, Page, href
+from compilewatch.dashboard.reports.freeze import FREEZABLE, freeze_link, store_report
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.people.reports import find_report, reports_frame
+from compilewatch.db.queries.trials import latest_trials_frame
+from compilewatch.db.records.people.reports import KEEP_DAYS_VARIABLE
 from tests.dashboard.conftest import opened, texts
 from tests.dashboard.reports.test_reports import check_page
 

@@ -10,13 +10,13 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 from streamlit.testing.v1 import AppTest
 
-from dashboard.document.content import Content, Lines, Table
-from dashboard.document.page import render
-from dashboard.links.links import Link, Page, href
-from dashboard.read.data import read_choices, read_regressions, read_trial
-from dashboard.reports.freeze import freeze_link
-from dashboard.write import sign_offs
-from db.records.people.sign_offs import Decision
+from compilewatch.dashboard.document.content import Content, Lines, Table
+from compilewatch.dashboard.document.page import render
+from compilewatch.dashboard.links.links import Link, Page, href
+from compilewatch.dashboard.read.data import read_choices, read_regressions, read_trial
+from compilewatch.dashboard.reports.freeze import freeze_link
+from compilewatch.dashboard.write import sign_offs
+from compilewatch.db.records.people.sign_offs import Decision
 from tests.dashboard.conftest import opened
 from tests.dashboard.reports.test_reports import check_page
 

@@ -17,21 +17,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.applications import Starlette
 
-from dashboard.document.content import Chart, Content, FrozenColumn, Lines, ReportError, Table, content_of
-from dashboard.document.page import render
-from dashboard.document.svg import draw, let_through
-from dashboard.links.links import Link, Page
-from dashboard.pages.upgrade import charts as forest
-from dashboard.reports import freeze
-from dashboard.reports.__main__ import main
-from dashboard.reports.freeze import LARGEST_BYTES, freeze_comparison, freeze_link, store_report
-from dashboard.reports.routes import reports
-from db.engine.session import open_database
-from db.queries.people.reports import find_report, reports_frame
-from db.records.people.reports import Report, new_report_id
-from db.store.people.reports import save_report
-from runner.cli.app import app as command_line
-from runner.cli.front import exit_code_of
+from compilewatch.dashboard.document.content import (
+    Chart,
+    Content,
+    FrozenColumn,
+    Lines,
+    ReportError,
+    Table,
+    content_of,
+)
+from compilewatch.dashboard.document.page import render
+from compilewatch.dashboard.document.svg import draw, let_through
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.upgrade import charts as forest
+from compilewatch.dashboard.reports import freeze
+from compilewatch.dashboard.reports.__main__ import main
+from compilewatch.dashboard.reports.freeze import LARGEST_BYTES, freeze_comparison, freeze_link, store_report
+from compilewatch.dashboard.reports.routes import reports
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.people.reports import find_report, reports_frame
+from compilewatch.db.records.people.reports import Report, new_report_id
+from compilewatch.db.store.people.reports import save_report
+from compilewatch.runner.cli.app import app as command_line
+from compilewatch.runner.cli.front import exit_code_of
 from tests.builders import START, make_build, make_history, make_machine
 from tests.dashboard.asking import ask
 from tests.dashboard.conftest import Store, opened, selector

@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 
-from dashboard.server.server import BasePath, usable_prefix
-from db.errors import ConfigError
+from compilewatch.dashboard.server.server import BasePath, usable_prefix
+from compilewatch.db.errors import ConfigError
 from tests.dashboard.asking import ask, whole_application
 
 

@@ -11,13 +11,13 @@ from datetime import timedelta
 import pytest
 from starlette.applications import Starlette
 
-from dashboard.links.links import PAGES, Link, Page
-from dashboard.login.access import Role
-from dashboard.parts.parts import Figures
-from dashboard.read.versions import drawn_version
-from dashboard.server.charts import content_of
-from dashboard.server.server import EMBED_VARIABLE
-from db.records.service.access import Proxy, Roles, SignIn
+from compilewatch.dashboard.links.links import PAGES, Link, Page
+from compilewatch.dashboard.login.access import Role
+from compilewatch.dashboard.parts.parts import Figures
+from compilewatch.dashboard.read.versions import drawn_version
+from compilewatch.dashboard.server.charts import content_of
+from compilewatch.dashboard.server.server import EMBED_VARIABLE
+from compilewatch.db.records.service.access import Proxy, Roles, SignIn
 from tests.builders import START, make_history, make_machine, make_trial
 from tests.dashboard.asking import ask, whole_application
 from tests.dashboard.conftest import DATABASE, Store

@@ -12,14 +12,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from dashboard.links.links import Link, Page
-from dashboard.read.database import close_databases
-from db.engine.session import open_database
-from db.errors import DatabaseError
-from db.queries.records import trial_records
-from db.records.service.requests import RequestKind, RequestSpec
-from db.store.service.requests import new_request, save_request
-from db.store.trials import save_trials
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.read.database import close_databases
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.errors import DatabaseError
+from compilewatch.db.queries.records import trial_records
+from compilewatch.db.records.service.requests import RequestKind, RequestSpec
+from compilewatch.db.store.service.requests import new_request, save_request
+from compilewatch.db.store.trials import save_trials
 from tests.builders import make_trial
 from tests.dashboard.conftest import DATABASE, opened
 

@@ -11,13 +11,13 @@ import psycopg
 import pytest
 from starlette.applications import Starlette
 
-from dashboard.api.endpoints import ENDPOINTS, PREFIX
-from dashboard.links.links import Page
-from dashboard.reports.routes import reports
-from db.engine.session import open_database
-from db.store.trials import save_trials
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
+from compilewatch.dashboard.api.endpoints import ENDPOINTS, PREFIX
+from compilewatch.dashboard.links.links import Page
+from compilewatch.dashboard.reports.routes import reports
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
 from tests.builders import make_history
 from tests.dashboard.asking import ask
 from tests.dashboard.serving import Served, served

@@ -14,12 +14,12 @@ import pytest
 import streamlit
 from starlette.types import Receive, Scope, Send
 
-from dashboard.links.links import Page
-from dashboard.server import server
-from dashboard.server.headers import CompressedStatic, SecurityHeaders, content_security_policy
-from dashboard.server.index_page import index_pages
-from dashboard.server.same_site import SameSite
-from db.errors import CompilewatchError, DatabaseError
+from compilewatch.dashboard.links.links import Page
+from compilewatch.dashboard.server import server
+from compilewatch.dashboard.server.headers import CompressedStatic, SecurityHeaders, content_security_policy
+from compilewatch.dashboard.server.index_page import index_pages
+from compilewatch.dashboard.server.same_site import SameSite
+from compilewatch.db.errors import CompilewatchError, DatabaseError
 from tests.dashboard.asking import ask, whole_application
 from tests.dashboard.conftest import DATABASE
 from tests.dashboard.serving import Served, served

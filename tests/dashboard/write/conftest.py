@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dashboard.login.access import Person, Role, identify_people_by
+from compilewatch.dashboard.login.access import Person, Role, identify_people_by
 from tests.dashboard.conftest import DATABASE
 
 

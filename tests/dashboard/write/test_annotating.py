@@ -7,15 +7,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from ulid import ULID
 
-from dashboard.links.links import Link, Page
-from dashboard.login.access import AccessError
-from dashboard.read.data import read_choices_on
-from dashboard.write import annotating
-from db.engine.session import open_database
-from db.queries import facets
-from db.queries.people.annotations import stored_annotations
-from db.records.people.annotations import Annotation
-from db.store.people.annotations import save_annotation
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.login.access import AccessError
+from compilewatch.dashboard.read.data import read_choices_on
+from compilewatch.dashboard.write import annotating
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries import facets
+from compilewatch.db.queries.people.annotations import stored_annotations
+from compilewatch.db.records.people.annotations import Annotation
+from compilewatch.db.store.people.annotations import save_annotation
 from tests.dashboard.conftest import opened, texts
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from db.engine.session import open_database
-from db.queries.filters import Filters
-from db.queries.trials import trial_records, trials_frame
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trial_records, trials_frame
 from tests.dashboard.conftest import texts
 from tests.dashboard.uploads import TOLD, looked_at, page, stored
 

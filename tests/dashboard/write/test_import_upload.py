@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.login import access
-from dashboard.login.access import Person, Role
-from dashboard.write import uploading
-from dashboard.write.uploading import LARGEST_MB, Upload, files_of, options_of, preview
-from db.engine.session import open_database
-from db.errors import CompilewatchError
-from db.interchange.read.formats import Format
-from db.queries.trials import trials_frame
+from compilewatch.dashboard.login import access
+from compilewatch.dashboard.login.access import Person, Role
+from compilewatch.dashboard.write import uploading
+from compilewatch.dashboard.write.uploading import LARGEST_MB, Upload, files_of, options_of, preview
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.interchange.read.formats import Format
+from compilewatch.db.queries.trials import trials_frame
 from tests.builders import make_trial
 from tests.dashboard.conftest import texts
 from tests.dashboard.uploads import TOLD, looked_at, page, stored

@@ -6,23 +6,23 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dashboard.document.content import Table
-from dashboard.document.page import render
-from dashboard.links.links import Link, Page, href
-from dashboard.pages.runs.fleet import liveness
-from dashboard.read.in_force import VARIABLE
-from dashboard.reports.freeze import freeze_link
-from dashboard.write import run_actions
-from db import units
-from db.engine.session import open_database
-from db.errors import ConfigError, NotFoundError
-from db.judge.statistics.noise_floor import VALIDATION_SUITE
-from db.queries.service.schedules import requests, schedules
-from db.records.service.hosts import SILENT_AFTER, HostState
-from db.records.service.requests import RequestKind, RequestSpec, RequestState
-from db.records.service.schedules import Schedule, ScheduleSpec
-from db.store.service.hosts import save_host
-from db.store.service.schedules import note_next_runs, save_schedule
+from compilewatch.dashboard.document.content import Table
+from compilewatch.dashboard.document.page import render
+from compilewatch.dashboard.links.links import Link, Page, href
+from compilewatch.dashboard.pages.runs.fleet import liveness
+from compilewatch.dashboard.read.in_force import VARIABLE
+from compilewatch.dashboard.reports.freeze import freeze_link
+from compilewatch.dashboard.write import run_actions
+from compilewatch.db import units
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.errors import ConfigError, NotFoundError
+from compilewatch.db.judge.statistics.noise_floor import VALIDATION_SUITE
+from compilewatch.db.queries.service.schedules import requests, schedules
+from compilewatch.db.records.service.hosts import SILENT_AFTER, HostState
+from compilewatch.db.records.service.requests import RequestKind, RequestSpec, RequestState
+from compilewatch.db.records.service.schedules import Schedule, ScheduleSpec
+from compilewatch.db.store.service.hosts import save_host
+from compilewatch.db.store.service.schedules import note_next_runs, save_schedule
 from tests.builders import MS, START, make_history, make_trial
 from tests.dashboard.conftest import Store, opened, texts
 

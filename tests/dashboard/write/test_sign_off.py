@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.links.links import Link, Page
-from dashboard.write import sign_offs
-from db.engine.session import open_database
-from db.queries.facets import builds
-from db.queries.people.sign_offs import sign_offs as stored
-from db.records.people.sign_offs import Decision, SignOff
+from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.write import sign_offs
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.facets import builds
+from compilewatch.db.queries.people.sign_offs import sign_offs as stored
+from compilewatch.db.records.people.sign_offs import Decision, SignOff
 from tests.dashboard.conftest import machine_ids, opened, texts
 
 

@@ -11,21 +11,21 @@ from typing import ClassVar
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from dashboard.links.links import Link, Page, read_url
-from dashboard.login.access import AccessError, Person, Role, identify_people_by
-from dashboard.read.in_force import VARIABLE
-from dashboard.write import watching
-from db.engine.session import open_database
-from db.errors import ConfigError
-from db.queries.people.watches import watches
-from db.records.identity import Code
-from db.records.people.watches import Watch
-from db.records.trial import Trial
-from db.store.people.regressions import record_comparison
-from db.store.people.watches import save_watch
-from db.store.trials import save_trials
-from runner.config.settings import ChannelSettings, NotifySettings
-from runner.regressions.notify import Notified, notify
+from compilewatch.dashboard.links.links import Link, Page, read_url
+from compilewatch.dashboard.login.access import AccessError, Person, Role, identify_people_by
+from compilewatch.dashboard.read.in_force import VARIABLE
+from compilewatch.dashboard.write import watching
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.queries.people.watches import watches
+from compilewatch.db.records.identity import Code
+from compilewatch.db.records.people.watches import Watch
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.store.people.regressions import record_comparison
+from compilewatch.db.store.people.watches import save_watch
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.config.settings import ChannelSettings, NotifySettings
+from compilewatch.runner.regressions.notify import Notified, notify
 from tests.builders import START
 from tests.dashboard.asking import ask, whole_application
 from tests.dashboard.conftest import DATABASE, opened, texts

@@ -13,17 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import dashboard
-from dashboard.login import access
-from dashboard.login.access import AccessError, Person, Role
-from dashboard.reports.freeze import store_report
-from dashboard.write import run_actions, sign_offs, triage, uploading
-from db.log_lines import OneLine
-from db.records.people.sign_offs import Decision
-from db.records.people.triage import TriageState
-from db.records.service.requests import RequestSpec
+import compilewatch.dashboard
+from compilewatch.dashboard.login import access
+from compilewatch.dashboard.login.access import AccessError, Person, Role
+from compilewatch.dashboard.reports.freeze import store_report
+from compilewatch.dashboard.write import run_actions, sign_offs, triage, uploading
+from compilewatch.db.log_lines import OneLine
+from compilewatch.db.records.people.sign_offs import Decision
+from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.records.service.requests import RequestSpec
 
-ROOM = Path(dashboard.__file__).parent
+ROOM = Path(compilewatch.dashboard.__file__).parent
 # Which role each write needs; a link that is kept holds nothing that its reader did not send.
 WRITES: dict[str, tuple[Role, Callable[[str], object]]] = {
     "ask for a run": (Role.OPERATOR, lambda _: run_actions.request_run(RequestSpec(), by="ada")),
@@ -126,7 +126,7 @@ def test_no_library_of_the_server_can_be_made_to_forge_a_line() -> None:
     """uvicorn and Streamlit log with formatters of their own, and what failed may quote what was sent."""
     program = """
 import logging
-from dashboard.__main__ import _log_to_standard_error
+from compilewatch.dashboard.__main__ import _log_to_standard_error
 _log_to_standard_error()
 import uvicorn
 uvicorn.Config(lambda: None)

@@ -6,8 +6,8 @@ import json
 import random
 from pathlib import Path
 
-from db.records.sampling_facts import Profile, ProfileEntry, ProfileSide
-from db.records.trial import parse_trial
+from compilewatch.db.records.sampling_facts import Profile, ProfileEntry, ProfileSide
+from compilewatch.db.records.trial import parse_trial
 
 RECORDED = Path(__file__).parents[3] / "docs" / "measured" / "h100" / "profiles.jsonl"
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from db.cause.compiler_change import autotuned_texts, compiler_changes, generated_text, source_changes
-from db.records.evidence import (
+from compilewatch.db.cause.compiler_change import (
+    autotuned_texts,
+    compiler_changes,
+    generated_text,
+    source_changes,
+)
+from compilewatch.db.records.evidence import (
     AutotunedOperation,
     CacheCounters,
     CompilerEvent,
     CompilerFacts,
     GeneratedGraph,
 )
-from db.records.sampling_facts import GeneratedSource
-from runner.worker.compiler.compiler_facts import generated_graph, generated_source
+from compilewatch.db.records.sampling_facts import GeneratedSource
+from compilewatch.runner.worker.compiler.compiler_facts import generated_graph, generated_source
 
 BREAK = CompilerEvent(reason="print", location="model.py:10", count=2)
 

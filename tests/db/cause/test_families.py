@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from db.cause.families import Family, Kernel, canonical, classify
+from compilewatch.db.cause.families import Family, Kernel, canonical, classify
 
 _PAGE = Path(__file__).parents[3] / "docs" / "kernels.md"
 _NAMES = Path(__file__).with_name("kernel_names.tsv")

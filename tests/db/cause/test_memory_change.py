@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from db.cause.memory_change import held_texts, memory_sentences, on_both_sides
-from db.records.evidence import HeldMemory, Memory, SavedForBackward
+from compilewatch.db.cause.memory_change import held_texts, memory_sentences, on_both_sides
+from compilewatch.db.records.evidence import HeldMemory, Memory, SavedForBackward
 
 KIB = 1024
 BIG, SMALL = "512x1024 float32", "512x256 float32"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from db.cause.notes import MANY_OPERATIONS, Parts, case_notes, notes_of
-from db.records.evidence import (
+from compilewatch.db.cause.notes import MANY_OPERATIONS, Parts, case_notes, notes_of
+from compilewatch.db.records.evidence import (
     CacheCounters,
     CompilerEvent,
     CompilerFacts,
@@ -16,7 +16,7 @@ from db.records.evidence import (
     Numerics,
     NumericsStatus,
 )
-from db.records.sampling_facts import SamplingFacts
+from compilewatch.db.records.sampling_facts import SamplingFacts
 
 STORM = [
     CompilerEvent(reason="L['self'].calls == 1", count=3),

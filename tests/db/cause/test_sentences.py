@@ -6,10 +6,16 @@ import random
 
 import pytest
 
-from db.cause.families import Family
-from db.cause.profile_change import FindingKind, compare_profiles, findings
-from db.cause.sentences import Watched, cause_between, cause_of_compiling, family_rows, short_name
-from db.records.sampling_facts import Profile
+from compilewatch.db.cause.families import Family
+from compilewatch.db.cause.profile_change import FindingKind, compare_profiles, findings
+from compilewatch.db.cause.sentences import (
+    Watched,
+    cause_between,
+    cause_of_compiling,
+    family_rows,
+    short_name,
+)
+from compilewatch.db.records.sampling_facts import Profile
 from tests.builders import MS, make_machine, make_trial
 from tests.db.cause.profiles import noisy, recorded, recorded_sides, side
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from db.cause.profile_words import host_sentence, longest_rows, profile_rows, why, work_text
-from db.cause.trial_words import StepTimes, step_times
-from db.records.sampling_facts import Profile, ProfileSide
+from compilewatch.db.cause.profile_words import host_sentence, longest_rows, profile_rows, why, work_text
+from compilewatch.db.cause.trial_words import StepTimes, step_times
+from compilewatch.db.records.sampling_facts import Profile, ProfileSide
 from tests.builders import make_trial
 
 EAGER = ProfileSide(

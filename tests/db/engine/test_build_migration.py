@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from db.engine.session import Database, open_database
-from db.queries.facets import builds
-from db.queries.people.regressions import find_regression, regression_state, regressions_frame
-from db.queries.service.integrity import find_damage
-from db.queries.trials import trial_records
-from db.records.ids import build_identity, identity
-from db.store.backup import restore
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.queries.facets import builds
+from compilewatch.db.queries.people.regressions import find_regression, regression_state, regressions_frame
+from compilewatch.db.queries.service.integrity import find_damage
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.records.ids import build_identity, identity
+from compilewatch.db.store.backup import restore
 
 OLD = Path(__file__).parents[1] / "schemas" / "0016.db"
 SETTINGS = {"matmul_precision": "high", "environment": {"TORCHINDUCTOR_VEC_ISA_OK": "1"}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from db.engine.session import open_database
+from compilewatch.db.engine.session import open_database
 
 LOST_AFTER = {
     "keepalives_idle": "30",

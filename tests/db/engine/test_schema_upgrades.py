@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from db.engine.migrations import HEAD, VERSION_TABLE
-from db.engine.session import Database, open_database
-from db.queries.service.integrity import find_damage
-from db.queries.trials import trial_records
-from db.records.trial import Trial, parse_trial
-from db.store.backup import restore
-from db.store.run_cases import bring_up
+from compilewatch.db.engine.migrations import HEAD, VERSION_TABLE
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.queries.service.integrity import find_damage
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.records.trial import Trial, parse_trial
+from compilewatch.db.store.backup import restore
+from compilewatch.db.store.run_cases import bring_up
 
 SCHEMAS = Path(__file__).parents[1] / "schemas"
 FILES = sorted(SCHEMAS.glob("*.db"))

@@ -17,12 +17,12 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import text
 
-from db.engine.migrations import HEAD, VERSION_TABLE
-from db.engine.session import Database, open_database
-from db.errors import DatabaseError
-from db.queries.data_version import data_version
-from db.queries.trials import trial_record
-from db.store.trials import save_trial
+from compilewatch.db.engine.migrations import HEAD, VERSION_TABLE
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.errors import DatabaseError
+from compilewatch.db.queries.data_version import data_version
+from compilewatch.db.queries.trials import trial_record
+from compilewatch.db.store.trials import save_trial
 from tests.builders import make_trial
 
 ROOT = Path(__file__).parents[3]
@@ -72,8 +72,8 @@ class TestAddresses:
         (tmp_path / "psycopg.py").write_text("raise ModuleNotFoundError(name='psycopg')")
         program = (
             f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-            "from db.engine.session import open_database\n"
-            "from db.errors import DatabaseError\n"
+            "from compilewatch.db.engine.session import open_database\n"
+            "from compilewatch.db.errors import DatabaseError\n"
             "try: open_database('postgresql://user@127.0.0.1/name')\n"
             "except DatabaseError as error: print(error)\n"
         )
@@ -139,7 +139,7 @@ class TestFiles:
         def broken(*_: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("db.engine.session.upgrade", broken)
+        monkeypatch.setattr("compilewatch.db.engine.session.upgrade", broken)
         with pytest.raises(KeyboardInterrupt):
             open_database(f"sqlite:///{tmp_path / 'x.db'}", migrate=True)
         assert list(tmp_path.iterdir()) == []
@@ -164,9 +164,9 @@ class TestFiles:
 UNPRIVILEGED = """
 import os, sys
 import alembic.command, alembic.config
-from db.errors import DatabaseError
-from db.queries.trials import trials_frame
-from db.engine.session import open_database
+from compilewatch.db.errors import DatabaseError
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.engine.session import open_database
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 for how, path in (argument.split(":", 1) for argument in sys.argv[1:]):
     try:
@@ -270,7 +270,7 @@ class TestTransactions:
     def test_a_locked_file_is_explained(
         self, sqlite_database: Database, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("db.engine.sqlite._BUSY_TIMEOUT_S", 0.05)
+        monkeypatch.setattr("compilewatch.db.engine.sqlite._BUSY_TIMEOUT_S", 0.05)
         impatient = open_database(sqlite_url)
         with (
             impatient,

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from db.interchange.files.opening import input_files
-from db.interchange.files.options import ImportOptions
-from db.interchange.read.detection import recognised_files
-from db.interchange.read.reading import all_trials
-from db.records.trial import Trial
+from compilewatch.db.interchange.files.opening import input_files
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read.detection import recognised_files
+from compilewatch.db.interchange.read.reading import all_trials
+from compilewatch.db.records.trial import Trial
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 SAMPLES = SHARED / "samples"

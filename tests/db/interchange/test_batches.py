@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database
-from db.errors import ConflictError
-from db.interchange.read.formats import Format
-from db.interchange.read.importing import FIRST_ROWS, import_paths
-from db.queries.data_version import data_version
-from db.queries.filters import Filters
-from db.queries.trials import trial_records
-from db.records.trial import Trial
-from db.store.trials import save_trials
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConflictError
+from compilewatch.db.interchange.read.formats import Format
+from compilewatch.db.interchange.read.importing import FIRST_ROWS, import_paths
+from compilewatch.db.queries.data_version import data_version
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.store.trials import save_trials
 from tests.builders import make_history, make_imported, make_trial
 
 SIZE = 3
@@ -20,7 +20,7 @@ SIZE = 3
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("db.store.trials.TrialWriter.save_all.__defaults__", (SIZE,))
+    monkeypatch.setattr("compilewatch.db.store.trials.TrialWriter.save_all.__defaults__", (SIZE,))
 
 
 def write(path: Path, some: list[Trial]) -> Path:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database
-from db.errors import RecordError
-from db.interchange.files.options import ImportOptions
-from db.interchange.read.importing import import_paths
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read.importing import import_paths
 from tests.db.interchange.reading import TOLD, read, read_told
 
 OURS = "workload,strategy,dtype,batch_size,latency_ms\nm,eager,bfloat16,8,1.5\n"

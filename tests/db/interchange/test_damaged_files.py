@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database
-from db.errors import CompilewatchError
-from db.interchange.files.options import ImportOptions
-from db.interchange.read.formats import Format
-from db.interchange.read.importing import AUTO, import_paths
-from db.queries.filters import Filters
-from db.queries.trials import trial_records
-from db.store.trials import save_trials
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read.formats import Format
+from compilewatch.db.interchange.read.importing import AUTO, import_paths
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.store.trials import save_trials
 from tests.db.interchange.mutations import mutated
 from tests.db.interchange.reading import TOLD, read
 from tests.db.interchange.tiny_files import TINY
@@ -136,12 +136,12 @@ def test_ten_thousand_damaged_files(sqlite_database: Database, tmp_path: Path, f
 LIMITED = """
 import resource, sys
 from pathlib import Path
-from db.errors import CompilewatchError
+from compilewatch.db.errors import CompilewatchError
 from functools import partial
-from db.interchange.files.opening import input_files
-from db.interchange.files.options import ImportOptions
-from db.interchange.read.detection import recognised_files
-from db.interchange.read.reading import all_trials
+from compilewatch.db.interchange.files.opening import input_files
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read.detection import recognised_files
+from compilewatch.db.interchange.read.reading import all_trials
 before = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 limit = before + 768 * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

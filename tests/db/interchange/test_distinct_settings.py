@@ -11,20 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database, open_database
-from db.interchange.files.options import ImportOptions
-from db.interchange.read.formats import JOB_READERS, Format
-from db.interchange.read.importing import import_paths
-from db.judge.compare.upgrade import compare_builds
-from db.metrics.cases import summarize_cases
-from db.metrics.trend import series_points
-from db.queries.facets import runs
-from db.queries.filters import Filters
-from db.queries.trials import trial_records, trials_frame
-from db.records.trial import Strategy, Workload
-from db.records.vocabulary import Verdict
-from db.store.trials import save_trials
-from db.verdicts.sides import resolve_side
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read.formats import JOB_READERS, Format
+from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.metrics.cases import summarize_cases
+from compilewatch.db.metrics.trend import series_points
+from compilewatch.db.queries.facets import runs
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trial_records, trials_frame
+from compilewatch.db.records.trial import Strategy, Workload
+from compilewatch.db.records.vocabulary import Verdict
+from compilewatch.db.store.trials import save_trials
+from compilewatch.db.verdicts.sides import resolve_side
 from tests.builders import START, make_trial
 from tests.db.interchange.reading import TOLD
 from tests.db.interchange.tiny_files import TINY

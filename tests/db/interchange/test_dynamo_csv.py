@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import RecordError
-from db.records.trial import FailureKind, NumericsStatus, SourceKind, Status, Task, Trial
+from compilewatch.db.errors import RecordError
+from compilewatch.db.records.trial import FailureKind, NumericsStatus, SourceKind, Status, Task, Trial
 from tests.db.interchange.reading import SAMPLES, TOLD, by_name, needs_samples, read, read_told
 
 NAME = "inductor_torchbench_amp_training_cuda_performance.csv"

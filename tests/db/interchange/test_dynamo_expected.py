@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database
-from db.errors import CompilewatchError
-from db.interchange.files.options import ImportOptions
-from db.interchange.read.importing import import_paths
-from db.interchange.write.exporting import export
-from db.queries.filters import Filters
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.interchange.write.exporting import export
+from compilewatch.db.queries.filters import Filters
 from tests.db.interchange.reading import TOLD
 
 ROWS = ("name,accuracy,graph_breaks", "BERT,pass,0", "T5,fail_to_run,5", "XLNet,eager_1st_run_OOM,0")

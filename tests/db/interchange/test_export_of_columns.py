@@ -11,15 +11,15 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from db.engine.session import Database
-from db.interchange.write import parquet
-from db.interchange.write.csv_cells import harmless
-from db.interchange.write.exporting import export
-from db.interchange.write.flat import KINDS
-from db.queries import trial_export
-from db.queries.filters import Filters
-from db.records.trial import CompilerEvent, CompilerFacts, Machine, Memory, Summary, Trial
-from db.store.trials import save_trials
+from compilewatch.db.engine.session import Database
+from compilewatch.db.interchange.write import parquet
+from compilewatch.db.interchange.write.csv_cells import harmless
+from compilewatch.db.interchange.write.exporting import export
+from compilewatch.db.interchange.write.flat import KINDS
+from compilewatch.db.queries import trial_export
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.records.trial import CompilerEvent, CompilerFacts, Machine, Memory, Summary, Trial
+from compilewatch.db.store.trials import save_trials
 from tests.approving import approve
 from tests.builders import (
     MS,

@@ -12,17 +12,17 @@ import pandas as pd
 import polars
 import pytest
 
-from db.engine.session import Database, open_database
-from db.errors import CompilewatchError
-from db.interchange.files.options import ImportOptions
-from db.interchange.read.importing import import_paths
-from db.interchange.write.exporting import ExportFormat, export
-from db.interchange.write.flat import KINDS
-from db.markdown_cells import escaped_text
-from db.queries.filters import Filters
-from db.queries.trials import COLUMNS, trial_records, trials_frame
-from db.records.trial import Build, SourceKind, Status, Summary, Trial
-from db.store.trials import save_trials
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.interchange.write.exporting import ExportFormat, export
+from compilewatch.db.interchange.write.flat import KINDS
+from compilewatch.db.markdown_cells import escaped_text
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import COLUMNS, trial_records, trials_frame
+from compilewatch.db.records.trial import Build, SourceKind, Status, Summary, Trial
+from compilewatch.db.store.trials import save_trials
 from tests.builders import MS, START, make_imported, make_trial, make_workload
 
 OLDEST = START - timedelta(days=1)

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from db.engine.session import Database
-from db.errors import RecordError
-from db.interchange.files.options import ImportOptions
-from db.interchange.read.importing import import_paths
-from db.metrics.cases import summarize_cases
-from db.queries.trials import trial_records, trials_frame
-from db.records.trial import StrategyKind, Task, Trial
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.metrics.cases import summarize_cases
+from compilewatch.db.queries.trials import trial_records, trials_frame
+from compilewatch.db.records.trial import StrategyKind, Task, Trial
 from tests.db.interchange.reading import MEASURED_AT, SHARED, read
 
 FILES = SHARED / "field" / "files"

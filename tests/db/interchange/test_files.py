@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import RecordError
-from db.interchange.files import opening as files
-from db.interchange.files.opening import InputFile, input_files
-from db.interchange.read.detection import detect
+from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.files import opening as files
+from compilewatch.db.interchange.files.opening import InputFile, input_files
+from compilewatch.db.interchange.read.detection import detect
 
 
 def zipped(path: Path, members: dict[str, bytes]) -> Path:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import RecordError
-from db.records.trial import Status, Task
+from compilewatch.db.errors import RecordError
+from compilewatch.db.records.trial import Status, Task
 from tests.db.interchange.reading import SAMPLES, needs_samples, read, read_told
 
 DIFFUSERS = {

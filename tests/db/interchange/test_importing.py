@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database
-from db.errors import ConflictError, RecordError
-from db.interchange.files.options import ImportOptions
-from db.interchange.read.formats import Format
-from db.interchange.read.importing import import_paths
-from db.queries.data_version import data_version
-from db.queries.filters import Filters
-from db.queries.trials import trial_record, trial_records, trials_frame
-from db.records.trial import Trial
-from db.verdicts.sides import resolve_side
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConflictError, RecordError
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read.formats import Format
+from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.queries.data_version import data_version
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trial_record, trial_records, trials_frame
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.verdicts.sides import resolve_side
 from tests.builders import make_trial
 from tests.db.interchange.reading import MEASURED_AT, SAMPLES, TOLD, needs_samples, read
 

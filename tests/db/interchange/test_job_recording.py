@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from db.cause.ranks import ranks_sentence
-from db.engine.session import Database
-from db.errors import RecordError
-from db.interchange.read.importing import import_paths
-from db.queries.filters import Filters
-from db.queries.records import ranks_of
-from db.queries.trials import trial_records
-from db.records.trial import CacheState, Task
+from compilewatch.db.cause.ranks import ranks_sentence
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.records import ranks_of
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.records.trial import CacheState, Task
 from tests.db.interchange.reading import read
 from tests.db.interchange.trace_logs import recorded_event, whole_recording
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from db.errors import RecordError
-from db.records.trial import StrategyKind
+from compilewatch.db.errors import RecordError
+from compilewatch.db.records.trial import StrategyKind
 from tests.db.interchange.reading import MEASURED_AT, SAMPLES, needs_samples, read, read_told
 
 ASKED: dict[str, Any] = {"torch": "2.4.1", "dtype": "float32", "measured_at": MEASURED_AT}

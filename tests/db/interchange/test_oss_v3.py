@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from db.errors import RecordError
-from db.records.trial import FailureKind, NumericsStatus, Status, Task
+from compilewatch.db.errors import RecordError
+from compilewatch.db.records.trial import FailureKind, NumericsStatus, Status, Task
 from tests.db.interchange.reading import MEASURED_AT, SAMPLES, by_name, needs_samples, read, read_told
 
 ASKED: dict[str, Any] = {"torch": "2.13.0", "device_name": "AMD EPYC", "measured_at": MEASURED_AT}

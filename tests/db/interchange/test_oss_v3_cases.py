@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from db.errors import RecordError
-from db.records.trial import Trial
+from compilewatch.db.errors import RecordError
+from compilewatch.db.records.trial import Trial
 from tests.db.interchange.reading import read_told
 
 LONG = "x" * 70

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database, open_database
-from db.interchange.read.importing import import_paths
-from db.interchange.write.exporting import export
-from db.queries.filters import Filters
-from db.queries.trials import trial_records
-from db.records.trial import Trial
-from db.store.trials import save_trials
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.interchange.write.exporting import export
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.store.trials import save_trials
 from tests.builders import MS, make_build, make_imported, make_trial, make_workload
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from db.interchange.published import published_for
-from db.records.trial import Task
+from compilewatch.db.interchange.published import published_for
+from compilewatch.db.records.trial import Task
 
 RESNET = {"task": Task.INFERENCE, "dtype": "bfloat16", "shape": {"image_size": 224}, "mode": "default"}
 UNET = {"task": Task.INFERENCE, "dtype": "float16", "shape": {"latent_size": 64, "text_length": 77}}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from db.errors import RecordError
-from db.records.trial import Task
+from compilewatch.db.errors import RecordError
+from compilewatch.db.records.trial import Task
 from tests.db.interchange.reading import SAMPLES, by_name, needs_samples, read, read_told
 
 

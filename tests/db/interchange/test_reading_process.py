@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database
-from db.errors import RecordError
-from db.interchange.files.options import ImportOptions
-from db.interchange.read import process
-from db.interchange.read.formats import Format
-from db.interchange.read.importing import import_paths, import_uploads
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read import process
+from compilewatch.db.interchange.read.formats import Format
+from compilewatch.db.interchange.read.importing import import_paths, import_uploads
 from tests.builders import make_trial
 from tests.db.interchange.reading import TOLD, read
 from tests.db.interchange.tiny_files import TINY
@@ -71,7 +71,7 @@ def bombs(folder: Path) -> dict[str, Path]:
 def test_no_small_file_takes_more_memory_than_is_allowed(
     sqlite_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("db.interchange.read.importing.ReadingProcess", Watched)
+    monkeypatch.setattr("compilewatch.db.interchange.read.importing.ReadingProcess", Watched)
     good = tmp_path / "good.jsonl"
     good.write_text(make_trial().to_json() + "\n")
     report = import_paths(sqlite_database, [*bombs(tmp_path).values(), good], options=OPTIONS)

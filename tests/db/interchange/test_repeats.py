@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database
-from db.interchange.files.options import ImportOptions
-from db.interchange.read import repeats
-from db.interchange.read.formats import Format
-from db.interchange.read.importing import import_paths
-from db.queries.filters import Filters
-from db.queries.trials import trial_records
+from compilewatch.db.engine.session import Database
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read import repeats
+from compilewatch.db.interchange.read.formats import Format
+from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trial_records
 from tests.db.interchange.reading import TOLD, read_told
 from tests.db.interchange.tiny_files import TINY
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import RecordError
-from db.records.trial import Task
+from compilewatch.db.errors import RecordError
+from compilewatch.db.records.trial import Task
 from tests.db.interchange.reading import MEASURED_AT, TIMM, TOLD, needs_timm, read, read_told
 
 EAGER = "benchmark-infer-amp-nchw-pt291-cu128-4090.csv"

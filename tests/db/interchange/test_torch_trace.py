@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from db.engine.session import Database
-from db.errors import RecordError
-from db.interchange.read.importing import import_paths
-from db.interchange.traces.compile_log import phase_of
-from db.queries.filters import Filters
-from db.queries.trials import trial_records
-from db.records.trial import CacheState, CompilerEvent, Task
-from runner.worker.compiler import phases
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.interchange.traces.compile_log import phase_of
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.records.trial import CacheState, CompilerEvent, Task
+from compilewatch.runner.worker.compiler import phases
 from tests.db.interchange.reading import read
 from tests.db.interchange.trace_logs import MISMATCH, artifact, event, metrics, record, whole_log
 from tests.runner.measuring import FAST_COMPILE

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from db.errors import RecordError
-from db.records.trial import Status, Task
+from compilewatch.db.errors import RecordError
+from compilewatch.db.records.trial import Status, Task
 from tests.db.interchange.reading import by_name, read
 
 NAME = "metrics-20260801123456.json"

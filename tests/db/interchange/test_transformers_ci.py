@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import RecordError
+from compilewatch.db.errors import RecordError
 from tests.db.interchange.reading import SAMPLES, TOLD, by_name, needs_samples, read, read_told
 
 ASKED = {key: TOLD[key] for key in ("torch", "device", "device_name", "dtype")}

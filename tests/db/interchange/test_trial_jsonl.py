@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from db.errors import RecordError
-from db.interchange.files import trial_jsonl
-from db.interchange.files.opening import MAX_LINE_BYTES
-from db.records.trial import Trial
+from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.files import trial_jsonl
+from compilewatch.db.interchange.files.opening import MAX_LINE_BYTES
+from compilewatch.db.records.trial import Trial
 from tests.builders import make_trial
 from tests.db.interchange.reading import read
 from tests.few_examples import FEW

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database
-from db.errors import RecordError
-from db.interchange.files.options import ImportOptions
-from db.interchange.read.formats import Format
-from db.interchange.read.importing import import_paths
-from db.queries.cases.cold_start import newest_job_trials
-from db.queries.trials import trial_records
-from db.records.trial import CacheState, SourceKind, StrategyKind, Task
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read.formats import Format
+from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.queries.cases.cold_start import newest_job_trials
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.records.trial import CacheState, SourceKind, StrategyKind, Task
 from tests.db.interchange.reading import MEASURED_AT, read
 from tests.db.interchange.tiny_files import vllm_startup
 

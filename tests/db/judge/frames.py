@@ -8,10 +8,10 @@ from typing import Any
 
 from pandas import DataFrame
 
-from db.judge.compare.upgrade import compare_builds
-from db.judge.history.machine import EventGroup, machine_history
-from db.judge.history.releases import Compare
-from db.judge.policy import Policy
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.judge.history.machine import EventGroup, machine_history
+from compilewatch.db.judge.history.releases import Compare
+from compilewatch.db.judge.policy import Policy
 from tests.db.metrics import frames
 
 MS = 1_000_000

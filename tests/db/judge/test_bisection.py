@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.judge.bisection import Bracket, ReleasePlace, has_moved, most_builds, place_of, search
-from db.judge.results import CaseKey, Row
-from db.records.vocabulary import Design, Metric, Verdict
+from compilewatch.db.judge.bisection import Bracket, ReleasePlace, has_moved, most_builds, place_of, search
+from compilewatch.db.judge.results import CaseKey, Row
+from compilewatch.db.records.vocabulary import Design, Metric, Verdict
 
 CASE = CaseKey(workload="mlp", strategy="default", workload_id="w", strategy_id="s")
 

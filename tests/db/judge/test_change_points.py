@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from db.judge.change_points import (
+from compilewatch.db.judge.change_points import (
     autocorrelation,
     boundaries,
     boundaries_by_row,
@@ -20,8 +20,8 @@ from db.judge.change_points import (
     noise_scale,
     spread_within,
 )
-from db.judge.policy import HistoryPolicy
-from db.metrics.groups import Floats
+from compilewatch.db.judge.policy import HistoryPolicy
+from compilewatch.db.metrics.groups import Floats
 from tests.db.judge.series import steps
 
 RULES = HistoryPolicy()

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from db.judge.compare.upgrade import compare_builds
-from db.judge.results import Comparison, Row
-from db.records.vocabulary import Bound, CauseClass, Metric, Verdict, WhoMoved
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.judge.results import Comparison, Row
+from compilewatch.db.records.vocabulary import Bound, CauseClass, Metric, Verdict, WhoMoved
 from tests.db.judge.frames import MS, trial
 from tests.db.metrics.frames import trials_frame
 

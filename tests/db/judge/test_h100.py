@@ -7,11 +7,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from db.judge.policy import Policy
-from db.judge.statistics.contrast import Observations
-from db.judge.statistics.judgement import examine_cases
-from db.judge.statistics.noise import Past
-from db.records.vocabulary import Metric
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.statistics.contrast import Observations
+from compilewatch.db.judge.statistics.judgement import examine_cases
+from compilewatch.db.judge.statistics.noise import Past
+from compilewatch.db.records.vocabulary import Metric
 from tests.db.verdicts.h100 import draw, judge, judge_values, processes, raised
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from db.judge.modes import is_flip, two_modes
-from db.judge.policy import HistoryPolicy
+from compilewatch.db.judge.modes import is_flip, two_modes
+from compilewatch.db.judge.policy import HistoryPolicy
 
 RULES = HistoryPolicy()
 LOW, HIGH, DEVIATION = 2.0, 2.1, 0.005

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from db.judge.policy import Override, Policy, Thresholds
-from db.records.vocabulary import Metric
+from compilewatch.db.judge.policy import Override, Policy, Thresholds
+from compilewatch.db.records.vocabulary import Metric
 
 
 def test_the_last_fitting_override_wins_and_the_margin_follows_the_effect():

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from pandas import DataFrame
 
-from db.judge.compare.upgrade import compare_builds
-from db.judge.results import Comparison
-from db.records.vocabulary import CauseClass, Metric, Verdict
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.judge.results import Comparison
+from compilewatch.db.records.vocabulary import CauseClass, Metric, Verdict
 from tests.db.judge.frames import trial
 from tests.db.metrics.frames import trials_frame
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from db.judge.compare.upgrade import compare_builds
-from db.judge.results import ChangeEvent, Comparison
-from db.judge.words.sentences import tallied
-from db.records.vocabulary import Metric, Verdict
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.judge.results import ChangeEvent, Comparison
+from compilewatch.db.judge.words.sentences import tallied
+from compilewatch.db.records.vocabulary import Metric, Verdict
 from tests.db.judge.frames import sides
 from tests.db.metrics.frames import trials_frame
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pandas import DataFrame
 
-from db.judge.sequence import builds_interleaved, release_order
-from db.records.versions import STACK
+from compilewatch.db.judge.sequence import builds_interleaved, release_order
+from compilewatch.db.records.versions import STACK
 from tests.db.metrics.frames import trial, trials_frame
 
 ALIKE = {

@@ -9,8 +9,8 @@ import pytest
 from pydantic import ValidationError
 from scipy import stats
 
-from db.judge.policy import Policy, Target
-from db.judge.targets import TargetCheck, check_targets, forecast_crossing
+from compilewatch.db.judge.policy import Policy, Target
+from compilewatch.db.judge.targets import TargetCheck, check_targets, forecast_crossing
 from tests.db.judge.frames import MS, trial
 from tests.db.metrics.frames import trials_frame
 

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from db.errors import UnitError
-from db.metrics.break_even import (
+from compilewatch.db.errors import UnitError
+from compilewatch.db.metrics.break_even import (
     BEYOND_COUNTING,
     NOT_FASTER,
     Never,
     price,
     steps_to_break_even,
 )
-from db.metrics.quantities import nanoseconds
-from db.metrics.trial_times import compile_cost_ns
-from db.units import steps as steps_text
+from compilewatch.db.metrics.quantities import nanoseconds
+from compilewatch.db.metrics.trial_times import compile_cost_ns
+from compilewatch.db.units import steps as steps_text
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pandas import DataFrame
 
-from db.metrics.break_even_rows import break_even_rows
-from db.metrics.cases import summarize_cases
-from db.metrics.repayment import FIRST_LOOK
+from compilewatch.db.metrics.break_even_rows import break_even_rows
+from compilewatch.db.metrics.cases import summarize_cases
+from compilewatch.db.metrics.repayment import FIRST_LOOK
 from tests.db.metrics.frames import START, trial, trials_frame
 
 SECOND = 10**9

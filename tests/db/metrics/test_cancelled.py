@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-from db.engine.session import Database
-from db.metrics.cases import case_values, summarize_cases
-from db.metrics.trend import series_points
-from db.queries.trials import trials_frame
-from db.records.trial import FailureKind
-from db.store.trials import save_trials
+from compilewatch.db.engine.session import Database
+from compilewatch.db.metrics.cases import case_values, summarize_cases
+from compilewatch.db.metrics.trend import series_points
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.trial import FailureKind
+from compilewatch.db.store.trials import save_trials
 from tests.builders import make_trial, make_workload
 
 

@@ -6,17 +6,17 @@ import pandas as pd
 import pytest
 from pandas import DataFrame
 
-from db.errors import UnitError
-from db.metrics.case_modes import (
+from compilewatch.db.errors import UnitError
+from compilewatch.db.metrics.case_modes import (
     CHOICE_COLUMNS,
     TOTALS_COLUMNS,
     choose_modes,
     mode_options,
     totals_frame,
 )
-from db.metrics.cases import summarize_cases
-from db.metrics.mode_choice import ModeOption, lower_envelope
-from db.metrics.quantities import nanoseconds
+from compilewatch.db.metrics.cases import summarize_cases
+from compilewatch.db.metrics.mode_choice import ModeOption, lower_envelope
+from compilewatch.db.metrics.quantities import nanoseconds
 from tests.db.metrics.frames import trial, trials_frame
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pandas.testing import assert_frame_equal
 
-from db.metrics.cases import VALUE_COLUMNS, case_values, summarize_cases
+from compilewatch.db.metrics.cases import VALUE_COLUMNS, case_values, summarize_cases
 from tests.db.metrics.frames import trial, trials_frame
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from pandas import DataFrame
 from pandas.testing import assert_frame_equal
 
-from db.columns.case import CASE_COLUMNS
-from db.metrics.break_even import Never, steps_to_break_even
-from db.metrics.cases import summarize_cases
+from compilewatch.db.columns.case import CASE_COLUMNS
+from compilewatch.db.metrics.break_even import Never, steps_to_break_even
+from compilewatch.db.metrics.cases import summarize_cases
 from tests.db.metrics.frames import START, trial, trials_frame
 from tests.few_examples import FEW
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from pandas import DataFrame
 
-from db.columns.case import CASE_KEYS
-from db.metrics.cases import summarize_cases
-from db.metrics.controls import Control, with_same_run
-from db.metrics.eligibility import positive
-from db.metrics.groups import Groups
+from compilewatch.db.columns.case import CASE_KEYS
+from compilewatch.db.metrics.cases import summarize_cases
+from compilewatch.db.metrics.controls import Control, with_same_run
+from compilewatch.db.metrics.eligibility import positive
+from compilewatch.db.metrics.groups import Groups
 from tests.db.metrics.frames import trial, trials_frame
 
 NAN = float("nan")

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from db.judge.policy import Policy
-from db.judge.statistics.case_classes import case_bounds
-from db.metrics.cases import case_values, summarize_cases
-from db.metrics.trend import series_points
-from db.records.vocabulary import Bound
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.statistics.case_classes import case_bounds
+from compilewatch.db.metrics.cases import case_values, summarize_cases
+from compilewatch.db.metrics.trend import series_points
+from compilewatch.db.records.vocabulary import Bound
 from tests.db.metrics.frames import trial, trials_frame
 
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pandas import DataFrame
 
-from db.errors import UnitError
-from db.metrics.cases import summarize_cases
-from db.metrics.eligibility import Excluded
-from db.metrics.geomean import SideMean, geomean, matched_geomeans
+from compilewatch.db.errors import UnitError
+from compilewatch.db.metrics.cases import summarize_cases
+from compilewatch.db.metrics.eligibility import Excluded
+from compilewatch.db.metrics.geomean import SideMean, geomean, matched_geomeans
 from tests.db.metrics.frames import trial, trials_frame
 
 _positive = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=30)

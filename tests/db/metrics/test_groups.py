@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.metrics.groups import Groups, equal_to, flags, floats, numbered
+from compilewatch.db.metrics.groups import Groups, equal_to, flags, floats, numbered
 
 NAN = float("nan")
 # groups of three, none, one and two values, the last of them with one missing

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.errors import UnitError
-from db.metrics.break_even import Never, steps_to_break_even
-from db.metrics.mode_choice import ModeOption, StepRange, best_option, lower_envelope
-from db.metrics.quantities import nanoseconds
+from compilewatch.db.errors import UnitError
+from compilewatch.db.metrics.break_even import Never, steps_to_break_even
+from compilewatch.db.metrics.mode_choice import ModeOption, StepRange, best_option, lower_envelope
+from compilewatch.db.metrics.quantities import nanoseconds
 
 
 def option(name: str, cost: int, latency: int) -> ModeOption:

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.columns.metrics import METRICS
-from db.errors import UnitError
-from db.judge.compare.upgrade import compare_builds
-from db.judge.history.series import judge_series
-from db.metrics.cases import summarize_cases
-from db.metrics.percentiles import SampleSummary, summarize_samples
-from db.metrics.trend import series_points
-from db.records.vocabulary import Metric, Verdict
+from compilewatch.db.columns.metrics import METRICS
+from compilewatch.db.errors import UnitError
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.judge.history.series import judge_series
+from compilewatch.db.metrics.cases import summarize_cases
+from compilewatch.db.metrics.percentiles import SampleSummary, summarize_samples
+from compilewatch.db.metrics.trend import series_points
+from compilewatch.db.records.vocabulary import Metric, Verdict
 from tests.db.metrics.frames import START, trial, trials_frame
 
 

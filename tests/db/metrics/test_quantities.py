@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from db.errors import UnitError
-from db.metrics.quantities import nanoseconds, require_one
+from compilewatch.db.errors import UnitError
+from compilewatch.db.metrics.quantities import nanoseconds, require_one
 from tests.db.metrics.frames import trial, trials_frame
 
 

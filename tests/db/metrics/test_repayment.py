@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from db.metrics.intervals import Quotients
-from db.metrics.repayment import repayment_columns
+from compilewatch.db.metrics.intervals import Quotients
+from compilewatch.db.metrics.repayment import repayment_columns
 
 NAN, INF = math.nan, math.inf
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from db.metrics.cases import summarize_cases
-from db.metrics.scaling import sweeps
+from compilewatch.db.metrics.cases import summarize_cases
+from compilewatch.db.metrics.scaling import sweeps
 from tests.db.metrics.frames import trial, trials_frame
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.metrics.cases import case_values, summarize_cases
+from compilewatch.db.metrics.cases import case_values, summarize_cases
 from tests.db.metrics.frames import trial, trials_frame
 from tests.few_examples import FEW
 

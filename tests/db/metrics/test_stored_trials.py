@@ -7,15 +7,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from db.columns.case import CASE_COLUMNS
-from db.columns.point import POINT_COLUMNS
-from db.engine.session import open_database
-from db.metrics.case_modes import choose_modes
-from db.metrics.cases import summarize_cases
-from db.metrics.repayment import FIRST_LOOK
-from db.metrics.trend import series_points
-from db.queries.trials import COLUMNS, trials_frame
-from db.store.trials import save_trials
+from compilewatch.db.columns.case import CASE_COLUMNS
+from compilewatch.db.columns.point import POINT_COLUMNS
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.metrics.case_modes import choose_modes
+from compilewatch.db.metrics.cases import summarize_cases
+from compilewatch.db.metrics.repayment import FIRST_LOOK
+from compilewatch.db.metrics.trend import series_points
+from compilewatch.db.queries.trials import COLUMNS, trials_frame
+from compilewatch.db.store.trials import save_trials
 from tests.builders import MS, SECOND, make_history, make_imported, make_trial
 from tests.db.metrics.frames import TRIAL_TYPES
 

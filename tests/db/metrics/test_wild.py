@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from db.judge.compare.upgrade import compare_builds
-from db.metrics.cases import case_values, summarize_cases
-from db.metrics.eligibility import wild_trials
-from db.metrics.trend import series_points
-from db.records.vocabulary import Metric
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.metrics.cases import case_values, summarize_cases
+from compilewatch.db.metrics.eligibility import wild_trials
+from compilewatch.db.metrics.trend import series_points
+from compilewatch.db.records.vocabulary import Metric
 from tests.db.judge.frames import MS
 from tests.db.metrics.frames import trial, trials_frame
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from db.engine.session import Database
-from db.judge.compare.sides import Selection
-from db.queries.cases.causes import (
+from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.queries.cases.causes import (
     causes,
     explanation_documents,
     explanations,
     recorded_explanations,
     traced_changes,
 )
-from db.queries.people.regressions import regressions_frame, standing_regressions
-from db.records.evidence import HeldMemory, Memory, SavedForBackward
-from db.records.sampling_facts import GeneratedSource, Profile, Trace
-from db.records.trial import SCHEMAS
-from db.store.people.regressions import record_comparison
-from db.store.trials import save_trials
-from db.verdicts import gateway
-from runner.regressions.notify import message_of
+from compilewatch.db.queries.people.regressions import regressions_frame, standing_regressions
+from compilewatch.db.records.evidence import HeldMemory, Memory, SavedForBackward
+from compilewatch.db.records.sampling_facts import GeneratedSource, Profile, Trace
+from compilewatch.db.records.trial import SCHEMAS
+from compilewatch.db.store.people.regressions import record_comparison
+from compilewatch.db.store.trials import save_trials
+from compilewatch.db.verdicts import gateway
+from compilewatch.runner.regressions.notify import message_of
 from tests.builders import MS, START
 from tests.db.cause.profiles import side
 from tests.regression_cases import RUN_0, RUN_1, RUN_2, stepping_history

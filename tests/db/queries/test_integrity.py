@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from db.engine.session import Database, open_database
-from db.queries.service.integrity import find_damage
-from db.store.retention import compact_samples
-from db.store.trials import save_trials
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.queries.service.integrity import find_damage
+from compilewatch.db.store.retention import compact_samples
+from compilewatch.db.store.trials import save_trials
 from tests.builders import START, make_history, make_imported, make_timed, make_trial
 from tests.db.damaged_page import overwrite_page
 

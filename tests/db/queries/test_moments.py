@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-import db.store.trial_writer
-from db.engine.moments import CLOCK_SKEW
-from db.engine.session import Database
-from db.errors import NotFoundError, RecordError
-from db.interchange.read.importing import import_paths
-from db.queries.service.integrity import find_damage, trials_of_impossible_moments
-from db.records.trial import Trial
-from db.store.removal import remove_trials
-from db.store.trials import save_trial, save_trials
-from db.tables.trials import DATA_VERSION, METADATA
-from runner.device.state import device_facts
-from runner.process.measured_process import Attempt
+import compilewatch.db.store.trial_writer
+from compilewatch.db.engine.moments import CLOCK_SKEW
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError, RecordError
+from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.queries.service.integrity import find_damage, trials_of_impossible_moments
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.store.removal import remove_trials
+from compilewatch.db.store.trials import save_trial, save_trials
+from compilewatch.db.tables.trials import DATA_VERSION, METADATA
+from compilewatch.runner.device.state import device_facts
+from compilewatch.runner.process.measured_process import Attempt
 from tests.builders import START, make_build, make_history, make_machine, make_trial, make_workload
 
 NOW = datetime.now(UTC)
@@ -78,7 +78,7 @@ def test_what_is_stored_already_is_found_and_taken_out(
 ) -> None:
     save_trials(database, make_history(workloads=("mlp",), builds=("2.12.0", "2.13.0")))
     before = rows(database)
-    monkeypatch.setattr(db.store.trial_writer, "wrong_moment", lambda *_: None)
+    monkeypatch.setattr(compilewatch.db.store.trial_writer, "wrong_moment", lambda *_: None)
     others = {"machine": make_machine("other"), "build": make_build(torch="9.9.0")}
     future = {"started_at": START.replace(year=2999), "ended_at": None}
     planted = [
@@ -104,7 +104,7 @@ def test_what_is_stored_already_is_found_and_taken_out(
 
 def test_a_clock_that_is_set_back_ends_no_trial_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = [100.0]
-    monkeypatch.setattr("runner.process.measured_process.time.monotonic", lambda: seconds[0])
+    monkeypatch.setattr("compilewatch.runner.process.measured_process.time.monotonic", lambda: seconds[0])
     attempt = Attempt({}, "python", lambda: False, device_facts("cpu"))
     attempt.begin()
     seconds[0] = 107.0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from db.engine.session import Database
-from db.errors import NotFoundError
-from db.queries.filters import Filters
-from db.queries.named import require_stored
-from db.store.trials import save_trials
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.named import require_stored
+from compilewatch.db.store.trials import save_trials
 from tests.builders import make_imported, make_trial
 
 

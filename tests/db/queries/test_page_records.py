@@ -6,25 +6,25 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from db.engine.session import Database
-from db.errors import CompilewatchError, NotFoundError
-from db.queries.data_version import data_version, service_pulse, sign_off_pulse
-from db.queries.facets import builds, machines
-from db.queries.people.reports import find_report, report_subjects
-from db.queries.people.sign_offs import sign_offs
-from db.queries.people.stored_views import stored_link
-from db.queries.service.hosts import hosts
-from db.records.people.reports import Report
-from db.records.people.sign_offs import Decision, SignOff
-from db.records.people.stored_views import LONGEST_LINK
-from db.records.service.hosts import HostDevice, HostState
-from db.records.service.requests import RequestKind, RequestSpec
-from db.store.people.reports import expire_reports, save_report
-from db.store.people.sign_offs import save_sign_off, withdraw_sign_off
-from db.store.people.stored_views import store_view
-from db.store.service.hosts import note_host_stopped, save_host
-from db.store.service.requests import new_request, save_request
-from db.store.trials import save_trials
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import CompilewatchError, NotFoundError
+from compilewatch.db.queries.data_version import data_version, service_pulse, sign_off_pulse
+from compilewatch.db.queries.facets import builds, machines
+from compilewatch.db.queries.people.reports import find_report, report_subjects
+from compilewatch.db.queries.people.sign_offs import sign_offs
+from compilewatch.db.queries.people.stored_views import stored_link
+from compilewatch.db.queries.service.hosts import hosts
+from compilewatch.db.records.people.reports import Report
+from compilewatch.db.records.people.sign_offs import Decision, SignOff
+from compilewatch.db.records.people.stored_views import LONGEST_LINK
+from compilewatch.db.records.service.hosts import HostDevice, HostState
+from compilewatch.db.records.service.requests import RequestKind, RequestSpec
+from compilewatch.db.store.people.reports import expire_reports, save_report
+from compilewatch.db.store.people.sign_offs import save_sign_off, withdraw_sign_off
+from compilewatch.db.store.people.stored_views import store_view
+from compilewatch.db.store.service.hosts import note_host_stopped, save_host
+from compilewatch.db.store.service.requests import new_request, save_request
+from compilewatch.db.store.trials import save_trials
 from tests.builders import make_history
 
 NOW = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from db.cause.roofline import Roofs, roofline
-from db.cause.trial_words import step_times
-from db.engine.session import Database
-from db.queries.cases.roofs import rooflines, roofs_of
-from db.queries.filters import Filters
-from db.records.trial import parse_trial
-from db.store.trials import save_trials
+from compilewatch.db.cause.roofline import Roofs, roofline
+from compilewatch.db.cause.trial_words import step_times
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.cases.roofs import rooflines, roofs_of
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.records.trial import parse_trial
+from compilewatch.db.store.trials import save_trials
 from tests.db.cause.profiles import RECORDED, recorded
 
 

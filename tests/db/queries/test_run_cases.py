@@ -8,21 +8,21 @@ import pandas as pd
 import pytest
 from sqlalchemy import text, update
 
-from db.columns.case import CASE_KEYS
-from db.columns.point import POINT_COLUMNS
-from db.engine.session import Database, open_database
-from db.errors import DatabaseError
-from db.metrics.trend import series_points
-from db.queries.cases.run_cases import known_columns, points_by_build, points_by_run
-from db.queries.filters import Filters
-from db.queries.service.integrity import find_damage
-from db.queries.trials import trials_frame
-from db.records.trial import SourceKind, Status, Task, Trial
-from db.store.copy import copy_database
-from db.store.removal import remove_trials
-from db.store.run_cases import bring_up, rebuild
-from db.store.trials import save_trial, save_trials
-from db.tables.trials import DATA_VERSION
+from compilewatch.db.columns.case import CASE_KEYS
+from compilewatch.db.columns.point import POINT_COLUMNS
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.errors import DatabaseError
+from compilewatch.db.metrics.trend import series_points
+from compilewatch.db.queries.cases.run_cases import known_columns, points_by_build, points_by_run
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.service.integrity import find_damage
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.trial import SourceKind, Status, Task, Trial
+from compilewatch.db.store.copy import copy_database
+from compilewatch.db.store.removal import remove_trials
+from compilewatch.db.store.run_cases import bring_up, rebuild
+from compilewatch.db.store.trials import save_trial, save_trials
+from compilewatch.db.tables.trials import DATA_VERSION
 from tests.builders import START, make_build, make_history, make_imported, make_trial
 
 SELECTIONS = [

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 from sqlalchemy import Insert, String, Table, cast, insert, literal, select, true
 
-from db.engine.session import Database
-from db.queries import facets
-from db.queries.filters import Filters
-from db.queries.measured import measured_workloads
-from db.queries.newest_trials import count_trials, newest_trials_frame
-from db.queries.run_parts import (
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries import facets
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.measured import measured_workloads
+from compilewatch.db.queries.newest_trials import count_trials, newest_trials_frame
+from compilewatch.db.queries.run_parts import (
     builds_newest_first,
     last_measured_at,
     measured_builds,
@@ -28,11 +28,11 @@ from db.queries.run_parts import (
     run_side,
     stored_builds,
 )
-from db.queries.trials import latest_trials_frame, trials_frame
-from db.records.trial import FailureKind, Status, Task
-from db.store.trials import save_trials
-from db.tables.run_parts import RUN_PART
-from db.tables.trials import RUN
+from compilewatch.db.queries.trials import latest_trials_frame, trials_frame
+from compilewatch.db.records.trial import FailureKind, Status, Task
+from compilewatch.db.store.trials import save_trials
+from compilewatch.db.tables.run_parts import RUN_PART
+from compilewatch.db.tables.trials import RUN
 from tests.builders import START, make_failure, make_history, make_imported, make_trial
 
 SELECTIONS = [

@@ -11,14 +11,14 @@ import pandas as pd
 import pytest
 from sqlalchemy import event
 
-from db.engine.session import Database
-from db.queries.cases.cold_start import PHASES, cold_starts, phases_of
-from db.queries.facets import builds, machines, runs, runs_with_contents, workloads
-from db.queries.filters import Filters
-from db.queries.trials import COLUMNS, latest_trials_frame, trial_records, trials_frame
-from db.records.ids import build_identity, machine_identity
-from db.records.trial import ColdStart, PhasesNs, SourceKind, Status, Task, Trial
-from db.store.trials import save_trial, save_trials
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.cases.cold_start import PHASES, cold_starts, phases_of
+from compilewatch.db.queries.facets import builds, machines, runs, runs_with_contents, workloads
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import COLUMNS, latest_trials_frame, trial_records, trials_frame
+from compilewatch.db.records.ids import build_identity, machine_identity
+from compilewatch.db.records.trial import ColdStart, PhasesNs, SourceKind, Status, Task, Trial
+from compilewatch.db.store.trials import save_trial, save_trials
 from tests.builders import (
     MS,
     START,
@@ -294,7 +294,7 @@ class TestFacets:
 
 def test_records_are_read_in_constant_memory(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four times the trials must not take four times the memory."""
-    monkeypatch.setattr("db.queries.records._BATCH", 25)
+    monkeypatch.setattr("compilewatch.db.queries.records._BATCH", 25)
 
     def peak_bytes() -> int:
         tracemalloc.start()

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from db.engine.session import Database
-from db.errors import ConfigError, NotFoundError
-from db.queries.facets import builds
-from db.store.trials import save_trials
-from db.verdicts.sides import builds_named, resolve_side, resolve_sides
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConfigError, NotFoundError
+from compilewatch.db.queries.facets import builds
+from compilewatch.db.store.trials import save_trials
+from compilewatch.db.verdicts.sides import builds_named, resolve_side, resolve_sides
 from tests.builders import START, make_build, make_history, make_trial
 
 

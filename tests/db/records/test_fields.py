@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from db.engine.session import Database
-from db.errors import RecordError
-from db.queries.trials import trial_record
-from db.records.trial import parse_trial
-from db.store.trials import save_trial
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import RecordError
+from compilewatch.db.queries.trials import trial_record
+from compilewatch.db.records.trial import parse_trial
+from compilewatch.db.store.trials import save_trial
 from tests.builders import make_build, make_failure, make_machine, make_strategy, make_trial, make_workload
 
 HOSTILE = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dashboard.api.endpoints import ENDPOINTS
-from db.records.trial import Trial
+from compilewatch.dashboard.api.endpoints import ENDPOINTS
+from compilewatch.db.records.trial import Trial
 from docs.reference.generate import record_page
 
 SCHEMA = Trial.model_json_schema(by_alias=True)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.errors import DatabaseError
-from db.records.sample_blobs import CODEC, Blob, decode_samples, encode_samples, percentile_ns
+from compilewatch.db.errors import DatabaseError
+from compilewatch.db.records.sample_blobs import CODEC, Blob, decode_samples, encode_samples, percentile_ns
 
 int64s = st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=60)
 near = st.integers(0, 2**62).flatmap(lambda low: st.lists(st.integers(low, low + 2**20), min_size=1))

@@ -6,9 +6,9 @@ from itertools import permutations
 
 import pytest
 
-from db.errors import NotFoundError
-from db.records.strategies import BUILTIN, not_applicable_reason, parse_strategy, sort_key
-from db.records.trial import CacheState, Strategy, StrategyKind
+from compilewatch.db.errors import NotFoundError
+from compilewatch.db.records.strategies import BUILTIN, not_applicable_reason, parse_strategy, sort_key
+from compilewatch.db.records.trial import CacheState, Strategy, StrategyKind
 
 
 @pytest.mark.parametrize("name", list(BUILTIN))

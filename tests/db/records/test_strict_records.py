@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from db.engine.session import Database
-from db.errors import RecordError
-from db.interchange.files.options import ImportOptions
-from db.interchange.read.importing import import_paths
-from db.queries.filters import Filters
-from db.queries.trials import trial_records
-from db.records.trial import parse_trial
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.records.trial import parse_trial
 from tests.builders import make_machine, make_trial
 
 WHOLE: dict[str, Any] = json.loads(

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from db.engine.session import Database
-from db.errors import ConflictError, RecordError
-from db.interchange.read.importing import import_paths
-from db.interchange.write.exporting import export
-from db.queries.filters import Filters
-from db.queries.service.integrity import find_damage
-from db.queries.trials import trial_record, trials_frame
-from db.records.trial import (
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConflictError, RecordError
+from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.interchange.write.exporting import export
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.service.integrity import find_damage
+from compilewatch.db.queries.trials import trial_record, trials_frame
+from compilewatch.db.records.trial import (
     CONTROL_TIMES,
     DEVICE_TIMES,
     Code,
@@ -29,10 +29,10 @@ from db.records.trial import (
     trial_schema,
     version_of,
 )
-from db.store.retention import compact_samples
-from db.store.trial_rows import trial_rows
-from db.store.trials import save_trial, save_trials
-from db.tables.trials import TRIAL
+from compilewatch.db.store.retention import compact_samples
+from compilewatch.db.store.trial_rows import trial_rows
+from compilewatch.db.store.trials import save_trial, save_trials
+from compilewatch.db.tables.trials import TRIAL
 from tests.builders import START, make_imported, make_timed, make_timing, make_trial
 
 H100 = Path(__file__).parents[3] / "docs" / "measured" / "h100"

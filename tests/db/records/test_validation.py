@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from db.errors import RecordError
-from db.records.trial import Trial, parse_trial
-from db.records.validation import first_problem, problem
+from compilewatch.db.errors import RecordError
+from compilewatch.db.records.trial import Trial, parse_trial
+from compilewatch.db.records.validation import first_problem, problem
 from tests.builders import make_trial
 
 PYDANTIC = re.compile(

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from db.records.versions import version_key
+from compilewatch.db.records.versions import version_key
 
 
 @pytest.mark.parametrize(

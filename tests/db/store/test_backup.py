@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database, open_database
-from db.errors import DatabaseError
-from db.queries.data_version import data_version
-from db.queries.service.integrity import find_damage
-from db.queries.trials import trial_records
-from db.store.backup import back_up, restore
-from db.store.people.regressions import record_comparison
-from db.store.trials import save_trials
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.errors import DatabaseError
+from compilewatch.db.queries.data_version import data_version
+from compilewatch.db.queries.service.integrity import find_damage
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.store.backup import back_up, restore
+from compilewatch.db.store.people.regressions import record_comparison
+from compilewatch.db.store.trials import save_trials
 from tests.builders import START, make_history, make_imported, make_trial
 from tests.db.damaged_page import overwrite_page
 from tests.db.processes import saver
@@ -152,7 +152,7 @@ def test_vacuum_shrinks_a_file_whose_rows_were_deleted(sqlite_database: Database
 def _every_row(database: Database) -> dict[str, list[tuple[object, ...]]]:
     from sqlalchemy import select
 
-    from db.tables.trials import METADATA
+    from compilewatch.db.tables.trials import METADATA
 
     with database.read() as connection:
         return {

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from db.engine.session import Database, open_database
-from db.queries.facets import machines, runs
-from db.records.trial import Trial
-from db.store.removal import remove_trials
-from db.store.trials import save_trials
-from db.tables.trials import BUILD, MACHINE, RUN, SERIES, STRATEGY, WORKLOAD
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.queries.facets import machines, runs
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.store.removal import remove_trials
+from compilewatch.db.store.trials import save_trials
+from compilewatch.db.tables.trials import BUILD, MACHINE, RUN, SERIES, STRATEGY, WORKLOAD
 from tests.builders import make_trial
 
 OLD = Path(__file__).parents[1] / "schemas" / "0011.db"

@@ -7,10 +7,10 @@ import time
 
 from sqlalchemy import text
 
-from db.engine.session import open_database
-from db.queries.data_version import data_version
-from db.queries.facets import machines
-from db.queries.trials import latest_trials_frame, trial_records, trials_frame
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.data_version import data_version
+from compilewatch.db.queries.facets import machines
+from compilewatch.db.queries.trials import latest_trials_frame, trial_records, trials_frame
 from tests.db.processes import saver, sent
 
 

@@ -8,24 +8,24 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from db.engine.session import Database, open_database
-from db.errors import DatabaseError
-from db.judge.compare.recorded_regressions import TriageEvent
-from db.queries.data_version import data_version
-from db.queries.people.regressions import standing_regressions
-from db.queries.trials import trial_records
-from db.records.people.triage import TriageState
-from db.records.service.requests import RequestKind, RequestSpec
-from db.records.service.schedules import ScheduleSpec
-from db.records.trial import Build
-from db.store.copy import copy_database
-from db.store.people.regressions import record_comparison, triage
-from db.store.service.requests import new_request, save_request
-from db.store.service.schedules import save_schedule
-from db.store.trials import save_trials, start_run
-from db.tables.trials import METADATA
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.errors import DatabaseError
+from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
+from compilewatch.db.queries.data_version import data_version
+from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.records.service.requests import RequestKind, RequestSpec
+from compilewatch.db.records.service.schedules import ScheduleSpec
+from compilewatch.db.records.trial import Build
+from compilewatch.db.store.copy import copy_database
+from compilewatch.db.store.people.regressions import record_comparison, triage
+from compilewatch.db.store.service.requests import new_request, save_request
+from compilewatch.db.store.service.schedules import save_schedule
+from compilewatch.db.store.trials import save_trials, start_run
+from compilewatch.db.tables.trials import METADATA
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
 from tests.builders import START, make_history, make_imported, make_trial
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 

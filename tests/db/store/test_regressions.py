@@ -10,15 +10,25 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database, open_database
-from db.errors import ConflictError, NotFoundError
-from db.judge.compare.recorded_regressions import EventKind, Regression, TriageEvent, event_subject, moved
-from db.queries.data_version import data_version
-from db.queries.people.regressions import regression_state, regressions_frame, standing_regressions
-from db.records.people.triage import BY_THE_JUDGE, TriageState
-from db.records.vocabulary import CauseClass, Metric, Verdict
-from db.store.people.regressions import record_comparison, record_confirmation, triage
-from db.store.trials import save_trials
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.errors import ConflictError, NotFoundError
+from compilewatch.db.judge.compare.recorded_regressions import (
+    EventKind,
+    Regression,
+    TriageEvent,
+    event_subject,
+    moved,
+)
+from compilewatch.db.queries.data_version import data_version
+from compilewatch.db.queries.people.regressions import (
+    regression_state,
+    regressions_frame,
+    standing_regressions,
+)
+from compilewatch.db.records.people.triage import BY_THE_JUDGE, TriageState
+from compilewatch.db.records.vocabulary import CauseClass, Metric, Verdict
+from compilewatch.db.store.people.regressions import record_comparison, record_confirmation, triage
+from compilewatch.db.store.trials import save_trials
 from tests.builders import MS, make_compiler_facts, make_history
 from tests.regression_cases import RUN_0, RUN_1, RUN_2, RUN_3, STEADY_NS, judged, stepping_history
 

@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from db.engine.session import Database
-from db.errors import NotFoundError
-from db.queries.data_version import data_version
-from db.queries.people.reports import find_report, reports_frame
-from db.records.people.reports import Report, new_report_id
-from db.store.people.reports import revoke_report, save_report
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError
+from compilewatch.db.queries.data_version import data_version
+from compilewatch.db.queries.people.reports import find_report, reports_frame
+from compilewatch.db.records.people.reports import Report, new_report_id
+from compilewatch.db.store.people.reports import revoke_report, save_report
 from tests.builders import START
 
 

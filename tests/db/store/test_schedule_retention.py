@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 from sqlalchemy import text
 
-from db.engine.session import Database
-from db.queries.data_version import data_version
-from db.queries.filters import Filters
-from db.queries.trials import trial_record, trial_records, trials_frame
-from db.records.trial import Trial, parse_trial
-from db.store.retention import compact_samples
-from db.store.trials import save_trial, save_trials
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.data_version import data_version
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trial_record, trial_records, trials_frame
+from compilewatch.db.records.trial import Trial, parse_trial
+from compilewatch.db.store.retention import compact_samples
+from compilewatch.db.store.trials import save_trial, save_trials
 from tests.builders import make_trial
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)

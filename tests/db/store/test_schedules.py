@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-import db.store.service.requests
-from db.engine.session import Database
-from db.errors import ConflictError, NotFoundError
-from db.queries.service.schedules import (
+import compilewatch.db.store.service.requests
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConflictError, NotFoundError
+from compilewatch.db.queries.service.schedules import (
     firings,
     last_firings,
     measured_stacks,
@@ -20,9 +20,15 @@ from db.queries.service.schedules import (
     run_request,
     schedules,
 )
-from db.records.service.requests import ATTEMPTS, RequestKind, RequestSpec, RequestState, RunRequest
-from db.records.service.schedules import Firing, FiringOutcome, ScheduleSpec
-from db.store.service.requests import (
+from compilewatch.db.records.service.requests import (
+    ATTEMPTS,
+    RequestKind,
+    RequestSpec,
+    RequestState,
+    RunRequest,
+)
+from compilewatch.db.records.service.schedules import Firing, FiringOutcome, ScheduleSpec
+from compilewatch.db.store.service.requests import (
     beat_request,
     cancel_request,
     end_request,
@@ -32,14 +38,14 @@ from db.store.service.requests import (
     save_request,
     take_request,
 )
-from db.store.service.schedules import (
+from compilewatch.db.store.service.schedules import (
     claim_firing,
     note_next_runs,
     pause_schedule,
     resume_schedule,
     save_schedule,
 )
-from db.store.trials import save_trial
+from compilewatch.db.store.trials import save_trial
 from tests.builders import make_trial
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
@@ -167,13 +173,13 @@ def test_a_long_queue_is_read_as_far_as_somebody_looks(
             database, ask(f"r{number:03d}", minutes=number, machine=None if number < 119 else "gpu-9")
         )
     read: list[int] = []
-    queued = db.store.service.requests.queue
+    queued = compilewatch.db.store.service.requests.queue
 
     def counting(*arguments: Any, **more: Any) -> list[RunRequest]:
         read.append(len(found := queued(*arguments, **more)))
         return found
 
-    monkeypatch.setattr(db.store.service.requests, "queue", counting)
+    monkeypatch.setattr(compilewatch.db.store.service.requests, "queue", counting)
     taken = take(database)
     assert (taken.request_id, read) == ("r000", [50])
     read.clear()

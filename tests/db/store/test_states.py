@@ -21,18 +21,18 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import func, select
 
-from db.engine.session import Database
-from db.queries.service.schedules import run_request, running_requests
-from db.records.service.requests import (
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.service.schedules import run_request, running_requests
+from compilewatch.db.records.service.requests import (
     REQUEST_TRANSITIONS,
     RequestKind,
     RequestSpec,
     RequestState,
     RunRequest,
 )
-from db.records.service.runs import RUN_TRANSITIONS, RunStatus
-from db.records.trial import FailureKind, Trial
-from db.store.service.requests import (
+from compilewatch.db.records.service.runs import RUN_TRANSITIONS, RunStatus
+from compilewatch.db.records.trial import FailureKind, Trial
+from compilewatch.db.store.service.requests import (
     beat_request,
     cancel_request,
     end_request,
@@ -42,8 +42,8 @@ from db.store.service.requests import (
     save_request,
     take_request,
 )
-from db.store.trials import end_run, save_trial, start_run
-from db.tables.trials import RUN, TRIAL
+from compilewatch.db.store.trials import end_run, save_trial, start_run
+from compilewatch.db.tables.trials import RUN, TRIAL
 from tests.builders import make_failure, make_trial
 
 START = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)

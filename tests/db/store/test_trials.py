@@ -8,15 +8,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from db.engine.session import Database
-from db.errors import ConflictError, NotFoundError
-from db.queries.data_version import data_version
-from db.queries.facets import machines, runs, workloads
-from db.queries.trials import latest_trials_frame, trial_record, trial_records, trials_frame
-from db.records.ids import machine_identity
-from db.records.service.runs import RunStatus
-from db.records.trial import FailureKind, Trial, parse_trial
-from db.store.trials import end_run, save_trial, save_trials, start_run
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConflictError, NotFoundError
+from compilewatch.db.queries.data_version import data_version
+from compilewatch.db.queries.facets import machines, runs, workloads
+from compilewatch.db.queries.trials import latest_trials_frame, trial_record, trial_records, trials_frame
+from compilewatch.db.records.ids import machine_identity
+from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.trial import FailureKind, Trial, parse_trial
+from compilewatch.db.store.trials import end_run, save_trial, save_trials, start_run
 from tests.builders import MS, START, make_build, make_compiler_facts, make_history, make_machine, make_trial
 from tests.few_examples import FEW
 from tests.record_strategies import trials

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from db.judge.policy import Policy
-from db.judge.statistics.contrast import Observations
-from db.judge.statistics.judgement import MetricDecisions, examine_cases, judge_cases
-from db.judge.statistics.noise import Past
-from db.records.vocabulary import Metric
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.statistics.contrast import Observations
+from compilewatch.db.judge.statistics.judgement import MetricDecisions, examine_cases, judge_cases
+from compilewatch.db.judge.statistics.noise import Past
+from compilewatch.db.records.vocabulary import Metric
 
 Floats = NDArray[np.float64]
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from db.engine.session import Database
-from db.judge.policy import Policy
-from db.records.vocabulary import Metric, Verdict
-from db.store.trials import save_trials
-from db.verdicts.case_history import CaseHistory, case_history
-from db.verdicts.named_series import chosen_points
+from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.records.vocabulary import Metric, Verdict
+from compilewatch.db.store.trials import save_trials
+from compilewatch.db.verdicts.case_history import CaseHistory, case_history
+from compilewatch.db.verdicts.named_series import chosen_points
 from tests.builders import MS, make_history
 
 

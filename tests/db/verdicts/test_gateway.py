@@ -9,19 +9,19 @@ from datetime import timedelta
 import pandas as pd
 import pytest
 
-from db.engine.session import Database
-from db.judge.compare.sides import Selection, VerdictError
-from db.judge.compare.strategies import compare_strategies
-from db.judge.compare.upgrade import compare_builds
-from db.judge.policy import Policy
-from db.judge.results import Comparison
-from db.queries.cases import comparison
-from db.queries.filters import Filters
-from db.queries.trials import trials_frame
-from db.records.trial import Trial
-from db.records.vocabulary import Metric
-from db.store.trials import save_trials
-from db.verdicts.gateway import SEARCHED_FACTOR, compare
+from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.compare.sides import Selection, VerdictError
+from compilewatch.db.judge.compare.strategies import compare_strategies
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import Comparison
+from compilewatch.db.queries.cases import comparison
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.store.trials import save_trials
+from compilewatch.db.verdicts.gateway import SEARCHED_FACTOR, compare
 from tests.builders import START, make_history
 
 RUNS = Policy().history_runs

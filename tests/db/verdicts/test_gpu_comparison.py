@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashboard.verdicts.tables import row_cells
-from db.engine.session import Database, open_database
-from db.judge.compare.sides import Selection
-from db.judge.results import Comparison, Row
-from db.queries.trials import trials_frame
-from db.records.trial import Trial, parse_trial
-from db.records.vocabulary import CauseClass, Metric, Verdict
-from db.store.trials import save_trials
-from db.units import MISSING
-from db.verdicts.gateway import compare
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
-from runner.output.comparison_text import markdown
+from compilewatch.dashboard.verdicts.tables import row_cells
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.judge.results import Comparison, Row
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.trial import Trial, parse_trial
+from compilewatch.db.records.vocabulary import CauseClass, Metric, Verdict
+from compilewatch.db.store.trials import save_trials
+from compilewatch.db.units import MISSING
+from compilewatch.db.verdicts.gateway import compare
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
+from compilewatch.runner.output.comparison_text import markdown
 from tests.builders import MS, START, make_timed, make_timing
 
 UPGRADE = Path(__file__).parents[3] / "docs" / "measured" / "h100" / "upgrade-2.11-2.13.jsonl"

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from db.engine.session import Database
-from db.errors import NotFoundError
-from db.judge.compare.sides import Selection
-from db.judge.results import Comparison
-from db.queries.filters import Filters
-from db.queries.trials import trial_records
-from db.records.evidence import Bisection, Failure, FailureKind
-from db.records.ids import build_identity
-from db.records.people.issues import IssueScript, ScriptRun
-from db.records.sampling_facts import Profile
-from db.records.trial import SCHEMAS, Status, Trial
-from db.store.people.issue_scripts import save_issue_script
-from db.store.trials import save_trials
-from db.verdicts import gateway
-from db.verdicts.issue import IssueSides, issue_sides, issue_text
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import NotFoundError
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.judge.results import Comparison
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.records.evidence import Bisection, Failure, FailureKind
+from compilewatch.db.records.ids import build_identity
+from compilewatch.db.records.people.issues import IssueScript, ScriptRun
+from compilewatch.db.records.sampling_facts import Profile
+from compilewatch.db.records.trial import SCHEMAS, Status, Trial
+from compilewatch.db.store.people.issue_scripts import save_issue_script
+from compilewatch.db.store.trials import save_trials
+from compilewatch.db.verdicts import gateway
+from compilewatch.db.verdicts.issue import IssueSides, issue_sides, issue_text
 from tests.builders import START
 from tests.db.cause.profiles import side
 from tests.regression_cases import stepping_history

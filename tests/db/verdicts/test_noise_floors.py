@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from db.engine.session import Database
-from db.judge.compare.sides import Selection
-from db.judge.statistics.noise_floor import VALIDATION_SUITE, NoiseFloor
-from db.records.trial import Trial
-from db.records.vocabulary import Bound
-from db.store.trials import save_trials
-from db.verdicts.gateway import compare
-from db.verdicts.noise_floors import read_noise_floors
+from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.judge.statistics.noise_floor import VALIDATION_SUITE, NoiseFloor
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.records.vocabulary import Bound
+from compilewatch.db.store.trials import save_trials
+from compilewatch.db.verdicts.gateway import compare
+from compilewatch.db.verdicts.noise_floors import read_noise_floors
 from tests.builders import MS, START, make_imported, make_machine, make_timed, make_trial
 
 STEPS = (-0.1, 0.0, 0.1)

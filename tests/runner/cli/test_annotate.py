@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from db.engine.session import open_database
-from db.queries.people.annotations import stored_annotations
-from db.store.trials import save_trials
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.people.annotations import stored_annotations
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
 from tests.builders import make_history
 
 

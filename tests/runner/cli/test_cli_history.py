@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from db.engine.session import open_database
-from db.queries.facets import machines
-from db.records.trial import Source, SourceKind
-from db.store.trials import save_trials
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.facets import machines
+from compilewatch.db.records.trial import Source, SourceKind
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
 from tests.builders import (
     MS,
     START,

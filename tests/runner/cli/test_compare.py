@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from db.engine.session import open_database
-from db.records.ids import machine_identity
-from db.store.trials import save_trials
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.records.ids import machine_identity
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
 from tests.builders import MS, START, make_build, make_history, make_machine, make_workload
 from tests.regression_cases import stepping_history
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import open_database
-from db.store.trials import save_trial
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.store.trials import save_trial
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
 from tests.builders import make_trial
 
 _CONFIGURATION = """\

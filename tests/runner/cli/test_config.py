@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.read.in_force import VARIABLE, InForce, in_force
-from db.judge.policy import Policy, Target
-from db.records.service.limits import Limits
-from runner.cli.stored.serve import dashboard_environment
-from runner.config.sources import load_settings
+from compilewatch.dashboard.read.in_force import VARIABLE, InForce, in_force
+from compilewatch.db.judge.policy import Policy, Target
+from compilewatch.db.records.service.limits import Limits
+from compilewatch.runner.cli.stored.serve import dashboard_environment
+from compilewatch.runner.config.sources import load_settings
 from tests.runner.terminal import compilewatch, in_this_process
 
 _FILE = """\

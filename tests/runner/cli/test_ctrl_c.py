@@ -12,7 +12,10 @@ from tests.house.tracked import ROOT
 
 @pytest.mark.parametrize(
     ("program", "imported", "code"),
-    [("dashboard.__main__", "dashboard.server.server", 0), ("runner.cli", "runner.cli.app", 130)],
+    [
+        ("compilewatch.dashboard.__main__", "compilewatch.dashboard.server.server", 0),
+        ("compilewatch.runner.cli", "compilewatch.runner.cli.app", 130),
+    ],
 )
 def test_ctrl_c_while_it_starts_shows_no_traceback(program: str, imported: str, code: int) -> None:
     interrupting = f"""

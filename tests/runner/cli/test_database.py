@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import open_database
-from db.queries.service.tokens import token_of, tokens
-from db.store.trials import save_trials
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.service.tokens import token_of, tokens
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
 from tests.builders import make_history
 
 

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from db.engine.session import Database
-from db.metrics.cases import summarize_cases
-from db.queries.filters import Filters
-from db.queries.people.notes import notes_of_cases
-from db.queries.trials import trials_frame
-from db.records.trial import FailureKind, Trial
-from db.store.trials import save_trials
-from runner.output.documents import print_document, run_document
-from runner.output.tables import result_table
-from runner.plan.plan import NotApplicable
+from compilewatch.db.engine.session import Database
+from compilewatch.db.metrics.cases import summarize_cases
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.people.notes import notes_of_cases
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.trial import FailureKind, Trial
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.output.documents import print_document, run_document
+from compilewatch.runner.output.tables import result_table
+from compilewatch.runner.plan.plan import NotApplicable
 from tests.builders import MS, make_history
 
 ROW_KEYS = """

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from db.engine.session import open_database
-from db.store.trials import save_trials
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
 from tests.builders import MS, make_history
 from tests.house.tracked import ROOT
 from tests.regression_cases import RUN_0, RUN_1, stepping_history

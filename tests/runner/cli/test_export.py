@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import open_database
-from db.errors import CONTROLS
-from db.interchange.files import trial_jsonl
-from db.records.trial import Task
-from db.store.trials import save_trials
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.errors import CONTROLS
+from compilewatch.db.interchange.files import trial_jsonl
+from compilewatch.db.records.trial import Task
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
 from tests.builders import make_imported, make_trial, make_workload
 from tests.runner.terminal import ROOT, in_this_process
 
@@ -148,8 +148,8 @@ def test_one_trial_is_one_trial(url: str, tmp_path: Path) -> None:
 
 TO_A_TERMINAL = """
 import sys
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
 for format in ("jsonl", "csv", "markdown", "oss-v3"):
     assert exit_code_of(app, ["export", "--format", format, "--db", sys.argv[1]]) == 0
     print("end of one", flush=True)

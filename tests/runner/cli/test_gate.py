@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from db.engine.session import Database, open_database
-from db.judge.results import Comparison
-from db.queries.people.regressions import regressions_frame, standing_regressions
-from db.queries.service.schedules import queue
-from db.records.people.triage import TriageState
-from db.records.trial import Trial
-from db.records.vocabulary import Metric, Verdict
-from db.store.trials import save_trials
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
-from runner.cli.judge import confirm
-from runner.cli.judge.judging import Decided
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.judge.results import Comparison
+from compilewatch.db.queries.people.regressions import regressions_frame, standing_regressions
+from compilewatch.db.queries.service.schedules import queue
+from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.records.vocabulary import Metric, Verdict
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
+from compilewatch.runner.cli.judge import confirm
+from compilewatch.runner.cli.judge.judging import Decided
 from tests.builders import MS, START, make_history
 from tests.db.queries.test_causes import AFTER, BEFORE, SENTENCE, explained_history
 from tests.regression_cases import RUN_0, RUN_1, stepping_history

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import open_database
-from db.queries.people.regressions import standing_regressions
-from db.records.trial import Code, Trial
-from db.store.trials import save_trials
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.db.records.trial import Code, Trial
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
 from tests.builders import make_timing
 from tests.git_repository import Repository
 from tests.regression_cases import stepping_history

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from db.engine.session import open_database
-from db.judge.sequence import occasions
-from db.queries.filters import Filters
-from db.queries.people.regressions import regressions_frame, standing_regressions
-from db.queries.service.schedules import queue
-from db.queries.trials import trials_frame
-from db.records.people.triage import TriageState
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.judge.sequence import occasions
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.people.regressions import regressions_frame, standing_regressions
+from compilewatch.db.queries.service.schedules import queue
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.people.triage import TriageState
 from tests.runner.second_environment import make_environment
 from tests.runner.terminal import compilewatch
 

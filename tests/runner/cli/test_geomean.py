@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from db.engine.session import open_database
-from db.store.trials import save_trials
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.store.trials import save_trials
 from tests.builders import make_history
 from tests.runner.terminal import in_this_process
 

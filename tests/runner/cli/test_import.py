@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from db.records.trial import Numerics, NumericsStatus, Summary
+from compilewatch.db.records.trial import Numerics, NumericsStatus, Summary
 from tests.builders import make_imported, make_trial
 from tests.runner.terminal import in_this_process
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from db.engine.session import open_database
-from db.interchange.files.options import ImportOptions
-from db.interchange.read.importing import import_paths
-from db.queries.people.regressions import regressions_frame
-from db.records.trial import Source, SourceKind, Task, Trial
-from db.store.trials import save_trials
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.queries.people.regressions import regressions_frame
+from compilewatch.db.records.trial import Source, SourceKind, Task, Trial
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
 from tests.builders import make_history, make_trial, make_workload
 from tests.regression_cases import RUN_0, RUN_1, stepping_history
 

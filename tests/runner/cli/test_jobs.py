@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
 from tests.db.interchange.trace_logs import whole_log, whole_recording
 
 NIGHTS = 24

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import open_database
-from db.store.trials import save_trials
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.store.trials import save_trials
 from tests.builders import make_history
 from tests.runner.terminal import COMMAND, environment
 

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from db.records.trial import Status
-from db.units import duration
-from runner.output.progress import LineProgress
-from runner.output.time_left import TimeLeft
-from runner.plan.durations import Durations
+from compilewatch.db.records.trial import Status
+from compilewatch.db.units import duration
+from compilewatch.runner.output.progress import LineProgress
+from compilewatch.runner.output.time_left import TimeLeft
+from compilewatch.runner.plan.durations import Durations
 from tests.builders import START, make_trial
 
 

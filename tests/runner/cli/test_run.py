@@ -14,9 +14,9 @@ from typing import Any
 import psutil
 import pytest
 
-from db.engine.session import open_database
-from db.queries.filters import Filters
-from db.queries.trials import trial_records
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trial_records
 from tests.runner.fleet_processes import wait_until
 from tests.runner.quick_measurement import configuration, interpreter
 from tests.runner.terminal import COMMAND, compilewatch, environment, in_this_process

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from db.engine.session import Database
-from db.store.trials import save_trials
-from runner.cli.judge.run_verdicts import judge_and_log, worst_verdicts
-from runner.config.settings import Settings
+from compilewatch.db.engine.session import Database
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.cli.judge.run_verdicts import judge_and_log, worst_verdicts
+from compilewatch.runner.config.settings import Settings
 from tests.builders import make_history
 from tests.regression_cases import RUN_1, RUN_2, stepping_history
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import open_database
-from db.records.trial import ColdStart, Summary
-from db.store.trials import save_trial
-from runner.cli.stored.show import trace_texts
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.records.trial import ColdStart, Summary
+from compilewatch.db.store.trials import save_trial
+from compilewatch.runner.cli.stored.show import trace_texts
 from tests.builders import MS, make_imported, make_machine, make_trial
 from tests.explained_parts import make_profile, make_sampling, make_trace
 from tests.runner.terminal import in_this_process

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from torch import nn
 
-from db.records.strategies import parse_strategy
-from db.records.trial import ColdStart, CompilerFacts
-from runner.output.submodules import submodule_rows
-from runner.worker.compiler.compiling import direct_submodules
-from runner.workloads.built import Built
+from compilewatch.db.records.strategies import parse_strategy
+from compilewatch.db.records.trial import ColdStart, CompilerFacts
+from compilewatch.runner.output.submodules import submodule_rows
+from compilewatch.runner.worker.compiler.compiling import direct_submodules
+from compilewatch.runner.workloads.built import Built
 from tests.builders import START, make_trial
 from tests.runner.measuring import FAST_COMPILE, FIXTURES
 from tests.runner.terminal import compilewatch, in_this_process

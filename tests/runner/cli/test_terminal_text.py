@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import printable
-from db.records.trial import Failure, FailureKind, Status
-from runner.output.tables import PlainConsole
+from compilewatch.db.errors import printable
+from compilewatch.db.records.trial import Failure, FailureKind, Status
+from compilewatch.runner.output.tables import PlainConsole
 from tests.builders import make_machine, make_trial
 from tests.runner.terminal import in_this_process
 

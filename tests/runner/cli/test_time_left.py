@@ -2,8 +2,8 @@
 
 import pytest
 
-from runner.output.time_left import TimeLeft
-from runner.plan.durations import Durations
+from compilewatch.runner.output.time_left import TimeLeft
+from compilewatch.runner.plan.durations import Durations
 
 
 class Clock:

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from db.engine.session import open_database
-from db.queries.people.regressions import regressions_frame
-from db.store.trials import save_trials
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.people.regressions import regressions_frame
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
 from tests.regression_cases import stepping_history
 
 

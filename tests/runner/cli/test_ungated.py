@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import open_database
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
+from compilewatch.db.engine.session import open_database
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
 
 H100 = Path(__file__).parents[3] / "docs" / "measured" / "h100"
 FILES = ["profiles.jsonl", "smoke-5-trials.jsonl", "standard-part.jsonl", "upgrade-2.11-2.13.jsonl"]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import open_database
-from db.records.ids import machine_identity
-from db.store.trials import save_trials
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.records.ids import machine_identity
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
 from tests.builders import make_history, make_machine
 from tests.regression_cases import RUN_0, stepping_history
 

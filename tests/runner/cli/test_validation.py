@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from db.engine.session import Database
-from db.judge.statistics.noise_floor import VALIDATION_SUITE
-from db.queries import facets
-from db.queries.filters import Filters
-from db.queries.trials import trial_records
-from db.records.trial import Trial
-from runner.config.settings import Settings
-from runner.device.lock import DeviceBusyError
-from runner.doctor.probes import Probed
-from runner.doctor.validation import WORKLOADS, Validator, affordable, plan_validation
-from runner.plan.trial_spec import TrialSpec
-from runner.process.supervise import run_trial
-from runner.storage.spool import Spool
+from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.statistics.noise_floor import VALIDATION_SUITE
+from compilewatch.db.queries import facets
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.records.trial import Trial
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.device.lock import DeviceBusyError
+from compilewatch.runner.doctor.probes import Probed
+from compilewatch.runner.doctor.validation import WORKLOADS, Validator, affordable, plan_validation
+from compilewatch.runner.plan.trial_spec import TrialSpec
+from compilewatch.runner.process.supervise import run_trial
+from compilewatch.runner.storage.spool import Spool
 from tests.builders import make_machine, make_trial
 from tests.runner.quick_measurement import interpreter
 

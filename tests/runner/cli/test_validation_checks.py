@@ -6,11 +6,18 @@ from typing import Any
 
 import pytest
 
-from db.judge.statistics.noise_floor import Scatter
-from db.records.trial import Trial
-from db.records.vocabulary import Bound
-from runner.doctor.checks import AimVerdict, Check, aim_cv, gate_checks, probe_checks, variation_checks
-from runner.doctor.probes import Probed, Probes
+from compilewatch.db.judge.statistics.noise_floor import Scatter
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.records.vocabulary import Bound
+from compilewatch.runner.doctor.checks import (
+    AimVerdict,
+    Check,
+    aim_cv,
+    gate_checks,
+    probe_checks,
+    variation_checks,
+)
+from compilewatch.runner.doctor.probes import Probed, Probes
 from tests.builders import make_timed, make_timing
 
 US = 1_000.0

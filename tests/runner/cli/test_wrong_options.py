@@ -12,8 +12,8 @@ from typing import Any, get_args
 import pytest
 import typer
 
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
 from tests.house.tracked import ROOT
 
 LIBRARY_WORDS = re.compile(

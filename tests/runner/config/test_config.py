@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from db.errors import ConfigError
-from db.judge.policy import Policy, Target
-from db.records.service.access import SignIn
-from db.records.trial import CacheState, StrategyKind
-from db.records.vocabulary import Metric
-from runner.config.settings import ChannelSettings, Settings
-from runner.config.sources import load_settings, origins
-from runner.plan.selection import known_strategies, known_suites, known_workloads
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.judge.policy import Policy, Target
+from compilewatch.db.records.service.access import SignIn
+from compilewatch.db.records.trial import CacheState, StrategyKind
+from compilewatch.db.records.vocabulary import Metric
+from compilewatch.runner.config.settings import ChannelSettings, Settings
+from compilewatch.runner.config.sources import load_settings, origins
+from compilewatch.runner.plan.selection import known_strategies, known_suites, known_workloads
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "compilewatch.example.toml"

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from db.errors import ConfigError
-from runner.config.cron import firings_after, firings_before, next_firings, parse_cron
-from runner.config.sources import load_settings
+from compilewatch.db.errors import ConfigError
+from compilewatch.runner.config.cron import firings_after, firings_before, next_firings, parse_cron
+from compilewatch.runner.config.sources import load_settings
 
 # A Friday.
 NOW = datetime(2026, 11, 20, 22, 0, tzinfo=UTC)

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import ConfigError
-from db.records.service.limits import Limits
-from db.records.service.requests import RequestSpec
-from runner.config.settings import BuildSettings, Settings
-from runner.config.sources import load_settings
-from runner.plan import builds
-from runner.plan.interpreter import InterpreterFacts
-from runner.plan.plan import plan_run
-from runner.plan.requests import plan_request
-from runner.plan.selection import known_workloads
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.records.service.limits import Limits
+from compilewatch.db.records.service.requests import RequestSpec
+from compilewatch.runner.config.settings import BuildSettings, Settings
+from compilewatch.runner.config.sources import load_settings
+from compilewatch.runner.plan import builds
+from compilewatch.runner.plan.interpreter import InterpreterFacts
+from compilewatch.runner.plan.plan import plan_run
+from compilewatch.runner.plan.requests import plan_request
+from compilewatch.runner.plan.selection import known_workloads
 
 FACTS = InterpreterFacts(path="python", python="3.11.2", torch="2.13.0", cuda=None, hip=None, device_count=0)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from runner.config.settings import RunSettings, Settings
-from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
-from runner.plan.plan import plan_run
-from runner.process.measured_process import ProcessRole, worker_specification
-from runner.worker.timing.sampling import SamplingPlan
+from compilewatch.runner.config.settings import RunSettings, Settings
+from compilewatch.runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
+from compilewatch.runner.plan.plan import plan_run
+from compilewatch.runner.process.measured_process import ProcessRole, worker_specification
+from compilewatch.runner.worker.timing.sampling import SamplingPlan
 
 
 def test_seconds_become_nanoseconds() -> None:

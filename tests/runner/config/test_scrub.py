@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.config.scrub import scrub
+from compilewatch.runner.config.scrub import scrub
 
 
 @pytest.mark.parametrize(

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import pytest
 
-from runner.device.idle import wait_until_idle
-from runner.device.lock import DeviceBusyError, device_lock
+from compilewatch.runner.device.idle import wait_until_idle
+from compilewatch.runner.device.lock import DeviceBusyError, device_lock
 from tests.runner.terminal import ROOT
 
 HOLD = """
 import os, sys, time
 sys.path.insert(0, sys.argv[4])
 from pathlib import Path
-from runner.device.lock import device_lock
+from compilewatch.runner.device.lock import device_lock
 os.umask(0o077)
 # The interpreter may be where only root can read, so everything is imported by now.
 if os.getuid() == 0:
@@ -83,7 +83,7 @@ WAIT = """
 import sys, time
 sys.path.insert(0, sys.argv[3])
 from pathlib import Path
-from runner.device.lock import device_lock
+from compilewatch.runner.device.lock import device_lock
 with device_lock("GPU-1", Path(sys.argv[1]), what=sys.argv[2], on_wait=lambda who: print(who, flush=True)):
     print("held", flush=True)
     time.sleep(0.3)

@@ -12,20 +12,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from db.engine.migrations import VERSION_TABLE
-from db.engine.session import open_database
-from db.queries.filters import Filters
-from db.queries.trials import trial_records
-from db.verdicts.noise_floors import read_noise_floors
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
-from runner.config.settings import Settings
-from runner.device import state as device_state
-from runner.device.setup import DeviceSetup, device_setup
-from runner.doctor import hardware, software
-from runner.doctor.findings import Standing
-from runner.plan.interpreter import InterpreterError, InterpreterFacts
-from runner.storage.spool import Spool
+from compilewatch.db.engine.migrations import VERSION_TABLE
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.verdicts.noise_floors import read_noise_floors
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.device import state as device_state
+from compilewatch.runner.device.setup import DeviceSetup, device_setup
+from compilewatch.runner.doctor import hardware, software
+from compilewatch.runner.doctor.findings import Standing
+from compilewatch.runner.plan.interpreter import InterpreterError, InterpreterFacts
+from compilewatch.runner.storage.spool import Spool
 from tests.builders import make_trial
 from tests.runner.process.test_device_state import Driver
 from tests.runner.terminal import compilewatch, in_this_process

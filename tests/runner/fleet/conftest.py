@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from db.engine.session import Database, open_database
+from compilewatch.db.engine.session import Database, open_database
 
 
 @pytest.fixture

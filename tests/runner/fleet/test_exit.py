@@ -11,13 +11,13 @@ import psutil
 import psycopg
 import pytest
 
-from db.engine.session import Database
-from db.queries.filters import Filters
-from db.queries.records import trial_records
-from db.queries.service.fleet import queue_lengths
-from runner.config.sources import load_settings
-from runner.fleet.dispatch import jobs_with_ids
-from runner.fleet.executor import ProcrastinateExecutor
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.records import trial_records
+from compilewatch.db.queries.service.fleet import queue_lengths
+from compilewatch.runner.config.sources import load_settings
+from compilewatch.runner.fleet.dispatch import jobs_with_ids
+from compilewatch.runner.fleet.executor import ProcrastinateExecutor
 from tests.runner.fleet.test_service import asked, make_fleet
 from tests.runner.fleet_processes import Host, wait_until, worker
 

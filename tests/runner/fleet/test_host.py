@@ -17,27 +17,27 @@ import psycopg
 import pytest
 from procrastinate.exceptions import ConnectorException
 
-from db.engine.session import Database, open_database
-from db.errors import DatabaseError
-from db.queries.filters import Filters
-from db.queries.records import trial_records
-from db.queries.service.hosts import hosts
-from db.queries.service.schedule_watch import host_healths
-from db.queries.service.schedules import requests, run_request
-from db.records.service.requests import RequestKind, RequestSpec, RequestState
-from db.records.trial import Build, Status
-from db.store.service.host_statements import SAVE_HOST
-from db.store.service.requests import new_request, save_request
-from db.store.trials import save_trial
-from runner.config.sections import ServiceSettings
-from runner.config.settings import Settings
-from runner.fleet.host_watch import WorkerPlace
-from runner.fleet.listener import Listener, log_loop_error
-from runner.fleet.measurer import Equipment, Measurement
-from runner.fleet.queue import conninfo_of
-from runner.fleet.upkeep import PERIOD_S, Chores, do_chores
-from runner.plan.cancellation import check_cancelled
-from runner.storage.spool import Spool
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.errors import DatabaseError
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.records import trial_records
+from compilewatch.db.queries.service.hosts import hosts
+from compilewatch.db.queries.service.schedule_watch import host_healths
+from compilewatch.db.queries.service.schedules import requests, run_request
+from compilewatch.db.records.service.requests import RequestKind, RequestSpec, RequestState
+from compilewatch.db.records.trial import Build, Status
+from compilewatch.db.store.service.host_statements import SAVE_HOST
+from compilewatch.db.store.service.requests import new_request, save_request
+from compilewatch.db.store.trials import save_trial
+from compilewatch.runner.config.sections import ServiceSettings
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.fleet.host_watch import WorkerPlace
+from compilewatch.runner.fleet.listener import Listener, log_loop_error
+from compilewatch.runner.fleet.measurer import Equipment, Measurement
+from compilewatch.runner.fleet.queue import conninfo_of
+from compilewatch.runner.fleet.upkeep import PERIOD_S, Chores, do_chores
+from compilewatch.runner.plan.cancellation import check_cancelled
+from compilewatch.runner.storage.spool import Spool
 from tests.builders import make_trial
 from tests.runner.fleet.test_exit import queued
 from tests.runner.fleet_processes import Host, service, wait_until, worker
@@ -210,7 +210,7 @@ def test_a_trial_given_up_while_the_database_is_away_waits_on_disk_and_the_error
     dropped, later = (Measurement(equipment, "cpu", None, 0) for _ in range(2))
     dropped.drop()
     with monkeypatch.context() as patch:
-        patch.setattr("runner.storage.persistence.save_trial", away)
+        patch.setattr("compilewatch.runner.storage.persistence.save_trial", away)
         assert not dropped.store(trial)
     assert dropped.database_errors == 1
     assert [path.stem for path in Spool(tmp_path / "spool").waiting()] == [trial.trial_id]

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.engine.session import Database
-from db.queries.service.fleet import launches
-from db.records.service.fleet import Launch, LaunchState
-from db.store.service.fleet import ListedJobs, matched
-from runner.config.sections import LaunchSettings
-from runner.config.sources import load_settings
-from runner.fleet.launch import Launcher, count_jobs, is_due
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.service.fleet import launches
+from compilewatch.db.records.service.fleet import Launch, LaunchState
+from compilewatch.db.store.service.fleet import ListedJobs, matched
+from compilewatch.runner.config.sections import LaunchSettings
+from compilewatch.runner.config.sources import load_settings
+from compilewatch.runner.fleet.launch import Launcher, count_jobs, is_due
 from tests.runner.fleet.test_exit import queued
 from tests.runner.fleet_processes import worker
 from tests.runner.terminal import ROOT

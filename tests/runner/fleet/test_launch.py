@@ -18,19 +18,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.engine.session import Database, open_database
-from db.errors import ConfigError
-from db.queries.filters import Filters
-from db.queries.records import trial_records
-from db.queries.service.fleet import fleet_workers, launches, queue_lengths
-from db.queries.service.schedules import run_request
-from db.records.service.fleet import OUTPUT_CHARACTERS, STORED_LAUNCHES, Launch, LaunchState
-from db.records.service.requests import RequestState
-from db.store.service.fleet import claim_launch, end_launch
-from db.store.service.requests import save_request
-from runner.config.sections import LaunchSettings
-from runner.config.sources import load_settings
-from runner.fleet.launch import Launcher, is_due, run_command
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.records import trial_records
+from compilewatch.db.queries.service.fleet import fleet_workers, launches, queue_lengths
+from compilewatch.db.queries.service.schedules import run_request
+from compilewatch.db.records.service.fleet import OUTPUT_CHARACTERS, STORED_LAUNCHES, Launch, LaunchState
+from compilewatch.db.records.service.requests import RequestState
+from compilewatch.db.store.service.fleet import claim_launch, end_launch
+from compilewatch.db.store.service.requests import save_request
+from compilewatch.runner.config.sections import LaunchSettings
+from compilewatch.runner.config.sources import load_settings
+from compilewatch.runner.fleet.launch import Launcher, is_due, run_command
 from tests.house.tracked import ROOT
 from tests.runner.fleet.test_exit import queued
 from tests.runner.fleet.test_service import asked

@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import open_database
-from db.errors import ConfigError
-from db.records.service.requests import RequestKind, RequestSpec
-from db.records.strategies import parse_strategy
-from db.store.service.requests import new_request
-from runner.config.settings import Settings
-from runner.config.sources import load_settings
-from runner.fleet.dispatch import jobs_with_ids, with_ids_of
-from runner.fleet.message import Message, RefusedError, job_of, message_of, read_message
-from runner.fleet.names import queue_of_device, queues_of_worker
-from runner.plan.canaries import canary_specs
-from runner.plan.host_stacks import HostStacks, MissingBuildError
-from runner.plan.jobs import Job
-from runner.plan.plan import plan_run
-from runner.plan.requests import plan_spec
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.records.service.requests import RequestKind, RequestSpec
+from compilewatch.db.records.strategies import parse_strategy
+from compilewatch.db.store.service.requests import new_request
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.config.sources import load_settings
+from compilewatch.runner.fleet.dispatch import jobs_with_ids, with_ids_of
+from compilewatch.runner.fleet.message import Message, RefusedError, job_of, message_of, read_message
+from compilewatch.runner.fleet.names import queue_of_device, queues_of_worker
+from compilewatch.runner.plan.canaries import canary_specs
+from compilewatch.runner.plan.host_stacks import HostStacks, MissingBuildError
+from compilewatch.runner.plan.jobs import Job
+from compilewatch.runner.plan.plan import plan_run
+from compilewatch.runner.plan.requests import plan_spec
 from tests.runner.fleet.test_service import make_fleet
 from tests.runner.quick_measurement import configuration, interpreter
 from tests.runner.service.test_service import NOW

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from db.engine.session import Database, open_database
-from db.queries.filters import Filters
-from db.queries.records import trial_records
-from db.queries.service.fleet import announced_runs
-from db.queries.service.schedules import names_of_machine, requests, run_request
-from db.records.service.hosts import HostState
-from db.records.service.requests import RequestKind, RequestSpec, RequestState, RunRequest
-from db.records.trial import FailureKind, Status
-from db.store.service.hosts import save_host
-from db.store.service.requests import (
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.records import trial_records
+from compilewatch.db.queries.service.fleet import announced_runs
+from compilewatch.db.queries.service.schedules import names_of_machine, requests, run_request
+from compilewatch.db.records.service.hosts import HostState
+from compilewatch.db.records.service.requests import RequestKind, RequestSpec, RequestState, RunRequest
+from compilewatch.db.records.trial import FailureKind, Status
+from compilewatch.db.store.service.hosts import save_host
+from compilewatch.db.store.service.requests import (
     cancel_request,
     end_request,
     new_request,
@@ -27,13 +27,13 @@ from db.store.service.requests import (
     save_request,
     take_request,
 )
-from db.store.trials import save_trial
-from runner.config.settings import Settings
-from runner.config.sources import load_settings
-from runner.fleet.dispatch import Attendance, Fleet, Places, jobs_with_ids
-from runner.fleet.executor import ProcrastinateExecutor
-from runner.plan.jobs import JobState
-from runner.process.execution import RunOutcome, announce
+from compilewatch.db.store.trials import save_trial
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.config.sources import load_settings
+from compilewatch.runner.fleet.dispatch import Attendance, Fleet, Places, jobs_with_ids
+from compilewatch.runner.fleet.executor import ProcrastinateExecutor
+from compilewatch.runner.plan.jobs import JobState
+from compilewatch.runner.process.execution import RunOutcome, announce
 from tests.builders import make_machine, make_trial
 from tests.runner.fleet_processes import service, wait_until, worker
 from tests.runner.process.test_executors import Heard

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import CompilewatchError, NotFoundError
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
-from runner.config.settings import Settings
-from runner.plan.builds import (
+from compilewatch.db.errors import CompilewatchError, NotFoundError
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.plan.builds import (
     BuildError,
     builds_named,
     create_build,
@@ -23,7 +23,7 @@ from runner.plan.builds import (
     make_environment,
     remove_build,
 )
-from runner.plan.interpreter import InterpreterError
+from compilewatch.runner.plan.interpreter import InterpreterError
 from tests.runner.quick_measurement import interpreter
 from tests.runner.second_environment import make_empty_environment
 from tests.runner.terminal import in_this_process
@@ -70,7 +70,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory, index: None) -> Iterator[
     made = Settings(data_dir=tmp_path_factory.mktemp("data"))
     create_build(["torch==2.12.1"], made)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("runner.plan.builds.make_environment", make_empty_environment)
+        patch.setattr("compilewatch.runner.plan.builds.make_environment", make_empty_environment)
         yield made
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.plan.bundle import Bundle, BundleError
+from compilewatch.runner.plan.bundle import Bundle, BundleError
 
 Write = Callable[[str, str], None]
 

@@ -8,18 +8,18 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from db.engine.session import open_database
-from db.judge.policy import Policy
-from db.metrics.eligibility import without_canaries
-from db.queries import facets
-from db.queries.filters import Filters
-from db.queries.trials import trial_records
-from db.records.strategies import EAGER
-from db.records.trial import FailureKind, Trial
-from runner.config.settings import Settings
-from runner.plan.canaries import TRIALS_PER_RUN, canary_specs, canary_workloads
-from runner.plan.plan import plan_run
-from runner.process.supervise import run_canaries
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.metrics.eligibility import without_canaries
+from compilewatch.db.queries import facets
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import FailureKind, Trial
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.plan.canaries import TRIALS_PER_RUN, canary_specs, canary_workloads
+from compilewatch.runner.plan.plan import plan_run
+from compilewatch.runner.process.supervise import run_canaries
 from tests.runner.quick_measurement import configuration, interpreter
 from tests.runner.terminal import in_this_process
 

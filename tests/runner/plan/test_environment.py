@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.plan.environment import pinned_settings, worker_environment
+from compilewatch.runner.plan.environment import pinned_settings, worker_environment
 
 HOST = {
     "PATH": "/usr/bin",

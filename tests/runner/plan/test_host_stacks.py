@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from db.records.service.requests import RequestSpec
-from db.records.trial import Build
-from runner.config.settings import BuildSettings, Settings
-from runner.plan.host_stacks import HostStacks, MissingBuildError, compiler_version
-from runner.plan.requests import plan_request
+from compilewatch.db.records.service.requests import RequestSpec
+from compilewatch.db.records.trial import Build
+from compilewatch.runner.config.settings import BuildSettings, Settings
+from compilewatch.runner.plan.host_stacks import HostStacks, MissingBuildError, compiler_version
+from compilewatch.runner.plan.requests import plan_request
 from tests.runner.second_environment import make_environment
 
 

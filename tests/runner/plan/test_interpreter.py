@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from runner.plan.interpreter import InterpreterError, check_interpreter
+from compilewatch.runner.plan.interpreter import InterpreterError, check_interpreter
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -83,7 +83,8 @@ def test_the_parent_never_imports_torch(stand_in):
     }
     python = stand_in(json.dumps(facts))
     program = (
-        "import sys; import runner.process.supervise; from runner.plan.interpreter import check_interpreter;"
+        "import sys; import compilewatch.runner.process.supervise; "
+        "from compilewatch.runner.plan.interpreter import check_interpreter; "
         "check_interpreter(sys.argv[1]); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program, python], cwd=ROOT, check=False).returncode == 0

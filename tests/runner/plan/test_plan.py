@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.errors import ConfigError, NotFoundError
-from db.records.strategies import BUILTIN, parse_strategy
-from runner.catalog.builtin import WORKLOADS
-from runner.config.settings import BuildSettings, Settings
-from runner.config.sources import load_settings
-from runner.plan.plan import Plan, plan_run
-from runner.plan.selection import SUITES
-from runner.process.measured_process import ProcessRole, worker_specification
-from runner.worker.step.messages import Specification
+from compilewatch.db.errors import ConfigError, NotFoundError
+from compilewatch.db.records.strategies import BUILTIN, parse_strategy
+from compilewatch.runner.catalog.builtin import WORKLOADS
+from compilewatch.runner.config.settings import BuildSettings, Settings
+from compilewatch.runner.config.sources import load_settings
+from compilewatch.runner.plan.plan import Plan, plan_run
+from compilewatch.runner.plan.selection import SUITES
+from compilewatch.runner.process.measured_process import ProcessRole, worker_specification
+from compilewatch.runner.worker.step.messages import Specification
 
 ROOT = Path(__file__).resolve().parents[3]
 TWO_BUILDS = (
@@ -71,9 +71,9 @@ def test_standard_on_a_gpu_leaves_nothing_out() -> None:
 def test_planning_imports_no_torch() -> None:
     program = (
         "import sys\n"
-        "from runner.config.sources import load_settings\n"
-        "from runner.plan.plan import plan_run\n"
-        "from runner.config.settings import BuildSettings\n"
+        "from compilewatch.runner.config.sources import load_settings\n"
+        "from compilewatch.runner.plan.plan import plan_run\n"
+        "from compilewatch.runner.config.settings import BuildSettings\n"
         "other = BuildSettings(name='other', python='python')\n"
         "plan_run(load_settings(), suite='standard', device='cuda:0', builds=[other])\n"
         "assert not {'torch', 'transformers', 'diffusers'} & set(sys.modules), sorted(sys.modules)\n"
@@ -86,7 +86,7 @@ def test_the_worker_gets_what_it_needs_and_nothing_of_the_parents() -> None:
         0
     ]
     sent = worker_specification(spec, ProcessRole(Path()), sample_device=False, artifacts=Path("artifacts"))
-    assert sent.workload.target == "runner.workloads.transformer:build"
+    assert sent.workload.target == "compilewatch.runner.workloads.transformer:build"
     assert sent.workload.kwargs == {"width": 64, "heads": 4, "layers": 1}
     assert (sent.device, sent.artifacts) == ("cpu", "artifacts")
     assert sent.strategy.kind == spec.strategy.kind

@@ -13,19 +13,19 @@ from pathlib import Path
 import pytest
 import torch
 
-from db.engine.session import open_database
-from db.errors import CompilewatchError
-from db.queries.filters import Filters
-from db.queries.trials import trial_records
-from db.records.strategies import BUILTIN, parse_strategy
-from db.records.trial import Strategy, Trial
-from runner.catalog.builtin import WORKLOADS
-from runner.config.settings import Settings, SuiteSettings
-from runner.config.sources import load_settings
-from runner.plan.environment import recorded_environment
-from runner.plan.reproduce import MOST_THREADS, interpreter_for, plan_again, script_of
-from runner.plan.selection import SUITES, known_workloads
-from runner.worker.host.facts import torch_variant
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.records.strategies import BUILTIN, parse_strategy
+from compilewatch.db.records.trial import Strategy, Trial
+from compilewatch.runner.catalog.builtin import WORKLOADS
+from compilewatch.runner.config.settings import Settings, SuiteSettings
+from compilewatch.runner.config.sources import load_settings
+from compilewatch.runner.plan.environment import recorded_environment
+from compilewatch.runner.plan.reproduce import MOST_THREADS, interpreter_for, plan_again, script_of
+from compilewatch.runner.plan.selection import SUITES, known_workloads
+from compilewatch.runner.worker.host.facts import torch_variant
 from tests.builders import make_build, make_imported, make_machine, make_trial
 from tests.runner.bare_environment import make_bare_environment
 from tests.runner.terminal import compilewatch, in_this_process
@@ -193,7 +193,7 @@ def test_a_record_loads_no_model_of_a_library(name: str, monkeypatch: pytest.Mon
     def looked_up(*_: object) -> None:
         raise AssertionError("a library was looked up")
 
-    monkeypatch.setattr("runner.catalog.libraries.importlib.util.find_spec", looked_up)
+    monkeypatch.setattr("compilewatch.runner.catalog.libraries.importlib.util.find_spec", looked_up)
     workload = WORKLOADS["mlp-train"].record().model_copy(update={"name": name})
     trial = _trial().model_copy(update={"workload": workload})
     for refused in (_refused(trial), _refused_script(trial)):
@@ -267,7 +267,7 @@ def test_a_torch_that_is_not_here(tmp_path: Path):
 def test_every_script_has_all_it_names_and_nothing_of_ours(tmp_path: Path):
     for workload in WORKLOADS:
         text = script_of(_trial(workload), Settings())
-        assert not re.search(r"^(from|import) (runner|db)\b", text, re.MULTILINE), workload
+        assert not re.search(r"^(from|import) (compilewatch|runner|db)\b", text, re.MULTILINE), workload
         (tmp_path / f"{workload}.py").write_text(text)
     rules = ["--isolated", "--select", "F811,F821", "--target-version", "py310"]
     checked = subprocess.run(

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database
-from db.records.service.limits import Limits
-from db.records.service.requests import RequestState
-from db.store.service.requests import cancel_request
-from runner.config.settings import BuildSettings, Settings
-from runner.plan import builds
-from runner.plan.cancellation import check_cancelled
-from runner.plan.interpreter import InterpreterFacts, check_interpreter
-from runner.service import keeper
+from compilewatch.db.engine.session import Database
+from compilewatch.db.records.service.limits import Limits
+from compilewatch.db.records.service.requests import RequestState
+from compilewatch.db.store.service.requests import cancel_request
+from compilewatch.runner.config.settings import BuildSettings, Settings
+from compilewatch.runner.plan import builds
+from compilewatch.runner.plan.cancellation import check_cancelled
+from compilewatch.runner.plan.interpreter import InterpreterFacts, check_interpreter
+from compilewatch.runner.service import keeper
 from tests.runner.fleet_processes import is_alive, wait_until
 from tests.runner.service.test_service import FACTS, NOW, Measuring, ask, serving, wait_for
 
@@ -67,7 +67,7 @@ def test_a_long_plan_is_not_made_to_its_end(
         planned.set()
         check_cancelled()
 
-    monkeypatch.setattr("runner.plan.plan.check_cancelled", noticed)
+    monkeypatch.setattr("compilewatch.runner.plan.plan.check_cancelled", noticed)
     limits = Limits(trials=10**9)
     settings = Settings(data_dir=tmp_path / "data", service={"watch_builds": False}, limits=limits)
     before = set(threading.enumerate())

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import CompilewatchError
-from runner.catalog.builtin import WORKLOADS
-from runner.config.settings import Settings
-from runner.config.sources import load_settings
-from runner.plan.environment import recorded_environment
-from runner.plan.selection import known_workloads
-from runner.plan.short_script import MOST_LINES, NotShortError, short_script
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.runner.catalog.builtin import WORKLOADS
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.config.sources import load_settings
+from compilewatch.runner.plan.environment import recorded_environment
+from compilewatch.runner.plan.selection import known_workloads
+from compilewatch.runner.plan.short_script import MOST_LINES, NotShortError, short_script
 from tests.runner.plan.test_reproduce import PINNED, _trial
 
 SHORT = {

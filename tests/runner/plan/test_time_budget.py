@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database
-from db.errors import ConfigError
-from db.queries.trials import trial_records
-from db.records.trial import Trial
-from db.store.trials import save_trials
-from runner.cli.measure import run
-from runner.config.settings import BuildSettings, Settings
-from runner.config.sources import load_settings
-from runner.plan.durations import Durations, stored_durations_s
-from runner.plan.jobs import Job
-from runner.plan.plan import Plan, plan_run
-from runner.plan.time_budget import TimeBudget, by_value, require_fit
-from runner.process import local_executor
-from runner.process.execution import RunOutcome, execute, jobs_of
-from runner.storage.spool import Spool
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConfigError
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.cli.measure import run
+from compilewatch.runner.config.settings import BuildSettings, Settings
+from compilewatch.runner.config.sources import load_settings
+from compilewatch.runner.plan.durations import Durations, stored_durations_s
+from compilewatch.runner.plan.jobs import Job
+from compilewatch.runner.plan.plan import Plan, plan_run
+from compilewatch.runner.plan.time_budget import TimeBudget, by_value, require_fit
+from compilewatch.runner.process import local_executor
+from compilewatch.runner.process.execution import RunOutcome, execute, jobs_of
+from compilewatch.runner.storage.spool import Spool
 from tests.builders import START, make_machine, make_trial, make_workload
 from tests.runner.quick_measurement import configuration, interpreter
 

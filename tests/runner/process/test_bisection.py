@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from db.cause.bisection import bisection_sentence, replay_line
-from db.records.evidence import Bisection
-from db.records.trial import FailureKind, Status, parse_trial
-from runner.plan.diagnostics import Diagnostics
-from runner.process.measured_process import ProcessRole, worker_specification
-from runner.process.supervise import run_trial
-from runner.worker.bisecting import Attempts, bisect
-from runner.worker.step.steps import make_variant
-from runner.worker.timing.sampling import Deadline
+from compilewatch.db.cause.bisection import bisection_sentence, replay_line
+from compilewatch.db.records.evidence import Bisection
+from compilewatch.db.records.trial import FailureKind, Status, parse_trial
+from compilewatch.runner.plan.diagnostics import Diagnostics
+from compilewatch.runner.process.measured_process import ProcessRole, worker_specification
+from compilewatch.runner.process.supervise import run_trial
+from compilewatch.runner.worker.bisecting import Attempts, bisect
+from compilewatch.runner.worker.step.steps import make_variant
+from compilewatch.runner.worker.timing.sampling import Deadline
 from tests.runner.measuring import FAST_COMPILE, compiled, make_spec, measure
 from tests.runner.right_models import RIGHT
 

@@ -10,11 +10,11 @@ from statistics import median
 
 import pytest
 
-from dashboard.pages.trial.facts import figures
-from db.records.trial import FailureKind, Status, parse_trial
-from db.units import duration
-from runner.cli.stored.show import facts_of
-from runner.process.supervise import run_trial
+from compilewatch.dashboard.pages.trial.facts import figures
+from compilewatch.db.records.trial import FailureKind, Status, parse_trial
+from compilewatch.db.units import duration
+from compilewatch.runner.cli.stored.show import facts_of
+from compilewatch.runner.process.supervise import run_trial
 from tests.faults.memory_group import memory_group
 from tests.runner.measuring import compiled, make_spec, measure
 from tests.runner.quick_measurement import interpreter

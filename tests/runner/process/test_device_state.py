@@ -12,9 +12,9 @@ from types import SimpleNamespace
 import pynvml
 import pytest
 
-from runner.device import feeding
-from runner.device import state as device_state
-from runner.device.state import DeviceWatch, device_facts, visible_index
+from compilewatch.runner.device import feeding
+from compilewatch.runner.device import state as device_state
+from compilewatch.runner.device.state import DeviceWatch, device_facts, visible_index
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -53,7 +53,7 @@ def driver(monkeypatch):
 
 def test_without_a_driver_everything_is_unknown():
     program = (
-        "from runner.device.state import DeviceWatch, device_facts; import pynvml\n"
+        "from compilewatch.runner.device.state import DeviceWatch, device_facts; import pynvml\n"
         "def absent(): raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)\n"
         "pynvml.nvmlInit = absent\n"
         "watch = DeviceWatch('cuda:0')\n"

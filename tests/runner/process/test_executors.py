@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database, open_database
-from db.queries.filters import Filters
-from db.queries.records import trial_record, trial_records
-from db.queries.service.fleet import stored_trials
-from db.records.trial import FailureKind
-from runner.config.settings import Settings
-from runner.config.sources import load_settings
-from runner.fleet.executor import ProcrastinateExecutor
-from runner.plan.jobs import ENDED, Executor, Job, JobState
-from runner.plan.plan import plan_run
-from runner.process.execution import jobs_of, work_off
-from runner.process.local_executor import LocalExecutor
-from runner.storage.spool import Spool
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.records import trial_record, trial_records
+from compilewatch.db.queries.service.fleet import stored_trials
+from compilewatch.db.records.trial import FailureKind
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.config.sources import load_settings
+from compilewatch.runner.fleet.executor import ProcrastinateExecutor
+from compilewatch.runner.plan.jobs import ENDED, Executor, Job, JobState
+from compilewatch.runner.plan.plan import plan_run
+from compilewatch.runner.process.execution import jobs_of, work_off
+from compilewatch.runner.process.local_executor import LocalExecutor
+from compilewatch.runner.storage.spool import Spool
 from tests.conftest import postgres_database
 from tests.runner.fleet_processes import Host, wait_until, worker
 from tests.runner.quick_measurement import configuration, interpreter

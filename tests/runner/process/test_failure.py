@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runner.process.failure import with_cause
+from compilewatch.runner.process.failure import with_cause
 
 SAID = "CppCompileError: C++ compile error"
 

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from db.errors import ConfigError, RecordError
-from db.records.trial import Status, parse_trial
-from runner.config.settings import Settings
-from runner.config.sources import load_settings
-from runner.device.state import DeviceFacts, DeviceWatch, device_facts
-from runner.process.pipe import ProcessOutcome
-from runner.process.record import Listening, assemble
+from compilewatch.db.errors import ConfigError, RecordError
+from compilewatch.db.records.trial import Status, parse_trial
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.config.sources import load_settings
+from compilewatch.runner.device.state import DeviceFacts, DeviceWatch, device_facts
+from compilewatch.runner.process.pipe import ProcessOutcome
+from compilewatch.runner.process.record import Listening, assemble
 from tests.runner.measuring import make_spec
 
 EXAMPLES = int(os.environ.get("COMPILEWATCH_FUZZ_EXAMPLES", "50"))

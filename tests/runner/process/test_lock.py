@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from runner.device.lock import DeviceBusyError, device_lock
+from compilewatch.runner.device.lock import DeviceBusyError, device_lock
 
 ROOT = Path(__file__).resolve().parents[3]
 HOLD = """
 import sys, time
 from pathlib import Path
-from runner.device.lock import device_lock
+from compilewatch.runner.device.lock import device_lock
 with device_lock(sys.argv[1], Path(sys.argv[2])):
     print("held", flush=True)
     time.sleep(60)

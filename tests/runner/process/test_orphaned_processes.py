@@ -7,7 +7,7 @@ import sys
 import threading
 from pathlib import Path
 
-from runner.process.pipe import GuardedProcess, ProcessOutcome
+from compilewatch.runner.process.pipe import GuardedProcess, ProcessOutcome
 from tests.runner.fleet_processes import is_alive, wait_until
 
 # Starts a child and one that has left the session, as a compiler's server would; then works on. Both are

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
-from runner.plan.environment import worker_environment
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
+from compilewatch.runner.plan.environment import worker_environment
 
 SECRET = "pl4nted-5ecret"
 CONFIG = f"""
@@ -108,7 +108,7 @@ def test_the_dashboards_secrets_are_in_no_list_of_processes(project: Path) -> No
         "import os, sys\n"
         "os.execve = lambda path, words, environment: print(words, SECRET in str(environment))\n"
         f"SECRET = {SECRET!r}\n"
-        "from runner.cli import main\n"
+        "from compilewatch.runner.cli import main\n"
         "main(['dashboard'])\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.process.pipe import GuardedProcess
+from compilewatch.runner.process.pipe import GuardedProcess
 from tests.runner.fleet_processes import is_alive, wait_until
 from tests.runner.terminal import ROOT
 
@@ -87,7 +87,7 @@ def test_term_comes_first_so_that_the_last_words_are_logged(tmp_path):
 RUNNER = """
 import os, sys
 from pathlib import Path
-from runner.process.pipe import GuardedProcess
+from compilewatch.runner.process.pipe import GuardedProcess
 GuardedProcess([sys.executable, "-I", "-S", "-c", sys.argv[1], "{record_fd}", sys.argv[2]],
                environment={"PATH": os.environ["PATH"]}, scratch=Path(sys.argv[3]),
                stdin=b"", grace_s=5).run(600)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from db.records.trial import DeviceState, FailureKind, Status
-from runner.device.lock import default_lock_dir, device_lock
-from runner.process import measured_process, supervise
-from runner.process.supervise import TrialInterrupted, run_trial
+from compilewatch.db.records.trial import DeviceState, FailureKind, Status
+from compilewatch.runner.device.lock import default_lock_dir, device_lock
+from compilewatch.runner.process import measured_process, supervise
+from compilewatch.runner.process.supervise import TrialInterrupted, run_trial
 from tests.runner.measuring import make_spec
 from tests.runner.quick_measurement import interpreter
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from db.records.trial import Status
-from runner.plan.diagnostics import Diagnostics
-from runner.process import trace
-from runner.process.trace import forget_traces, trace_directory, trace_in
+from compilewatch.db.records.trial import Status
+from compilewatch.runner.plan.diagnostics import Diagnostics
+from compilewatch.runner.process import trace
+from compilewatch.runner.process.trace import forget_traces, trace_directory, trace_in
 from tests.runner.measuring import compiled, make_spec
 
 
@@ -80,7 +80,7 @@ def test_no_log_leaves_no_directory(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_real_trial_keeps_its_log_and_tlparse_reads_it(tmp_path: Path) -> None:
-    from runner.process.supervise import run_trial
+    from compilewatch.runner.process.supervise import run_trial
 
     heard: list[str] = []
     strategy = compiled("inductor", mode="default")

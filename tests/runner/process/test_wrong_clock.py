@@ -9,23 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database
-from db.errors import RecordError
-from db.queries.facets import runs
-from db.queries.filters import Filters
-from db.queries.records import trial_records
-from runner.config.settings import Settings
-from runner.config.sources import load_settings
-from runner.device.state import DeviceWatch, device_facts
-from runner.fleet.measurer import Equipment, Measurement
-from runner.fleet.message import message_of
-from runner.plan.plan import Plan, plan_run
-from runner.process import measured_process
-from runner.process.execution import execute, jobs_of
-from runner.process.measured_process import Attempt
-from runner.process.pipe import ProcessOutcome
-from runner.process.record import Listening, assemble
-from runner.storage.spool import Spool
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import RecordError
+from compilewatch.db.queries.facets import runs
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.records import trial_records
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.config.sources import load_settings
+from compilewatch.runner.device.state import DeviceWatch, device_facts
+from compilewatch.runner.fleet.measurer import Equipment, Measurement
+from compilewatch.runner.fleet.message import message_of
+from compilewatch.runner.plan.plan import Plan, plan_run
+from compilewatch.runner.process import measured_process
+from compilewatch.runner.process.execution import execute, jobs_of
+from compilewatch.runner.process.measured_process import Attempt
+from compilewatch.runner.process.pipe import ProcessOutcome
+from compilewatch.runner.process.record import Listening, assemble
+from compilewatch.runner.storage.spool import Spool
 from tests.runner.measuring import make_spec
 from tests.runner.process.test_executors import Heard
 from tests.runner.quick_measurement import configuration, interpreter

@@ -7,23 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database
-from db.judge.compare.recorded_regressions import TriageEvent
-from db.judge.policy import Policy
-from db.judge.results import Comparison
-from db.queries.people.regressions import regressions_frame, standing_regressions
-from db.queries.service.schedules import queue
-from db.records.people.triage import TriageState
-from db.records.service.requests import RequestKind
-from db.records.trial import Trial
-from db.records.vocabulary import Metric
-from db.store.people.regressions import record_comparison, triage
-from db.store.service.requests import note_runs, take_request
-from db.store.trials import save_trials
-from runner.config.settings import BuildSettings, Settings
-from runner.plan.host_stacks import HostStacks, MissingBuildError
-from runner.regressions.confirmation import confirmation_plan, request_confirmation
-from runner.regressions.log import log_builds
+from compilewatch.db.engine.session import Database
+from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import Comparison
+from compilewatch.db.queries.people.regressions import regressions_frame, standing_regressions
+from compilewatch.db.queries.service.schedules import queue
+from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.records.service.requests import RequestKind
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.store.people.regressions import record_comparison, triage
+from compilewatch.db.store.service.requests import note_runs, take_request
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.config.settings import BuildSettings, Settings
+from compilewatch.runner.plan.host_stacks import HostStacks, MissingBuildError
+from compilewatch.runner.regressions.confirmation import confirmation_plan, request_confirmation
+from compilewatch.runner.regressions.log import log_builds
 from tests.builders import make_build
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 

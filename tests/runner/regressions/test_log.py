@@ -11,10 +11,10 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
-from db.engine.session import open_database
-from db.store.trials import save_trials
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
 from tests.builders import make_history
 from tests.regression_cases import RUN_2, stepping_history
 from tests.runner.webhook import webhook

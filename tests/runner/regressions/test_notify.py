@@ -21,19 +21,19 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import select
 
-from db.engine.session import Database, open_database
-from db.judge.compare.recorded_regressions import TriageEvent
-from db.queries.people.regressions import regressions_frame, standing_regressions
-from db.records.people.triage import NotificationState, TriageState
-from db.records.people.watches import Watch
-from db.store.people.notifications import MOST_DELIVERIES, claim_notifications
-from db.store.people.regressions import record_comparison, triage
-from db.store.people.watches import note_told, remove_watch, save_watch
-from db.store.trials import save_trials
-from db.tables.trials import NOTIFICATION
-from runner.config.settings import ChannelSettings, NotifySettings
-from runner.regressions.channels import Message, deliver
-from runner.regressions.notify import Notified, notify
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
+from compilewatch.db.queries.people.regressions import regressions_frame, standing_regressions
+from compilewatch.db.records.people.triage import NotificationState, TriageState
+from compilewatch.db.records.people.watches import Watch
+from compilewatch.db.store.people.notifications import MOST_DELIVERIES, claim_notifications
+from compilewatch.db.store.people.regressions import record_comparison, triage
+from compilewatch.db.store.people.watches import note_told, remove_watch, save_watch
+from compilewatch.db.store.trials import save_trials
+from compilewatch.db.tables.trials import NOTIFICATION
+from compilewatch.runner.config.settings import ChannelSettings, NotifySettings
+from compilewatch.runner.regressions.channels import Message, deliver
+from compilewatch.runner.regressions.notify import Notified, notify
 from tests.loopback import Quiet, on_loopback
 from tests.regression_cases import RUN_0, RUN_1, RUN_2, RUN_3, judged, stepping_history
 

@@ -11,17 +11,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from db.engine.session import open_database
-from db.records.trial import FailureKind
-from db.store.trials import save_trials
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
-from runner.config.settings import BuildSettings, Settings
-from runner.plan.builds import create_build, known_builds
-from runner.plan.host_stacks import HostStacks
-from runner.process.execution import RunOutcome
-from runner.search import environments
-from runner.search.attribute.components import environment_of
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.records.trial import FailureKind
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
+from compilewatch.runner.config.settings import BuildSettings, Settings
+from compilewatch.runner.plan.builds import create_build, known_builds
+from compilewatch.runner.plan.host_stacks import HostStacks
+from compilewatch.runner.process.execution import RunOutcome
+from compilewatch.runner.search import environments
+from compilewatch.runner.search.attribute.components import environment_of
 from tests.builders import MS, make_build, make_machine, make_trial
 from tests.runner.plan.test_builds import TORCH, _wheel
 from tests.runner.second_environment import make_empty_environment
@@ -42,7 +42,7 @@ def builds(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("NO_INDEX", "1"), ("FIND_LINKS", str(wheels)), ("CONFIG_FILE", "/dev/null")):
             patch.setenv(f"PIP_{name}", value)
-        patch.setattr("runner.plan.builds.make_environment", make_empty_environment)
+        patch.setattr("compilewatch.runner.plan.builds.make_environment", make_empty_environment)
         settings = Settings(data_dir=data)
         create_build(OLD, settings, name="old", look_up=False)
         create_build(NEW, settings, name="new", look_up=False)
@@ -120,7 +120,7 @@ def attribute(tmp_path, monkeypatch, capfd, builds, _sqlite_template):
 
     def call(host, *arguments, base="old", head="new", case=case, as_json=True):
         monkeypatch.setattr(environments, "measure", host.measure)
-        monkeypatch.setattr("runner.cli.measure.attribute.environment_of", installed)
+        monkeypatch.setattr("compilewatch.runner.cli.measure.attribute.environment_of", installed)
         line = ["attribute", base, head, *case, "--device", "cpu", *arguments]
         code = exit_code_of(app, [*line, *(["--json"] if as_json else [])])
         captured = capfd.readouterr()
@@ -280,7 +280,7 @@ def test_only_the_stored_cases_that_moved_are_measured(attribute, monkeypatch, t
 
 @pytest.mark.parametrize("case", [("evil:build", "default"), ("hf:gpt2", "default"), ("mlp", "backend:evil")])
 def test_what_a_record_calls_its_case_is_no_code(attribute, monkeypatch, case):
-    monkeypatch.setattr("runner.cli.measure.attribute.moved_cases", lambda *_: [case])
+    monkeypatch.setattr("compilewatch.runner.cli.measure.attribute.moved_cases", lambda *_: [case])
     code, _, messages = attribute(Host(slower(torch="2.12.1")), case=())
     assert code == 2
     assert "Data cannot name the" in messages

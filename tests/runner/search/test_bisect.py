@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from db.records.trial import FailureKind
-from db.store.trials import save_trials
-from runner.cli.app import app
-from runner.cli.front import exit_code_of
-from runner.plan.builds import BuildError, BuildFacts, CreatedBuild
-from runner.process.execution import RunOutcome
-from runner.search import environments
-from runner.search.bisect import measuring, releases
+from compilewatch.db.records.trial import FailureKind
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
+from compilewatch.runner.plan.builds import BuildError, BuildFacts, CreatedBuild
+from compilewatch.runner.process.execution import RunOutcome
+from compilewatch.runner.search import environments
+from compilewatch.runner.search.bisect import measuring, releases
 from tests.builders import MS, make_build, make_machine, make_trial
 
 OFFERED = ["2.9.0", "2.8.0", "2.7.1", "2.7.0", "2.7.1+cpu", "2.6.0", "2.5.1"]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from runner.config.settings import BuildSettings
-from runner.plan.builds import BuildError
-from runner.search.attribute.components import (
+from compilewatch.runner.config.settings import BuildSettings
+from compilewatch.runner.plan.builds import BuildError
+from compilewatch.runner.search.attribute.components import (
     Environment,
     Package,
     components_between,

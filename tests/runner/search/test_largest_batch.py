@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.errors import CompilewatchError
-from runner.process.explanation import Fit, NoFitError
-from runner.search.largest_batch import search
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.runner.process.explanation import Fit, NoFitError
+from compilewatch.runner.search.largest_batch import search
 from tests.runner.terminal import in_this_process
 
 NEVER = float("inf")

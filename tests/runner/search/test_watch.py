@@ -16,24 +16,24 @@ from typing import Any
 
 import pytest
 
-from db.engine.session import open_database
-from db.queries.people.regressions import standing_regressions
-from db.queries.people.reports import find_report, reports_frame
-from db.records.people.triage import TriageState
-from db.store.trials import save_trials
-from runner.cli.measure import watch as command
-from runner.cli.measure.schedule import _Releases
-from runner.config.sections import ReleaseWatchSettings
-from runner.config.settings import THIS_INTERPRETER, BuildSettings, Settings
-from runner.config.sources import load_settings
-from runner.plan import builds, requests
-from runner.plan.builds import BuildError, BuildFacts, CreatedBuild
-from runner.plan.host_stacks import HostStacks
-from runner.plan.interpreter import InterpreterFacts
-from runner.plan.plan import Plan
-from runner.process.execution import RunOutcome
-from runner.search import new_releases, watch
-from runner.search.new_releases import (
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.db.queries.people.reports import find_report, reports_frame
+from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.cli.measure import watch as command
+from compilewatch.runner.cli.measure.schedule import _Releases
+from compilewatch.runner.config.sections import ReleaseWatchSettings
+from compilewatch.runner.config.settings import THIS_INTERPRETER, BuildSettings, Settings
+from compilewatch.runner.config.sources import load_settings
+from compilewatch.runner.plan import builds, requests
+from compilewatch.runner.plan.builds import BuildError, BuildFacts, CreatedBuild
+from compilewatch.runner.plan.host_stacks import HostStacks
+from compilewatch.runner.plan.interpreter import InterpreterFacts
+from compilewatch.runner.plan.plan import Plan
+from compilewatch.runner.process.execution import RunOutcome
+from compilewatch.runner.search import new_releases, watch
+from compilewatch.runner.search.new_releases import (
     InUse,
     Release,
     ReleaseError,

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database
-from db.queries.service.schedules import queue, requests
-from db.records.service.requests import RequestState
-from db.store.service.requests import end_request, take_request
-from db.store.trials import save_trial
-from runner.config.settings import Settings
-from runner.device.state import DeviceFacts
-from runner.service import fingerprint
-from runner.service.fingerprint import fingerprints, request_where_changed
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.service.schedules import queue, requests
+from compilewatch.db.records.service.requests import RequestState
+from compilewatch.db.store.service.requests import end_request, take_request
+from compilewatch.db.store.trials import save_trial
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.device.state import DeviceFacts
+from compilewatch.runner.service import fingerprint
+from compilewatch.runner.service.fingerprint import fingerprints, request_where_changed
 from tests.builders import make_build, make_machine, make_trial
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database
-from db.queries.service.hosts import hosts
-from db.records.service.hosts import HostDevice
-from runner.device import state as device_state
-from runner.device.host import disk_room
-from runner.service.host_facts import SAVE_INTERVAL_S, HostFacts, read_devices
-from runner.service.timetable import Host
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.service.hosts import hosts
+from compilewatch.db.records.service.hosts import HostDevice
+from compilewatch.runner.device import state as device_state
+from compilewatch.runner.device.host import disk_room
+from compilewatch.runner.service.host_facts import SAVE_INTERVAL_S, HostFacts, read_devices
+from compilewatch.runner.service.timetable import Host
 
 NOW = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
 
@@ -116,5 +116,5 @@ def test_a_disk_that_is_gone_is_missing_not_full(monkeypatch: pytest.MonkeyPatch
     def gone(_: Path) -> None:
         raise OSError("stale file handle")
 
-    monkeypatch.setattr("runner.device.host.shutil.disk_usage", gone)
+    monkeypatch.setattr("compilewatch.runner.device.host.shutil.disk_usage", gone)
     assert disk_room(tmp_path) == (None, None)

@@ -10,7 +10,7 @@ from tests.runner.terminal import ROOT
 
 PROGRAM = """
 import logging, sys
-from runner.service.logs import log_to_standard_error
+from compilewatch.runner.service.logs import log_to_standard_error
 log_to_standard_error(sys.argv[1])
 log = logging.getLogger("compilewatch.fleet")
 log.info("Measured in %d s.\\nTwice.", 3, extra={"trial_id": "01A"})

@@ -17,15 +17,15 @@ from typing import Any
 import psutil
 import pytest
 
-from db.engine.session import open_database
-from db.queries.filters import Filters
-from db.queries.service.schedules import firings, measured_stacks, requests
-from db.queries.trials import trial_records
-from db.records.service.requests import RequestState
-from db.records.service.schedules import ScheduleSpec
-from db.store.service.schedules import save_schedule
-from runner.config.settings import Settings
-from runner.service.fingerprint import fingerprints
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.service.schedules import firings, measured_stacks, requests
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.records.service.requests import RequestState
+from compilewatch.db.records.service.schedules import ScheduleSpec
+from compilewatch.db.store.service.schedules import save_schedule
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.service.fingerprint import fingerprints
 from tests.runner.fleet_processes import wait_until
 from tests.runner.terminal import COMMAND, ROOT, environment, in_this_process
 

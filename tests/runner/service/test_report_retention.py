@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database, open_database
-from db.queries.people.reports import find_report
-from db.records.people.reports import Report
-from db.store.people.reports import save_report
-from runner.config.sections import ReportSettings
-from runner.config.settings import Settings
-from runner.service.timetable import Host
-from runner.service.upkeep import Upkeep
-from runner.storage.spool import Spool
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.queries.people.reports import find_report
+from compilewatch.db.records.people.reports import Report
+from compilewatch.db.store.people.reports import save_report
+from compilewatch.runner.config.sections import ReportSettings
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.service.timetable import Host
+from compilewatch.runner.service.upkeep import Upkeep
+from compilewatch.runner.storage.spool import Spool
 from tests.runner.terminal import in_this_process
 
 NOW = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)

@@ -12,24 +12,24 @@ from typing import Any
 
 import pytest
 
-from db.engine.session import Database
-from db.errors import CompilewatchError, ConfigError, DatabaseError
-from db.queries.service.schedules import run_request
-from db.records.service.requests import RequestKind, RequestSpec, RequestState, RunRequest
-from db.store.service.requests import cancel_request, new_request, save_request
-from runner.config.settings import BuildSettings, Settings
-from runner.plan import builds
-from runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
-from runner.plan.interpreter import InterpreterFacts
-from runner.plan.plan import Plan
-from runner.plan.requests import plan_request
-from runner.process.execution import RunOutcome
-from runner.service import keeper
-from runner.service.keeper import LEASE_S, Abandoned
-from runner.service.measures import Here, Measures
-from runner.service.outage import Outage, Patience
-from runner.service.service import Service
-from runner.service.timetable import Host
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import CompilewatchError, ConfigError, DatabaseError
+from compilewatch.db.queries.service.schedules import run_request
+from compilewatch.db.records.service.requests import RequestKind, RequestSpec, RequestState, RunRequest
+from compilewatch.db.store.service.requests import cancel_request, new_request, save_request
+from compilewatch.runner.config.settings import BuildSettings, Settings
+from compilewatch.runner.plan import builds
+from compilewatch.runner.plan.diagnostics import NO_DIAGNOSTICS, Diagnostics
+from compilewatch.runner.plan.interpreter import InterpreterFacts
+from compilewatch.runner.plan.plan import Plan
+from compilewatch.runner.plan.requests import plan_request
+from compilewatch.runner.process.execution import RunOutcome
+from compilewatch.runner.service import keeper
+from compilewatch.runner.service.keeper import LEASE_S, Abandoned
+from compilewatch.runner.service.measures import Here, Measures
+from compilewatch.runner.service.outage import Outage, Patience
+from compilewatch.runner.service.service import Service
+from compilewatch.runner.service.timetable import Host
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 FACTS = InterpreterFacts(path="python", python="3.11.2", torch="2.13.0", cuda=None, hip=None, device_count=0)
@@ -263,7 +263,7 @@ def test_an_outage_is_said_once_by_all_threads_together(caplog: pytest.LogCaptur
 
 
 def test_a_request_whose_service_died_is_taken_over_after_the_lease(database: Database) -> None:
-    from db.store.service.requests import beat_request, take_request
+    from compilewatch.db.store.service.requests import beat_request, take_request
 
     ask(database, "one")
     take_request(database, owner="dead:1", at=NOW, fits=lambda _request: True)

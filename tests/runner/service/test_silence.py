@@ -6,17 +6,28 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from db.engine.session import Database
-from db.queries.service.schedule_watch import last_result_of, schedule_watches, silent_schedules
-from db.records.service.requests import RequestKind, RequestSpec, RequestState
-from db.records.service.schedules import Firing, FiringOutcome, Schedule, ScheduleSpec, ScheduleWatch
-from db.records.trial import FailureKind
-from db.store.service.requests import end_request, new_request, note_runs, take_request
-from db.store.service.schedules import claim_firing, pause_schedule, resume_schedule, save_schedule
-from db.store.trials import save_trials
-from runner.config.settings import NotifySettings
-from runner.regressions.notify import silence_message
-from runner.service.silence import Silence, result_due_at
+from compilewatch.db.engine.session import Database
+from compilewatch.db.queries.service.schedule_watch import last_result_of, schedule_watches, silent_schedules
+from compilewatch.db.records.service.requests import RequestKind, RequestSpec, RequestState
+from compilewatch.db.records.service.schedules import (
+    Firing,
+    FiringOutcome,
+    Schedule,
+    ScheduleSpec,
+    ScheduleWatch,
+)
+from compilewatch.db.records.trial import FailureKind
+from compilewatch.db.store.service.requests import end_request, new_request, note_runs, take_request
+from compilewatch.db.store.service.schedules import (
+    claim_firing,
+    pause_schedule,
+    resume_schedule,
+    save_schedule,
+)
+from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.config.settings import NotifySettings
+from compilewatch.runner.regressions.notify import silence_message
+from compilewatch.runner.service.silence import Silence, result_due_at
 from tests.builders import make_trial
 
 NIGHTLY = ScheduleSpec(cron="0 3 * * *")

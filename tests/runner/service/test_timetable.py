@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from db.engine.session import Database
-from db.errors import DatabaseError
-from db.queries.service.schedules import firings, queue, schedules
-from db.records.service.requests import RequestState
-from db.records.service.schedules import ScheduleSpec
-from db.store.service.requests import end_request, take_request
-from db.store.service.schedules import MISSED_ROWS, pause_schedule, resume_schedule
-from runner.service.timetable import UPCOMING_FIRINGS, Host, Timetable
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import DatabaseError
+from compilewatch.db.queries.service.schedules import firings, queue, schedules
+from compilewatch.db.records.service.requests import RequestState
+from compilewatch.db.records.service.schedules import ScheduleSpec
+from compilewatch.db.store.service.requests import end_request, take_request
+from compilewatch.db.store.service.schedules import MISSED_ROWS, pause_schedule, resume_schedule
+from compilewatch.runner.service.timetable import UPCOMING_FIRINGS, Host, Timetable
 from tests.runner.fake_clock import FakeClock, SteppedScheduler
 
 START = datetime(2026, 11, 20, 22, 10, tzinfo=UTC)

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import Database
-from db.errors import CompilewatchError, ConflictError, DatabaseError
-from db.queries.service.schedules import unended_runs
-from db.records.service.runs import RunStatus
-from db.records.trial import Trial
-from db.store.trials import start_run
-from runner.storage.persistence import note_end, store_waiting
-from runner.storage.spool import Spool
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import CompilewatchError, ConflictError, DatabaseError
+from compilewatch.db.queries.service.schedules import unended_runs
+from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.trial import Trial
+from compilewatch.db.store.trials import start_run
+from compilewatch.runner.storage.persistence import note_end, store_waiting
+from compilewatch.runner.storage.spool import Spool
 from tests.builders import START, make_trial
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from db.engine.session import Database, open_database
-from db.queries.filters import Filters
-from db.queries.records import trial_records
-from db.records.service.runs import RunStatus
-from db.records.trial import Trial, parse_trial
-from db.tables.trials import RUN
+from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.records import trial_records
+from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.trial import Trial, parse_trial
+from compilewatch.db.tables.trials import RUN
 from tests.runner.fleet_processes import wait_until
 from tests.runner.quick_measurement import configuration, interpreter
 from tests.runner.terminal import COMMAND, environment, in_this_process

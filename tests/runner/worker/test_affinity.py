@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from runner.worker.host import affinity
+from compilewatch.runner.worker.host import affinity
 
 INTERRUPTS = """\
             CPU0       CPU1       CPU2       CPU3
@@ -77,7 +77,7 @@ def test_autograd_s_threads_get_the_nearest_core_that_is_neither_core_0_nor_the_
 def test_only_the_launching_thread_and_what_autograd_starts_are_bound():
     program = """
 import os, threading
-from runner.worker.host import affinity
+from compilewatch.runner.worker.host import affinity
 ready, done, started = threading.Event(), threading.Event(), threading.Event()
 other = threading.Thread(target=lambda: (ready.set(), done.wait()))
 other.start(); ready.wait()
@@ -114,8 +114,8 @@ import hashlib, os, time, sys
 from pathlib import Path
 import torch
 from torch.utils import backend_registration
-from runner.worker import setup
-from runner.worker.host import affinity
+from compilewatch.runner.worker import setup
+from compilewatch.runner.worker.host import affinity
 
 backend_registration._setup_privateuseone_for_python_backend("simulated")
 
@@ -196,7 +196,7 @@ def test_autograd_s_thread_of_a_device_does_not_keep_the_launching_thread_waitin
 
 
 def test_the_address_layout_is_what_the_process_was_started_with():
-    program = "from runner.worker.host import affinity; print(affinity.address_layout())"
+    program = "from compilewatch.runner.worker.host import affinity; print(affinity.address_layout())"
     started = subprocess.run(
         ["setarch", "-R", sys.executable, "-c", program], capture_output=True, text=True, check=False
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from db.records.trial import CacheState, FailureKind, Status, Strategy, StrategyKind
+from compilewatch.db.records.trial import CacheState, FailureKind, Status, Strategy, StrategyKind
 from tests.runner.measuring import measure
 from tests.runner.quick_measurement import interpreter
 

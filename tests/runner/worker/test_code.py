@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-HASH = "import sys; sys.path[:0] = sys.argv[2:]; import own; from runner.worker.code import source_hash; "
+HASH = (
+    "import sys; sys.path[:0] = sys.argv[2:]; import own; "
+    "from compilewatch.runner.worker.code import source_hash; "
+)
 PRINT = "print(source_hash(sys.argv[1]))"
 
 

@@ -11,11 +11,11 @@ import pytest
 import torch
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
-from runner.worker.compiler import compiler_facts
-from runner.worker.internals.autotuning import Tuning, collect_autotuning
-from runner.worker.internals.compilations import counters
-from runner.worker.internals.log import collect_log
-from runner.worker.step.steps import grad_context
+from compilewatch.runner.worker.compiler import compiler_facts
+from compilewatch.runner.worker.internals.autotuning import Tuning, collect_autotuning
+from compilewatch.runner.worker.internals.compilations import counters
+from compilewatch.runner.worker.internals.log import collect_log
+from compilewatch.runner.worker.step.steps import grad_context
 from tests.runner import workload_fixtures as workloads
 
 pytestmark = pytest.mark.usefixtures("fresh_dynamo")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from runner.worker.failures import describe, is_ours, kind_of, recompiled_on
-from runner.worker.step.loading import UnsupportedCaseError, WorkloadError, import_builder
-from runner.worker.step.messages import Workload, read
-from runner.worker.step.steps import make_variant
-from runner.workloads.built import Built
+from compilewatch.runner.worker.failures import describe, is_ours, kind_of, recompiled_on
+from compilewatch.runner.worker.step.loading import UnsupportedCaseError, WorkloadError, import_builder
+from compilewatch.runner.worker.step.messages import Workload, read
+from compilewatch.runner.worker.step.steps import make_variant
+from compilewatch.runner.workloads.built import Built
 from tests.runner import workload_fixtures
 
 

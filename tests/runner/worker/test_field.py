@@ -8,16 +8,16 @@ from dataclasses import replace
 import pytest
 import torch
 
-from db.records.trial import FailureKind, Status, parse_trial
-from runner.worker.internals.compilations import count_compilations
-from runner.worker.internals.stance import as_written, force_eager, is_compiled
-from runner.worker.numerics import check
-from runner.worker.step.loading import WorkloadError, build_workload, import_builder
-from runner.worker.step.memory import resident_bytes, step_peak
-from runner.worker.step.messages import Workload
-from runner.worker.step.state import State, functions_of
-from runner.worker.step.steps import apart, make_variant, own_copy, require_values
-from runner.workloads.built import Built
+from compilewatch.db.records.trial import FailureKind, Status, parse_trial
+from compilewatch.runner.worker.internals.compilations import count_compilations
+from compilewatch.runner.worker.internals.stance import as_written, force_eager, is_compiled
+from compilewatch.runner.worker.numerics import check
+from compilewatch.runner.worker.step.loading import WorkloadError, build_workload, import_builder
+from compilewatch.runner.worker.step.memory import resident_bytes, step_peak
+from compilewatch.runner.worker.step.messages import Workload
+from compilewatch.runner.worker.step.state import State, functions_of
+from compilewatch.runner.worker.step.steps import apart, make_variant, own_copy, require_values
+from compilewatch.runner.workloads.built import Built
 from tests.runner.field_models import helper
 from tests.runner.measuring import FIXTURES, compiled, measure
 

@@ -9,11 +9,11 @@ import time
 
 import pytest
 
-from runner.worker.device.gates import Flag
-from runner.worker.device.gpu_timer import TRIES, GateChoice, GpuTimer
-from runner.worker.device.timers import traced
-from runner.worker.device.tracing import LONGEST_NS, Tracer
-from runner.worker.timing.sampling import Sampler, SamplingPlan, Side, warm_up
+from compilewatch.runner.worker.device.gates import Flag
+from compilewatch.runner.worker.device.gpu_timer import TRIES, GateChoice, GpuTimer
+from compilewatch.runner.worker.device.timers import traced
+from compilewatch.runner.worker.device.tracing import LONGEST_NS, Tracer
+from compilewatch.runner.worker.timing.sampling import Sampler, SamplingPlan, Side, warm_up
 from tests.runner.simulated_device import US, SimulatedDevice, SimulatedStep
 from tests.runner.worker.test_sampling import CALM, FakeWatch
 

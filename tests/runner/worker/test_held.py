@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import nn
 
-from db.records.evidence import Memory
-from runner.worker.held import Partitions, live_at_peak, saved_for_backward
-from runner.worker.step.steps import make_variant
-from runner.workloads.built import Built
+from compilewatch.db.records.evidence import Memory
+from compilewatch.runner.worker.held import Partitions, live_at_peak, saved_for_backward
+from compilewatch.runner.worker.step.steps import make_variant
+from compilewatch.runner.workloads.built import Built
 from tests.runner.terminal import in_this_process
 
 FILE = Path(__file__).name

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from runner.worker.compiler import load_caches as loader
-from runner.worker.compiler.load_caches import CacheRefusedError, load_caches, surroundings
+from compilewatch.runner.worker.compiler import load_caches as loader
+from compilewatch.runner.worker.compiler.load_caches import CacheRefusedError, load_caches, surroundings
 
 
 @pytest.fixture

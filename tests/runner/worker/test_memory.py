@@ -8,11 +8,11 @@ import sys
 import pytest
 import torch
 
-from runner.worker.host import free_memory
-from runner.worker.step import memory
-from runner.worker.step.state import State
-from runner.worker.step.steps import make_variant
-from runner.workloads.built import Built
+from compilewatch.runner.worker.host import free_memory
+from compilewatch.runner.worker.step import memory
+from compilewatch.runner.worker.step.state import State
+from compilewatch.runner.worker.step.steps import make_variant
+from compilewatch.runner.workloads.built import Built
 
 MIB = 1 << 20
 CPU = torch.device("cpu")
@@ -97,7 +97,7 @@ def test_a_reset_forgets_an_old_peak():
 
 def test_the_peak_of_a_process_is_its_own_and_not_that_of_the_one_that_started_it():
     held = b"x" * (1 << 30)
-    code = "from runner.worker.step import memory; print(memory.peak_rss_bytes())"
+    code = "from compilewatch.runner.worker.step import memory; print(memory.peak_rss_bytes())"
     child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(child.stdout) < len(held)
 

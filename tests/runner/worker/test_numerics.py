@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from runner.worker.host import free_memory
-from runner.worker.numerics import check, tolerance_of
-from runner.worker.step.state import State
-from runner.worker.step.steps import make_variant, own_copy
-from runner.workloads.built import Built
+from compilewatch.runner.worker.host import free_memory
+from compilewatch.runner.worker.numerics import check, tolerance_of
+from compilewatch.runner.worker.step.state import State
+from compilewatch.runner.worker.step.steps import make_variant, own_copy
+from compilewatch.runner.workloads.built import Built
 from tests.runner import workload_fixtures as workloads
 from tests.runner.seeded_defects import DEFECTS, build
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from runner.config.settings import Settings
-from runner.doctor.probes import Probes, probe
-from runner.doctor.validation import plan_validation
-from runner.worker import probes
-from runner.worker.device.gpu_timer import GateChoice
-from runner.worker.device.tracing import Tracer
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.doctor.probes import Probes, probe
+from compilewatch.runner.doctor.validation import plan_validation
+from compilewatch.runner.worker import probes
+from compilewatch.runner.worker.device.gpu_timer import GateChoice
+from compilewatch.runner.worker.device.tracing import Tracer
 from tests.runner.simulated_device import US, Entry, SimulatedDevice, SimulatedStep
 
 

@@ -9,8 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.worker.step import profiling
-from runner.worker.step.profiling import counted, is_operator, plain_name, profile_side, union_us
+from compilewatch.runner.worker.step import profiling
+from compilewatch.runner.worker.step.profiling import counted, is_operator, plain_name, profile_side, union_us
 
 CPU = torch.device("cpu")
 

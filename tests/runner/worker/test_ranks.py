@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from db.cause.ranks import ranks_sentence
-from db.records.evidence import RankFacts
-from db.records.strategies import EAGER
-from db.records.trial import FailureKind, Status, Task, parse_trial
-from runner.process.supervise import run_trial
+from compilewatch.db.cause.ranks import ranks_sentence
+from compilewatch.db.records.evidence import RankFacts
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.records.trial import FailureKind, Status, Task, parse_trial
+from compilewatch.runner.process.supervise import run_trial
 from tests.runner.measuring import compiled, make_spec
 
 

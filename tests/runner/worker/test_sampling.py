@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.worker.timing.evidence import Block
-from runner.worker.timing.sampling import (
+from compilewatch.runner.worker.timing.evidence import Block
+from compilewatch.runner.worker.timing.sampling import (
     PAIRS,
     Deadline,
     NotSteadyError,
@@ -23,7 +23,7 @@ from runner.worker.timing.sampling import (
     until_steady,
     warm_up,
 )
-from runner.worker.timing.timer import BlockTimes
+from compilewatch.runner.worker.timing.timer import BlockTimes
 
 MS = 1_000_000
 CALM = Block(wall_ns=50 * MS, stall_fraction=0.0, thread_over_wall=1.0, process_over_wall=1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from db.records.trial import FailureKind, Status
+from compilewatch.db.records.trial import FailureKind, Status
 from tests.runner.measuring import compiled, measure
 
 pytestmark = pytest.mark.slow

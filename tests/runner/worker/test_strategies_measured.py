@@ -13,20 +13,20 @@ from typing import Any
 import pytest
 import torch
 
-from db.records.strategies import parse_strategy
-from db.records.trial import FailureKind, NumericsStatus, Status, Strategy, Trial
-from runner.config.settings import Settings
-from runner.config.sources import load_settings
-from runner.plan import plan
-from runner.worker.compiler import compiler_facts, compiling, onnx_session
-from runner.worker.failures import kind_of
-from runner.worker.internals.log import collect_log
-from runner.worker.numerics import check
-from runner.worker.step import messages
-from runner.worker.step.loading import UnsupportedCaseError, build_workload, import_builder
-from runner.worker.step.messages import read
-from runner.worker.step.steps import make_variant
-from runner.workloads.built import Built
+from compilewatch.db.records.strategies import parse_strategy
+from compilewatch.db.records.trial import FailureKind, NumericsStatus, Status, Strategy, Trial
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.config.sources import load_settings
+from compilewatch.runner.plan import plan
+from compilewatch.runner.worker.compiler import compiler_facts, compiling, onnx_session
+from compilewatch.runner.worker.failures import kind_of
+from compilewatch.runner.worker.internals.log import collect_log
+from compilewatch.runner.worker.numerics import check
+from compilewatch.runner.worker.step import messages
+from compilewatch.runner.worker.step.loading import UnsupportedCaseError, build_workload, import_builder
+from compilewatch.runner.worker.step.messages import read
+from compilewatch.runner.worker.step.steps import make_variant
+from compilewatch.runner.workloads.built import Built
 from tests.runner import workload_fixtures
 from tests.runner.measuring import FIXTURES, compiled, measure
 

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.worker.tensor_comparison import compare, multiplier_for, rmse, rounding_floor
+from compilewatch.runner.worker.tensor_comparison import compare, multiplier_for, rmse, rounding_floor
 
 
 def upstream(reference, result, exact, tolerance):

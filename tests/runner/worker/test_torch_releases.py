@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from db.records.trial import FailureKind, NumericsStatus, Status
-from runner.worker.host.facts import split_version
+from compilewatch.db.records.trial import FailureKind, NumericsStatus, Status
+from compilewatch.runner.worker.host.facts import split_version
 from tests.runner.torch_releases import builds_in, measure_release
 
 VARIABLE = "COMPILEWATCH_TEST_BUILDS"

@@ -8,8 +8,8 @@ import struct
 
 import pytest
 
-from db.records.trial import Status, parse_trial
-from runner.worker.timing.evidence import InstructionCounter
+from compilewatch.db.records.trial import Status, parse_trial
+from compilewatch.runner.worker.timing.evidence import InstructionCounter
 from tests.runner.bare_environment import make_bare_environment
 from tests.runner.measuring import compiled, measure
 

@@ -14,11 +14,11 @@ import pytest
 import torch
 from torch import nn
 
-from runner.catalog.builtin import WORKLOADS
-from runner.catalog.libraries import extra_of
-from runner.worker.step.steps import loss_of, tensors_of
-from runner.workloads.built import TRAINING, Batch, Built
-from runner.workloads.calibration import calibrate_batch_norm
+from compilewatch.runner.catalog.builtin import WORKLOADS
+from compilewatch.runner.catalog.libraries import extra_of
+from compilewatch.runner.worker.step.steps import loss_of, tensors_of
+from compilewatch.runner.workloads.built import TRAINING, Batch, Built
+from compilewatch.runner.workloads.calibration import calibrate_batch_norm
 from tests.runner.measuring import build
 
 # FlexAttention takes no meta device and warns in eager: test_operators.py.

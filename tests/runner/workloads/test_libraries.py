@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 import torch
 
-from db.errors import CompilewatchError
-from db.records.trial import Status
-from runner.catalog.libraries import is_library_name, library_workload
-from runner.config.sources import load_settings
-from runner.plan.plan import plan_run
-from runner.plan.selection import known_workloads, select
-from runner.process.supervise import run_trial
-from runner.worker.step.steps import tensors_of
-from runner.workloads.built import Built
+from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.records.trial import Status
+from compilewatch.runner.catalog.libraries import is_library_name, library_workload
+from compilewatch.runner.config.sources import load_settings
+from compilewatch.runner.plan.plan import plan_run
+from compilewatch.runner.plan.selection import known_workloads, select
+from compilewatch.runner.process.supervise import run_trial
+from compilewatch.runner.worker.step.steps import tensors_of
+from compilewatch.runner.workloads.built import Built
 from tests.runner.measuring import build
 
 # The sources of a library that is not installed, as far as names are read from them.
@@ -309,7 +309,7 @@ def test_naming_a_model_imports_no_library(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     code = (
         "import sys; from pathlib import Path;"
-        "from runner.catalog.libraries import library_workload;"
+        "from compilewatch.runner.catalog.libraries import library_workload;"
         "library_workload('hf:gpt2', Path()); print({'torch', 'transformers', 'timm'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import nn
 
-from runner.catalog.builtin import WORKLOADS
-from runner.worker.step.loading import WorkloadError, build_workload, import_builder
-from runner.worker.step.messages import Workload
-from runner.worker.step.steps import make_variant, own_copy
-from runner.workloads.built import Built
+from compilewatch.runner.catalog.builtin import WORKLOADS
+from compilewatch.runner.worker.step.loading import WorkloadError, build_workload, import_builder
+from compilewatch.runner.worker.step.messages import Workload
+from compilewatch.runner.worker.step.steps import make_variant, own_copy
+from compilewatch.runner.workloads.built import Built
 from tests.runner.measuring import build
 
 CPU = torch.device("cpu")
@@ -141,7 +141,7 @@ def test_what_a_builder_may_not_do(builder: Any, workload: dict[str, Any], messa
 
 def test_a_function_that_is_not_there() -> None:
     with pytest.raises(WorkloadError, match=r"runner\.workloads\.cnn has no function biuld"):
-        import_builder("runner.workloads.cnn:biuld")
+        import_builder("compilewatch.runner.workloads.cnn:biuld")
 
 
 @pytest.mark.parametrize("name", ["cnn", "encoder", "mlp-train", "unet"])

@@ -6,17 +6,17 @@ import pytest
 import torch
 from torch.nn import functional
 
-from db.records.strategies import BUILTIN
-from db.records.trial import Status, Trial
-from runner.catalog.builtin import WORKLOADS
-from runner.config.settings import Settings
-from runner.plan.plan import plan_run
-from runner.process.supervise import run_trial
-from runner.worker.compiler.compiling import compile_arguments
-from runner.worker.numerics import check
-from runner.worker.step.messages import Strategy, read
-from runner.worker.step.steps import make_variant
-from runner.worker.timing.sampling import SamplingPlan
+from compilewatch.db.records.strategies import BUILTIN
+from compilewatch.db.records.trial import Status, Trial
+from compilewatch.runner.catalog.builtin import WORKLOADS
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.plan.plan import plan_run
+from compilewatch.runner.process.supervise import run_trial
+from compilewatch.runner.worker.compiler.compiling import compile_arguments
+from compilewatch.runner.worker.numerics import check
+from compilewatch.runner.worker.step.messages import Strategy, read
+from compilewatch.runner.worker.step.steps import make_variant
+from compilewatch.runner.worker.timing.sampling import SamplingPlan
 from tests.runner.measuring import FAST_COMPILE, FEW, build
 
 

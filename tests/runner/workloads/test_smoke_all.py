@@ -10,12 +10,12 @@ import statistics
 
 import pytest
 
-from db.engine.session import open_database
-from db.queries.filters import Filters
-from db.queries.trials import trial_records
-from db.records.strategies import sort_key
-from db.records.trial import NumericsStatus, Status, Trial
-from db.units import count, duration, ratio
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trials import trial_records
+from compilewatch.db.records.strategies import sort_key
+from compilewatch.db.records.trial import NumericsStatus, Status, Trial
+from compilewatch.db.units import count, duration, ratio
 from tests.runner.terminal import compilewatch
 
 PARTS = (

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from db.records.trial import Task
-from runner.catalog import definition
-from runner.catalog.builtin import WORKLOADS
-from runner.catalog.definition import WorkloadDefinition
-from runner.catalog.targets import locate_module
+from compilewatch.db.records.trial import Task
+from compilewatch.runner.catalog import definition
+from compilewatch.runner.catalog.builtin import WORKLOADS
+from compilewatch.runner.catalog.definition import WorkloadDefinition
+from compilewatch.runner.catalog.targets import locate_module
 
 
 def versions() -> dict[str, str]:
@@ -36,7 +36,9 @@ def test_those_that_use_it_are_new(changed: str, users: set[str], monkeypatch: p
     before, read = versions(), definition._read
 
     def edited(module: str, path: tuple[str, ...]) -> bytes:
-        return read(module, path) + (b"# edited\n" if module == f"runner.workloads.{changed}" else b"")
+        return read(module, path) + (
+            b"# edited\n" if module == f"compilewatch.runner.workloads.{changed}" else b""
+        )
 
     monkeypatch.setattr(definition, "_read", edited)
     after = versions()
@@ -44,13 +46,14 @@ def test_those_that_use_it_are_new(changed: str, users: set[str], monkeypatch: p
 
 
 def test_a_builder_that_shares_nothing_is_its_file_alone() -> None:
-    file = locate_module("runner.workloads.cnn")
-    assert definition.source_of("runner.workloads.cnn:build") == file.read_bytes()
+    file = locate_module("compilewatch.runner.workloads.cnn")
+    assert definition.source_of("compilewatch.runner.workloads.cnn:build") == file.read_bytes()
 
 
 def test_a_users_file_takes_along_what_it_shares_with_ours_and_not_its_own_modules(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
-        "from my_layers import Layer\nfrom runner.workloads.lengths import Lengths\n\ndef build(): ...\n",
+        "from my_layers import Layer\nfrom compilewatch.runner.workloads.lengths import Lengths\n\n"
+        "def build(): ...\n",
         encoding="utf-8",
     )
     (tmp_path / "my_layers.py").write_text("Layer = 1\n", encoding="utf-8")

@@ -13,21 +13,21 @@ from typing import Any
 import pytest
 import torch
 
-from db.records.strategies import parse_strategy
-from db.records.streams import StreamFacts
-from db.records.trial import NumericsStatus, Status, Task
-from runner.catalog.builtin import WORKLOADS
-from runner.catalog.streams import STREAMS
-from runner.worker.compiler import compiler_facts, compiling, phases
-from runner.worker.internals.compilations import counters, listen_to_events
-from runner.worker.internals.log import collect_log
-from runner.worker.numerics import check
-from runner.worker.step import messages
-from runner.worker.step.steps import grad_context, make_variant, own_copy
-from runner.worker.streams import FirstIteration, facts
-from runner.workloads.built import Built
-from runner.workloads.decode import Decoder
-from runner.workloads.lengths import Lengths, padded_length
+from compilewatch.db.records.strategies import parse_strategy
+from compilewatch.db.records.streams import StreamFacts
+from compilewatch.db.records.trial import NumericsStatus, Status, Task
+from compilewatch.runner.catalog.builtin import WORKLOADS
+from compilewatch.runner.catalog.streams import STREAMS
+from compilewatch.runner.worker.compiler import compiler_facts, compiling, phases
+from compilewatch.runner.worker.internals.compilations import counters, listen_to_events
+from compilewatch.runner.worker.internals.log import collect_log
+from compilewatch.runner.worker.numerics import check
+from compilewatch.runner.worker.step import messages
+from compilewatch.runner.worker.step.steps import grad_context, make_variant, own_copy
+from compilewatch.runner.worker.streams import FirstIteration, facts
+from compilewatch.runner.workloads.built import Built
+from compilewatch.runner.workloads.decode import Decoder
+from compilewatch.runner.workloads.lengths import Lengths, padded_length
 from tests.runner import workload_fixtures
 from tests.runner.measuring import build, measure
 

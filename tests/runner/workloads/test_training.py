@@ -8,15 +8,15 @@ import pytest
 import torch
 from torch import nn
 
-from db.records.trial import NumericsStatus, Status, Task
-from runner.catalog.builtin import WORKLOADS
-from runner.worker.compiler.compiling import optimizer_compiler
-from runner.worker.numerics import check
-from runner.worker.step.loading import WorkloadError
-from runner.worker.step.messages import Strategy
-from runner.worker.step.state import State
-from runner.worker.step.steps import make_variant, own_copy
-from runner.workloads.built import TRAINING, Built
+from compilewatch.db.records.trial import NumericsStatus, Status, Task
+from compilewatch.runner.catalog.builtin import WORKLOADS
+from compilewatch.runner.worker.compiler.compiling import optimizer_compiler
+from compilewatch.runner.worker.numerics import check
+from compilewatch.runner.worker.step.loading import WorkloadError
+from compilewatch.runner.worker.step.messages import Strategy
+from compilewatch.runner.worker.step.state import State
+from compilewatch.runner.worker.step.steps import make_variant, own_copy
+from compilewatch.runner.workloads.built import TRAINING, Built
 from tests.runner.measuring import build, compiled, measure
 
 CPU = torch.device("cpu")

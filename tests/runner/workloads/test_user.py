@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 import torch
 
-from db.errors import CompilewatchError, ConfigError, NotFoundError
-from db.records.trial import Status, Task
-from runner.catalog.definition import WorkloadDefinition
-from runner.catalog.targets import check_target, locate_module
-from runner.config.settings import Settings
-from runner.config.sources import load_settings
-from runner.plan.plan import plan_run
-from runner.plan.selection import known_workloads, select
-from runner.process.supervise import run_trial
-from runner.worker.step import messages
-from runner.worker.step.loading import build_workload, import_builder
-from runner.worker.step.messages import read
-from runner.worker.step.steps import make_variant
+from compilewatch.db.errors import CompilewatchError, ConfigError, NotFoundError
+from compilewatch.db.records.trial import Status, Task
+from compilewatch.runner.catalog.definition import WorkloadDefinition
+from compilewatch.runner.catalog.targets import check_target, locate_module
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.config.sources import load_settings
+from compilewatch.runner.plan.plan import plan_run
+from compilewatch.runner.plan.selection import known_workloads, select
+from compilewatch.runner.process.supervise import run_trial
+from compilewatch.runner.worker.step import messages
+from compilewatch.runner.worker.step.loading import build_workload, import_builder
+from compilewatch.runner.worker.step.messages import read
+from compilewatch.runner.worker.step.steps import make_variant
 from tests.runner.measuring import build
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -433,4 +433,4 @@ def test_the_version_is_that_of_the_file_and_the_arguments(tmp_path: Path) -> No
 
 
 def test_a_module_is_found_as_python_would_import_it() -> None:
-    assert locate_module("runner.workloads.cnn") == ROOT / "runner" / "workloads" / "cnn.py"
+    assert locate_module("compilewatch.runner.workloads.cnn") == ROOT / "runner" / "workloads" / "cnn.py"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from db.records.trial import Code
-from runner.catalog.work_tree import WorkTree, is_revision
+from compilewatch.db.records.trial import Code
+from compilewatch.runner.catalog.work_tree import WorkTree, is_revision
 from tests.git_repository import Repository
 
 

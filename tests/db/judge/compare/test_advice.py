@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from db.judge.compare.upgrade import compare_builds
-from db.judge.results import Advice, Comparison
-from db.judge.statistics.noise_floor import NoiseFloor
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.judge.results import Advice, Comparison
+from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from tests.db.judge.frames import sides
 from tests.db.metrics.frames import trials_frame
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.judge.compare.attribution import attribute, hybrids_of, shapley_weights, terms_of
-from db.judge.policy import Policy
-from db.records.vocabulary import Metric
+from compilewatch.db.judge.compare.attribution import attribute, hybrids_of, shapley_weights, terms_of
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.records.vocabulary import Metric
 from tests.db.judge import frames
 from tests.db.metrics.frames import trials_frame
 

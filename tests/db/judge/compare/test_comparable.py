@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pandas import DataFrame
 
-from db.judge.compare.sides import Selection
-from db.judge.compare.upgrade import compare_builds
-from db.judge.policy import Policy
-from db.records.vocabulary import CauseClass, Verdict
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.records.vocabulary import CauseClass, Verdict
 from tests.db.judge.frames import sides
 from tests.db.metrics.frames import trials_frame
 

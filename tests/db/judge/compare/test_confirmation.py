@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from db.judge.compare.confirmation import Outcome, decide, plan_confirmation, suspicions
-from db.judge.compare.sides import Selection
-from db.judge.compare.upgrade import compare_builds
-from db.judge.policy import ConfirmPolicy, Policy
-from db.judge.results import CaseKey, Comparison, Row
-from db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
+from compilewatch.db.judge.compare.confirmation import Outcome, decide, plan_confirmation, suspicions
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.judge.policy import ConfirmPolicy, Policy
+from compilewatch.db.judge.results import CaseKey, Comparison, Row
+from compilewatch.db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
 from tests.db.judge.frames import MS, trial
 from tests.db.metrics.frames import trials_frame
 

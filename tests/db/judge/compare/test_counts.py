@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from db.judge.compare.upgrade import compare_builds
-from db.judge.results import Row
-from db.records.vocabulary import CauseClass, Metric, Verdict
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.judge.results import Row
+from compilewatch.db.records.vocabulary import CauseClass, Metric, Verdict
 from tests.db.judge.frames import trial
 from tests.db.metrics.frames import trials_frame
 

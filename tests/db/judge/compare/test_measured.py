@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from db.judge.compare.measured import log_values
-from db.metrics.cases import case_values
-from db.metrics.groups import Groups
-from db.records.vocabulary import Metric
+from compilewatch.db.judge.compare.measured import log_values
+from compilewatch.db.metrics.cases import case_values
+from compilewatch.db.metrics.groups import Groups
+from compilewatch.db.records.vocabulary import Metric
 from tests.db.judge.frames import MS, trial
 from tests.db.metrics.frames import trials_frame
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from pandas import DataFrame
 
-from db.judge.compare.sides import VerdictError
-from db.judge.compare.strategies import compare_strategies, differences, from_cache
-from db.records.vocabulary import Metric, Verdict
+from compilewatch.db.judge.compare.sides import VerdictError
+from compilewatch.db.judge.compare.strategies import compare_strategies, differences, from_cache
+from compilewatch.db.records.vocabulary import Metric, Verdict
 from tests.db.metrics.frames import trial, trials_frame
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from db.judge.compare.upgrade import compare_builds
-from db.judge.policy import Policy
-from db.judge.results import Comparison, Row
-from db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import Comparison, Row
+from compilewatch.db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
 from tests.db.judge.frames import MS, sides
 from tests.db.metrics.frames import trials_frame
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.judge.compare.sides import (
+from compilewatch.db.judge.compare.sides import (
     Selection,
     VerdictError,
     as_selection,

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from db.judge.compare.sides import Selection
-from db.judge.compare.upgrade import compare_builds
-from db.judge.policy import Override, Policy
-from db.judge.results import Comparison, Row
-from db.metrics.cases import case_values
-from db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.judge.policy import Override, Policy
+from compilewatch.db.judge.results import Comparison, Row
+from compilewatch.db.metrics.cases import case_values
+from compilewatch.db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
 from tests.db.judge.frames import MS, sides, trial
 from tests.db.metrics.frames import trials_frame
 from tests.few_examples import FEW

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from db.judge.compare.who_moved import Moves, cause_of, machine_explains
-from db.records.vocabulary import CauseClass, Metric, WhoMoved
+from compilewatch.db.judge.compare.who_moved import Moves, cause_of, machine_explains
+from compilewatch.db.records.vocabulary import CauseClass, Metric, WhoMoved
 
 COMPILER, EAGER, MACHINE = CauseClass.COMPILER, CauseClass.EAGER, CauseClass.MACHINE
 CODE = CauseClass.CODE

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from db.judge.compare.whole import counts_as_regression, overall_verdict
-from db.judge.policy import Policy
-from db.judge.results import CaseKey, Row
-from db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
+from compilewatch.db.judge.compare.whole import counts_as_regression, overall_verdict
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import CaseKey, Row
+from compilewatch.db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
 
 POLICY = Policy()
 KEY = CaseKey(workload="bert", strategy="default", workload_id="w", strategy_id="s")

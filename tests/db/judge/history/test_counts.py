@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from db.judge.history.counts import exact_events
-from db.judge.policy import Policy
-from db.judge.results import ChangeEvent
-from db.records.trial import StrategyKind
-from db.records.vocabulary import CauseClass, Metric, Verdict
+from compilewatch.db.judge.history.counts import exact_events
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import ChangeEvent
+from compilewatch.db.records.trial import StrategyKind
+from compilewatch.db.records.vocabulary import CauseClass, Metric, Verdict
 from tests.db.judge.frames import MS, machine_history_of, trial
 from tests.db.metrics.frames import START, trials_frame
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from db.judge.change_points import noise_scale
-from db.judge.history.series import Drift, drift_from_reference
-from db.judge.policy import HistoryPolicy, Policy
-from db.records.vocabulary import Metric, Verdict
+from compilewatch.db.judge.change_points import noise_scale
+from compilewatch.db.judge.history.series import Drift, drift_from_reference
+from compilewatch.db.judge.policy import HistoryPolicy, Policy
+from compilewatch.db.records.vocabulary import Metric, Verdict
 
 POLICY = Policy()
 THREE = Policy(history=HistoryPolicy(drift_points=3))

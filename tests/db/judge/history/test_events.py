@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from db.judge.change_points import Boundary, examine_boundary
-from db.judge.history.events import change_events, evidence_against, withdrawal
-from db.judge.history.stretches import Stretch
-from db.judge.policy import HistoryPolicy
-from db.judge.results import ChangeEvent
-from db.records.ids import identity
-from db.records.vocabulary import Metric, Verdict
+from compilewatch.db.judge.change_points import Boundary, examine_boundary
+from compilewatch.db.judge.history.events import change_events, evidence_against, withdrawal
+from compilewatch.db.judge.history.stretches import Stretch
+from compilewatch.db.judge.policy import HistoryPolicy
+from compilewatch.db.judge.results import ChangeEvent
+from compilewatch.db.records.ids import identity
+from compilewatch.db.records.vocabulary import Metric, Verdict
 from tests.db.judge.series import START, points
 
 RULES = HistoryPolicy()

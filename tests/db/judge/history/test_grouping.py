@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from db.judge.history.machine import group_events
-from db.judge.policy import HistoryPolicy, Policy
-from db.judge.results import ChangeEvent
-from db.records.vocabulary import CauseClass, Metric, Verdict
+from compilewatch.db.judge.history.machine import group_events
+from compilewatch.db.judge.policy import HistoryPolicy, Policy
+from compilewatch.db.judge.results import ChangeEvent
+from compilewatch.db.records.vocabulary import CauseClass, Metric, Verdict
 from tests.db.judge.series import START
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from db.judge.policy import Policy
-from db.records.vocabulary import CauseClass, Metric, Verdict
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.records.vocabulary import CauseClass, Metric, Verdict
 from tests.db.judge.frames import MS, machine_history_of, trial
 from tests.db.judge.series import steps
 from tests.db.metrics.frames import START, trials_frame

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from db.judge.change_points import boundaries, candidates
-from db.judge.history.nightly import nightly_boundaries
-from db.judge.policy import HistoryPolicy
-from db.metrics.groups import Floats
+from compilewatch.db.judge.change_points import boundaries, candidates
+from compilewatch.db.judge.history.nightly import nightly_boundaries
+from compilewatch.db.judge.policy import HistoryPolicy
+from compilewatch.db.metrics.groups import Floats
 
 RULES = HistoryPolicy()
 LENIENT = RULES.at(RULES.lasting_p_value)

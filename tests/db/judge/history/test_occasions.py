@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from db.judge.compare.upgrade import compare_builds
-from db.judge.sequence import occasions
-from db.records.vocabulary import Design, Metric
+from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.judge.sequence import occasions
+from compilewatch.db.records.vocabulary import Design, Metric
 from tests.db.judge.frames import MS, trial
 from tests.db.metrics.frames import START, trials_frame
 

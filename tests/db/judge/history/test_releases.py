@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from db.judge.history.releases import release_events, release_steps
-from db.judge.history.series import judge_series
-from db.judge.results import ChangeEvent
-from db.judge.sequence import build_pairs, builds_interleaved, in_reading_order, release_order
-from db.metrics.trend import series_points
-from db.records.vocabulary import Metric, Verdict
+from compilewatch.db.judge.history.releases import release_events, release_steps
+from compilewatch.db.judge.history.series import judge_series
+from compilewatch.db.judge.results import ChangeEvent
+from compilewatch.db.judge.sequence import build_pairs, builds_interleaved, in_reading_order, release_order
+from compilewatch.db.metrics.trend import series_points
+from compilewatch.db.records.vocabulary import Metric, Verdict
 from tests.db.judge.frames import MS, comparing, machine_history_of, trial
 from tests.db.metrics.frames import START, trials_frame
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from pandas import DataFrame
 
-from db.columns.metrics import HISTORY_METRICS, METRICS
-from db.judge.history.series import judge_new_point, judge_series, withdrawals
-from db.judge.policy import Policy
-from db.judge.results import ChangeEvent
-from db.records.vocabulary import Metric, Verdict
+from compilewatch.db.columns.metrics import HISTORY_METRICS, METRICS
+from compilewatch.db.judge.history.series import judge_new_point, judge_series, withdrawals
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.results import ChangeEvent
+from compilewatch.db.records.vocabulary import Metric, Verdict
 from tests.db.judge.series import points, steps
 
 STEP = steps([(60, 10e6), (40, 10.5e6)])

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from db.judge.history.stretches import Cut, Stretch, cut_stretches, find_cuts, points_of_build
-from db.records.vocabulary import Metric
+from compilewatch.db.judge.history.stretches import Cut, Stretch, cut_stretches, find_cuts, points_of_build
+from compilewatch.db.records.vocabulary import Metric
 from tests.db.judge.series import points
 
 LATENCY = Metric.LATENCY

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from db.judge.policy import Policy
-from db.judge.statistics.contrast import Observations, contrast
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.statistics.contrast import Observations, contrast
 
 POLICY = Policy()
 

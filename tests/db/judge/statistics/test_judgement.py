@@ -7,11 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from db.judge.policy import Policy
-from db.judge.statistics import judgement
-from db.judge.statistics.contrast import Contrasts, Observations
-from db.judge.statistics.noise import Past, RunNoise, SeriesNoise
-from db.judge.statistics.significance import Moderated, Prior, TTest, power_quantile, trials_needed
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.statistics import judgement
+from compilewatch.db.judge.statistics.contrast import Contrasts, Observations
+from compilewatch.db.judge.statistics.noise import Past, RunNoise, SeriesNoise
+from compilewatch.db.judge.statistics.significance import (
+    Moderated,
+    Prior,
+    TTest,
+    power_quantile,
+    trials_needed,
+)
 
 POLICY = Policy()
 NAN = float("nan")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from db.judge.compare.upgrade import compare_builds
+from compilewatch.db.judge.compare.upgrade import compare_builds
 from tests.db.judge.frames import MS, trial
 from tests.db.metrics.frames import trials_frame
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from pandas import DataFrame
 
-from db.judge.policy import Policy
-from db.judge.statistics.noise import (
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.statistics.noise import (
     Neighbours,
     Past,
     RunNoise,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from db.engine.session import open_database
-from db.judge.statistics.noise_floor import (
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.judge.statistics.noise_floor import (
     NoiseFloor,
     Scatter,
     floor_of,
@@ -17,10 +17,10 @@ from db.judge.statistics.noise_floor import (
     scatters,
     smallest_effect,
 )
-from db.judge.statistics.significance import trials_needed
-from db.queries.trials import trials_frame
-from db.records.vocabulary import Bound
-from db.store.trials import save_trials
+from compilewatch.db.judge.statistics.significance import trials_needed
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.vocabulary import Bound
+from compilewatch.db.store.trials import save_trials
 from tests.builders import MS, make_trial
 
 HOST, DEVICE = Bound.HOST, Bound.DEVICE

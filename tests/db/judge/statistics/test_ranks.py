@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from db.judge import modes
-from db.judge.policy import Policy
-from db.judge.statistics.ranks import RankTest, is_bimodal_in_both, rank_test, with_run_noise
+from compilewatch.db.judge import modes
+from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.statistics.ranks import RankTest, is_bimodal_in_both, rank_test, with_run_noise
 from tests.db.verdicts.h100 import judge_values
 
 POLICY = Policy()

@@ -1,0 +1,3 @@
+"""The performance history of `torch.compile`: what is measured, stored, judged and shown."""
+
+__version__ = "0.1.0"
