@@ -433,4 +433,4 @@ def test_the_version_is_that_of_the_file_and_the_arguments(tmp_path: Path) -> No
 
 
 def test_a_module_is_found_as_python_would_import_it() -> None:
-    assert locate_module("compilewatch.runner.workloads.cnn") == ROOT / "runner" / "workloads" / "cnn.py"
+    assert locate_module("compilewatch.runner.workloads.cnn") == ROOT / "compilewatch" / "runner" / "workloads" / "cnn.py"
