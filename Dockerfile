@@ -39,10 +39,11 @@ RUN python3 -m venv /opt/sbom \
         --output-file /opt/compilewatch/sbom.cdx.json /opt/compilewatch/bin/python
 
 FROM ${BASE}
-# g++: torch.compile compiles with it on a CPU, and Triton its launchers on a GPU. tini: reaps what trials leave.
+# g++: torch.compile compiles with it on a CPU, and Triton its launchers on a GPU. git: which commit is measured.
+# tini: reaps what trials leave.
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends g++ tini \
+    && apt-get install -y --no-install-recommends g++ git tini \
     && rm -rf /var/lib/apt/lists/* \
     && groupadd --gid 10001 compilewatch \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin compilewatch \

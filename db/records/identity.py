@@ -131,7 +131,8 @@ class Code(Record):
     commit: Commit | None = None
     """The commit that was checked out; null where git does not tell."""
     dirty: Flag | None = None
-    """Whether files that git follows differed from that commit; null where git does not tell."""
+    """Whether files that git follows differed from that commit, or one was imported that it neither follows
+    nor ignores; null where git does not tell."""
     source_hash: SourceHash | None = None
     """Of the sources of the modules of the work tree that the process had imported by its end, installed
     packages left out; null where the trial failed."""

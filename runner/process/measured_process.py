@@ -84,6 +84,7 @@ class Finished:
     interrupted: bool
     ended_at: datetime
     code: Code | None = None
+    untracked: tuple[str, ...] = ()
 
     def trial(self, attempt: Attempt, spec: TrialSpec, records: list[Record] | None = None) -> Trial:
         """The record of `spec` from what was heard, or from `records` in place of the ones heard."""
@@ -97,6 +98,7 @@ class Finished:
             device=attempt.device,
             compiler=self.compiler,
             code=self.code,
+            untracked=self.untracked,
             clock_set_back=attempt.clock_set_back,
         )
 
@@ -115,7 +117,7 @@ def listen(attempt: Attempt, scratch: Path, role: ProcessRole, lock: int) -> Fin
     # A process that leaves its log has nothing to do with what the measured one was given.
     artifacts = (role.caches if role.purpose == "trace" else scratch) / "artifacts"
     tree = work_tree_of(spec.workload.target, spec.workload.path)
-    code = None if tree is None else tree.state()
+    code, untracked = (None, ()) if tree is None else (tree.state(), tree.untracked())
     specification = worker_specification(spec, role, sample_device=watch.is_there, artifacts=artifacts)
     if tree is not None:
         specification = replace(specification, work_tree=str(tree.root))
@@ -144,6 +146,7 @@ def listen(attempt: Attempt, scratch: Path, role: ProcessRole, lock: int) -> Fin
         interrupted=interrupted,
         ended_at=attempt.now(),
         code=code,
+        untracked=untracked,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -174,11 +174,13 @@ def assemble(
     device: DeviceFacts,
     compiler: str | None,
     code: Code | None = None,
+    untracked: Collection[str] = (),
     clock_set_back: timedelta = timedelta(),
 ) -> Trial:
     """The record of one process. Whatever the worker sent, this returns a valid trial.
 
-    `code` is the state of the workload's work tree before the process began.
+    `code` is the state of the workload's work tree before the process began, `untracked` what lay in it that
+    git did not follow (`WorkTree.untracked`): the commit is not what was measured where that was imported.
     """
     base = _base(spec, listening, (started_at, ended_at), device, compiler)
     if clock_set_back:
@@ -191,7 +193,7 @@ def assemble(
     problem = fault
     if record is not None:
         try:
-            return _measured(base, record, outcome, listening)
+            return _measured(base, record, outcome, listening, untracked)
         except ValidationError as error:
             problem = f"The record is not one: {first_problem(error, 'the whole record')}"
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -199,7 +201,7 @@ def assemble(
     failure = failure_of(Ending(outcome, listening.phase, spec.timeout_s, oom_killed, problem))
     if listening.kept is not None and problem is None:
         with contextlib.suppress(ValidationError, AttributeError, KeyError, TypeError, ValueError):
-            return _measured(base, listening.kept, outcome, listening, failure)
+            return _measured(base, listening.kept, outcome, listening, untracked, ended=failure)
     return Trial(**base, status=Status.FAILED, failure=failure)
 
 
@@ -237,6 +239,8 @@ def _measured(
     record: Record,
     outcome: ProcessOutcome,
     listening: Listening,
+    untracked: Collection[str],
+    *,
     ended: Failure | None = None,
 ) -> Trial:
     """The trial of a record; `ended` is why its process did not live to send it whole."""
@@ -254,7 +258,8 @@ def _measured(
     if (marked := base.get("host_state")) is not None:
         parts["host_state"] = parts.get("host_state", {}) | marked.model_dump(exclude_defaults=True)
     if code is not None and record.source_hash is not None:
-        parts["code"] = Code(commit=code.commit, dirty=code.dirty, source_hash=record.source_hash)
+        dirty = code.dirty or (code.dirty is not None and _holds(untracked, record.source_files or ()))
+        parts["code"] = Code(commit=code.commit, dirty=dirty, source_hash=record.source_hash)
     if "timing" in parts:
         # With what NVML said after the blocks of each side.
         timing, watch = parts["timing"], listening.watch
@@ -271,3 +276,9 @@ def _measured(
             "failure": _worker_failure(record.failure, outcome, base["machine"].device),
         }
     return Trial(**(base | parts))
+
+
+def _holds(untracked: Collection[str], files: Collection[str]) -> bool:
+    """Whether one of `files` is among the `untracked` files or lies in one of the folders."""
+    folders = tuple(each for each in untracked if each.endswith("/"))
+    return any(file in untracked or file.startswith(folders) for file in files)

@@ -16,9 +16,9 @@ _WRITTEN = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TMPDIR")
 _OWN = (Path(__file__).resolve().parents[1], Path(__file__).absolute().parents[2])
 
 
-def source_hash(root: str) -> str:
+def imported_sources(root: str) -> tuple[str, list[str]]:
     """First 16 hex digits of the SHA-256 over path and content of every module of the work tree `root` that
-    is imported now, in the order of their paths.
+    is imported now, in the order of their paths; and these paths, from the root.
 
     Installed packages are left out (their releases are recorded), and so are the interpreter, compilewatch
     and what the compiler wrote. Line ends of Windows count as those of Unix.
@@ -46,7 +46,7 @@ def source_hash(root: str) -> str:
     digest = hashlib.sha256()
     for name, content in sorted(sources.items()):
         digest.update(name.encode(errors="surrogateescape") + b"\0" + content)
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()[:16], sorted(sources)
 
 
 def _interpreter(top: Path) -> list[Path]:

@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 
-from compilewatch.runner.worker.code import source_hash
+from compilewatch.runner.worker.code import imported_sources
 from compilewatch.runner.worker.failures import WrongResultError, describe, is_ours, kind_of, recompiled_on
 from compilewatch.runner.worker.host import affinity
 from compilewatch.runner.worker.step.messages import (
@@ -29,7 +29,7 @@ def run(spec: Specification, channel: Channel, *, entered_ns: int) -> None:
     try:
         _measure(spec, channel, record, entered_ns)
         if spec.work_tree is not None and spec.purpose == "measure":
-            record.source_hash = source_hash(spec.work_tree)
+            record.source_hash, record.source_files = imported_sources(spec.work_tree)
         record.status = "ok"
     except WrongResultError as error:
         record.failure = Failure("wrong_result", channel.phase, str(error))

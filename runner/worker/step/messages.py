@@ -213,6 +213,8 @@ class Record:
     bisection: dict[str, Any] | None = None
     source_hash: str | None = None
     """Of the code that was imported from the work tree."""
+    source_files: list[str] | None = None
+    """Which files of it that were, from its root."""
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import pytest
 
 HASH = (
     "import sys; sys.path[:0] = sys.argv[2:]; import own; "
-    "from compilewatch.runner.worker.code import source_hash; "
+    "from compilewatch.runner.worker.code import imported_sources; "
 )
-PRINT = "print(source_hash(sys.argv[1]))"
+PRINT = "print(imported_sources(sys.argv[1])[0])"
 
 
 def hash_of(root: Path, more: str = "") -> str:

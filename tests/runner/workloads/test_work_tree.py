@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,64 @@ def test_the_state_is_the_commit_and_whether_followed_files_differ(repository: R
     assert tree.state() == Code(commit=commit, dirty=False)
     (repository.root / "ranking.py").write_text("two", encoding="utf-8")
     assert tree.state() == Code(commit=commit, dirty=True)
+
+
+def test_what_is_checked_out_has_a_name_of_its_own_until_somebody_edits(repository: Repository) -> None:
+    commit = repository.commit(ranking_py="one")
+    tree = tree_of(repository)
+    assert tree.changes() == commit
+    (repository.root / "notes.txt").write_text("not followed", encoding="utf-8")
+    assert tree.changes() == commit
+    (repository.root / "ranking.py").write_text("two", encoding="utf-8")
+    second = tree.changes()
+    assert second is not None
+    assert second.startswith(f"{commit}+")
+    (repository.root / "ranking.py").write_text("three", encoding="utf-8")
+    assert tree.changes() not in (commit, second)
+
+
+def test_files_are_untracked_that_git_neither_follows_nor_ignores(repository: Repository) -> None:
+    repository.commit(**{"ranking_py": "one", ".gitignore": "*.db\n"})
+    for name in ("own.py", "history.db", "part/inner.py"):
+        (repository.root / name).parent.mkdir(exist_ok=True)
+        (repository.root / name).write_text("x", encoding="utf-8")
+    assert tree_of(repository).untracked() == ("own.py", "part/")
+
+
+def test_why_a_commit_is_not_known(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = tree_of(repository)
+    assert tree.problem() == ("nothing is committed", "Commit, then measure.")
+    repository.commit("1")
+    assert tree.problem() is None
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert tree.problem() == ("git is not installed", "Install git.")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+def test_a_tree_of_another_user_is_read_where_the_measured_files_are_theirs_too(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rule is about who owns the two; git's own refusal is tried with a user that owns neither."""
+    monkeypatch.setenv("HOME", str(repository.root.parent))
+    commit = repository.commit(ranking_py="one")
+    package = repository.root / "package"
+    package.mkdir()
+    for path in (repository.root, *repository.root.rglob("*")):
+        os.chown(path, 54321, 54321)
+    tree = tree_of(repository)
+    assert tree.state() == Code(commit=commit, dirty=False)
+    with tree.checked_out(commit) as other:
+        assert other is not None
+        assert (other.root / "ranking.py").read_text(encoding="utf-8") == "one"
+    os.chown(package, 54322, 54322)
+    refused = tree_of(repository)
+    assert refused.state() == Code()
+    problem = refused.problem()
+    assert problem is not None
+    assert "another user" in problem[0]
+    assert f"safe.directory {repository.root}" in problem[1]
 
 
 def test_outside_of_a_work_tree_there_is_none(tmp_path: Path) -> None:
@@ -70,6 +129,10 @@ def test_history_by_merge_base_and_ancestors(repository: Repository) -> None:
     assert tree.ancestors(third, 10) == [third, second, first]
     assert tree.ancestors(fourth, 1) == [fourth]
     assert tree.merge_base("main", "f" * 40) is None
+    repository.git("merge", "--quiet", "--no-ff", "--no-edit", "change")
+    merge = repository.git("rev-parse", "HEAD")
+    assert tree.ancestors(merge, 10, first_parent=True) == [merge, fourth, second, first]
+    assert third in tree.ancestors(merge, 10)
 
 
 @pytest.mark.parametrize(
@@ -89,11 +152,12 @@ def test_another_commit_is_checked_out_beside_and_goes_away(repository: Reposito
     base = repository.commit(ranking_py="one")
     head = repository.commit(ranking_py="two")
     tree = tree_of(repository)
+    before = {path: path.stat().st_mtime_ns for path in repository.root.rglob("*")}
     with tree.checked_out(base) as other:
         assert (other.root / "ranking.py").read_text(encoding="utf-8") == "one"
         assert other.state() == Code(commit=base, dirty=False)
     assert not other.root.exists()
-    assert len(repository.git("worktree", "list").splitlines()) == 1
+    assert {path: path.stat().st_mtime_ns for path in repository.root.rglob("*")} == before, "only read"
     assert tree.state() == Code(commit=head, dirty=False)
     with tree.checked_out("f" * 40) as none:
         assert none is None
