@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, func, or_, select
 
+from compilewatch.db.queries.facets import is_measured, is_whole
 from compilewatch.db.records.identity import code_name
-from compilewatch.db.tables.trials import SERIES, TRIAL
+from compilewatch.db.tables.trials import RUN, SERIES, TRIAL
 
 _PAGE = 500
 
@@ -33,20 +34,41 @@ def commits_of_run(connection: Connection, run_id: str) -> list[tuple[str, bool]
     return [(row.code_commit, bool(row.code_dirty)) for row in connection.execute(statement)]
 
 
-def runs_of_commits(connection: Connection, commits: Sequence[str], head: str) -> list[CommitRun]:
+def newest_run_of(connection: Connection, commit: str | None, machines: Collection[str]) -> str | None:
+    """The newest run that was measured clean and whole at `commit` on one of `machines`; without one, of any
+    code of one's own, known or not.
+    """
+    clean = or_(TRIAL.c.code_dirty.is_(None), TRIAL.c.code_dirty.is_(False))
+    of_code = [TRIAL.c.code_commit == commit, clean] if commit else [TRIAL.c.code_hash.is_not(None)]
+    here = select(SERIES.c.series_id).where(SERIES.c.machine_id.in_(list(machines)))
+    mine = select(TRIAL.c.run_id).where(TRIAL.c.series_id.in_(here), *of_code)
+    statement = select(RUN.c.run_id).where(RUN.c.run_id.in_(mine), is_whole(), is_measured())
+    order = (RUN.c.first_seen_at.desc(), RUN.c.run_id.desc())
+    return connection.scalars(statement.order_by(*order).limit(1)).first()
+
+
+def runs_of_commits(
+    connection: Connection, commits: Sequence[str], head: str, *, earlier: bool = False
+) -> list[CommitRun]:
     """The clean runs of the first of `commits` that the cases of the run `head` were measured at; where none
     of its cases was, those of the first that was measured on its machine. The newest with most cases first.
 
-    Runs that share none of the builds of `head` come last.
+    Runs that share none of the builds of `head` come last; those that were cut short are none. With
+    `earlier` those alone that began before `head`.
     """
     of_head = select(TRIAL.c.series_id).where(TRIAL.c.run_id == head, TRIAL.c.code_commit.is_not(None))
     machines = select(SERIES.c.machine_id).where(SERIES.c.series_id.in_(of_head))
     here = select(SERIES.c.series_id).where(SERIES.c.machine_id.in_(machines))
     builds = set(connection.scalars(select(TRIAL.c.build_id).where(TRIAL.c.run_id == head).distinct()))
+    whole = select(RUN.c.run_id).where(RUN.c.run_id != head, is_whole(), is_measured())
+    if earlier:
+        began = select(RUN.c.first_seen_at).where(RUN.c.run_id == head).scalar_subquery()
+        whole = whole.where(RUN.c.first_seen_at < began)
     for wanted in (of_head, here):
         for start in range(0, len(commits), _PAGE):
             page = commits[start : start + _PAGE]
-            if found := _first_measured(connection, page, TRIAL.c.series_id.in_(wanted), head, builds):
+            of_series = TRIAL.c.series_id.in_(wanted)
+            if found := _first_measured(connection, page, of_series, whole, builds):
                 return found
     return []
 
@@ -55,11 +77,11 @@ def _first_measured(
     connection: Connection,
     commits: Sequence[str],
     of_series: ColumnElement[bool],
-    head: str,
+    whole: Select[tuple[str]],
     builds: Collection[str],
 ) -> list[CommitRun]:
     clean = or_(TRIAL.c.code_dirty.is_(None), TRIAL.c.code_dirty.is_(False))
-    conditions = (TRIAL.c.code_commit.in_(commits), clean, of_series, TRIAL.c.run_id != head)
+    conditions = (TRIAL.c.code_commit.in_(commits), clean, of_series, TRIAL.c.run_id.in_(whole))
     rows = connection.execute(
         select(
             TRIAL.c.code_commit,

@@ -42,6 +42,11 @@ def is_measured() -> ColumnElement[bool]:
     return or_(RUN.c.status.is_not(None), _source_kind() == SourceKind.MEASURED)
 
 
+def is_whole() -> ColumnElement[bool]:
+    """Whether a row of `run` is of one that came to its end, as far as anybody announced it."""
+    return or_(RUN.c.status.is_(None), RUN.c.status == RunStatus.FINISHED)
+
+
 def is_imported() -> ColumnElement[bool]:
     """Whether the results of a row of `run` come from another tool."""
     return and_(RUN.c.status.is_(None), _source_kind() == SourceKind.IMPORTED)

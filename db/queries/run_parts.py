@@ -14,9 +14,11 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.metrics.eligibility import CANARY_WORKLOADS
 from compilewatch.db.queries import facets
-from compilewatch.db.queries.facets import is_imported, is_measured
+from compilewatch.db.queries.codes import codes_of_runs
+from compilewatch.db.queries.facets import is_imported, is_measured, is_whole
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.selection import any_of, matching, matching_series, plain, read_frame
+from compilewatch.db.records.service.runs import RunStatus
 from compilewatch.db.records.trial import SourceKind
 from compilewatch.db.records.versions import stack_order, version_key
 from compilewatch.db.tables.run_parts import RUN_PART
@@ -265,9 +267,29 @@ class NewestRun(NamedTuple):
     suite: str | None
 
 
-def newest_run(db: Database, *, measured: bool, of_suite: bool = False) -> NewestRun | None:
-    """The run with trials that began to store them last, measured here or imported; of those of any suite."""
+def run_status(db: Database, run_id: str) -> RunStatus | None:
+    """How a run with trials stands; finished where nobody announced it, None where it has no trial."""
+    statement = select(func.coalesce(RUN.c.status, RunStatus.FINISHED))
+    found = db.scalars(statement.where(RUN.c.run_id == run_id, RUN.c.trials > 0))
+    return RunStatus(found[0]) if found else None
+
+
+def measured_machines(db: Database) -> tuple[str, ...]:
+    """The machines that measured a run."""
+    statement = select(RUN_PART.c.machine_id).join(RUN, RUN.c.run_id == RUN_PART.c.run_id)
+    return tuple(db.scalars(statement.where(is_measured()).distinct().order_by(RUN_PART.c.machine_id)))
+
+
+def newest_run(
+    db: Database, *, measured: bool, of_suite: bool = False, machines: Collection[str] = ()
+) -> NewestRun | None:
+    """The run with trials that began to store them last, measured here or imported; of those of any suite,
+    and of those on one of `machines` where any is named.
+    """
     conditions = [*_with_trials(measured), *([RUN.c.suite.is_not(None)] if of_suite else [])]
+    if machines:
+        on = select(RUN_PART.c.run_id).where(RUN_PART.c.machine_id.in_(list(machines)))
+        conditions.append(RUN.c.run_id.in_(on))
     newest = select(RUN.c.run_id, RUN.c.suite).where(*conditions)
     newest = newest.order_by(RUN.c.first_seen_at.desc(), RUN.c.run_id.desc())
     return next((NewestRun(*row) for row in db.rows(newest.limit(1))), None)
@@ -276,10 +298,13 @@ def newest_run(db: Database, *, measured: bool, of_suite: bool = False) -> Newes
 def newest_machine(db: Database) -> str | None:
     """The machine with most trials of the newest run; of imported results where nothing was measured."""
     newest = newest_run(db, measured=True) or newest_run(db, measured=False)
-    if newest is None:
-        return None
+    return None if newest is None else machine_of_run(db, newest.run_id)
+
+
+def machine_of_run(db: Database, run_id: str) -> str | None:
+    """The machine that has most trials of a run; None where there is none."""
     trials = func.sum(RUN_PART.c.trials)
-    statement = select(RUN_PART.c.machine_id).where(RUN_PART.c.run_id == newest.run_id)
+    statement = select(RUN_PART.c.machine_id).where(RUN_PART.c.run_id == run_id)
     machines = statement.group_by(RUN_PART.c.machine_id).order_by(trials.desc(), RUN_PART.c.machine_id)
     return next(iter(db.scalars(machines)), None)
 
@@ -287,8 +312,10 @@ def newest_machine(db: Database) -> str | None:
 def newest_two(db: Database, run_id: str, *, measured: bool) -> tuple[Selection, Selection | None]:
     """The newest run `run_id` and the one before it, of its suite and on one of its machines, as sides.
 
-    Of what was measured together, which are runs with trials in the time of this one and the builds of a run
-    that has several on a machine, the newest release is the newest, and before it comes the release before.
+    Of what was measured together, which are runs of the same code with trials in the time of this one and the
+    builds of a run that has several on a machine, the newest release is the newest, and before it comes the
+    release before. A run that was cut short is none before; one of other code, such as another pull request
+    on the same machine at the same time, was not measured together.
     """
     machines = select(RUN_PART.c.machine_id).where(RUN_PART.c.run_id == run_id)
     here = RUN_PART.c.machine_id.in_(machines)
@@ -300,7 +327,11 @@ def newest_two(db: Database, run_id: str, *, measured: bool) -> tuple[Selection,
         same_suite = RUN.c.suite.is_(None) if suite is None else RUN.c.suite == suite
         like = [*_with_trials(measured), same_suite, RUN.c.run_id.in_(runs_here)]
         together = select(RUN.c.run_id).where(*like, RUN.c.last_seen_at >= first_seen_at)
-        earlier = select(RUN.c.run_id).where(*like, RUN.c.last_seen_at < first_seen_at)
+        overlapping = [*connection.scalars(together)]
+        codes = codes_of_runs(connection, [run_id, *overlapping])
+        alike = [each for each in overlapping if codes.get(each) == codes.get(run_id)]
+        together = select(RUN.c.run_id).where(RUN.c.run_id.in_(alike))
+        earlier = select(RUN.c.run_id).where(*like, is_whole(), RUN.c.last_seen_at < first_seen_at)
         parts = select(RUN_PART.c.run_id, RUN_PART.c.machine_id, RUN_PART.c.build_id)
         parts = parts.where(here, RUN_PART.c.run_id.in_(together))
         builds = _builds_of_runs(connection.execute(parts.order_by(*parts.selected_columns)))

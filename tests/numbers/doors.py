@@ -27,6 +27,7 @@ from compilewatch.dashboard.server.charts import charts
 from compilewatch.dashboard.verdicts.pair import with_builds
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.judge.compare.sides import VerdictError
+from compilewatch.db.queries.run_parts import newest_machine
 from tests.builders import START
 from tests.numbers import of_addresses, of_api, of_commands, of_messages, of_pages, of_reports
 from tests.numbers.figures import Case, Figure
@@ -73,7 +74,10 @@ def every_figure(folder: Path, url: str, turn: int) -> Iterator[Figure]:
     trials = sorted({figure.selection[0] for figure in listed})
     for trial in _some(trials, turn):
         yield from of_commands.of_trial(commands, trial)
-    yield from of_commands.of_gate(commands, as_comment=turn % 2 == 0)
+    with open_database(url, read_only=True) as database:
+        newest = newest_machine(database)
+    if newest is not None:
+        yield from of_commands.of_gate(commands, newest, as_comment=turn % 2 == 0)
     yield from of_commands.of_regressions(commands)
     yield from of_api.of_regressions(app)
     with open_database(url, read_only=True) as database:

@@ -61,34 +61,35 @@ def of_compare(
         yield from tallies(text.splitlines(), selection, "compare, text")
 
 
-def of_gate(commands: Commands, *, as_comment: bool) -> Iterator[Figure]:
-    """`gate` as document, text and comment, and `compare` of the same two sides."""
-    code, document = commands.document("gate")
+def of_gate(commands: Commands, machine: str, *, as_comment: bool) -> Iterator[Figure]:
+    """`gate` of a machine as document, text and comment, and `compare` of the same two sides."""
+    gate = ("gate", "--machine", machine)
+    code, document = commands.document(*gate)
     if document is None or not document["rows"]:
         return
     selection = selection_of(document)
     yield from of_document(document, "gate")
     yield Figure("exit", (), selection, "gate", code)
-    again, text, beside = commands.typed("gate")
+    again, text, beside = commands.typed(*gate)
     yield Figure("exit", (), selection, "gate, text", again)
     yield from tallies(beside.splitlines(), selection, "gate, text")
     yield from _first_lines(text, selection)
     yield from _of_the_newest(commands, selection)
-    _, comment, _ = commands.typed("gate", "--markdown")
+    _, comment, _ = commands.typed(*gate, "--markdown")
     yield from of_markdown(comment, selection, "gate, comment")
     sides = [document[side]["run_ids"] for side in ("base", "head")]
     if all(len(runs) == 1 for runs in sides):
         both = (sides[0][0], sides[1][0])
         yield from of_compare(commands, *both, document["machine_id"], as_comment=as_comment)
     judged = [document[side]["components"]["torch"] for side in ("base", "head")]
-    yield from _of_events(commands, next(each for each in RELEASES if each not in judged))
+    yield from _of_events(commands, machine, next(each for each in RELEASES if each not in judged))
 
 
-def _of_events(commands: Commands, third: str) -> Iterator[Figure]:
+def _of_events(commands: Commands, machine: str, third: str) -> Iterator[Figure]:
     """`gate` against a third build: what both find of a case is one event, and one regression, unless from
     there it is half as large again.
     """
-    commands.typed("gate", "--against", f"torch={third}")
+    commands.typed("gate", "--machine", machine, "--against", f"torch={third}")
     _, recorded = commands.document("list", "regressions")
     rows = [row for row in (recorded["rows"] if recorded else ()) if row["change"] is not None]
     first: dict[Case, float] = {}

@@ -120,7 +120,8 @@ def _base_code(database: Database, first: Comparison, settings: Settings) -> Ite
             "Only committed code in a git work tree is measured again.", "Commit, then measure."
         )
     now = tree.state()
-    if (now.commit, bool(now.dirty)) != head[0]:
+    # Of a dirty head git does not tell all: what is imported and untracked makes it so.
+    if now.commit != head[0][0] or (now.dirty and not head[0][1]):
         raise ConfigError(
             f"The work tree is not at the code of {first.head.name}.",
             "Check that out, then run the gate again.",

@@ -1,6 +1,6 @@
-"""`compilewatch gate`: the newest run, judged for CI, and what is remembered of it.
+"""`compilewatch gate`: the run of this checkout, judged for CI, and what is remembered of it.
 
-Its steps, in `gate`: the base and every verdict on the newest run (`_judge_newest`), regressions recorded and
+Its steps, in `gate`: the two runs and every verdict between them (`_judge`), regressions recorded and
 sent (`_record`), suspicions measured again or queued where that is asked (`_confirmation`), the verdicts on
 fresh trials in the place of the first (`_after`), the lines, the exit.
 """
@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.errors import ConfigError, DatabaseError, NotFoundError, printable
+from compilewatch.db.errors import ConfigError, DatabaseError, printable
 from compilewatch.db.judge.compare.recorded_regressions import events_of_rows, row_subject
 from compilewatch.db.judge.compare.whole import counts_as_regression, overall_verdict, sentences
 from compilewatch.db.judge.results import GeomeanChange, Row
@@ -23,9 +23,7 @@ from compilewatch.db.judge.words.verdicts import worst_first
 from compilewatch.db.queries.cases.causes import explanations
 from compilewatch.db.records.people.triage import ACCEPTED
 from compilewatch.db.records.vocabulary import Verdict
-from compilewatch.db.verdicts.newest import newest_runs
 from compilewatch.db.verdicts.sides import resolve_sides
-from compilewatch.runner.catalog.work_tree import WorkTree
 from compilewatch.runner.cli import completion
 from compilewatch.runner.cli.front import EXIT_INTERRUPTED
 from compilewatch.runner.cli.judge.judging import (
@@ -53,7 +51,7 @@ from compilewatch.runner.cli.options import (
 )
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.output.comparison_text import changed_line, regression_line, target_lines
-from compilewatch.runner.regressions.base_commit import NO_CODE, base_run
+from compilewatch.runner.regressions.judged_runs import Sides, head_run, sides_by_code
 from compilewatch.runner.regressions.log import log_run
 
 
@@ -66,6 +64,14 @@ class Confirm(StrEnum):
 
 
 def gate(
+    run: Annotated[
+        str | None,
+        typer.Option("--run", metavar="ID", help="Judge this run.", autocompletion=completion.sides),
+    ] = None,
+    head: Annotated[
+        str | None,
+        typer.Option("--head", metavar="COMMIT", help="Judge the newest run of this commit or branch."),
+    ] = None,
     since: Annotated[
         str | None,
         typer.Option(
@@ -96,20 +102,21 @@ def gate(
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """Judge the newest measured run, for CI: one line per regression.
+    """Judge the run that this checkout made on this machine, for CI: one line per regression.
 
     Example: compilewatch gate --against torch=2.12.1 --confirm run
 
     The base is the run of the commit that the measured code's branch started from, as git or the CI's
-    variables name it, or of its nearest measured ancestor; without such code the run before, of the same
-    suite. Options name another base. Imported runs count only where nothing is measured. Every
-    regression is recorded once; a sure one is sent to the configured channels, a suspected one after
-    fresh trials confirm it. Exits 1 on a missed target or a regression, confirmed or not yet; not on one
-    triaged as expected or false alarm, or refuted by fresh trials. Exits 2 when nothing can be decided.
+    variables name it, or of its nearest measured ancestor; on the default branch that of the nearest measured
+    commit before. Code of nobody's own meets the run before, of the same suite. Options name other runs.
+    Imported runs count only where nothing is measured. Every regression is recorded once; a sure one is sent
+    to the configured channels, a suspected one after fresh trials confirm it. Exits 1 on a missed target or a
+    regression, confirmed or not yet; not on one triaged as expected or false alarm, or refuted by fresh
+    trials. Exits 2 when nothing can be decided, or either run is not known.
     """
     settings = settings_of(config, db)
     with database_of(settings, migrate=False, changes=True) as database:
-        report = _judge_newest(database, settings, _only_one(since, against), base, machine)
+        report = _judge(database, settings, (run, head), _only_one(since, against), base, machine)
         _record(database, report, settings)
         decided = _confirmation(database, report, settings, confirm, budget)
         report = _after(database, report, decided)
@@ -128,25 +135,25 @@ def _only_one(since: str | None, against: str | None) -> str | None:
     return since or against
 
 
-def _judge_newest(
-    database: Database, settings: Settings, named: str | None, commit: str | None, machine: str | None
+def _judge(
+    database: Database,
+    settings: Settings,
+    judged: tuple[str | None, str | None],
+    named: str | None,
+    commit: str | None,
+    machine: str | None,
 ) -> ComparisonReport:
+    """`judged` are the run and the commit that were named, `named` and `commit` those of the base."""
     if named and commit:
         raise ConfigError("--base and --since or --against name two bases.", "Give one of them.")
-    runs = newest_runs(database, only_newest=bool(named or commit))
-    newest, before, imported = runs
-    of_code = NO_CODE
-    if not named and not imported and (commit or not runs.together):
-        tree = WorkTree.around(settings.project_root)
-        of_code = base_run(database, tree, newest, commit)
-    sides = resolve_sides(named, newest, database) if named else None
-    base = sides.base if sides else of_code.run or before
-    if base is None:
-        again = "Import an earlier result too" if imported else "Run the suite again"
-        raise NotFoundError("There is no run before the newest one.", f"{again}, or name --against.")
     machine = machine_named(database, machine)
-    said = sides.said if sides else of_code.said
-    return judge(database, base, of_code.head or newest, settings, machine=machine, said=said)
+    head = head_run(database, settings, run=judged[0], commit=judged[1], machine=machine)
+    if named:
+        both = resolve_sides(named, head.run, database)
+        sides = Sides(both.base, both.head, both.said)
+    else:
+        sides = sides_by_code(database, settings, head, commit)
+    return judge(database, sides.base, sides.head, settings, machine=machine, said=sides.said)
 
 
 def _confirmation(

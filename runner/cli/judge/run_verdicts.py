@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from compilewatch.db.engine.session import Database
-from compilewatch.db.judge.compare.sides import VerdictError
+from compilewatch.db.errors import NotFoundError
+from compilewatch.db.judge.compare.sides import Selection, VerdictError
 from compilewatch.db.judge.results import Comparison
 from compilewatch.db.judge.words.verdicts import WORST_FIRST
 from compilewatch.db.queries.filters import Filters
-from compilewatch.db.verdicts.newest import newest_runs
 from compilewatch.runner.cli.judge.judging import ComparisonReport, judge
 from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.regressions.judged_runs import Head, NoRunBeforeError, sides_by_code
 from compilewatch.runner.regressions.log import Logged, log_builds, log_run
+
+_LOG = logging.getLogger("compilewatch.regressions")
 
 Verdicts = dict[tuple[str, str], str]
 
@@ -25,30 +29,34 @@ def judge_and_log(
     *,
     request_confirmations: bool = False,
 ) -> tuple[ComparisonReport | None, Logged]:
-    """Judge what was just measured, a run against the one before and builds that took turns against each
-    other, and record what regressed; None beside it where there is no one run to show.
+    """Judge what was just measured, a run against that of an ancestor, or without code of one's own against
+    the one before, and builds that took turns against each other, and record what regressed; None beside it
+    where there is no one run to show. Where no base is known nothing is compared, and a warning says why.
 
     With `request_confirmations` the service is asked to measure new suspicions again.
     """
-    report = _judge_newest_run(database, workloads, settings) if len(run_ids) == 1 else None
-    # Another host may have finished a newer run since, and judges that itself.
-    if report is None or report.comparison.head.run_ids != tuple(run_ids):
+    report = _judge_run(database, run_ids[0], workloads, settings) if len(run_ids) == 1 else None
+    if report is None:
         return None, log_builds(database, run_ids, settings, request_confirmations=request_confirmations)
     return report, log_run(database, report.comparison, settings, request_confirmations=request_confirmations)
 
 
-def _judge_newest_run(
-    database: Database, workloads: tuple[str, ...], settings: Settings
+def _judge_run(
+    database: Database, run_id: str, workloads: tuple[str, ...], settings: Settings
 ) -> ComparisonReport | None:
-    """The newest run against the one before of its suite, over the cases of `workloads`.
-
-    None where there is no such run or the two have nothing in common.
-    """
-    newest, before, _ = newest_runs(database, only_newest=True)
-    if before is None:
+    """The run against its base, over the cases of `workloads`; None where the two have nothing in common."""
+    head = Head(Selection(name=run_id, run_ids=(run_id,)))
+    try:
+        sides = sides_by_code(database, settings, head)
+    except NoRunBeforeError:
+        return None
+    except NotFoundError as error:
+        _LOG.warning("Not compared: %s %s", error.message, error.next_step)
         return None
     try:
-        return judge(database, before, newest, settings, filters=Filters(workloads=workloads))
+        return judge(
+            database, sides.base, sides.head, settings, filters=Filters(workloads=workloads), said=sides.said
+        )
     except VerdictError:
         return None
 

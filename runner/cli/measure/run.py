@@ -28,6 +28,7 @@ from compilewatch.db.records.trial import StrategyKind, Task
 from compilewatch.db.records.vocabulary import Verdict
 from compilewatch.db.units import MISSING, plural
 from compilewatch.runner.catalog.targets import is_target
+from compilewatch.runner.catalog.work_tree import work_tree_of
 from compilewatch.runner.cli.front import EXIT_CANNOT, EXIT_INTERRUPTED
 from compilewatch.runner.cli.judge.judging import ComparisonReport, print_logged
 from compilewatch.runner.cli.judge.run_verdicts import judge_and_log, worst_verdicts
@@ -66,6 +67,7 @@ from compilewatch.runner.plan.selection import resolve_device, select
 from compilewatch.runner.plan.time_budget import by_value, require_fit
 from compilewatch.runner.process.execution import RunOutcome
 from compilewatch.runner.process.supervise import run_submodules
+from compilewatch.runner.storage.last_run import remember_runs
 
 
 def run(
@@ -117,8 +119,8 @@ def run(
 ) -> int:
     """Measure now, store every trial and print the results. Example: compilewatch run --suite smoke
 
-    Exits 1 when a trial fails or a case regresses since the run before; 2 when nothing can be measured; 130
-    when interrupted.
+    What is measured is judged as `gate` does. Exits 1 when a trial fails or a case regresses; 2 when nothing
+    can be measured; 130 when interrupted.
     """
     chosen = None if columns is None else figures_named(columns)
     wait_s = None if wait is None else seconds_of("--wait", wait)
@@ -146,6 +148,7 @@ def run(
     )
     require_space(settings.data_dir)
     _warn_on_stderr()
+    _warn_of_commits(plan)
     with _database(settings) as database:
         durations = Durations(stored_durations_s(database, plan))
         if minutes is not None:
@@ -155,10 +158,14 @@ def run(
         seconds = math.inf if minutes is None else 60 * minutes
         outcome, budget = measure(plan, database, settings, durations, seconds, wait_s)
         frame = trials_frame(database, Filters(runs=_run_ids(plan)))
-        report = _judge(plan, frame, database, settings)
+        report = None if outcome.interrupted else _judge(plan, frame, database, settings)
         notes = notes_of_cases(database, Filters(runs=_run_ids(plan)))
         rows = submodule_rows(trial_records(database, Filters(runs=_run_ids(plan)))) if submodules else None
     _print(plan, frame, report, settings, json_, rows, notes, chosen)
+    for run_id in _run_ids(plan):
+        print(f"Run: {run_id}", file=sys.stderr)
+    if not outcome.interrupted and outcome.measured:
+        remember_runs(settings, _run_ids(plan))
     if settings.fleet.spool_dir:
         where = settings.fleet.spool_dir
         print(f"compilewatch: The trials are in {where}; no database has them yet.", file=sys.stderr)
@@ -238,8 +245,17 @@ def _warn_on_stderr() -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
 
+def _warn_of_commits(plan: Plan) -> None:
+    """On standard error whose commit git does not tell: no gate can judge it by its history."""
+    trees = {work_tree_of(spec.workload.target, spec.workload.path) for spec in plan.trials}
+    for tree in sorted((each for each in trees if each is not None), key=lambda each: each.root):
+        if (problem := tree.problem()) is not None:
+            print(f"compilewatch: The commit of {tree.root} is not known: {problem[0]}.", file=sys.stderr)
+            print(f"  {problem[1]} Without it the gate cannot judge this run.", file=sys.stderr)
+
+
 def _judge(plan: Plan, frame: DataFrame, database: Database, settings: Settings) -> ComparisonReport | None:
-    """Against the run before; builds that took turns against each other. What regressed is remembered."""
+    """Against its base; builds that took turns against each other. What regressed is remembered."""
     if frame.empty:
         return None
     report, logged = judge_and_log(database, _run_ids(plan), tuple(frame["workload"].unique()), settings)

@@ -11,11 +11,12 @@ from compilewatch.db.engine.session import open_database
 from compilewatch.db.queries.people.regressions import standing_regressions
 from compilewatch.db.records.trial import Code, Trial
 from compilewatch.db.store.trials import save_trials
+from compilewatch.runner.catalog.work_tree import is_revision
 from compilewatch.runner.cli.app import app
 from compilewatch.runner.cli.front import exit_code_of
 from tests.builders import make_timing
 from tests.git_repository import Repository
-from tests.regression_cases import stepping_history
+from tests.regression_cases import RUN_1, stepping_history
 
 BUILD = "2.13.0"
 
@@ -144,18 +145,23 @@ def test_an_unmeasured_base_gives_way_to_its_nearest_ancestor_which_is_said(
     assert f"the base is {measured[:7]}" in capsys.readouterr().out
 
 
-def test_a_commit_that_nobody_measured_is_said_to_be_none_of_what_is_judged(
+def test_a_commit_that_nobody_measured_is_not_judged_and_no_other_in_its_place(
     repository: Repository, sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    base, head = repository.commit("base"), repository.commit("head")
-    store(sqlite_url, (base, 1.0), (head, 1.0))
-    gate(sqlite_url)
-    assert "checked out" not in capsys.readouterr().err
+    base, head = repository.commit("base"), repository.commit("slow")
+    store(sqlite_url, (base, 1.0), (head, 2.5))
     unmeasured = repository.commit("slower, and never measured")
-    gate(sqlite_url)
+    assert gate(sqlite_url) == 2
     said = capsys.readouterr().err
-    assert f"{unmeasured[:7]} is checked out" in said
-    assert head[:7] in said
+    assert f"No whole run of {unmeasured[:7]} on " in said
+    assert "compilewatch run" in said
+    with open_database(sqlite_url) as database:
+        assert standing_regressions(database) == ()
+    assert gate(sqlite_url, "--head", head[:9]) == 1
+    assert gate(sqlite_url, "--head", "HEAD~1") == 1
+    assert gate(sqlite_url, "--run", RUN_1) == 1
+    assert gate(sqlite_url, "--run", RUN_1, "--head", head) == 2
+    assert gate(sqlite_url, "--head", "nothing") == 2
 
 
 def test_on_the_main_branch_the_base_is_the_run_before(
@@ -176,7 +182,7 @@ def test_changes_that_are_not_committed_are_judged_against_their_commit(
     last = [trial for trial in history if trial.run_id == history[-1].run_id]
     with open_database(sqlite_url) as database:
         save_trials(database, [_at(trial, commit, dirty=True) for trial in last])
-    assert gate(sqlite_url) == 1
+    assert gate(sqlite_url, "--run", last[0].run_id) == 1
     assert f"code {commit[:7]} -> {commit[:7]}-dirty+" in capsys.readouterr().out.splitlines()[0]
 
 
@@ -197,7 +203,11 @@ def test_hostile_variables_are_data(
     store(sqlite_url, (base, 1.0), (head, 1.0))
     for name in ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_DIFF_BASE_SHA"):
         monkeypatch.setenv(name, hostile)
-    assert sides(sqlite_url, capsys) == [base[:7], head[:7]]
+    if is_revision(hostile):
+        assert gate(sqlite_url) == 2, "a branch that git does not know is no base"
+        assert "Git does not tell where this branch started." in capsys.readouterr().err
+    else:
+        assert sides(sqlite_url, capsys) == [base[:7], head[:7]]
 
 
 def test_a_named_base_that_is_not_there_is_refused(

@@ -78,7 +78,7 @@ def test_a_gate_records_nothing_of_imports_beside_measured_runs(
     bring(sqlite_url, 5, "2.14.0", "2027-01-01")
     bring(sqlite_url, 9, "2.14.1", "2027-01-02")
     assert exit_code_of(app, ["gate", "--db", sqlite_url]) == 2
-    assert "There is no run before the newest one." in capsys.readouterr().err
+    assert "There is no run before this one." in capsys.readouterr().err
     assert exit_code_of(app, ["compare", "previous", "latest", "--db", sqlite_url]) == 2
     assert "Only one build was measured on machine " in capsys.readouterr().err
     with open_database(sqlite_url) as database:

@@ -1,0 +1,306 @@
+"""Which run is judged against which: real repositories and clones, one database for all of them.
+
+Trials are stored as runners would; `compilewatch run` is typed for real in the last test alone.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.people.regressions import regressions_frame
+from compilewatch.db.records.service.runs import RunStatus
+from compilewatch.db.records.trial import Code, Trial
+from compilewatch.db.store.trials import end_run, save_trials, start_run
+from compilewatch.runner.cli.app import app
+from compilewatch.runner.cli.front import exit_code_of
+from compilewatch.runner.config.settings import Settings
+from compilewatch.runner.storage.last_run import remember_runs
+from tests.builders import MS, START, make_history, make_machine, make_timing
+from tests.git_repository import Repository
+
+VARIABLES = (
+    "GITHUB_BASE_REF",
+    "GITHUB_HEAD_REF",
+    "GITHUB_REF",
+    "GITHUB_REF_NAME",
+    "GITHUB_REPOSITORY",
+    "CI_MERGE_REQUEST_DIFF_BASE_SHA",
+    "CI_MERGE_REQUEST_TARGET_BRANCH_NAME",
+)
+HERE, ELSEWHERE = "gpu-box-3", "gpu-box-9"
+
+
+@dataclass
+class Fleet:
+    """Runners of one repository with one database, and the `compilewatch` of the one this process is on."""
+
+    repository: Repository
+    url: str
+    patch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
+    said: str = ""
+    stored: list[str] = field(default_factory=list)
+
+    def measure(
+        self,
+        commit: str,
+        factor: float = 1.0,
+        *,
+        machine: str = HERE,
+        after: timedelta | None = None,
+        status: RunStatus | None = RunStatus.FINISHED,
+        is_dirty: bool = False,
+        torch: str = "2.13.0",
+        trials: int = 6,
+    ) -> str:
+        """Store a run of `commit` on `machine`; it begins `after` the one before began."""
+        at = self._next(after)
+        run_id = f"run-{len(self.stored):04d}"
+        device = {"device_name": "NVIDIA L4"} if machine == ELSEWHERE else {}
+        history = make_history(
+            workloads=("mlp", "bert-base"),
+            builds=(torch,),
+            machines=(make_machine(name=machine, **device),),
+            latency_ns=lambda _workload, strategy, _run: 12 * MS if strategy == "eager" else 8 * MS * factor,
+            trials_per_case=trials,
+            between_trials=0.003,
+            start=at,
+            seed=len(self.stored),
+        )
+        self.stored.append(run_id)
+        with open_database(self.url, migrate=True) as database:
+            if status is not None:
+                start_run(
+                    database,
+                    run_id=run_id,
+                    suite=None,
+                    label=None,
+                    started_at=at,
+                    planned_trials=len(history),
+                )
+            save_trials(database, [_at(trial, run_id, commit, is_dirty=is_dirty) for trial in history])
+            if status in (RunStatus.FINISHED, RunStatus.CANCELLED):
+                end_run(database, run_id, ended_at=at + timedelta(hours=1), status=status)
+        return run_id
+
+    def _next(self, after: timedelta | None) -> datetime:
+        self._at = getattr(self, "_at", START) + (timedelta(hours=6) if after is None else after)
+        return self._at
+
+    def job(self, root: Path, **variables: str) -> None:
+        """From now on commands are typed in `root` with these variables of a CI."""
+        for name in VARIABLES:
+            self.patch.delenv(name, raising=False)
+        for name, value in variables.items():
+            self.patch.setenv(name, value)
+        self.patch.chdir(root)
+
+    def made(self, *run_ids: str) -> None:
+        """`compilewatch run` made these here."""
+        remember_runs(Settings(), run_ids)
+
+    def gate(self, *arguments: str) -> int:
+        self.capsys.readouterr()
+        code = exit_code_of(app, ["gate", *arguments, "--db", self.url])
+        captured = self.capsys.readouterr()
+        self.said = captured.out + captured.err
+        return code
+
+    def document(self, *arguments: str) -> dict[str, Any]:
+        self.capsys.readouterr()
+        exit_code_of(app, ["gate", "--json", *arguments, "--db", self.url])
+        found: dict[str, Any] = json.loads(self.capsys.readouterr().out)
+        return found
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """The runs that are judged."""
+        document = self.document()
+        (base,), (head,) = (document[side]["run_ids"] for side in ("base", "head"))
+        return base, head
+
+    @property
+    def recorded(self) -> list[str]:
+        with open_database(self.url) as database:
+            return [str(each) for each in regressions_frame(database)["regression_id"]]
+
+    def pull_request(self, number: int, *, start: str = "main", name: str | None = None) -> str:
+        """A branch with one commit, checked out."""
+        branch = name or f"change-{number}"
+        self.repository.git("checkout", "--quiet", "-B", branch, start)
+        return self.repository.commit(f"change {number}")
+
+    def merge_of(self, commit: str) -> str:
+        """What a CI checks out for a pull request: its merge into main, which no branch has."""
+        self.repository.git("checkout", "--quiet", "--detach", "main")
+        self.repository.git("merge", "--quiet", "--no-ff", "--no-edit", commit)
+        return self.repository.git("rev-parse", "HEAD")
+
+    def in_pull_request(self, number: int) -> None:
+        self.job(
+            self.repository.root,
+            GITHUB_REF=f"refs/pull/{number}/merge",
+            GITHUB_BASE_REF="main",
+            GITHUB_HEAD_REF=f"change-{number}",
+            GITHUB_REPOSITORY="team/models",
+        )
+
+
+def _at(trial: Trial, run_id: str, commit: str, *, is_dirty: bool) -> Trial:
+    code = Code(commit=commit, dirty=is_dirty, source_hash=commit[:16])
+    timing = make_timing("host", headline="samples")
+    fields = {"schema": "compilewatch.trial/3", "code": code, "timing": timing, "run_id": run_id}
+    return Trial(
+        **trial.model_dump(exclude={"schema_", "host_samples_ns", "control_host_samples_ns"}) | fields
+    )
+
+
+@pytest.fixture
+def fleet(
+    tmp_path: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Fleet:
+    monkeypatch.setattr("socket.gethostname", lambda: HERE)
+    found = Fleet(Repository(tmp_path / "project"), sqlite_url, monkeypatch, capsys)
+    found.repository.commit("start", **{".gitignore": ".compilewatch/\n"})
+    found.job(found.repository.root)
+    return found
+
+
+def test_two_pull_requests_at_once_on_one_machine_are_each_judged_by_main(fleet: Fleet) -> None:
+    main = fleet.measure(fleet.repository.commit("main"))
+    slow = fleet.pull_request(1)
+    first = fleet.measure(slow, 1.4)
+    quick = fleet.pull_request(2)
+    second = fleet.measure(quick, 1.2, after=timedelta(seconds=12))
+    for commit, run_id, number in ((slow, first, 1), (quick, second, 2)):
+        fleet.repository.git("checkout", "--quiet", commit)
+        fleet.in_pull_request(number)
+        assert fleet.sides == (main, run_id)
+        assert fleet.gate() == 1, fleet.said
+
+
+def test_a_nightly_of_another_machine_is_neither_head_nor_base(fleet: Fleet) -> None:
+    main = fleet.measure(fleet.repository.commit("main"))
+    head = fleet.pull_request(1)
+    mine = fleet.measure(head, 2.0)
+    fleet.measure(head, 1.0, machine=ELSEWHERE)
+    fleet.measure(head, 1.0, machine=ELSEWHERE)
+    assert fleet.gate() == 1, fleet.said
+    assert fleet.sides == (main, mine)
+    fleet.patch.setattr("socket.gethostname", lambda: "laptop")
+    recorded = fleet.recorded
+    assert fleet.gate() == 2
+    assert "laptop" in fleet.said
+    assert HERE in fleet.said, "which machines there are"
+    assert fleet.gate("--machine", HERE) == 1
+    assert fleet.recorded == recorded
+
+
+def test_a_push_to_main_is_judged_by_the_commit_before_it_on_main(fleet: Fleet) -> None:
+    before = fleet.measure(fleet.repository.commit("main"))
+    fleet.measure(fleet.pull_request(1), 1.4)
+    fleet.repository.git("checkout", "--quiet", "main")
+    squashed = fleet.repository.commit("change 1 (#1)")
+    pushed = fleet.measure(squashed, 1.4)
+    assert fleet.gate() == 1, fleet.said
+    assert fleet.sides == (before, pushed)
+
+
+def test_of_a_merge_the_merged_branch_is_no_base(fleet: Fleet) -> None:
+    before = fleet.measure(fleet.repository.commit("main"))
+    fleet.measure(fleet.pull_request(1), 1.4)
+    fleet.repository.git("checkout", "--quiet", "main")
+    fleet.repository.git("merge", "--quiet", "--no-ff", "--no-edit", "change-1")
+    pushed = fleet.measure(fleet.repository.git("rev-parse", "HEAD"), 1.4)
+    assert fleet.sides == (before, pushed)
+    fleet.measure(fleet.repository.git("rev-parse", "HEAD"), 1.4)
+    assert fleet.sides[0] == before, "measured again, it is no base of itself"
+
+
+def test_a_clone_of_depth_one_is_told_what_to_fetch(fleet: Fleet, tmp_path: Path) -> None:
+    fleet.measure(fleet.repository.commit("main"))
+    head = fleet.pull_request(1)
+    fleet.measure(head, 1.4)
+    clone = tmp_path / "clone"
+    source = f"file://{fleet.repository.root}"
+    subprocess.run(
+        ["git", "clone", "--quiet", "--depth=1", "--branch=change-1", source, str(clone)], check=True
+    )
+    for variables in ({}, {"GITHUB_BASE_REF": "main", "GITHUB_REF": "refs/pull/1/merge"}):
+        fleet.job(clone, **variables)
+        assert fleet.gate() == 2
+        assert "fetch-depth: 0" in fleet.said
+    assert fleet.recorded == []
+
+
+def test_where_main_was_never_measured_nothing_is_compared(fleet: Fleet) -> None:
+    main = fleet.repository.commit("main")
+    fleet.measure(fleet.pull_request(1), 1.0)
+    fleet.measure(fleet.pull_request(2), 1.4)
+    assert fleet.gate() == 2
+    assert f"git checkout {main[:7]}" in fleet.said
+    assert fleet.recorded == []
+
+
+def test_without_any_history_the_next_step_is_to_measure(fleet: Fleet) -> None:
+    fleet.measure(fleet.repository.commit("first"))
+    fleet.repository.commit("second")
+    assert fleet.gate() == 2
+    assert "compilewatch run" in fleet.said
+
+
+@pytest.mark.parametrize("status", [RunStatus.CANCELLED, RunStatus.RUNNING])
+def test_a_run_that_was_cut_short_is_neither_head_nor_base(fleet: Fleet, status: RunStatus) -> None:
+    whole = fleet.measure(fleet.repository.commit("main"))
+    fleet.measure(fleet.repository.commit("main, cancelled"), 1.4, status=status)
+    head = fleet.pull_request(1)
+    mine = fleet.measure(head, 1.4)
+    cut = fleet.measure(head, 1.0, status=status)
+    assert fleet.sides == (whole, mine)
+    assert fleet.gate("--run", cut) == 2
+    assert "Measure again" in fleet.said
+
+
+def test_the_run_that_this_checkout_made_last_is_judged(fleet: Fleet) -> None:
+    fleet.measure(fleet.repository.commit("main"))
+    head = fleet.pull_request(1)
+    mine = fleet.measure(head, 1.4)
+    fleet.made(mine)
+    fleet.measure(head, 1.0)
+    assert fleet.sides[1] == mine
+    fleet.made("never-stored")
+    assert fleet.gate() == 2
+    assert "never-stored has no trial in this database" in fleet.said
+    fleet.made(mine)
+    next_one = fleet.repository.commit("another")
+    assert fleet.gate() == 2, "what was made of another commit is not found"
+    assert next_one[:7] in fleet.said
+
+
+def test_changes_that_are_not_committed_are_judged_by_the_run_of_just_these(fleet: Fleet) -> None:
+    commit = fleet.repository.commit("main", model_py="1")
+    base = fleet.measure(commit)
+    (fleet.repository.root / "model.py").write_text("2")
+    mine = fleet.measure(commit, 1.4, is_dirty=True)
+    fleet.made(mine)
+    assert fleet.sides == (base, mine)
+    (fleet.repository.root / "model.py").write_text("3")
+    assert fleet.gate() == 2
+    assert "as it is changed here" in fleet.said
+
+
+def test_of_one_commit_the_run_with_another_build_is_the_base(fleet: Fleet) -> None:
+    fleet.measure(fleet.repository.commit("before"))
+    commit = fleet.repository.commit("main")
+    old = fleet.measure(commit, torch="2.12.0")
+    fleet.measure(commit, torch="2.13.0")
+    new = fleet.measure(commit, 1.4, torch="2.13.0")
+    assert fleet.sides == (old, new)
