@@ -36,15 +36,24 @@ class Logged:
 
 
 def log_run(
-    database: Database, comparison: Comparison, settings: Settings, *, request_confirmations: bool = False
+    database: Database,
+    comparison: Comparison,
+    settings: Settings,
+    *,
+    request_confirmations: bool = False,
+    found_on: str | None = None,
 ) -> Logged:
     """Record the regressions of a comparison, confirm those that wait for it, notify of the sure ones.
 
-    With `request_confirmations` new suspicions are queued to be measured again. A second call adds and
-    sends nothing.
+    With `request_confirmations` new suspicions are queued to be measured again. `found_on` is the pull
+    request or branch. A second call adds and sends nothing.
     """
-    run_ids, again = comparison.head.run_ids, request_confirmations
-    return log_builds(database, run_ids, settings, comparisons=[comparison], request_confirmations=again)
+    return log_builds(
+        *(database, comparison.head.run_ids, settings),
+        comparisons=[comparison],
+        request_confirmations=request_confirmations,
+        found_on=found_on,
+    )
 
 
 def log_builds(
@@ -56,6 +65,7 @@ def log_builds(
     request_confirmations: bool = False,
     fresh: bool = False,
     told: bool = True,
+    found_on: str | None = None,
 ) -> Logged:
     """The same for the runs of several builds that took turns: each release against the one before it, or
     by `comparisons`.
@@ -73,7 +83,11 @@ def log_builds(
         recorded += record_confirmation(database, again, regressions, at=datetime.now(UTC), channels=channels)
     for comparison in comparisons:
         recorded += record_comparison(
-            database, comparison, at=datetime.now(UTC), channels=channels, fresh=fresh
+            *(database, comparison),
+            at=datetime.now(UTC),
+            channels=channels,
+            fresh=fresh,
+            found_on=found_on,
         )
     if request_confirmations and not fresh:
         _request_confirmations(database, comparisons, settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -70,7 +70,8 @@ class Regression(Result):
 
     `base_key` and `head_key` come from `side_keys`. A verdict that replaces another counts up `revision` and
     names the old one in `revises`; its verdict may be that nothing changed. `tally` is of all cases that were
-    compared then; None in what earlier releases recorded.
+    compared then; None in what earlier releases recorded. `found_on` is the pull request or branch on which
+    it was found, as the CI or the clone calls it; None elsewhere.
     """
 
     regression_id: str
@@ -88,6 +89,7 @@ class Regression(Result):
     revision: int
     revises: str | None
     recorded_at: UtcDatetime
+    found_on: Name | None = None
 
     @property
     def subject(self) -> EventSubject:
@@ -168,6 +170,7 @@ def freeze(
     *,
     revised: Regression | None = None,
     also: tuple[Row, ...] = (),
+    found_on: str | None = None,
 ) -> Regression:
     """The verdict of `row` as it is recorded, as the successor of `revised` where one is given."""
     base_key, head_key = (revised.base_key, revised.head_key) if revised else side_keys(comparison)
@@ -195,6 +198,7 @@ def freeze(
         revision=revision,
         revises=revised.regression_id if revised else None,
         recorded_at=recorded_at,
+        found_on=revised.found_on if revised else found_on,
     )
 
 
@@ -236,6 +240,24 @@ def is_same_step(row: Row, known: Row) -> bool:
         return True
     new, old = (abs(math.log1p(max(each, -0.999))) for each in (row.change, known.change))
     return new <= old * (1.0 + _SAME_STEP_WITHIN)
+
+
+def is_accepted_by(rows: Sequence[Row], accepted: Regression) -> bool:
+    """Whether `rows`, of one event and the one first that speaks for it, show no more than was accepted of
+    the case: up to the far end of the interval of then, in every metric that was seen then.
+    """
+    seen = {row.metric: row for row in (accepted.row, *accepted.also)}
+    counted = [row for row in rows if counts_as_regression(row)]
+    is_seen = bool(counted) and counted[0].metric in seen
+    return is_seen and all(_is_within(row, seen[row.metric]) for row in counted if row.metric in seen)
+
+
+def _is_within(row: Row, accepted: Row) -> bool:
+    if row.change is None or accepted.change is None:
+        return row.change is accepted.change and row.head == accepted.head
+    ends = [math.log1p(max(each, -0.999)) for each in (accepted.change, *(accepted.interval or ()))]
+    most = max(end / accepted.log_change for end in ends) * abs(accepted.log_change)
+    return row.log_change * accepted.log_change > 0 and abs(row.log_change) <= most
 
 
 def confirmation_of(row: Row, policy: Policy) -> tuple[FollowUp, Row] | None:

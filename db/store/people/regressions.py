@@ -19,6 +19,7 @@ from compilewatch.db.judge.compare.recorded_regressions import (
     events_of_rows,
     follow_up,
     freeze,
+    is_accepted_by,
     is_same_step,
     needs_no_confirmation,
     side_keys,
@@ -27,7 +28,7 @@ from compilewatch.db.judge.compare.whole import counts_as_regression
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.queries.people.regressions import find_regression, newest_revisions, states_of
 from compilewatch.db.queries.people.watches import watches_in
-from compilewatch.db.records.people.triage import BY_THE_JUDGE, NotificationState, TriageState
+from compilewatch.db.records.people.triage import ACCEPTED, BY_THE_JUDGE, NotificationState, TriageState
 from compilewatch.db.records.vocabulary import Verdict
 from compilewatch.db.store.writing import bump_data_version, lock_data_version, upsert
 from compilewatch.db.tables.metadata import JsonText
@@ -53,11 +54,18 @@ class Recorded:
 
 
 def record_comparison(
-    db: Database, comparison: Comparison, *, at: datetime, channels: Sequence[str] = (), fresh: bool = False
+    db: Database,
+    comparison: Comparison,
+    *,
+    at: datetime,
+    channels: Sequence[str] = (),
+    fresh: bool = False,
+    found_on: str | None = None,
 ) -> Recorded:
     """Record every regression of a comparison once, and what its verdicts mean for those recorded earlier.
 
     `fresh`: the comparison is itself the confirmation of a suspicion, so what it finds is confirmed at once.
+    What somebody accepted on `found_on`, a pull request or branch, is not recorded again of its next commit.
     The same comparison again changes nothing. What is confirmed is queued for each of `channels` in the same
     transaction, so that it is neither forgotten nor told twice.
     """
@@ -68,11 +76,14 @@ def record_comparison(
             connection, (REGRESSION.c.base_key == base_key) & (REGRESSION.c.head_key == head_key)
         )
         standing = {each.subject: each for each in newest if each.machine_id == comparison.machine_id}
-        writer = _Writer(connection, comparison, at, channels, fresh=fresh)
+        writer = _Writer(connection, comparison, at, channels, fresh=fresh, found_on=found_on)
+        accepted = _accepted_on(connection, comparison, found_on)
         elsewhere = _of_other_bases(connection, comparison, (base_key, head_key))
         for subject, rows in events_of_rows(comparison.rows).items():
             known = standing.get(subject)
             if known is None and any(is_same_step(rows[0], each.row) for each in elsewhere.get(subject, ())):
+                continue
+            if known is None and any(is_accepted_by(rows, each) for each in accepted.get(subject, ())):
                 continue
             row = rows[0]
             if known is not None and not counts_as_regression(row):
@@ -94,6 +105,25 @@ def _of_other_bases(
     condition = (REGRESSION.c.head_key == keys[1]) & (REGRESSION.c.base_key != keys[0])
     for each in newest_revisions(connection, condition & (REGRESSION.c.verdict == Verdict.REGRESSED)):
         if each.machine_id == comparison.machine_id:
+            found.setdefault(each.subject, []).append(each)
+    return found
+
+
+def _accepted_on(
+    connection: Connection, comparison: Comparison, found_on: str | None
+) -> dict[EventSubject, list[Regression]]:
+    """What somebody accepted of this pull request or branch, at whatever commit."""
+    found: dict[EventSubject, list[Regression]] = {}
+    if found_on is None:
+        return found
+    standing = newest_revisions(connection, REGRESSION.c.verdict == Verdict.REGRESSED)
+    mine = [
+        each for each in standing if (each.machine_id, each.found_on) == (comparison.machine_id, found_on)
+    ]
+    states = states_of(connection, [each.regression_id for each in mine])
+    for each in mine:
+        events = states.get(each.regression_id, ())
+        if events and events[-1].state in ACCEPTED:
             found.setdefault(each.subject, []).append(each)
     return found
 
@@ -177,6 +207,7 @@ class _Writer:
     at: datetime
     channels: Sequence[str]
     fresh: bool
+    found_on: str | None = None
     new: list[Regression] = field(default_factory=list)
     revised: list[Regression] = field(default_factory=list)
     confirmed: list[Regression] = field(default_factory=list)
@@ -195,7 +226,9 @@ class _Writer:
                 self._confirm(known, f"Found again on fresh trials of {runs}.")
         elif what in (FollowUp.RECORD, FollowUp.REVISE):
             series = known.series_id if known else self._series_id(row)
-            fresh = freeze(self.comparison, row, series, self.at, revised=known, also=also)
+            fresh = freeze(
+                *(self.comparison, row, series, self.at), revised=known, also=also, found_on=self.found_on
+            )
             self._insert(fresh)
             (self.revised if known else self.new).append(fresh)
             if row.verdict is Verdict.REGRESSED and needs_no_confirmation(row):

@@ -153,7 +153,13 @@ def _judge(
         sides = Sides(both.base, both.head, both.said)
     else:
         sides = sides_by_code(database, settings, head, commit)
-    return judge(database, sides.base, sides.head, settings, machine=machine, said=sides.said)
+    return judge(
+        *(database, sides.base, sides.head, settings),
+        machine=machine,
+        said=sides.said,
+        found_on=sides.change,
+        people_know=sides.people_know,
+    )
 
 
 def _confirmation(
@@ -179,7 +185,7 @@ def _after(database: Database, report: ComparisonReport, decided: Decided) -> Co
     """
     comparison = report.comparison
     if not decided.lines:
-        return replace(report, states=recorded_states(database, comparison))
+        return replace(report, states=recorded_states(database, comparison, report.found_on))
     if decided.rows:
         fresh = {row_subject(row): row for row in decided.rows}
         known = {row_subject(row) for row in comparison.rows}
@@ -196,7 +202,7 @@ def _after(database: Database, report: ComparisonReport, decided: Decided) -> Co
     return replace(
         report,
         comparison=comparison,
-        states=recorded_states(database, comparison),
+        states=recorded_states(database, comparison, report.found_on),
         explanations=explanations(database, comparison),
         decided=decided.lines,
     )
@@ -204,7 +210,9 @@ def _after(database: Database, report: ComparisonReport, decided: Decided) -> Co
 
 def _record(database: Database, report: ComparisonReport, settings: Settings) -> None:
     try:
-        print_logged(log_run(database, report.comparison, settings), imported=report.imported)
+        print_logged(
+            log_run(database, report.comparison, settings, found_on=report.found_on), imported=report.imported
+        )
     except DatabaseError as error:
         # A gate with a reading account still judges.
         print(f"compilewatch: regressions were not recorded: {error.message}", file=sys.stderr)

@@ -18,6 +18,7 @@ from compilewatch.db.judge.compare.recorded_regressions import (
     EventSubject,
     event_subject,
     events_of_rows,
+    is_accepted_by,
     is_same_step,
     side_keys,
 )
@@ -38,6 +39,7 @@ from compilewatch.db.queries.newest_trials import count_trials
 from compilewatch.db.queries.people.notes import BuildCase, notes_of_cases
 from compilewatch.db.queries.people.regressions import RegressionState, standing_regressions
 from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.people.triage import ACCEPTED
 from compilewatch.db.records.strategies import names_code
 from compilewatch.db.records.trial import SourceKind, Status
 from compilewatch.db.records.vocabulary import Metric, Verdict
@@ -74,7 +76,8 @@ RUN_AGAIN = "Type the same `compilewatch run` again to confirm."
 class ComparisonReport:
     """A comparison, the head's targets, what is recorded about the comparison's cases, by event,
     whether both sides are imported, which nothing here can measure again, why cases changed, what a
-    confirmation `decided`, and what is `noted` of the head's cases.
+    confirmation `decided`, and what is `noted` of the head's cases. `found_on` is the pull request or branch
+    that is judged, `people_know` its commit where the commit that was measured is another.
     """
 
     comparison: Comparison
@@ -84,6 +87,8 @@ class ComparisonReport:
     explanations: Mapping[Case, Explanation]
     decided: tuple[str, ...] = ()
     noted: tuple[str, ...] = ()
+    found_on: str | None = None
+    people_know: str | None = None
 
     @property
     def sentences(self) -> list[str]:
@@ -123,9 +128,11 @@ def judge(
     filters: Filters | None = None,
     machine: str | None = None,
     said: tuple[str, ...] = (),
+    found_on: str | None = None,
+    people_know: str | None = None,
 ) -> ComparisonReport:
-    """Judge `head` against `base` over the trials that `filters` leave, and check the head's targets. `said`
-    is of the choice of the sides.
+    """Judge `head` against `base` over the trials that `filters` leave, and check the head's targets. `said`,
+    `found_on` and `people_know` are of the choice of the sides.
 
     Raises VerdictError where a side has no trial or a trial is on both sides.
     """
@@ -145,10 +152,12 @@ def judge(
     return ComparisonReport(
         comparison,
         targets,
-        recorded_states(database, comparison),
+        recorded_states(database, comparison, found_on),
         imported,
         explanations(database, comparison),
         noted=tuple(_noted(comparison, failed_cases(database, of_sides[1]), notes)),
+        found_on=found_on,
+        people_know=people_know,
     )
 
 
@@ -179,18 +188,20 @@ def _noted(
         yield f"{more} with notes; `compilewatch show` has all of a trial."
 
 
-def recorded_states(database: Database, comparison: Comparison) -> States:
-    """The regressions that are recorded of what this comparison shows, by event: of these sides, and else of
-    the same step seen from another base.
+def recorded_states(database: Database, comparison: Comparison, found_on: str | None) -> States:
+    """The regressions that are recorded of what this comparison shows, by event: of these sides, else of the
+    same step seen from another base, else what was accepted on the pull request or branch `found_on`.
     """
     base, head = side_keys(comparison)
-    standing = [
-        state
-        for state in standing_regressions(database, machine_id=comparison.machine_id)
-        if state.regression.head_key == head
-    ]
+    everything = standing_regressions(database, machine_id=comparison.machine_id)
+    standing = [state for state in everything if state.regression.head_key == head]
     events = events_of_rows(comparison.rows)
-    states: States = {}
+    states: States = {
+        state.regression.subject: state
+        for state in everything
+        if found_on is not None and state.regression.found_on == found_on and state.state in ACCEPTED
+        if is_accepted_by(events.get(state.regression.subject, ()), state.regression)
+    }
     for state in sorted(standing, key=lambda each: each.regression.base_key == base):
         known = state.regression
         rows = events.get(known.subject)

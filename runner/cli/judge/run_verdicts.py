@@ -38,7 +38,11 @@ def judge_and_log(
     report = _judge_run(database, run_ids[0], workloads, settings) if len(run_ids) == 1 else None
     if report is None:
         return None, log_builds(database, run_ids, settings, request_confirmations=request_confirmations)
-    return report, log_run(database, report.comparison, settings, request_confirmations=request_confirmations)
+    return report, log_run(
+        *(database, report.comparison, settings),
+        request_confirmations=request_confirmations,
+        found_on=report.found_on,
+    )
 
 
 def _judge_run(
@@ -55,7 +59,11 @@ def _judge_run(
         return None
     try:
         return judge(
-            database, sides.base, sides.head, settings, filters=Filters(workloads=workloads), said=sides.said
+            *(database, sides.base, sides.head, settings),
+            filters=Filters(workloads=workloads),
+            said=sides.said,
+            found_on=sides.change,
+            people_know=sides.people_know,
         )
     except VerdictError:
         return None

@@ -304,3 +304,54 @@ def test_of_one_commit_the_run_with_another_build_is_the_base(fleet: Fleet) -> N
     fleet.measure(commit, torch="2.13.0")
     new = fleet.measure(commit, 1.4, torch="2.13.0")
     assert fleet.sides == (old, new)
+
+
+def accept(fleet: Fleet) -> None:
+    for each in fleet.recorded:
+        assert exit_code_of(app, ["triage", each, "--state", "expected", "--db", fleet.url]) == 0
+
+
+def test_what_was_accepted_on_a_pull_request_holds_after_a_rebase_up_to_its_size(fleet: Fleet) -> None:
+    fleet.measure(fleet.repository.commit("main"))
+    merge = fleet.merge_of(fleet.pull_request(1))
+    fleet.measure(merge, 1.4)
+    fleet.in_pull_request(1)
+    assert fleet.gate() == 1
+    accept(fleet)
+    assert fleet.gate() == 0
+    known = fleet.recorded
+    fleet.repository.git("checkout", "--quiet", "main")
+    fleet.measure(fleet.repository.commit("main moved"))
+    fleet.repository.git("checkout", "--quiet", "change-1")
+    fleet.repository.git("rebase", "--quiet", "main")
+    rebased = fleet.repository.git("rev-parse", "HEAD")
+    fleet.measure(fleet.merge_of(rebased), 1.4)
+    assert fleet.gate() == 0, fleet.said
+    assert "Accepted: " in fleet.said
+    assert fleet.recorded == known, "it is not recorded once more"
+    fleet.in_pull_request(2)
+    assert fleet.gate() == 1, "nobody accepted it on another pull request"
+    fleet.in_pull_request(1)
+    fleet.repository.git("checkout", "--quiet", "change-1")
+    worse = fleet.merge_of(fleet.repository.commit("slower still"))
+    fleet.measure(worse, 2.5)
+    assert fleet.gate() == 1, "more than was accepted"
+
+
+def test_what_was_accepted_on_a_branch_of_a_clone_holds_for_its_next_commit(fleet: Fleet) -> None:
+    fleet.measure(fleet.repository.commit("main"))
+    fleet.measure(fleet.pull_request(1), 1.4)
+    assert fleet.gate() == 1
+    accept(fleet)
+    fleet.measure(fleet.repository.commit("more"), 1.4)
+    assert fleet.gate() == 0, fleet.said
+
+
+def test_what_was_accepted_on_main_is_accepted_of_that_commit_alone(fleet: Fleet) -> None:
+    fleet.measure(fleet.repository.commit("1"))
+    fleet.measure(fleet.repository.commit("2"), 1.4)
+    assert fleet.gate() == 1
+    accept(fleet)
+    assert fleet.gate() == 0
+    fleet.measure(fleet.repository.commit("3"), 2.0)
+    assert fleet.gate() == 1, fleet.said
