@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
-import json
 import math
 import os
 import re
+import shlex
+import stat
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
 
 import psutil
+from pydantic import Field, FiniteFloat, ValidationError
 
-from compilewatch.db.errors import CompilewatchError, printable
+from compilewatch.db.errors import CompilewatchError, one_line
+from compilewatch.db.records.fields import Record
 from compilewatch.db.units import duration
 
 _POLL_S = 0.2
 _MOST_BYTES = 4096
-_LONGEST_WHAT = 200
 _LONGEST_S = 1e8
+_HIGHEST_PID = 2**22
 SAID_EVERY_S = 3.0
 """How often whoever waits is told who is in the way."""
 
@@ -33,27 +37,79 @@ class DeviceBusyError(CompilewatchError):
 
 
 def default_lock_dir() -> Path:
-    """Shared by every user of the host, since they share the device."""
+    """Where root made it, every user of the host shares it, since they share the device."""
     return Path(tempfile.gettempdir()) / "compilewatch-locks"
 
 
-def _open(path: Path) -> int:
+def _refusal(path: Path, why: str) -> DeviceBusyError:
+    named = shlex.quote(str(path))
+    return DeviceBusyError(
+        f"The locks in {path} cannot be used: {why}.",
+        f"Let root make it for all users of this host (`rm -rf {named}; mkdir -m 1777 {named}`), or set"
+        " TMPDIR to a folder of your own; runs of other users are then not waited for.",
+    )
+
+
+def _distrust(folder: os.stat_result) -> str | None:
+    """Why somebody who is neither root nor we could change what the names in `folder` stand for, if so."""
+    if folder.st_uid not in {0, os.geteuid()}:
+        return f"the folder belongs to another user (uid {folder.st_uid})"
+    if folder.st_mode & stat.S_IWOTH and not folder.st_mode & stat.S_ISVTX:
+        return "everybody may delete files of others there (`chmod +t` ends that)"
+    return None
+
+
+def _open_folder(path: Path) -> int:
+    """A descriptor of the folder of locks. A missing one is made: by root for all users, else for ourselves.
+
+    Whatever else has its name stays as it is. Raises DeviceBusyError where it cannot be trusted.
+    """
+    made = False
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(PermissionError):
-            path.parent.chmod(0o1777)
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(0o700)
+            made = True
+        # Its owner can be told of a folder that is closed to us, too.
+        place = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            if why := _distrust(os.fstat(place)):
+                raise _refusal(path, why)
+            folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=place)
+        finally:
+            os.close(place)
+        # Elsewhere the folder that was made may have been exchanged for another one of root's.
+        if made and os.geteuid() == 0 and _distrust(path.parent.stat()) is None:
+            os.fchmod(folder, 0o1777)
+    except OSError as error:
+        raise _refusal(path, error.strerror or str(error)) from error
+    return folder
+
+
+def _open(folder: int, name: str) -> int:
+    """A descriptor of the file `name`, made for every user where it is missing. Raises OSError, also where
+    the name stands for anything but a file with this one name.
+    """
+    while True:
         # Another user's file in a sticky directory must be opened without O_CREAT (fs.protected_regular).
         with contextlib.suppress(FileNotFoundError):
-            return os.open(path, os.O_RDWR | os.O_NOFOLLOW)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-        with contextlib.suppress(PermissionError):
+            return _open_present(folder, name)
+        with contextlib.suppress(FileExistsError):
+            descriptor = _create(folder, name)
             os.fchmod(descriptor, 0o666)
+            return descriptor
+
+
+def _create(folder: int, name: str) -> int:
+    return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
+
+
+def _open_present(folder: int, name: str) -> int:
+    descriptor = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1:
         return descriptor
-    except OSError as error:
-        raise DeviceBusyError(
-            f"The lock file {path} cannot be opened: {error.strerror}.",
-            "Set TMPDIR to a folder that you may write to.",
-        ) from error
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is no plain file")
 
 
 def _try_lock(descriptor: int) -> bool:
@@ -64,12 +120,11 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class LockHolder:
+class LockHolder(Record):
     """Who measures. It is read from the lock's file, where anybody may write."""
 
-    pid: int
-    since_s: float
+    pid: Annotated[int, Field(ge=1, le=_HIGHEST_PID)]
+    since_s: FiniteFloat
     what: str
 
     def text(self) -> str:
@@ -79,57 +134,64 @@ class LockHolder:
         who = f"process {self.pid}"
         if not psutil.pid_exists(self.pid):
             who = f"what process {self.pid}, which has ended, left behind"
-        return f"{who} measures {self.what}, since {since} ({duration(round(seconds) * 1e9)})"
+        return f"{who} measures {one_line(self.what)}, since {since} ({duration(round(seconds) * 1e9)})"
 
 
 def _holder(descriptor: int) -> LockHolder | None:
     """Who wrote into the file, None where that is nobody."""
     try:
-        content = json.loads(os.pread(descriptor, _MOST_BYTES, 0))
-        what = printable(str(content["what"]))[:_LONGEST_WHAT]
-        return LockHolder(int(content["pid"]), float(content["since_s"]), what)
-    except (ValueError, KeyError, TypeError, OverflowError):
+        return LockHolder.model_validate_json(os.pread(descriptor, _MOST_BYTES, 0))
+    except (ValidationError, OSError):
         return None
 
 
-def _write_holder(descriptor: int, holder: LockHolder | None) -> None:
-    os.ftruncate(descriptor, 0)
-    if holder is not None:
-        os.pwrite(descriptor, json.dumps(asdict(holder)).encode()[:_MOST_BYTES], 0)
+def _write_holder(descriptor: int, what: str | None) -> None:
+    # It only informs: on a full disk the lock is held all the same.
+    with contextlib.suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        if what is not None:
+            holder = LockHolder(pid=os.getpid(), since_s=time.time(), what=one_line(what))
+            os.pwrite(descriptor, holder.model_dump_json().encode(), 0)
 
 
 class _Queue:
     """Who came first to a lock: a file for each that waits, named after its time, locked while it lives."""
 
-    def __init__(self, directory: Path) -> None:
-        self._mine = directory / f"{time.monotonic_ns():020d}-{os.getpid()}-{threading.get_ident()}"
-        self._descriptor = _open(self._mine)
+    def __init__(self, folder: int, lock: str) -> None:
+        self._folder = folder
+        self._pattern = re.compile(rf"{re.escape(lock)}\.queue\.\d{{20}}-\d+-\d+")
+        self._mine = f"{lock}.queue.{time.monotonic_ns():020d}-{os.getpid()}-{threading.get_ident()}"
+        self._descriptor = _create(folder, self._mine)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        # Others may look from now on: nobody of them can hold this lock before us.
+        os.fchmod(self._descriptor, 0o666)
 
     def is_my_turn(self) -> bool:
         """Whether nobody who still waits came before."""
-        earlier = (entry for entry in self._mine.parent.iterdir() if entry.name < self._mine.name)
-        return not any(map(self._waits, earlier))
+        with os.scandir(self._folder) as entries:
+            names = [entry.name for entry in entries if self._pattern.fullmatch(entry.name)]
+        return not any(self._waits(name) for name in names if name < self._mine)
 
-    @staticmethod
-    def _waits(entry: Path) -> bool:
+    def _waits(self, name: str) -> bool:
         try:
-            descriptor = os.open(entry, os.O_RDWR | os.O_NOFOLLOW)
+            descriptor = _open_present(self._folder, name)
         except OSError:
             return False
         try:
             if not _try_lock(descriptor):
                 return True
             # Whoever made it is gone.
-            with contextlib.suppress(OSError):
-                entry.unlink()
+            self._remove(name)
             return False
         finally:
             os.close(descriptor)
 
-    def leave(self) -> None:
+    def _remove(self, name: str) -> None:
         with contextlib.suppress(OSError):
-            self._mine.unlink()
+            os.unlink(name, dir_fd=self._folder)
+
+    def leave(self) -> None:
+        self._remove(self._mine)
         os.close(self._descriptor)
 
 
@@ -152,9 +214,15 @@ def device_lock(
     in its place, after `wait_s` (None: wait for ever) or when `should_stop` says so.
     """
     name = re.sub(r"[^A-Za-z0-9._-]", "_", device_id)
-    descriptor = _open(directory / f"{name}.lock")
-    try:
-        queue = _Queue(directory / f"{name}.queue")
+    with contextlib.ExitStack() as opened:
+        folder = _open_folder(directory)
+        opened.callback(os.close, folder)
+        try:
+            descriptor = _open(folder, f"{name}.lock")
+            opened.callback(os.close, descriptor)
+            queue = _Queue(folder, name)
+        except OSError as error:
+            raise _refusal(directory, f"{name}: {error.strerror}") from error
         try:
             began, said_at = time.monotonic(), -math.inf
             while not (queue.is_my_turn() and _try_lock(descriptor)):
@@ -172,8 +240,6 @@ def device_lock(
                 time.sleep(_POLL_S)
         finally:
             queue.leave()
-        _write_holder(descriptor, LockHolder(os.getpid(), time.time(), what))
+        _write_holder(descriptor, what)
         yield descriptor
         _write_holder(descriptor, None)
-    finally:
-        os.close(descriptor)

@@ -54,10 +54,11 @@ def shared(open_to_all: Path) -> Path:
 
 
 @as_root
-def test_users_share_the_locks_of_whoever_came_first(shared: Path) -> None:
+def test_users_share_the_locks_in_a_folder_that_root_made(shared: Path) -> None:
+    with device_lock("GPU-2", shared, wait_s=0):
+        assert stat.S_IMODE(shared.stat().st_mode) == 0o1777
     with hold(shared, ANN) as ann:
         assert ann.stdout.readline() == "held\n", ann.stderr
-        assert stat.S_IMODE(shared.stat().st_mode) == 0o1777
         assert stat.S_IMODE((shared / "GPU-1.lock").stat().st_mode) == 0o666
         with hold(shared, BEN) as ben:
             _, said = ben.communicate(timeout=30)
@@ -71,12 +72,74 @@ def test_users_share_the_locks_of_whoever_came_first(shared: Path) -> None:
         ben.communicate(timeout=30)
 
 
-def test_a_link_in_the_place_of_a_lock_is_not_followed(tmp_path: Path) -> None:
-    target = tmp_path / "target"
-    (tmp_path / "GPU-1.lock").symlink_to(target)
-    with pytest.raises(DeviceBusyError, match="cannot be opened"), device_lock("GPU-1", tmp_path, wait_s=0):
-        pass
-    assert not target.exists()
+@as_root
+def test_the_folder_of_another_user_is_refused_and_left_as_it_is(shared: Path) -> None:
+    with hold(shared, ANN) as ann:
+        assert ann.stdout.readline() == "held\n", ann.stderr
+        assert stat.S_IMODE(shared.stat().st_mode) == 0o700
+        ann.communicate(timeout=30)
+    with hold(shared, BEN) as ben:
+        _, said = ben.communicate(timeout=30)
+        assert f"belongs to another user (uid {ANN})" in said
+    before = {path: path.stat() for path in (shared, *shared.iterdir())}
+    with pytest.raises(DeviceBusyError, match="belongs to another user") as refused:
+        _take(shared)
+    assert f"mkdir -m 1777 {shared}" in refused.value.next_step
+    assert "TMPDIR" in refused.value.next_step
+    assert {path: path.stat() for path in (shared, *shared.iterdir())} == before
+
+
+@as_root
+@pytest.mark.parametrize("place", ["locks", "locks/cpu.queue", "locks/cpu.lock"])
+def test_a_link_of_another_user_opens_no_home(shared: Path, place: str) -> None:
+    home = shared.parent / "home"
+    home.mkdir(mode=0o700)
+    (home / ".bashrc").write_text("export A=1")
+    (home / "00000000000000000000-1-1").write_text("mine")
+    link = shared.parent / place
+    if link.parent != shared.parent:
+        link.parent.mkdir()
+        link.parent.chmod(0o1777)
+    link.symlink_to(home)
+    os.chown(link, int(ANN), int(ANN), follow_symlinks=False)
+    with contextlib.suppress(DeviceBusyError):
+        _take(shared)
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    assert {path.name for path in home.iterdir()} == {"00000000000000000000-1-1", ".bashrc"}
+
+
+def test_a_folder_where_everybody_may_delete_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "locks"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(DeviceBusyError, match=r"chmod \+t"):
+        _take(folder)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o777
+
+
+def test_what_is_no_lock_stays_as_it_is(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "letter"
+    elsewhere.write_text("dear Ann")
+    locks = tmp_path / "locks"
+    locks.mkdir(mode=0o750)
+    (locks / "GPU-1.lock").symlink_to(elsewhere)
+    (locks / "GPU-2.lock").hardlink_to(elsewhere)
+    os.mkfifo(locks / "GPU-3.lock")
+    for device in ("GPU-1", "GPU-2", "GPU-3"):
+        with pytest.raises(DeviceBusyError, match="cannot be used"), device_lock(device, locks, wait_s=0):
+            pass
+    waiting = "cpu.queue.00000000000000000000"
+    others = [".bashrc", "cpu.queue.notes", f"{waiting}-1-1.txt", "gpu.lock"]
+    for name in others:
+        (locks / name).write_text("mine")
+    (locks / f"{waiting}-1-1").touch()
+    (locks / f"{waiting}-2-2").symlink_to(elsewhere)
+    os.mkfifo(locks / f"{waiting}-3-3")
+    _take(locks)
+    left = sorted(path.name for path in locks.iterdir() if not path.name.startswith("GPU-"))
+    assert left == sorted([*others, "cpu.lock", f"{waiting}-2-2", f"{waiting}-3-3"])
+    assert elsewhere.read_text() == "dear Ann"
+    assert stat.S_IMODE(locks.stat().st_mode) == 0o750
 
 
 WAIT = """
@@ -110,7 +173,7 @@ def test_who_comes_first_is_served_first_and_hears_who_is_in_the_way(tmp_path: P
         left.append(float(said.split()[-1]))
     assert left == sorted(left)
     assert min(b - a for a, b in itertools.pairwise(left)) >= 0.25
-    assert list((tmp_path / "GPU-1.queue").iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["GPU-1.lock"]
 
 
 def test_a_run_that_wants_the_device_waits_as_long_as_it_was_told(tmp_path: Path) -> None:
@@ -135,6 +198,10 @@ def test_a_run_that_wants_the_device_waits_as_long_as_it_was_told(tmp_path: Path
         b"{",
         b'{"pid": "x", "since_s": 1, "what": "a"}',
         b'{"pid": 1e400, "since_s": 0, "what": ""}',
+        b'{"pid": 1' + b"0" * 30 + b', "since_s": 0, "what": ""}',
+        b'{"pid": 4, "since_s": 0, "what": "\\ud800"}',
+        b"[" * 4096,
+        b'{"a":' * 800,
     ],
 )
 def test_what_others_wrote_into_the_lock_is_not_believed(tmp_path: Path, content: bytes) -> None:
