@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -13,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from compilewatch import __version__
+from compilewatch.dashboard.http.errors import for_anybody
 from compilewatch.dashboard.read.database import read_version, reader
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import DatabaseError
@@ -22,7 +22,6 @@ from compilewatch.db.queries.service.fleet import has_queue, queue_lengths
 from compilewatch.db.queries.service.schedule_watch import host_healths, schedule_watches, silent_schedules
 from compilewatch.db.queries.service.schedules import requests_by_state
 
-_LOG = logging.getLogger("compilewatch.dashboard")
 _EXPLAINED = {
     "info": "This release.",
     "database_reachable": "1 while the database can be read.",
@@ -49,14 +48,12 @@ def health(_: Request) -> Response:
     try:
         return JSONResponse({"status": "ok", "data_version": read_version()}, headers=_HEADERS)
     except DatabaseError as error:
-        # Everybody may ask, and the reason names the database's address.
-        _LOG.warning("the database cannot be read: %s", error.message)
-        body = {"status": "unavailable", "message": "The database cannot be read."}
+        body = {"status": "unavailable", "message": for_anybody(error).message}
         return JSONResponse(body, status_code=503, headers=_HEADERS)
 
 
 def metrics(_: Request) -> Response:
-    """Always 200: that the database cannot be read is a value, not a failure to tell it."""
+    """Always 200, since Prometheus reads no other answer: that the database cannot be read is a value."""
     body = generate_latest(_Gauges())
     return Response(body, media_type=CONTENT_TYPE_PLAIN_0_0_4, headers=_HEADERS)
 

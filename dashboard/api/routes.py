@@ -37,6 +37,7 @@ from compilewatch.dashboard.http.errors import (
     SEE_DOCUMENT,
     ParameterError,
     defect,
+    error_for_anybody,
     error_of_compilewatch,
     error_of_starlette,
 )
@@ -64,7 +65,7 @@ def routes(*, base_path: str = "") -> list[BaseRoute]:
     limited = Starlette(
         routes=[Route("/tally.svg", tally_badge), Route("/{workload:path}/{strategy}.svg", badge)],
         middleware=[Middleware(RateLimit)],
-        exception_handlers=_HANDLERS,
+        exception_handlers={**_HANDLERS, CompilewatchError: error_for_anybody},
     )
     return [
         Route("/healthz", health),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 from starlette.exceptions import HTTPException
@@ -12,6 +13,7 @@ from compilewatch.dashboard.document.content import ReportError
 from compilewatch.db.errors import CompilewatchError, ConfigError, DatabaseError, NotFoundError, RecordError
 from compilewatch.db.judge.compare.sides import VerdictError
 
+_LOG = logging.getLogger("compilewatch.dashboard")
 DEFECT = (
     "This request failed by a defect of compilewatch.",
     "The reason is in the log of the server; please report it.",
@@ -49,6 +51,22 @@ def error_response(
 def status_of(error: CompilewatchError) -> int:
     """The status that `error` is answered with."""
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), 400)
+
+
+def for_anybody(error: CompilewatchError) -> CompilewatchError:
+    """`error` as whoever is not signed in may read it. Why a database is not read names its address, so that
+    goes to the log.
+    """
+    if not isinstance(error, DatabaseError):
+        return error
+    _LOG.warning("the database cannot be read: %s", error.message)
+    return DatabaseError("The database cannot be read.", "Try again later.")
+
+
+def error_for_anybody(request: Request, error: Exception) -> Response:
+    """As `error_of_compilewatch`, on a route that may be open to whoever is not signed in."""
+    assert isinstance(error, CompilewatchError)
+    return error_of_compilewatch(request, for_anybody(error))
 
 
 def error_of_compilewatch(_: Request, error: Exception) -> Response:

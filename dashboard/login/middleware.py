@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from compilewatch.dashboard.document.page import message
-from compilewatch.dashboard.http.errors import error_response
+from compilewatch.dashboard.http.errors import error_response, for_anybody
 from compilewatch.dashboard.http.rate_limit import Buckets, client_of, too_many
 from compilewatch.dashboard.login.access import AccessError, Person
 from compilewatch.dashboard.login.people import comes_from, person_of_proxy, reader_of
@@ -162,7 +162,8 @@ class LoginMiddleware:
         try:
             token = await to_thread.run_sync(self._token_of, secret)
         except CompilewatchError as error:
-            return error_response(503, error.message, error.next_step)
+            told = for_anybody(error)
+            return error_response(503, told.message, told.next_step)
         if token is None or token.has_ended(now):
             self._wrong_tokens.take(client)
             return error_response(

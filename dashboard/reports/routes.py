@@ -10,6 +10,7 @@ from starlette.routing import Mount, Route
 
 from compilewatch.dashboard.document.content import content_of
 from compilewatch.dashboard.document.page import message, render
+from compilewatch.dashboard.http.errors import for_anybody
 from compilewatch.dashboard.http.rate_limit import RateLimit
 from compilewatch.dashboard.read.database import reader
 from compilewatch.db import units
@@ -40,7 +41,7 @@ def _report(request: Request) -> Response:
         return HTMLResponse(render(content_of(report.content)), headers=_HEADERS)
     except CompilewatchError as error:
         status = 503 if isinstance(error, DatabaseError) else 500
-        return _message_page(status, "Report unavailable", str(error))
+        return _message_page(status, "Report unavailable", str(for_anybody(error)))
 
 
 def _message_page(status: int, title: str, text: str) -> Response:

@@ -9,6 +9,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 
 from compilewatch.dashboard.document.page import FORM_POLICY, document, message
+from compilewatch.dashboard.http.errors import for_anybody
 from compilewatch.dashboard.http.rate_limit import RateLimit
 from compilewatch.dashboard.write.watching import unwatch
 from compilewatch.db.errors import CompilewatchError
@@ -34,5 +35,5 @@ def _answer(request: Request) -> Response:
     try:
         said = unwatch(request.path_params["key"])
     except CompilewatchError as error:
-        return HTMLResponse(message("Not unsubscribed", str(error)), 503, headers=_HEADERS)
+        return HTMLResponse(message("Not unsubscribed", str(for_anybody(error))), 503, headers=_HEADERS)
     return HTMLResponse(message("Unsubscribed", said), headers=_HEADERS)

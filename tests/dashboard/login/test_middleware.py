@@ -30,7 +30,9 @@ from compilewatch.db.records.service.access import Proxy, Roles, SignIn
 from compilewatch.db.records.service.tokens import Scope as TokenScope
 from compilewatch.db.records.service.tokens import Token
 from tests.dashboard.asgi import Inner, socket, status
-from tests.dashboard.asking import ask
+from tests.dashboard.asking import ask, whole_application
+from tests.dashboard.conftest import DATABASE
+from tests.dashboard.serving import free_port
 
 ADA = Person("ada", Role.EDITOR)
 OIDC = SignIn(
@@ -150,6 +152,32 @@ def test_public_badges_and_reports_are_open_when_said_so(gated: Callable[[SignIn
         assert status(opened.gate, path) == 200
     assert status(opened.gate, "/api/v1/runs") == 401
     assert status(opened.gate, "/reports") == 401
+
+
+def test_strangers_do_not_read_where_the_database_is(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """PostgreSQL is away; everything that is open before somebody has signed in."""
+    address = f"postgresql://keeper@127.0.0.1:{free_port()}/vault"
+    monkeypatch.setenv(DATABASE, address)
+    opened = OIDC.model_copy(update={"public_badges": True, "public_reports": True})
+    doors = [
+        ("GET", "/healthz", {}),
+        ("GET", "/badge/mlp/default.svg", {}),
+        ("GET", "/badge/tally.svg", {}),
+        ("GET", "/report/abc", {}),
+        ("POST", "/unsubscribe/abc", {}),
+        ("GET", "/api/v1/runs", {"authorization": "Bearer cwt_guess"}),
+        ("GET", "/metrics", {"authorization": "Bearer cwt_guess"}),
+    ]
+    with whole_application(sign_in=opened) as app:
+        answers = [ask(app, path, method=method, **headers) for method, path, headers in doors]
+    assert [answer.status for answer in answers] == [503] * len(doors)
+    assert all(b"The database cannot be read" in answer.body for answer in answers)
+    told = " ".join(f"{answer.headers} {answer.body.decode()}" for answer in answers)
+    for part in ("127.0.0.1:", "keeper", "vault", "postgresql"):
+        assert part not in told
+    assert "keeper" in caplog.text
 
 
 def test_whoever_guesses_tokens_is_told_to_wait(gated: Callable[[SignIn], Gated]) -> None:
