@@ -11,11 +11,12 @@ from rich.text import Text
 
 from compilewatch.db.columns.metrics import BY_COLUMN, METRICS
 from compilewatch.db.judge.compare.comparable import condition_name
-from compilewatch.db.judge.compare.recorded_regressions import events_of_rows
+from compilewatch.db.judge.compare.recorded_regressions import events_of_rows, side_title
 from compilewatch.db.judge.compare.sides import CODE
+from compilewatch.db.judge.compare.whole import headline
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.policy_entries import policy_entries
-from compilewatch.db.judge.results import Comparison, LeftOut, Row
+from compilewatch.db.judge.results import BuildSide, Comparison, LeftOut, Row
 from compilewatch.db.judge.targets import AT_LEAST, TargetCheck
 from compilewatch.db.judge.words.verdicts import by_reason, row_verdict, workload_name, worst_first
 from compilewatch.db.markdown_cells import escaped_text, table_row
@@ -49,6 +50,8 @@ def limit_text(check: TargetCheck) -> str:
 _STYLES = {Verdict.REGRESSED: "red", Verdict.IMPROVED: "green", Verdict.UNCHANGED: "dim"}
 _NAMED_CASES, _NAMED_REASONS = 3, 6
 _OTHERWISE_ROWS = 20
+_NAMED_PARTS = 3
+POLICY_PAGE = "https://github.com/compilewatch/compilewatch/blob/main/docs/reference/policy.md"
 _NUMBERS = ("base", "head", "change", "q")
 
 
@@ -123,12 +126,15 @@ def _otherwise_measured(left_out: Sequence[LeftOut]) -> Iterator[tuple[str, ...]
 
 
 def markdown(
-    comparison: Comparison, targets: Sequence[TargetCheck] = (), sentences: Sequence[str] | None = None
+    comparison: Comparison,
+    targets: Sequence[TargetCheck] = (),
+    sentences: Sequence[str] | None = None,
+    title: str | None = None,
 ) -> str:
-    """For a pull request: sentences (those given, else of the comparison), a table of what changed or looks
-    like it, the rest folded, the policy in force.
+    """For a pull request: sentences and title (those given, else of the comparison), a table of what changed
+    or looks like it, the rest folded, how it is judged.
     """
-    lines = [f"### compilewatch: {_title(comparison)}", ""]
+    lines = [f"### compilewatch: {escaped_text(title or verdict_line(comparison, comparison.verdict))}", ""]
     lines += [
         f"- {escaped_text(line)}"
         for line in (*(sentences or summary_lines(comparison)), *target_lines(targets))
@@ -148,25 +154,49 @@ def markdown(
         lines += _markdown_table(others, comparison.policy)
         lines += [table_row(*cells) for cells in otherwise]
         lines += ["", "</details>"]
-    lines += ["", "<details><summary>Policy in force</summary>", ""]
-    lines += [
-        f"- {escaped_text(entry.name)}: {escaped_text(entry.value)}"
-        for entry in policy_entries(comparison.policy)
+    return (
+        "\n".join([*lines, "", f"[How it is judged]({POLICY_PAGE}){_own_policy(comparison.policy)}."]) + "\n"
+    )
+
+
+def _own_policy(policy: Policy) -> str:
+    """The constants that are set here to something else than by default."""
+    default = {entry.name: entry.value for entry in policy_entries(Policy())}
+    own = [
+        f"{entry.name} {entry.value}"
+        for entry in policy_entries(policy)
+        if default.get(entry.name) != entry.value
     ]
-    return "\n".join([*lines, "", "</details>"]) + "\n"
+    return escaped_text(f"; set here: {', '.join(own)}") if own else ""
 
 
-def _title(comparison: Comparison) -> str:
-    """The sides and the verdict; of what regressed the worst case, its factor, and what differs."""
-    base, head = comparison.base.name, comparison.head.name
-    title = f"{escaped_text(base)} → {escaped_text(head)}: {comparison.verdict.value}"
-    events = events_of_rows(row for row in comparison.rows if row.moved == "slower")
-    if not events:
+def verdict_line(comparison: Comparison, verdict: Verdict, accepted: Collection[tuple[str, str]] = ()) -> str:
+    """The sides and what became of the cases, in one line; of what is slower the worst case, its factor, and
+    what differs. `verdict` is that of the whole where the cases `accepted`, by workload and strategy id,
+    count no more.
+    """
+    sides = (_side_name(side, comparison.changed_components) for side in (comparison.base, comparison.head))
+    title = f"{' → '.join(sides)}: {headline(comparison, verdict, len(accepted))}"
+    slower = (row for row in comparison.rows if row.moved == "slower" and row.case.ids not in accepted)
+    events = events_of_rows(slower)
+    if not events or verdict is not Verdict.REGRESSED:
         return title
     worst = worst_first(rows[0] for rows in events.values())[0]
     factor = "" if worst.change is None else f" {ratio(1.0 + worst.change)}"
     named = f"{workload_name(worst.case)} / {worst.strategy} {METRICS[worst.metric].word}{factor}"
-    return f"{title}: {escaped_text(named + changed_line(comparison))}"
+    return f"{title}, worst {named}{changed_line(comparison)}"
+
+
+def _side_name(side: BuildSide, changed: tuple[str, ...]) -> str:
+    """What people call a side: its commit, the name that was given, or its parts that differ; no run's id."""
+    if side.name.startswith("commit="):
+        return side.name.removeprefix("commit=")
+    if side.name not in (*side.run_ids, *side.build_ids):
+        return side.name.replace("=", " ", 1)
+    if any(side.components.get(name) for name in changed):
+        return side_title(side, changed[:_NAMED_PARTS])
+    torch = side.components.get("torch")
+    return f"a run with torch {torch}" if torch else "a run"
 
 
 def regression_line(row: Row, also: Sequence[Row] = ()) -> str:
@@ -183,9 +213,6 @@ def _step(row: Row) -> str:
     if row.change is not None:
         return _change(row)
     return f"{_figure(row.metric, row.base)} -> {_figure(row.metric, row.head)}"
-
-
-_NAMED_PARTS = 3
 
 
 def changed_line(comparison: Comparison) -> str:

@@ -82,18 +82,34 @@ def _says_something(row: Row, policy: Policy) -> bool:
     return _is_open_between_runs(row, policy) and (row.visible_change or 0.0) <= policy.run_visible
 
 
+def headline(comparison: Comparison, verdict: Verdict, accepted: int = 0) -> str:
+    """What became of the cases, in a title; `verdict` is that of the whole where `accepted` of the slower
+    cases count no more.
+    """
+    return words.headline(
+        comparison.tally,
+        compared=comparison.matched,
+        is_open=verdict is Verdict.INCONCLUSIVE,
+        visible=_visible(comparison),
+        accepted=accepted,
+    )
+
+
 def sentences(
-    comparison: Comparison, confirmed: Collection[tuple[str, str]] | None = None
+    comparison: Comparison,
+    confirmed: Collection[tuple[str, str]] | None = None,
+    *,
+    advise: bool = True,
 ) -> tuple[str, ...]:
     """What a reader should know first, most important first.
 
     `confirmed`: the cases, by workload and strategy id, recorded as confirmed to be slower; None where the
-    records were not asked.
+    records were not asked. Without `advise` nothing is said of what to measure.
     """
     tally = comparison.tally
     lines = [words.overall(comparison.verdict, tally, matched=comparison.matched, total=comparison.total)]
     lines += comparison.said
-    lines += _largest(comparison)
+    lines += _largest(comparison, advise=advise)
     lines += _latency(comparison, confirmed)
     mean = comparison.geomean
     if mean.base is not None and mean.head is not None:
@@ -120,23 +136,41 @@ _MOST_NAMED = 5
 """So many of the largest changes are named in a sentence; the table has all of them, largest first."""
 
 
-def _largest(comparison: Comparison) -> Iterator[str]:
+def _largest(comparison: Comparison, *, advise: bool) -> Iterator[str]:
     """The largest changes of latency and speedup from `Policy.open_change` on, decided or not; then what one
     run a side could have told.
     """
-    policy = comparison.policy
+    first = _moved_much(comparison)
+    if first:
+        yield words.largest(first[:_MOST_NAMED], len(first), comparison.policy.open_change)
+    visible = _visible(comparison)
+    if visible is not None:
+        moved = any(row.moved and row.metric is Metric.LATENCY for row in comparison.rows)
+        others = len(_open_between_runs(comparison)) if moved else None
+        yield words.from_one_run(visible, others, advise=advise)
+
+
+def _moved_much(comparison: Comparison) -> list[Row]:
+    """Of each case the largest change of latency or speedup from `Policy.open_change` on, largest first."""
     timed = [row for row in comparison.rows if row.metric in TIMED and row.change is not None]
-    large = [row for row in timed if abs(row.log_change) >= math.log1p(policy.open_change)]
+    large = [row for row in timed if abs(row.log_change) >= math.log1p(comparison.policy.open_change)]
     large.sort(key=lambda row: -abs(row.log_change))
     by_case = {row.case.ids: row for row in reversed(large)}
-    first = sorted(by_case.values(), key=lambda row: -abs(row.log_change))
-    if first:
-        yield words.largest(first[:_MOST_NAMED], len(first), policy.open_change)
-    open_rows = [row for row in timed if row.metric is Metric.LATENCY and _is_open_between_runs(row, policy)]
-    visible = [row.visible_change or 0.0 for row in [row for row in open_rows if row in first] or open_rows]
-    if visible:
-        is_rest = any(row.moved and row.metric is Metric.LATENCY for row in timed)
-        yield words.from_one_run(median(visible), len(open_rows) if is_rest else None)
+    return sorted(by_case.values(), key=lambda row: -abs(row.log_change))
+
+
+def _visible(comparison: Comparison) -> float | None:
+    """The smallest relative change of latency that separate runs would have told, as the median of the cases
+    that they cannot decide, of those that moved much where any did; None where they decide all.
+    """
+    open_rows, first = _open_between_runs(comparison), _moved_much(comparison)
+    shown = [row for row in open_rows if row in first] or open_rows
+    return median(row.visible_change or 0.0 for row in shown) if shown else None
+
+
+def _open_between_runs(comparison: Comparison) -> list[Row]:
+    timed = [row for row in comparison.rows if row.metric is Metric.LATENCY and row.change is not None]
+    return [row for row in timed if _is_open_between_runs(row, comparison.policy)]
 
 
 def _is_open_between_runs(row: Row, policy: Policy) -> bool:

@@ -204,15 +204,42 @@ def _standing(row: Row) -> str:
     return f", not decided: {units.plural(fewest, 'trial')} a side"
 
 
-def from_one_run(visible: float, others: int | None = None) -> str:
+def from_one_run(visible: float, others: int | None = None, *, advise: bool = True) -> str:
     """What separate runs cannot tell. `visible`: the smallest relative change that they can; `others`: of so
-    many cases, where some are decided.
+    many cases, where some are decided. With `advise` also what would tell.
     """
     of = "" if others is None else f" in latency of {units.plural(others, 'other case')}"
+    said = f"Cannot tell from separate runs{of}: a change below {units.percent(visible)} may be the machine."
+    if not advise:
+        return said
     return (
-        f"Cannot tell from separate runs{of}: a change below {units.percent(visible)} may be the machine. "
-        "Pull request: `compilewatch gate --confirm run`, or more trials. Bench: both sides in one run."
+        f"{said} Pull request: `compilewatch gate --confirm run`, or more trials. "
+        "Bench: both sides in one run."
     )
+
+
+def headline(tally: Tally, *, compared: int, is_open: bool, visible: float | None, accepted: int = 0) -> str:
+    """What became of `compared` cases, in a title: what is slower, else that nothing is shown to be or that
+    it cannot be told (`is_open`). `visible`: the smallest relative change that separate runs can tell, where
+    some are undecided; `accepted` of the slower cases are.
+    """
+    if not compared:
+        return "nothing can be compared"
+    worse = [f"{units.count(number)} {word}" for number, word in _worse(tally, accepted) if number]
+    better = [f"{units.count(tally.faster)} faster"] if tally.faster else []
+    if worse:
+        return f"{', '.join([*worse, *better])} of {units.plural(compared, 'case')}"
+    undecided = f"cannot tell, {units.count(tally.undecided)} of {units.plural(compared, 'case')} undecided"
+    parts = [undecided if is_open else "no slowdown shown", *better]
+    parts += [f"{units.count(accepted)} accepted"] if accepted else []
+    parts += [f"{units.count(tally.set_aside)} set aside, machine"] if tally.set_aside else []
+    parts += [f"changes below {units.percent(visible)} not visible"] if visible is not None else []
+    return ", ".join(parts)
+
+
+def _worse(tally: Tally, accepted: int) -> tuple[tuple[int, str], ...]:
+    known = min(accepted, tally.failing)
+    return (tally.slower - (accepted - known), "slower"), (tally.failing - known, "failing")
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError
 from compilewatch.db.judge.compare.confirmation import Confirmation, Suspicion, decide, plan_confirmation
 from compilewatch.db.judge.compare.sides import CODE, Selection, VerdictError
-from compilewatch.db.judge.compare.whole import counts_as_regression
 from compilewatch.db.judge.policy import Policy
-from compilewatch.db.judge.results import CaseKey, Comparison, Row
+from compilewatch.db.judge.results import CaseKey, Comparison
 from compilewatch.db.queries.codes import commits_of_run
+from compilewatch.db.records.identity import SHORT_COMMIT
 from compilewatch.db.units import plural
 from compilewatch.db.verdicts import gateway
 from compilewatch.runner.catalog.work_tree import WorkTree
@@ -98,7 +98,7 @@ def _measure(
     return Decided(
         decided,
         _lines(decided, planned.plan.over_budget),
-        _standing(decided, fresh),
+        () if fresh is None else fresh.rows,
         fresh.geomean if fresh is not None and fresh.matched == first.matched else None,
     )
 
@@ -131,11 +131,15 @@ def _base_code(database: Database, first: Comparison, settings: Settings) -> Ite
             raise ConfigError(
                 f"Git cannot check out {base[0][0]}.", "Fetch the whole history (fetch-depth: 0)."
             )
-        yield lambda plan: _with_code_of(plan, plan.runs[0].run_id, tree, other)
+        commits = [each[0][0][:SHORT_COMMIT] for each in (base, head)]
+        yield lambda plan: _with_code_of(plan, commits, tree, other)
 
 
-def _with_code_of(plan: Plan, run_id: str, tree: WorkTree, other: WorkTree) -> Plan:
-    """`plan` with the code of the work tree `other` in the place of `tree` in all trials of one run."""
+def _with_code_of(plan: Plan, commits: Sequence[str], tree: WorkTree, other: WorkTree) -> Plan:
+    """`plan` with the code of the work tree `other` in the place of `tree` in all trials of its first run,
+    and the trials of each run called by its commit.
+    """
+    called = {run.run_id: commit for run, commit in zip(plan.runs, commits, strict=True)}
 
     def moved(entry: str) -> str:
         path = Path(os.path.realpath(entry))
@@ -146,15 +150,10 @@ def _with_code_of(plan: Plan, run_id: str, tree: WorkTree, other: WorkTree) -> P
         path = tuple(map(moved, spec.workload.path))
         return spec.model_copy(update={"workload": spec.workload.model_copy(update={"path": path})})
 
-    trials = tuple(changed(spec) if spec.run_id == run_id else spec for spec in plan.trials)
-    return plan.model_copy(update={"trials": trials})
-
-
-def _standing(decided: Sequence[Confirmation], fresh: Comparison | None) -> tuple[Row, ...]:
-    """The fresh verdicts on what was suspected, and those of what regressed besides."""
-    suspected = [each.row for each in decided if each.row is not None]
-    others = [] if fresh is None else [row for row in fresh.rows if counts_as_regression(row)]
-    return (*suspected, *(row for row in others if row not in suspected))
+    of_base = plan.runs[0].run_id
+    trials = tuple(changed(spec) if spec.run_id == of_base else spec for spec in plan.trials)
+    named = tuple(spec.model_copy(update={"build": called[spec.run_id]}) for spec in trials)
+    return plan.model_copy(update={"trials": named})
 
 
 def _judge_fresh(database: Database, first: Comparison, plan: Plan, settings: Settings) -> Comparison | None:

@@ -17,12 +17,11 @@ import typer
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, DatabaseError, printable
 from compilewatch.db.judge.compare.recorded_regressions import events_of_rows, row_subject
+from compilewatch.db.judge.compare.sides import CODE
 from compilewatch.db.judge.compare.whole import counts_as_regression, overall_verdict, sentences
 from compilewatch.db.judge.results import GeomeanChange, Row
 from compilewatch.db.judge.words.verdicts import worst_first
 from compilewatch.db.queries.cases.causes import explanations
-from compilewatch.db.records.people.triage import ACCEPTED
-from compilewatch.db.records.vocabulary import Verdict
 from compilewatch.db.verdicts.sides import resolve_sides
 from compilewatch.runner.cli import completion
 from compilewatch.runner.cli.front import EXIT_INTERRUPTED
@@ -30,8 +29,8 @@ from compilewatch.runner.cli.judge.judging import (
     IMPORT_AGAIN,
     ComparisonReport,
     Decided,
-    States,
     exit_code,
+    is_accepted,
     judge,
     print_comparison,
     print_logged,
@@ -120,6 +119,7 @@ def gate(
         _record(database, report, settings)
         decided = _confirmation(database, report, settings, confirm, budget)
         report = _after(database, report, decided)
+    report = report if json_ else _as_people_know(report)
     if json_ or markdown_:
         for line in decided.lines:
             print(printable(line), file=sys.stderr)
@@ -198,7 +198,7 @@ def _after(database: Database, report: ComparisonReport, decided: Decided) -> Co
                 "geomean": decided.geomean or GeomeanChange(),
             }
         )
-        comparison = comparison.model_copy(update={"sentences": sentences(comparison)})
+        comparison = comparison.model_copy(update={"sentences": sentences(comparison, advise=False)})
     return replace(
         report,
         comparison=comparison,
@@ -206,6 +206,18 @@ def _after(database: Database, report: ComparisonReport, decided: Decided) -> Co
         explanations=explanations(database, comparison),
         decided=decided.lines,
     )
+
+
+def _as_people_know(report: ComparisonReport) -> ComparisonReport:
+    """With the pull request's commit in the place of its merge, which was measured and nobody has seen."""
+    comparison, known = report.comparison, report.people_know
+    if known is None:
+        return report
+    components = comparison.head.components | {CODE: known}
+    head = comparison.head.model_copy(update={"name": f"commit={known}", "components": components})
+    comparison = comparison.model_copy(update={"head": head})
+    lines = sentences(comparison, advise=not report.decided)
+    return replace(report, comparison=comparison.model_copy(update={"sentences": lines}))
 
 
 def _record(database: Database, report: ComparisonReport, settings: Settings) -> None:
@@ -218,11 +230,6 @@ def _record(database: Database, report: ComparisonReport, settings: Settings) ->
         print(f"compilewatch: regressions were not recorded: {error.message}", file=sys.stderr)
 
 
-def _is_accepted(row: Row, states: States) -> bool:
-    recorded = state_of(row, states)
-    return recorded is not None and recorded.state in ACCEPTED
-
-
 def _counted(report: ComparisonReport) -> list[Row]:
     return [row for row in report.comparison.rows if counts_as_regression(row)]
 
@@ -233,7 +240,7 @@ def _print(report: ComparisonReport) -> None:
     for row in worst_first(rows[0] for rows in events.values()):
         known = state_of(row, report.states)
         recorded = f" [{known.regression.regression_id}, {known.state.value}]" if known else ""
-        accepted = _is_accepted(row, report.states)
+        accepted = is_accepted(row, report.states)
         prefix = "Accepted: " if accepted else ""
         shown = f"{regression_line(row, also[id(row)])}{changed_line(report.comparison)}"
         line = printable(f"{prefix}{shown}{recorded}")
@@ -243,6 +250,7 @@ def _print(report: ComparisonReport) -> None:
     unchecked = [check for check in report.targets if check.met is None]
     for line in (*target_lines(unchecked), *report.sentences):
         print(printable(line), file=sys.stderr)
+    print(printable(f"Verdict: {report.title}."))
 
 
 def _more(report: ComparisonReport, decided: Decided) -> dict[str, object]:
@@ -268,10 +276,6 @@ def _exit_code(report: ComparisonReport) -> int:
     """What somebody accepted is decided and no regression; a missed target counts like one."""
     if report.missed_targets:
         return 1
-    rows = [
-        row.model_copy(update={"verdict": Verdict.UNCHANGED}) if _is_accepted(row, report.states) else row
-        for row in report.comparison.rows
-    ]
-    verdict = overall_verdict(rows, report.comparison.policy)
+    verdict = report.standing_verdict
     print_undecided(verdict, report)
     return exit_code(verdict)

@@ -23,7 +23,12 @@ from compilewatch.db.judge.compare.recorded_regressions import (
     side_keys,
 )
 from compilewatch.db.judge.compare.sides import CODE, Selection
-from compilewatch.db.judge.compare.whole import TIMED, is_set_aside
+from compilewatch.db.judge.compare.whole import (
+    TIMED,
+    counts_as_regression,
+    is_set_aside,
+    overall_verdict,
+)
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import Comparison, GeomeanChange, Row
 from compilewatch.db.judge.targets import TargetCheck, check_targets
@@ -55,6 +60,7 @@ from compilewatch.runner.output.comparison_text import (
     summary_lines,
     tally,
     target_lines,
+    verdict_line,
 )
 from compilewatch.runner.output.documents import print_document
 from compilewatch.runner.output.tables import console, print_lines
@@ -97,6 +103,24 @@ class ComparisonReport:
         recorded = recorded_lines(self.states.values())
         why = explanation_lines(self.comparison, self.explanations, most=_EXPLAINED_CASES, rest_in="--json")
         return [first, *recorded, *self.decided, *why, *others, *self.noted]
+
+    @property
+    def standing_verdict(self) -> Verdict:
+        """That of the whole where what somebody accepted is decided and no regression."""
+        rows = [
+            row.model_copy(update={"verdict": Verdict.UNCHANGED}) if is_accepted(row, self.states) else row
+            for row in self.comparison.rows
+        ]
+        return overall_verdict(rows, self.comparison.policy)
+
+    @property
+    def title(self) -> str:
+        """Both sides and what became of the cases, in one line, the accepted ones apart."""
+        slower = [row for row in self.comparison.rows if counts_as_regression(row)]
+        open_cases = {row.case.ids for row in slower if not is_accepted(row, self.states)}
+        accepted = {row.case.ids for row in slower} - open_cases
+        line = verdict_line(self.comparison, self.standing_verdict, accepted)
+        return f"{line}, {plural(len(missed), 'target')} missed" if (missed := self.missed_targets) else line
 
     @property
     def missed_targets(self) -> tuple[TargetCheck, ...]:
@@ -218,6 +242,12 @@ def state_of(row: Row, states: States) -> RegressionState | None:
     return state
 
 
+def is_accepted(row: Row, states: States) -> bool:
+    """Whether somebody accepted the event that `row` shows."""
+    recorded = state_of(row, states)
+    return recorded is not None and recorded.state in ACCEPTED
+
+
 def exit_code(verdict: Verdict) -> int:
     """Of a comparison as a whole: 1 regressed, 2 where it cannot tell or nothing can be compared, else 0."""
     if verdict is Verdict.REGRESSED:
@@ -241,6 +271,9 @@ def print_undecided(verdict: Verdict, report: ComparisonReport) -> None:
     print(f"compilewatch: Cannot tell: {_what_is_open(comparison.rows, undecided)}.", file=sys.stderr)
     if all(row.never_passes for row in comparison.rows):
         print("  Mend what fails, then measure again: `compilewatch run`.", file=sys.stderr)
+        return
+    if report.decided:
+        print("  More fresh trials decide more: set fresh_trials in [policy.confirm].", file=sys.stderr)
         return
     advice = comparison.advice
     for sentence in advice.sentences if advice else ():
@@ -276,7 +309,7 @@ def print_comparison(
         document = {"targets": targets, "recorded": tally(states), "causes": documents, **(more or {})}
         print_document({"schema": SCHEMA, **comparison.to_json(), **document})
     elif as_markdown:
-        sys.stdout.write(printable(markdown(comparison, report.targets, report.sentences)))
+        sys.stdout.write(printable(markdown(comparison, report.targets, report.sentences, report.title)))
     else:
         print_lines([*report.sentences, *target_lines(report.targets)])
         changed = [row for row in comparison.rows if row.verdict is not Verdict.UNCHANGED]

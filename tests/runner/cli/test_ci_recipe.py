@@ -116,12 +116,12 @@ def test_the_recipe_from_an_empty_repository_to_a_change_that_is_confirmed(
     unchanged = project.commit("same", README_md="a word")
     green = gate(project.root, project.url, **options)
     assert green.returncode == 0, green.stdout + green.stderr
-    assert f"commit={base[:7]} → commit={unchanged[:7]}" in project.title
+    assert f"{base[:7]} → {unchanged[:7]}: no slowdown shown, changes below" in project.title
 
     slow = project.step_takes(0.25)
     red = gate(project.root, project.url, **options)
     assert red.returncode == 1, red.stdout + red.stderr
-    assert re.search(r"regressed: ranker / eager latency 2\.\d+x, code ", project.title)
+    assert re.search(r"1 slower of 1 case, worst ranker / eager latency 2\.\d+x, code ", project.title)
     assert re.search(rf"code {base[:7]} \S+ {slow[:7]}", project.title)
 
     project.git("checkout", "--quiet", "-b", "a-tenth", "main")
@@ -137,8 +137,12 @@ def test_the_recipe_from_an_empty_repository_to_a_change_that_is_confirmed(
     assert (confirmation["outcome"], confirmation["row"]["design"]) == ("confirmed", "interleaved")
     assert confirmation["row"]["change"] == pytest.approx(0.12, abs=0.03)
     (row,) = (each for each in document["rows"] if each["metric"] == "latency")
+    assert row["design"] == "interleaved"
+    assert f" · {base[:7]}: " in decided.stderr, "progress lines say which commit"
+    assert f" · {tenth[:7]}: " in decided.stderr
     assert document["geomean"]["eager_latency"]["change"] == pytest.approx(row["change"], abs=0.001)
     assert [document[side]["components"]["code"] for side in ("base", "head")] == [base[:7], tenth[:7]]
-    assert project.git("worktree", "list").count("\n") == 0, "the base's work tree is gone"
     assert project.git("status", "--porcelain") == ""
+    comment = compilewatch("gate", "--confirm", "run", "--markdown", cwd=project.root, timeout_s=600)
+    assert "--confirm run" not in comment.stdout
     assert in_this_process("gate", cwd=project.root).returncode == 1, "what was confirmed stays red"

@@ -160,7 +160,7 @@ def test_markdown_shows_hostile_names_as_they_stand(
         assert bare.count("|") == 10, row
         assert "a\\|b\\`c\\*d\\_e\\[f\\](g)\\<h\\>\\#\\\\i" in row or "---" in row
     assert "<h>" not in out
-    assert "Policy in force" in out
+    assert "docs/reference/policy.md" in out
 
 
 def test_latest_and_previous_are_of_the_machine_that_was_named_or_has_the_newest_run(

@@ -68,7 +68,8 @@ def test_one_line_per_regression_on_standard_output(stepped: str, capsys: pytest
     assert gate(stepped) == 1
     captured = capsys.readouterr()
     lines = captured.out.splitlines()
-    assert len(lines) == len(states(stepped))
+    assert len(lines) == len(states(stepped)) + 1
+    assert lines[-1].startswith("Verdict: torch 2.12.0 → torch 2.13.0: 2 slower of 4 cases, worst mlp")
     latency = next(line for line in lines if line.startswith("mlp (ungated) / default: latency "))
     assert "-> 11.2" in latency
     assert ", torch 2.12.0 -> 2.13.0 [" in latency
@@ -189,7 +190,8 @@ def test_an_accepted_regression_fails_no_gate(stepped: str, capsys: pytest.Captu
     capsys.readouterr()
     assert gate(stepped) == 0
     captured = capsys.readouterr()
-    assert captured.out == ""
+    (line,) = captured.out.splitlines()
+    assert line.startswith("Verdict: torch 2.12.0 → torch 2.13.0: no slowdown shown, 2 accepted")
     assert captured.err.count("Accepted: ") == len(ids)
 
 
@@ -199,9 +201,9 @@ def test_a_missed_target_fails_the_gate(sqlite_url: str, capsys: pytest.CaptureF
         '[[target]]\nworkload = "mlp"\nstrategy = "default"\nspeedup = 2.0\npeak_bytes = 1e15\n'
     )
     assert gate(sqlite_url) == 1
-    assert capsys.readouterr().out.splitlines() == [
-        "Target missed: mlp / default: speedup is 1.50x, the target is at least 2.00x."
-    ]
+    missed, verdict = capsys.readouterr().out.splitlines()
+    assert missed == "Target missed: mlp / default: speedup is 1.50x, the target is at least 2.00x."
+    assert verdict.endswith(", 1 target missed.")
 
 
 def together(url: str, *order: tuple[str, float], one_run: bool = False) -> None:
