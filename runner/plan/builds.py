@@ -355,7 +355,7 @@ def _read(directory: Path) -> CreatedBuild | None:
     try:
         content = json.loads((directory / _FACTS).read_text(encoding="utf-8"))
         return CreatedBuild(directory.name, directory, BuildFacts.model_validate(content))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 

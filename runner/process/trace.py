@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import shutil
@@ -54,11 +53,15 @@ def forget_traces(data_dir: Path, keep_days: int | None, now: datetime) -> int:
     until = (now - timedelta(days=keep_days)).timestamp()
     forgotten = 0
     for directory in (data_dir.absolute() / _TRACES).glob("*"):
-        with contextlib.suppress(FileNotFoundError):
+        try:
             # A link leads to what is not ours to delete.
             if directory.is_dir() and not directory.is_symlink() and directory.stat().st_mtime < until:
                 shutil.rmtree(directory)
                 forgotten += 1
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            _LOG.warning("The trace %s cannot be deleted: %s.", directory, error.strerror)
     if forgotten:
         _LOG.info("Deleted %s older than %s.", plural(forgotten, "trace"), plural(keep_days, "day"))
     return forgotten

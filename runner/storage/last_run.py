@@ -48,7 +48,7 @@ def last_runs(settings: Settings) -> tuple[str, ...]:
     """
     try:
         found = json.loads(_path(settings).read_text(encoding="utf-8"))["run_ids"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ()
     is_list = isinstance(found, list) and all(isinstance(each, str) for each in found)
     return tuple(found) if is_list else ()

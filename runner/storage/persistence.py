@@ -13,7 +13,7 @@ from compilewatch.db.records.trial import Trial
 from compilewatch.db.store.trials import end_run, save_trial, start_run
 from compilewatch.db.units import plural
 from compilewatch.runner.plan.cancellation import check_cancelled
-from compilewatch.runner.storage.spool import Replay, Spool, TravellingSpool, reason_of
+from compilewatch.runner.storage.spool import Replay, Spool, TravellingSpool
 
 _TAKE_AWAY = "Take its file in `ends` away and import again."
 _LOG = logging.getLogger("compilewatch.runner")
@@ -41,8 +41,6 @@ def store_waiting(database: Database, spool: Spool) -> Replay:
         except NotFoundError:
             _LOG.warning("Run %s, whose end waited on disk, is not in the database.", run_id)
         spool.remove_end(run_id)
-    for path in replay.rejected:
-        _LOG.warning("%s was set aside: %s", path, reason_of(path))
     return replay
 
 

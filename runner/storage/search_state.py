@@ -47,15 +47,21 @@ class SearchState(BaseModel):
             return cls.model_validate(json.loads(path.read_text(encoding="utf-8")))
         except FileNotFoundError:
             return cls(question=question)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise CompilewatchError(
                 f"{path} cannot be read.", "Delete it to begin the search anew."
             ) from error
 
     def save(self, data_dir: Path) -> None:
-        """Whole or not at all."""
+        """Whole or not at all. Raises CompilewatchError where the disk refuses."""
         path = self.question.path(data_dir)
-        path.parent.mkdir(parents=True, exist_ok=True)
         waiting = path.with_suffix(".tmp")
-        waiting.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
-        waiting.replace(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            waiting.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            waiting.replace(path)
+        except OSError as error:
+            raise CompilewatchError(
+                f"{path} cannot be written: {error.strerror}.",
+                "Free space or set data_dir to a writable directory.",
+            ) from error

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
+import logging
 import os
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,17 +15,27 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from compilewatch.db.errors import CompilewatchError, ConflictError, DatabaseError, RecordError
-from compilewatch.db.interchange.files.opening import RUNS_FOLDER
+from compilewatch.db.errors import (
+    CompilewatchError,
+    ConflictError,
+    DatabaseError,
+    RecordError,
+    one_line,
+    visible,
+)
+from compilewatch.db.interchange.files.opening import MAX_DOCUMENT_BYTES, RUNS_FOLDER
 from compilewatch.db.records.fields import Count, Identifier, Name, Record, UtcDatetime, aware_utc
 from compilewatch.db.records.service.runs import RunStatus
 from compilewatch.db.records.trial import Trial, parse_trial
 from compilewatch.db.records.validation import first_problem
 
+_LOG = logging.getLogger("compilewatch.runner")
+_LONGEST_REASON = 500
+
 
 @dataclass(frozen=True)
 class Replay:
-    """What a replay did: how many files were stored, and which were set aside in `bad/`."""
+    """What a replay did: how many files were stored, and which were set aside, each said with its reason."""
 
     stored: int
     rejected: tuple[Path, ...]
@@ -51,6 +64,7 @@ class Spool:
         self.directory = directory
         self._bad = directory / "bad"
         self._ends = directory / "ends"
+        self._stuck: set[Path] = set()
 
     def put(self, trial: Trial) -> Path:
         """Write `trial` so that it survives a crash of this process and of the machine.
@@ -78,62 +92,82 @@ class Spool:
         """What waits here takes up. What another process stores meanwhile is passed over."""
         total = 0
         for path in self.waiting():
-            with contextlib.suppress(FileNotFoundError):
-                total += path.stat().st_size
+            with contextlib.suppress(OSError):
+                total += path.lstat().st_size
         return total
 
     def waiting_ends(self) -> Iterator[tuple[str, datetime, RunStatus]]:
         """Run id, when and how it ended. A file that another process has stored meanwhile is passed over, and
         one that says no end goes to `bad/` with its reason.
         """
-        for path in sorted(self._ends.glob("*.json")):
+        for path in sorted(set(self._ends.glob("*.json")) - self._stuck):
             try:
-                content = json.loads(path.read_text(encoding="utf-8"))
+                content = json.loads(_read(path))
                 ended_at = aware_utc(datetime.fromisoformat(content["ended_at"]))
                 end = path.stem, ended_at, RunStatus(content["status"])
             except FileNotFoundError:
                 continue
-            except (ValueError, LookupError, TypeError, RecursionError, IsADirectoryError) as error:
+            except RecordError as error:
+                self._set_aside(path, str(error))
+            except (ValueError, LookupError, TypeError, RecursionError) as error:
                 self._set_aside(path, f"This is no end of a run ({type(error).__name__}: {error}).")
             else:
                 yield end
 
     def remove_end(self, run_id: str) -> None:
         """Forget how the run ended: the database has it."""
-        (self._ends / f"{run_id}.json").unlink(missing_ok=True)
+        self._remove(self._ends / f"{run_id}.json")
 
     def replay(self, save: Callable[[Trial], object]) -> Replay:
         """Hand every waiting trial to the idempotent `save` and remove its file.
 
-        A file that is no record, or whose id is taken by another one, goes to `bad/` with its reason. Raises
-        DatabaseError as soon as `save` does; what still waits stays. Another process may replay the same
-        files: what it stored meanwhile is passed over.
+        A file that cannot be read, is no record, or whose id is taken by another one, goes to `bad/` with its
+        reason; where it cannot be moved, this object leaves it where it is. Raises DatabaseError as soon as
+        `save` does; what still waits stays. Another process may replay the same files: what it stored
+        meanwhile is passed over.
         """
         stored, rejected = 0, []
         for path in self.waiting():
+            if path in self._stuck:
+                continue
             try:
-                save(parse_trial(path.read_bytes(), where=path.name))
+                save(parse_trial(_read(path), where=path.name))
             except DatabaseError:
                 raise
             except FileNotFoundError:
                 continue
-            except (RecordError, ConflictError, IsADirectoryError) as error:
+            except (RecordError, ConflictError) as error:
                 rejected += self._set_aside(path, str(error))
             else:
-                path.unlink(missing_ok=True)
+                self._remove(path)
                 stored += 1
         return Replay(stored, tuple(rejected))
 
     def _set_aside(self, path: Path, reason: str) -> list[Path]:
-        """Move a file to `bad/`; nothing where another process was quicker."""
-        self._bad.mkdir(parents=True, exist_ok=True)
+        """Move a file to `bad/` and say so; nothing where another process was quicker."""
         target = self._bad / path.name
         try:
+            self._bad.mkdir(parents=True, exist_ok=True)
             path.rename(target)
         except FileNotFoundError:
             return []
-        target.with_suffix(".reason.txt").write_text(reason + "\n", encoding="utf-8")
+        except OSError as error:
+            self._stuck.add(path)
+            why = f"{one_line(reason, _LONGEST_REASON)} It cannot be set aside ({error.strerror})"
+            _LOG.warning("%s is left where it is: %s.", visible(str(path)), why)
+            return [path]
+        with contextlib.suppress(OSError):
+            target.with_suffix(".reason.txt").write_text(reason + "\n", encoding="utf-8", errors="replace")
+        _LOG.warning("%s was set aside: %s", visible(str(target)), one_line(reason, _LONGEST_REASON))
         return [target]
+
+    def _remove(self, path: Path) -> None:
+        """Take away what the database has. Where that is refused it is stored once more later, as no news."""
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            self._stuck.add(path)
+            _LOG.warning("%s is stored and cannot be removed: %s.", visible(str(path)), error.strerror)
 
 
 class TravellingSpool(Spool):
@@ -167,7 +201,9 @@ class TravellingSpool(Spool):
             if path.is_symlink() or not path.is_file():
                 raise RecordError(f"{path}: is no file of its own.", "Take it away and import again.")
             try:
-                announcements.append(Announcement.model_validate_json(path.read_bytes()))
+                announcements.append(Announcement.model_validate_json(_read(path)))
+            except RecordError as error:
+                raise RecordError(f"{path}: {error}", "Take the file away and import again.") from error
             except ValidationError as error:
                 problem = first_problem(error, "all of it")
                 raise RecordError(
@@ -189,11 +225,6 @@ class TravellingSpool(Spool):
         return Replay(len(fresh), ())
 
 
-def reason_of(rejected: Path) -> str:
-    """Why a file was set aside."""
-    return rejected.with_suffix(".reason.txt").read_text(encoding="utf-8").strip()
-
-
 @contextlib.contextmanager
 def _refusal(message: str, next_step: str) -> Iterator[None]:
     """What the disk refuses inside, as one sentence."""
@@ -201,6 +232,26 @@ def _refusal(message: str, next_step: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise CompilewatchError(f"{message}: {error.strerror}.", next_step) from error
+
+
+def _read(path: Path) -> bytes:
+    """The content of a file. Raises FileNotFoundError, and RecordError for one that cannot be read or is no
+    plain file of a bounded size.
+    """
+    try:
+        # Without waiting: nobody may ever write into a pipe.
+        opened = io.FileIO(path, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+        with io.BufferedReader(opened) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise RecordError("It is no plain file.")
+            content = file.read(MAX_DOCUMENT_BYTES + 1)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise RecordError(f"It cannot be read ({error.strerror}).") from error
+    if len(content) > MAX_DOCUMENT_BYTES:
+        raise RecordError(f"It has more than {MAX_DOCUMENT_BYTES // 2**20} MiB.")
+    return content
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,5 +1,8 @@
 """What was measured waits on disk until the database has it, and is stored once."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from compilewatch.db.store.trials import start_run
 from compilewatch.runner.storage.persistence import note_end, store_waiting
 from compilewatch.runner.storage.spool import Spool
 from tests.builders import START, make_trial
+from tests.runner.terminal import ROOT
 
 
 def _ids(count: int) -> list[str]:
@@ -81,6 +85,67 @@ def test_a_broken_file_is_set_aside_with_its_reason(tmp_path: Path) -> None:
     assert seen == ["01ZZZ"]
     assert [path.name for path in replay.rejected] == ["01AAA.json"]
     assert "01AAA.json" in (tmp_path / "bad" / "01AAA.reason.txt").read_text(encoding="utf-8")
+
+
+def test_what_cannot_be_read_is_named_once_and_the_rest_is_stored(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    spool = Spool(tmp_path)
+    (tmp_path / "ends").mkdir()
+    for folder in (tmp_path, tmp_path / "ends"):
+        (folder / "loop.json").symlink_to("loop.json")
+        # Reading its beginning fails with EIO, as on a disk that fails.
+        (folder / "fails.json").symlink_to("/proc/self/mem")
+        (folder / "endless.json").symlink_to("/dev/zero")
+        os.mkfifo(folder / "pipe.json")
+    with (tmp_path / "large.json").open("wb") as large:
+        large.truncate(2**32)
+    (tmp_path / "no\nline\udcff.json").write_text("{")
+    spool.put(make_trial(trial_id="01ZZZ"))
+    spool.put_end("run", START, RunStatus.FINISHED)
+    assert spool.size_bytes() > 0
+    seen: list[str] = []
+    replay = spool.replay(lambda trial: seen.append(trial.trial_id))
+    assert seen == ["01ZZZ"]
+    assert [run_id for run_id, _, _ in spool.waiting_ends()] == ["run"]
+    assert len(replay.rejected) == 6
+    assert len(caplog.messages) == 6 + 4
+    for why in ("symbolic links", "Input/output error", "no plain file", "64 MiB"):
+        assert why in caplog.text
+    caplog.clear()
+    spool.replay(lambda trial: seen.append(trial.trial_id))
+    assert [run_id for run_id, _, _ in spool.waiting_ends()] == ["run"]
+    assert (caplog.messages, seen) == ([], ["01ZZZ"])
+
+
+AS_ANOTHER = """
+import logging, os, sys
+sys.path.insert(0, sys.argv[2])
+from pathlib import Path
+from compilewatch.runner.storage.spool import Spool
+import compilewatch.db.interchange.read.detection
+spool = Spool(Path(sys.argv[1]))
+logging.basicConfig(format="%(message)s")
+os.setgroups([]); os.setgid(65531); os.setuid(65531)
+for _ in range(2):
+    print(spool.replay(lambda trial: print(trial.trial_id)).stored)
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="becoming another user needs root")
+def test_another_user_s_file_is_left_aside(open_to_all: Path) -> None:
+    spool = Spool(open_to_all / "spool")
+    closed = spool.put(make_trial(trial_id="01AAA"))
+    kept = spool.put(make_trial(trial_id="01BBB"))
+    closed.chmod(0o600)
+    kept.chmod(0o644)
+    spool.directory.chmod(0o1777)
+    command = [sys.executable, "-c", AS_ANOTHER, str(spool.directory), str(ROOT)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.stdout.split() == ["01BBB", "1", "0"], ran.stderr
+    assert ran.stderr.count("01AAA.json is left where it is: It cannot be read (Permission denied).") == 1
+    assert ran.stderr.count("01BBB.json is stored and cannot be removed") == 1
+    assert spool.waiting() == [closed, kept]
 
 
 def test_an_id_taken_by_another_trial_is_set_aside(tmp_path: Path) -> None:
