@@ -363,6 +363,15 @@ TRIAL: tuple[Column, ...] = (
         threshold=Threshold.COARSE,
         judged=True,
     ),
+    _integer(
+        column="compile_threads",
+        definition="With how many threads torch compiled.",
+    ),
+    _integer(
+        column="compile_pool_size",
+        place="compiler.compile_pool_size",
+        definition="Processes that torch kept for compiling.",
+    ),
     _text(
         column="code",
         definition="The commit of the workload's own work tree, in short.",

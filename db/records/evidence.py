@@ -365,6 +365,12 @@ class CompilerFacts(Record):
     null where there are none."""
     ranks: list[RankFacts] | None = None
     """From version 3: of a workload of several ranks each; of a job the one of this process; else null."""
+    compile_threads: Count | None = None
+    """From version 3: with how many threads Inductor compiled; null where torch does not tell. Records
+    without `compile_pool_size` were compiled with 1."""
+    compile_pool_size: Count | None = None
+    """From version 3: processes that Inductor kept for compiling after the first call, with the one that
+    starts them; 0 where it used threads alone."""
 
 
 class Numerics(Record):
@@ -453,7 +459,7 @@ class HostState(Record):
     """The CPU that autograd's threads were bound to, away from the launching one; null on a CPU, and where
     there was none for them."""
     compile_pool_ended: bool | None = None
-    """Whether the compiler's idle processes were ended before sampling; null on a CPU."""
+    """Whether none of the compiler's processes was left when sampling began; null where there were none."""
     clock_set_back_ns: Nanoseconds | None = None
     """How far the host's clock was set back during the trial, whose moments are those of the new clock, in
     nanoseconds; null where it was not."""

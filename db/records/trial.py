@@ -93,6 +93,7 @@ __all__ = [
     "TimingSide",
     "Trial",
     "Workload",
+    "compile_threads_of",
     "foreign_parts",
     "headline_of",
     "parse_trial",
@@ -141,7 +142,7 @@ _OWN_PARTS = {
     3: {
         "numerics": {"reason"},
         "failure": {"bisection"},
-        "compiler": {"break_hints", "ranks"},
+        "compiler": {"break_hints", "ranks", "compile_threads", "compile_pool_size"},
         "memory": {"saved", "control_saved", "peak_blocks"},
     },
 }
@@ -344,6 +345,18 @@ def timing_method_of(trial: Trial) -> TimingMethod | None:
     if version_of(trial) > 1 or trial.source.kind is not SourceKind.MEASURED:
         return None
     return TimingMethod.HOST if trial.machine.device == "cpu" else TimingMethod.UNGATED
+
+
+def compile_threads_of(trial: Trial) -> int | None:
+    """With how many threads it was compiled; None for eager and where nobody knows.
+
+    Before `compile_pool_size` was recorded, a measured process was bound to one core as torch was loaded, and
+    torch took that for all there are.
+    """
+    facts = trial.compiler
+    if facts is None or facts.compile_threads is not None or facts.compile_pool_size is not None:
+        return None if facts is None else facts.compile_threads
+    return 1 if trial.source.kind is SourceKind.MEASURED else None
 
 
 def trial_schema(version: int = NEWEST_VERSION) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from compilewatch.db.records.trial import (
     CompilerEvent,
     TimingMethod,
     Trial,
+    compile_threads_of,
     headline_of,
     timing_method_of,
     version_of,
@@ -169,6 +170,7 @@ def _figures(trial: Trial, arrays: dict[str, list[int]]) -> dict[str, Any]:
         **{kind: percentile_ns(ascending.get(kind, ()), 0.5) for kind in (*DEVICE_TIMES, *CONTROL_TIMES)},
         "graph_breaks": None if compiler is None else _total(compiler.graph_breaks),
         "recompiles": None if compiler is None else _total(compiler.recompiles),
+        "compile_threads": compile_threads_of(trial),
         "record_version": version_of(trial),
     }
 

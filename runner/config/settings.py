@@ -65,6 +65,8 @@ class RunSettings(SamplingSettings):
     """unset: one less than the CPUs, at least one"""
     device: Device = "auto"
     """auto, cpu, cuda or cuda:N"""
+    compile_threads: Positive | None = None
+    """with how many threads torch compiles; unset: as torch decides, the CPUs up to 32"""
     matmul_precision: Literal["highest", "high", "medium"] = "high"
     seed: int = 0
     """of weights, inputs and the order of trials"""

@@ -20,6 +20,9 @@ _ALLOWED_PREFIX = "LC_"
 
 # glibc maps allocations above 128 kB afresh each time, so every element-wise step pays page faults that a
 # compiled step, fusing the intermediates away, does not: a speedup of the allocator's making.
+BINDING = ("OMP_PROC_BIND", "OMP_PLACES")
+"""What pins the threads of a process to cores, for the steps that are timed."""
+
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": "1073741824", "MALLOC_TRIM_THRESHOLD_": "1073741824"}
 
 # Inductor, Triton and the CUDA driver each keep a cache; the precompiled header follows TMPDIR alone

@@ -141,6 +141,9 @@ if os.environ.get("COMPILEWATCH_SCRIPT") != {key}:
     changed = {{**os.environ, **ENVIRONMENT, **dict.fromkeys(places, caches), "COMPILEWATCH_SCRIPT": {key}}}
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], changed)
 
+# OpenMP binds this thread as torch is loaded, which is for the timed steps: what compiles uses them all.
+CPUS = os.sched_getaffinity(0)
+
 {imports}
 
 SPEC = {spec}
@@ -151,7 +154,7 @@ SPEC = {spec}
 
 if __name__ == "__main__":
     try:
-        reproduce(SPEC, {function})
+        reproduce({{**SPEC, "cpus": CPUS}}, {function})
     finally:
         shutil.rmtree(os.environ["TORCHINDUCTOR_CACHE_DIR"], ignore_errors=True)
 """

@@ -20,6 +20,7 @@ from compilewatch.runner.catalog.targets import check_builder, check_target, is_
 from compilewatch.runner.catalog.user import sweep_names, user_target, user_workloads
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.plan.interpreter import InterpreterFacts
+from compilewatch.runner.worker.host.affinity import COMPILE_THREADS
 
 # Suites: named lists of workloads and strategies, how often each case runs, and in what environment.
 
@@ -176,8 +177,17 @@ def select(
         workloads=definitions,
         strategies=tuple({strategy.name: strategy for strategy in parsed}.values()),
         trials=chosen.trials if chosen else AD_HOC_TRIALS,
-        worker_env={name: (chosen or _home(name, settings)).worker_env for name in names},
+        worker_env={
+            name: {**_compile_threads(settings), **(chosen or _home(name, settings)).worker_env}
+            for name in names
+        },
     )
+
+
+def _compile_threads(settings: Settings) -> dict[str, str]:
+    """The variable by which torch is told with how many threads it compiles, where the configuration says."""
+    threads = settings.run.compile_threads
+    return {} if threads is None else {COMPILE_THREADS: str(threads)}
 
 
 def select_by_data(settings: Settings, suite: str | None, workload: str, strategy: str) -> ResolvedSuite:

@@ -12,11 +12,10 @@ from compilewatch.runner.worker.artifacts import load
 from compilewatch.runner.worker.compiler import compiler_facts, compiling, phases
 from compilewatch.runner.worker.device.timers import Timers
 from compilewatch.runner.worker.held import Partitions
-from compilewatch.runner.worker.host import affinity
-from compilewatch.runner.worker.host.cpu_time import tree_cpu_ns
+from compilewatch.runner.worker.host.cpu_time import compile_pool, tree_cpu_ns
 from compilewatch.runner.worker.internals.autotuning import Tuning, collect_autotuning
 from compilewatch.runner.worker.internals.compilations import listen_to_events, time_spent_ns, wait_time_ns
-from compilewatch.runner.worker.internals.compiler import watch_partitions
+from compilewatch.runner.worker.internals.compiler import compile_threads, watch_partitions
 from compilewatch.runner.worker.internals.log import collect_log
 from compilewatch.runner.worker.progress import Progress
 from compilewatch.runner.worker.setup import Eager, start_eager
@@ -43,6 +42,8 @@ class Compiled:
     listening: contextlib.ExitStack
     """By which `log` and `tunings` are filled until the compiler's facts are read."""
     uses_cudagraphs: bool
+    pool_size: int
+    """Processes of the compiler's pool after the call."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,8 @@ class Started:
         return found | {
             "cudagraph_launches": cudagraph_launches,
             "already_compiled": self.eager.already_compiled,
+            "compile_threads": compile_threads(),
+            "compile_pool_size": self.compiled.pool_size,
         }
 
 
@@ -115,7 +118,7 @@ def _first_call(
         shared = eager.control.optimizer if shares else None
         variant = compiling.compiled_variant(target, strategy, artifacts, device, shared)
         variant = progress.ranks.led(variant, is_compiled=True)
-        with affinity.unbound(), grad_context(variant.built):
+        with grad_context(variant.built):
             first.finish(variant, device)
         elapsed_ns = time.monotonic_ns() - started
     cold = progress.record.cold_start
@@ -133,6 +136,7 @@ def _first_call(
         tunings=tunings,
         listening=listening,
         uses_cudagraphs=compiling.uses_cudagraphs(strategy, device.type),
+        pool_size=len(compile_pool()),
     )
 
 

@@ -25,15 +25,21 @@ SETTLING_CALLS = 3
 class Session:
     """The device is made ready for timing when it begins."""
 
-    def __init__(self, progress: Progress, counter: InstructionCounter | None = None) -> None:
+    def __init__(
+        self,
+        progress: Progress,
+        counter: InstructionCounter | None = None,
+        bound: frozenset[int] = affinity.ALL,
+    ) -> None:
         self._progress = progress
         self._record = progress.record
         self._counter = counter
         spec = progress.spec
         self._timers = Timers(progress.device, flush_l2=spec.sampling.flush_l2)
-        self._cores = affinity.Cores()
+        self._cores = affinity.Cores(timed_on=bound)
         if progress.device.type != "cpu":
             self._cores = affinity.bind_feeding_threads(start_backward_threads, spec.cpus)
+            affinity.unbind()
 
     def run(self) -> None:
         """What the process is for."""
@@ -92,8 +98,10 @@ class Session:
         """Both sides under the profiler, and what eager computes and moves."""
         subject, eager_step, device = started.subject, started.eager.control.step, self._progress.device
         with self._progress.phase("profile"), grad_context(subject.built):
-            own = profiling.profile_side(subject.step, device)
+            with affinity.running_on(self._cores.timed_on):
+                own = profiling.profile_side(subject.step, device)
+                with force_eager():
+                    control = None if self._progress.is_eager else profiling.profile_side(eager_step, device)
             with force_eager():
-                control = None if self._progress.is_eager else profiling.profile_side(eager_step, device)
                 counted = profiling.counted(eager_step)
         self._record.profile = {"steps": profiling.STEPS, "own": own, "control": control, **counted}

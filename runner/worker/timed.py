@@ -5,6 +5,7 @@ traced steps after them.
 from __future__ import annotations
 
 import gc
+import time
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,6 +16,7 @@ from compilewatch.runner.worker.cold_start import Started
 from compilewatch.runner.worker.compiler import knobs
 from compilewatch.runner.worker.device.timers import Timers
 from compilewatch.runner.worker.host import affinity
+from compilewatch.runner.worker.host.cpu_time import compile_pool
 from compilewatch.runner.worker.internals.compiler import end_compile_pool
 from compilewatch.runner.worker.internals.stance import force_eager, without_telling_guards
 from compilewatch.runner.worker.progress import Progress
@@ -32,6 +34,9 @@ from compilewatch.runner.worker.timing.sampling import (
 )
 from compilewatch.runner.worker.timing.timer import Kept, headline_of
 from compilewatch.runner.workloads.built import Built
+
+# How long the compiler's processes may take to end: one that still imports torch ends afterwards.
+_POOL_ENDS_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,8 @@ def time_sides(progress: Progress, timers: Timers, cores: affinity.Cores, starte
     sides = _sides(timers, started)
     growth = _sample(progress, sides, started, cores)
     gc.enable()
-    headline, cudagraph_launches = _keep_times(progress, timers, sides, started.subject.built)
+    with affinity.running_on(cores.timed_on):
+        headline, cudagraph_launches = _keep_times(progress, timers, sides, started.subject.built)
     return Timed(sides, headline, cudagraph_launches, growth)
 
 
@@ -91,7 +97,7 @@ def _sample(progress: Progress, sides: Sides, started: Started, cores: affinity.
     while True:
         warmup_ended_by = _warm_up(progress, sides, started)
         progress.enter("sampling")
-        pool_ended = None if on_cpu else end_compile_pool()
+        pool_ended = _end_pool()
         sampler = Sampler(
             plan,
             cpu_bound=on_cpu,
@@ -99,7 +105,7 @@ def _sample(progress: Progress, sides: Sides, started: Started, cores: affinity.
             deadline=progress.deadline,
             held_bytes=partial(memory.held_bytes, progress.device),
         )
-        with grad_context(started.subject.built):
+        with grad_context(started.subject.built), affinity.running_on(cores.timed_on):
             evidence = sampler.take(sides.in_order)
         if evidence.ended_by != "compiler":
             break
@@ -107,8 +113,9 @@ def _sample(progress: Progress, sides: Sides, started: Started, cores: affinity.
     calls, spent = until_steady(first_ns, sides.own)
     record.cold_start |= {"calls_until_steady": calls, "until_steady_ns": spent}
     record.host_state = host_state(evidence.blocks, evidence.rejected, evidence.canaries_ns)
+    record.host_state["compile_pool_ended"] = pool_ended
     if not on_cpu:
-        record.host_state |= _host_of_gpu(cores, pool_ended)
+        record.host_state |= _host_of_gpu(cores)
     record.warmup_ns = sides.own.warmup_ns
     record.sampling = _sampling_facts(progress, sides, evidence, warmup_ended_by)
     if sides.control is not None:
@@ -153,7 +160,20 @@ def _sampling_facts(
     }
 
 
-def _host_of_gpu(cores: affinity.Cores, pool_ended: bool | None) -> dict[str, Any]:
+def _end_pool() -> bool | None:
+    """Whether the compiler's processes, which would run beside the samples, are gone; None where there were
+    none.
+    """
+    if not compile_pool():
+        return None
+    end_compile_pool()
+    ends = time.monotonic() + _POOL_ENDS_S
+    while (is_left := bool(compile_pool())) and time.monotonic() < ends:
+        time.sleep(0.02)
+    return not is_left
+
+
+def _host_of_gpu(cores: affinity.Cores) -> dict[str, Any]:
     """Where the thread that feeds the GPU runs: issue time differs between processes, often in two modes,
     and these are what is suspected.
     """
@@ -163,7 +183,6 @@ def _host_of_gpu(cores: affinity.Cores, pool_ended: bool | None) -> dict[str, An
         "launching_cpu": cpu,
         "launching_cpu_siblings": siblings,
         "backward_cpu": cores.backward,
-        "compile_pool_ended": pool_ended,
         "address_layout": affinity.address_layout(),
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import sys
 import time
 import traceback
@@ -64,8 +65,10 @@ def _counter() -> InstructionCounter | None:
     return None
 
 
-def _measured_apart(spec: Specification, channel: Channel, record: Record) -> bool:
-    """Whether this process is for something else than a case under both sides; then it is done."""
+def _measured_apart(spec: Specification, channel: Channel, record: Record, bound: frozenset[int]) -> bool:
+    """Whether this process is for something else than a case under both sides; then it is done. What times
+    eager steps alone does so `bound`.
+    """
     import torch
 
     match spec.purpose:
@@ -75,7 +78,8 @@ def _measured_apart(spec: Specification, channel: Channel, record: Record) -> bo
             channel.enter("sampling")
             pause = channel.pause if spec.device_state else lambda: None
             workloads = [vars(workload) for workload in spec.workloads]
-            record.canaries = canary.measure(torch.device(spec.device), workloads, pause)
+            with affinity.running_on(bound):
+                record.canaries = canary.measure(torch.device(spec.device), workloads, pause)
         case "probes":
             from compilewatch.runner.worker import probes
 
@@ -118,6 +122,7 @@ def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: 
     imported = time.monotonic_ns()
     record.cold_start["import_torch_ns"] = imported - started
     affinity.release_children()
+    bound = affinity.unbind()
     from compilewatch.runner.worker.host import facts
     from compilewatch.runner.worker.progress import Progress
     from compilewatch.runner.worker.session import Session
@@ -126,10 +131,13 @@ def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: 
     configure(spec)
     machine = facts.machine_facts(spec.device, spec.threads)
     channel.send(Facts(machine, facts.build_facts(spec.device, spec.settings)))
-    if _measured_apart(spec, channel, record):
+    # Before torch's compiler is imported, which starts its processes then.
+    if (compile_threads := spec.strategy.options.get("compile_threads")) is not None:
+        os.environ[affinity.COMPILE_THREADS] = str(compile_threads)
+    if _measured_apart(spec, channel, record, bound):
         return
     deadline = Deadline(math.inf if spec.timeout_s is None else entered_ns + spec.timeout_s * 1e9)
-    session = Session(Progress(spec, channel, record, deadline), counter)
+    session = Session(Progress(spec, channel, record, deadline), counter, bound)
     record.cold_start["harness_ns"] = started - entered_ns + time.monotonic_ns() - imported
     try:
         session.run()

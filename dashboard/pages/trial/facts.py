@@ -16,7 +16,15 @@ from compilewatch.db.cause.trial_words import eager_before, measurements, throug
 from compilewatch.db.metrics.percentiles import SampleSummary, latencies_ns, summarize_samples
 from compilewatch.db.records.identity import code_name
 from compilewatch.db.records.strategies import names_code
-from compilewatch.db.records.trial import ColdStart, CompilerFacts, Memory, Numerics, Summary, Trial
+from compilewatch.db.records.trial import (
+    ColdStart,
+    CompilerFacts,
+    Memory,
+    Numerics,
+    Summary,
+    Trial,
+    compile_threads_of,
+)
 
 _ITEMS = "Items per second at the latency."
 
@@ -87,7 +95,7 @@ def until_steady(start: ColdStart) -> str:
     return f"Steady after {calls}{duration}. Phases read from: {start.phase_source or 'unknown'}."
 
 
-def compiler_pairs(facts: CompilerFacts) -> dict[str, str | None]:
+def compiler_pairs(trial: Trial, facts: CompilerFacts) -> dict[str, str | None]:
     """Graphs, and what the caches of the compiler answered."""
     return {
         "Graphs": units.count(facts.graphs),
@@ -96,9 +104,19 @@ def compiler_pairs(facts: CompilerFacts) -> dict[str, str | None]:
         "Generated code": generated_text(facts) or units.MISSING,
         "Already compiled": ", ".join(facts.already_compiled or ()) or units.MISSING,
         "Autotuned": "; ".join(autotuned_texts(facts)) or units.MISSING,
+        "Compiled with": _threads_text(trial),
         "Recompile limit hit": {None: units.MISSING, True: "yes", False: "no"}[facts.recompile_limit_hit],
         **dict(cache_texts(facts)),
     }
+
+
+def _threads_text(trial: Trial) -> str:
+    """How many threads compiled, and the processes that torch keeps for it."""
+    threads, facts = compile_threads_of(trial), trial.compiler
+    if threads is None:
+        return units.MISSING
+    pool = facts.compile_pool_size if facts else None
+    return units.plural(threads, "thread") + (f", {units.plural(pool, 'pool process')}" if pool else "")
 
 
 def memory_pairs(memory: Memory) -> dict[str, str | None]:

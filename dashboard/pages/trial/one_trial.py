@@ -383,7 +383,7 @@ def _compiler(trial: Trial) -> Part:
         return Lines(("Eager: nothing was compiled." if eager else _NOT_MEASURED,), "Compiler")
     return titled(
         "Compiler",
-        Pairs("", facts.compiler_pairs(compiler)),
+        Pairs("", facts.compiler_pairs(trial, compiler)),
         *_events("Graph breaks", compiler.graph_breaks, "trial-breaks"),
         *parts.listed("What helps against breaks", compiler.break_hints or ()),
         *_events("Recompiles", compiler.recompiles, "trial-recompiles"),

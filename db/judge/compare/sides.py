@@ -35,6 +35,9 @@ COMPONENTS = (*STACK, CODE)
 _SETTINGS_OF_TORCH = ("cpu_capability",)
 """Settings that torch finds out by itself: another value belongs to the build that is compared."""
 
+COMPILE_THREADS = "compile_threads"
+"""The setting with how many threads the process compiles."""
+
 NOT_THE_BUILDS_FAULT = (
     FailureKind.CANCELLED,
     FailureKind.DISK_FULL,
@@ -190,10 +193,15 @@ def as_text(value: object) -> str:
 
 
 def plain_settings(value: object, prefix: str = "") -> dict[str, object]:
-    """Settings by dotted name, nested ones too, but for what torch finds out by itself."""
+    """Settings by dotted name, nested ones too, but for what torch finds out by itself.
+
+    Before `compile_threads` was recorded, a process that libgomp had bound compiled with one.
+    """
     if not isinstance(value, dict):
         return {}
     flat: dict[str, object] = {}
+    if not prefix and "OMP_PROC_BIND" in (value.get("environment") or {}):
+        flat[COMPILE_THREADS] = 1
     for name, each in value.items():
         if isinstance(each, dict):
             flat |= plain_settings(each, f"{prefix}{name}.")

@@ -9,13 +9,17 @@ import numpy as np
 from pandas import DataFrame
 
 from compilewatch.db.columns.metrics import SUMMARY_COLUMNS
-from compilewatch.db.judge.compare.sides import as_text, plain_settings
+from compilewatch.db.judge.compare.sides import COMPILE_THREADS, as_text, plain_settings
 from compilewatch.db.judge.results import Result
 from compilewatch.db.metrics.groups import Bools, Floats, floats
 from compilewatch.db.records.vocabulary import Metric
 
 CONDITION_COLUMNS = ("machine_id", "workload_version", "threads", "settings", "timing_method")
 """Where one of these changes from one point to the next, the series is cut: what follows is another one."""
+
+
+METHOD = "method"
+"""What a cut names where the process compiles with another number of threads."""
 
 
 class Cut(Result):
@@ -36,13 +40,14 @@ class Stretch:
 def find_cuts(points: DataFrame) -> list[Cut]:
     """Where conditions change from one row of `points` to the next, in order. Columns may be missing."""
     present = [name for name in CONDITION_COLUMNS if name in points]
-    texts = {
-        name: [as_text(plain_settings(each) if isinstance(each, dict) else each) for each in points[name]]
-        for name in present
-    }
+    texts = {name: [as_text(each) for each in points[name]] for name in present if name != "settings"}
+    if "settings" in present:
+        settings = [plain_settings(each) for each in points["settings"]]
+        texts[METHOD] = [as_text(each.pop(COMPILE_THREADS, None)) for each in settings]
+        texts["settings"] = [as_text(each) for each in settings]
     cuts = []
     for index in range(1, len(points)):
-        fields = tuple(name for name in present if texts[name][index] != texts[name][index - 1])
+        fields = tuple(name for name, each in texts.items() if each[index] != each[index - 1])
         if fields:
             cuts.append(Cut(index=index, fields=fields))
     return cuts

@@ -28,7 +28,7 @@ from compilewatch.runner.device.state import device_facts
 from compilewatch.runner.output.documents import print_document
 from compilewatch.runner.output.progress import waiting_lines
 from compilewatch.runner.plan.cancellation import run_child
-from compilewatch.runner.plan.environment import worker_environment
+from compilewatch.runner.plan.environment import BINDING, worker_environment
 from compilewatch.runner.plan.interpreter import check_interpreter
 from compilewatch.runner.plan.precompile import CACHES, LOADER, SCRIPT, VALID_FOR, case_of, directory_files
 from compilewatch.runner.plan.selection import check_packages, resolve_device, select
@@ -114,6 +114,8 @@ def _run(python: str, directory: Path, settings: Settings, *options: str) -> dic
     """What the script of `directory` reports, run in a fresh process with caches of its own."""
     with tempfile.TemporaryDirectory(prefix="compilewatch-precompile-") as scratch:
         environment = worker_environment(Path(scratch), threads=settings.threads, extra=_compiler_variables())
+        # Nothing is timed step by step, and what compiles is to use every core.
+        environment = {name: value for name, value in environment.items() if name not in BINDING}
         command = [python, str((directory / SCRIPT).absolute()), "--json", *options]
         try:
             finished = run_child(command, env=environment, timeout_s=settings.run.timeout_s)

@@ -94,6 +94,14 @@ def run(
         typer.Option(help="How long to wait for others to leave the device: 10m, 90s, 0. Unset: for ever."),
     ] = None,
     device: DeviceOption = "auto",
+    compile_threads: Annotated[
+        int | None,
+        typer.Option(
+            "--compile-threads",
+            min=1,
+            help="With how many threads torch compiles. Unset: as torch decides, the CPUs up to 32.",
+        ),
+    ] = None,
     python: PythonsOption = None,
     build: StacksOption = None,
     label: LabelOption = None,
@@ -126,6 +134,9 @@ def run(
     wait_s = None if wait is None else seconds_of("--wait", wait)
     settings = settings_of(config, db)
     workloads, strategies = workload or (), strategy or ()
+    if compile_threads is not None:
+        run = settings.run.model_copy(update={"compile_threads": compile_threads})
+        settings = settings.model_copy(update={"run": run})
     if task is not None:
         settings = _with_task(settings, task, workloads)
     # A name typed wrongly is said at once, before an interpreter spends seconds importing torch.

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import statistics
 import tempfile
 import time
@@ -30,6 +31,8 @@ ROUNDS = 10
 def reproduce(spec: dict[str, Any], builder: Callable[..., Any]) -> None:
     """Build the workload of `spec`, measure it and print what `spec["stored"]` says beside it."""
     configure(spec)
+    bound = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, spec["cpus"])
     device, strategy = torch.device(spec["device"]), read(Strategy, spec["strategy"])
     built = build_workload(builder, read(Workload, spec["workload"]), device)
     target = own_copy(built) if needs_own_model(built, strategy) else built
@@ -46,6 +49,7 @@ def reproduce(spec: dict[str, Any], builder: Callable[..., Any]) -> None:
             print(f"first compiled call: {(time.perf_counter_ns() - started) / 1e9:.3g} s")  # noqa: T201
             print(f"largest difference:  {largest_difference(eager_output, compiled_output):.3g}")  # noqa: T201
             steps["compiled"] = compiled
+        os.sched_setaffinity(0, bound)
         samples = alternate(device, steps, spec["samples"])
     show(samples, spec["stored"])
 

@@ -1,7 +1,8 @@
 """Which CPUs this process and its children may use, around libgomp's binding of the main thread.
 
-`OMP_PROC_BIND` makes libgomp pin the main thread to one core as torch is loaded. Children inherit the pin:
-every g++ of a compilation, and every process of the compile pool, would queue on that one core.
+`OMP_PROC_BIND` makes libgomp pin the main thread to one core as torch is loaded. Children inherit the pin,
+and torch takes from it with how many threads it compiles. A program of a user's own has none. So the main
+thread is bound only while steps are timed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from pathlib import Path
 _CPUS = Path("/sys/devices/system/cpu")
 _NO_RANDOMIZE = 0x0040000
 _BINDING = ("OMP_PROC_BIND", "OMP_PLACES")
+_MOST_COMPILE_THREADS = 32
+COMPILE_THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
+"""The variable by which torch is told with how many threads it compiles."""
 
 ALL = frozenset(os.sched_getaffinity(0))
 """The CPUs this process was given; right only if this module is imported before torch."""
@@ -37,9 +41,32 @@ def running_on(cpus: frozenset[int]) -> Iterator[None]:
         os.sched_setaffinity(0, bound)
 
 
-def unbound() -> contextlib.AbstractContextManager[None]:
-    """`running_on` every CPU that this process was given."""
-    return running_on(ALL)
+def unbind() -> frozenset[int]:
+    """Let the main thread, and what it starts from now on, run on every CPU that this process was given.
+
+    Returns where it was bound: steps are timed there.
+    """
+    bound = frozenset(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, ALL)
+    return bound
+
+
+def share_of(part: int, parts: int) -> frozenset[int]:
+    """The CPUs of one of `parts` processes that run beside each other: whole cores, as many for each; all
+    where there are fewer cores than processes.
+    """
+    cores = sorted({tuple(sorted(siblings_of(cpu) & ALL)) for cpu in ALL})
+    each = len(cores) // parts
+    return frozenset(cpu for core in cores[part * each : (part + 1) * each] for cpu in core) or ALL
+
+
+def compile_threads() -> int:
+    """With how many threads torch compiles in a process that nobody bound, unless a strategy says otherwise
+    (torch/_inductor/config.py, `decide_compile_threads`).
+    """
+    with contextlib.suppress(KeyError, ValueError):
+        return int(os.environ[COMPILE_THREADS])
+    return min(_MOST_COMPILE_THREADS, len(ALL))
 
 
 def launching_core(allowed: frozenset[int], interrupts: dict[int, int]) -> int | None:
@@ -111,6 +138,8 @@ class Cores:
 
     launching: int | None = None
     backward: int | None = None
+    timed_on: frozenset[int] = ALL
+    """Where the main thread is bound while steps are timed, on a CPU too."""
 
 
 def bind_feeding_threads(start_backward: Callable[[], object], share: Iterable[int] = ()) -> Cores:
@@ -134,7 +163,7 @@ def bind_feeding_threads(start_backward: Callable[[], object], share: Iterable[i
                 start_backward()
     except OSError:
         return Cores()
-    return Cores(launching, backward)
+    return Cores(launching, backward, frozenset({launching}))
 
 
 def address_layout() -> str | None:

@@ -1,4 +1,4 @@
-"""CPU time of this process and everything below it, alive or gone."""
+"""What this process and everything below it did: CPU time, alive or gone, and who is left."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import contextlib
 import os
 import resource
 from pathlib import Path
+
+# torch/_inductor/compile_worker/__main__.py is what Inductor's pool runs; the processes that it forks have
+# its command line.
+_POOL = b"compile_worker"
 
 
 def tree_cpu_ns() -> int:
@@ -17,11 +21,23 @@ def tree_cpu_ns() -> int:
     for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
         usage = resource.getrusage(who)
         total += usage.ru_utime + usage.ru_stime
-    return int(total * 1e9) + _living_descendants_ns(os.getpid())
-
-
-def _living_descendants_ns(root: int) -> int:
     ticks = os.sysconf("SC_CLK_TCK")
+    living = sum(spent for _, spent in _living_descendants())
+    return int(total * 1e9) + living * 1_000_000_000 // ticks
+
+
+def compile_pool() -> list[int]:
+    """The processes of the compiler's pool that live below this one, with the one that starts them."""
+    pool = []
+    for pid, _ in _living_descendants():
+        with contextlib.suppress(OSError):
+            if _POOL in Path(f"/proc/{pid}/cmdline").read_bytes():
+                pool.append(pid)
+    return pool
+
+
+def _living_descendants() -> list[tuple[int, int]]:
+    """Process ids below this process, each with its CPU time in ticks, of children it waited for too."""
     children: dict[int, list[tuple[int, int]]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -30,9 +46,9 @@ def _living_descendants_ns(root: int) -> int:
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
             spent = sum(int(value) for value in fields[11:15])
             children.setdefault(int(fields[1]), []).append((int(entry.name), spent))
-    total, queue = 0, [root]
+    found, queue = [], [os.getpid()]
     while queue:
-        for pid, spent in children.get(queue.pop(), ()):
-            total += spent
-            queue.append(pid)
-    return total * 1_000_000_000 // ticks
+        below = children.get(queue.pop(), [])
+        found += below
+        queue += [pid for pid, _ in below]
+    return found

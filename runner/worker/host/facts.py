@@ -9,6 +9,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from compilewatch.runner.worker.host import affinity
+
 # Their release changes what is compiled, so it is part of the build wherever they are installed, used or not.
 RECORDED_PACKAGES = ("diffusers", "timm", "torchao", "torchvision", "transformers")
 
@@ -98,7 +100,8 @@ def build_facts(device: str, settings: dict[str, Any]) -> dict[str, Any]:
         "packages": {
             name: version for name in RECORDED_PACKAGES if (version := _installed(name)) is not None
         },
-        "settings": settings | {"cpu_capability": _cpu_capability()},
+        "settings": settings
+        | {"cpu_capability": _cpu_capability(), "compile_threads": affinity.compile_threads()},
     }
 
 

@@ -54,17 +54,20 @@ def reset_compiler() -> None:
         reset()
 
 
-def end_compile_pool() -> bool:
-    """End the idle processes of Inductor's pool, which starts again when it is needed; False where it cannot
-    be ended or was never begun.
-    """
-    if "torch._inductor.async_compile" not in sys.modules:
-        return False
-    end = attribute("torch._inductor.async_compile", "shutdown_compile_workers")
-    if end is None:
-        return False
-    end()
-    return True
+def end_compile_pool() -> None:
+    """Have Inductor end the processes of its pool, which starts again when it is needed."""
+    if "torch._inductor.async_compile" in sys.modules:
+        end = attribute("torch._inductor.async_compile", "shutdown_compile_workers")
+        if end is not None:
+            end()
+
+
+def compile_threads() -> int | None:
+    """With how many threads Inductor compiles; None where it is not imported, or does not tell."""
+    if "torch._inductor.config" not in sys.modules:
+        return None
+    threads = attribute("torch._inductor.config", "compile_threads")
+    return threads if isinstance(threads, int) else None
 
 
 def register_capturing_backend(name: str, look: Callable[[Any, Any], Callable[..., Any]]) -> None:
