@@ -242,3 +242,17 @@ class CountingFaults(torch.nn.Module):
 
 def counting_faults(out_file):
     return CountingFaults(Path(out_file)).eval(), (torch.randn(1024, 1024),)
+
+
+def pooled():
+    """Compiled by a backend that has Inductor's pool at work, as Triton's kernels do."""
+    import torch._inductor.async_compile as pools
+    from torch._dynamo import register_backend
+
+    def backend(graph, _inputs):
+        pools.AsyncCompile.process_pool().submit(abs, 1).result()
+        return graph.forward
+
+    torch._inductor.config.compile_threads = 2
+    register_backend(backend, name="pooled")
+    return Built(lambda x: x * 2, (torch.ones(8),), "function")

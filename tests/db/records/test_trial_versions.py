@@ -25,6 +25,7 @@ from compilewatch.db.records.trial import (
     Numerics,
     NumericsStatus,
     Trial,
+    compile_threads_of,
     parse_trial,
     trial_schema,
     version_of,
@@ -213,3 +214,15 @@ def test_a_part_has_only_what_its_version_has() -> None:
     document["numerics"]["rms_exact"] = 1.0
     with pytest.raises(RecordError, match="rms_exact does not belong to"):
         parse_trial(json.dumps(document))
+
+
+def test_what_was_compiled_before_the_number_was_recorded_was_compiled_with_one_thread() -> None:
+    old = make_trial()
+    assert compile_threads_of(old) == 1
+    facts = old.compiler.model_copy(update={"compile_threads": 16, "compile_pool_size": 17})
+    new = make_trial(schema="compilewatch.trial/3", compiler=facts)
+    assert compile_threads_of(new) == 16
+    untold = facts.model_copy(update={"compile_threads": None})
+    assert compile_threads_of(new.model_copy(update={"compiler": untold})) is None
+    assert compile_threads_of(make_trial(strategy="eager")) is None
+    assert compile_threads_of(make_imported()) is None

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import statistics
 import struct
+import subprocess
+import sys
 
 import pytest
 
 from compilewatch.db.records.trial import Status, parse_trial
+from compilewatch.runner.worker.host import affinity
 from compilewatch.runner.worker.timing.evidence import InstructionCounter
 from tests.runner.bare_environment import make_bare_environment
-from tests.runner.measuring import compiled, measure
+from tests.runner.measuring import FAST_COMPILE, compiled, measure
 
 PARTS = (
     "interpreter_ns",
@@ -168,6 +171,39 @@ def test_a_count_is_read_only_where_nothing_was_missed(monkeypatch):
     assert counter.read() is None
     counter.close()
     os.close(write_end)
+
+
+PLAIN_SCRIPT = """
+import torch
+torch.compile(torch.relu)(torch.ones(8))
+print(torch._inductor.config.compile_threads)
+"""
+
+
+def test_it_compiles_with_the_threads_that_a_plain_script_has(default):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OMP_")}
+    command = [sys.executable, "-c", PLAIN_SCRIPT]
+    plain = subprocess.run(command, env=environment | FAST_COMPILE, capture_output=True, check=True)
+    assert default.compiler.compile_threads == int(plain.stdout)
+    assert default.build.settings["compile_threads"] == int(plain.stdout)
+    # On a CPU torch compiles with threads and g++: there is no pool, so none was ended.
+    assert default.compiler.compile_pool_size == 0
+    assert default.host_state.compile_pool_ended is None
+
+
+def test_a_strategy_may_say_with_how_many_threads_it_compiles():
+    options = {"compile_threads": 3}
+    trial = measure("relu_function", compiled("inductor", options=options), task="function")
+    assert trial.compiler.compile_threads == 3
+    assert trial.build.settings["compile_threads"] == affinity.compile_threads()
+
+
+def test_no_process_of_the_compilers_pool_is_left_beside_the_samples():
+    trial = measure("pooled", compiled("pooled"), task="function")
+    assert trial.failure is None, trial.failure
+    # Two that compile, and the one that starts them.
+    assert trial.compiler.compile_pool_size == 3
+    assert trial.host_state.compile_pool_ended is True
 
 
 def test_children_of_a_compilation_may_use_every_cpu(default, folder):

@@ -31,6 +31,18 @@ def test_a_condition_that_changes_cuts_the_series(field: str, before: Any, after
     assert find_cuts(table) == [Cut(index=2, fields=(field,))]
 
 
+def test_another_number_of_threads_to_compile_with_is_another_method():
+    """A process that libgomp had bound compiled with one thread, before that was recorded."""
+    bound = {"environment": {"OMP_PROC_BIND": "true"}}
+    free = bound | {"compile_threads": 16}
+    table = points([1.0] * 4, settings=[bound, bound, free, free])
+    assert find_cuts(table) == [Cut(index=2, fields=("method",))]
+    table = points([1.0] * 2, settings=[bound, bound | {"compile_threads": 1}])
+    assert find_cuts(table) == []
+    table = points([1.0] * 2, settings=[bound, free | {"seed": 1}])
+    assert find_cuts(table) == [Cut(index=1, fields=("method", "settings"))]
+
+
 def test_what_changes_together_is_one_cut_and_each_change_its_own():
     table = points([1.0] * 4, threads=[1, 2, 2, 1], workload_version=["a", "b", "b", "b"])
     assert find_cuts(table) == [
