@@ -127,6 +127,32 @@ def runs_of_commit(connection: Connection, commit: str, *, dirty: bool) -> list[
     return [str(run) for run in connection.scalars(statement)]
 
 
+def interleaved_runs(
+    connection: Connection, base: str, head: str, machine_id: str, *, but: Collection[str]
+) -> tuple[str, str] | None:
+    """The newest whole runs of two commits, clean, that were measured by turns on a machine, that of `head`
+    not among `but`; None where there are none.
+    """
+    clean = or_(TRIAL.c.code_dirty.is_(None), TRIAL.c.code_dirty.is_(False))
+    here = select(SERIES.c.series_id).where(SERIES.c.machine_id == machine_id)
+    columns = (RUN.c.run_id, RUN.c.first_seen_at, RUN.c.last_seen_at)
+    runs = []
+    for commit in (base, head):
+        mine = select(TRIAL.c.run_id).where(TRIAL.c.code_commit == commit, clean, TRIAL.c.series_id.in_(here))
+        statement = select(*columns).where(RUN.c.run_id.in_(mine), RUN.c.run_id.not_in(list(but)))
+        order = (RUN.c.first_seen_at.desc(), RUN.c.run_id.desc())
+        runs.append(connection.execute(statement.where(is_whole(), is_measured()).order_by(*order)).all())
+    return next(
+        (
+            (old.run_id, new.run_id)
+            for new in runs[1]
+            for old in runs[0]
+            if old.first_seen_at < new.last_seen_at and new.first_seen_at < old.last_seen_at
+        ),
+        None,
+    )
+
+
 def codes_of_runs(connection: Connection, run_ids: Collection[str]) -> dict[str, frozenset[str]]:
     """What each of these runs measured of one's own code, as `db.records.identity.code_name` calls it; a run
     of none has no entry.

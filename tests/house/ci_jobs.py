@@ -72,8 +72,8 @@ class Project(Repository):
         (root / "tmp").mkdir()
         shutil.copy(ACTION / "gate.sh", self.root)
         (self.root / "compilewatch.toml").write_text(blocks(DOCUMENT, "toml")[0] + BRIEFLY, encoding="utf-8")
-        ignored = re.findall(r"`([^`]+)`", DOCUMENT.split("Ignore what a job leaves")[1].split(")")[0])
-        (self.root / ".gitignore").write_text("\n".join(ignored), encoding="utf-8")
+        left = ("__pycache__/", ".compilewatch/", "*.db*", "*.jsonl", "main.zip", "gate.md")
+        (self.root / ".gitignore").write_text("\n".join(left), encoding="utf-8")
         (self.root / "my_models.py").write_text(MODEL, encoding="utf-8")
         self.base = self.commit("The first model", ranking_py=RANKING.format(seconds=0.1))
 

@@ -8,6 +8,7 @@ fresh trials in the place of the first (`_after`), the lines, the exit.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated
@@ -17,11 +18,14 @@ import typer
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, DatabaseError, printable
 from compilewatch.db.judge.compare.recorded_regressions import events_of_rows, row_subject
-from compilewatch.db.judge.compare.sides import CODE
+from compilewatch.db.judge.compare.sides import CODE, Selection, VerdictError
 from compilewatch.db.judge.compare.whole import counts_as_regression, overall_verdict, sentences
 from compilewatch.db.judge.results import GeomeanChange, Row
 from compilewatch.db.judge.words.verdicts import worst_first
 from compilewatch.db.queries.cases.causes import explanations
+from compilewatch.db.queries.codes import commits_of_run, interleaved_runs
+from compilewatch.db.records.vocabulary import Design
+from compilewatch.db.verdicts import gateway
 from compilewatch.db.verdicts.sides import resolve_sides
 from compilewatch.runner.cli import completion
 from compilewatch.runner.cli.front import EXIT_INTERRUPTED
@@ -116,6 +120,7 @@ def gate(
     settings = settings_of(config, db)
     with database_of(settings, migrate=False, changes=True) as database:
         report = _judge(database, settings, (run, head), _only_one(since, against), base, machine)
+        report = _measured_by_turns(database, report, settings)
         _record(database, report, settings)
         decided = _confirmation(database, report, settings, confirm, budget)
         report = _after(database, report, decided)
@@ -183,29 +188,60 @@ def _after(database: Database, report: ComparisonReport, decided: Decided) -> Co
     """With what is recorded now. Where cases were measured again: with those verdicts in the place of the
     first, what was decided in words, and why cases changed by the new profiles too.
     """
-    comparison = report.comparison
     if not decided.lines:
-        return replace(report, states=recorded_states(database, comparison, report.found_on))
-    if decided.rows:
-        fresh = {row_subject(row): row for row in decided.rows}
-        known = {row_subject(row) for row in comparison.rows}
-        rows = tuple(fresh.get(row_subject(row), row) for row in comparison.rows)
-        rows += tuple(row for subject, row in fresh.items() if subject not in known)
-        comparison = comparison.model_copy(
-            update={
-                "rows": rows,
-                "verdict": overall_verdict(rows, comparison.policy),
-                "geomean": decided.geomean or GeomeanChange(),
-            }
-        )
-        comparison = comparison.model_copy(update={"sentences": sentences(comparison, advise=False)})
+        return replace(report, states=recorded_states(database, report.comparison, report.found_on))
+    report = _with_rows(report, decided.rows, decided.geomean or GeomeanChange())
     return replace(
         report,
-        comparison=comparison,
-        states=recorded_states(database, comparison, report.found_on),
-        explanations=explanations(database, comparison),
+        states=recorded_states(database, report.comparison, report.found_on),
+        explanations=explanations(database, report.comparison),
         decided=decided.lines,
     )
+
+
+def _measured_by_turns(database: Database, report: ComparisonReport, settings: Settings) -> ComparisonReport:
+    """With the verdicts on trials of the same two commits that were measured by turns, as an earlier
+    `--confirm run` did, in the place of those between separate runs.
+    """
+    comparison = report.comparison
+    runs = [side.run_ids for side in (comparison.base, comparison.head)]
+    if CODE not in comparison.changed_components or comparison.machine_id is None or max(map(len, runs)) > 1:
+        return report
+    with database.read() as connection:
+        (base, base_dirty), (head, head_dirty) = (commits_of_run(connection, run)[0] for (run,) in runs)
+        if base_dirty or head_dirty:
+            return report
+        again = interleaved_runs(connection, base, head, comparison.machine_id, but=runs[1])
+    if again is None:
+        return report
+    first, second = (
+        Selection(name=side.name, run_ids=(run,))
+        for side, run in zip((comparison.base, comparison.head), again, strict=True)
+    )
+    try:
+        fresh = gateway.compare(
+            database, first, second, machine_id=comparison.machine_id, policy=settings.policy
+        )
+    except VerdictError:
+        return report
+    rows = [row for row in fresh.rows if row.design is Design.INTERLEAVED]
+    geomean = fresh.geomean if fresh.matched == comparison.matched else GeomeanChange()
+    return _with_rows(report, rows, geomean) if rows else report
+
+
+def _with_rows(report: ComparisonReport, fresh: Sequence[Row], geomean: GeomeanChange) -> ComparisonReport:
+    """With verdicts on interleaved trials in the place of the same ones between separate runs."""
+    if not fresh:
+        return replace(report, is_interleaved=True)
+    comparison = report.comparison
+    found = {row_subject(row): row for row in fresh}
+    known = {row_subject(row) for row in comparison.rows}
+    rows = tuple(found.get(row_subject(row), row) for row in comparison.rows)
+    rows += tuple(row for subject, row in found.items() if subject not in known)
+    verdict = overall_verdict(rows, comparison.policy)
+    comparison = comparison.model_copy(update={"rows": rows, "verdict": verdict, "geomean": geomean})
+    lines = sentences(comparison, advise=False)
+    return replace(report, comparison=comparison.model_copy(update={"sentences": lines}), is_interleaved=True)
 
 
 def _as_people_know(report: ComparisonReport) -> ComparisonReport:
@@ -216,7 +252,7 @@ def _as_people_know(report: ComparisonReport) -> ComparisonReport:
     components = comparison.head.components | {CODE: known}
     head = comparison.head.model_copy(update={"name": f"commit={known}", "components": components})
     comparison = comparison.model_copy(update={"head": head})
-    lines = sentences(comparison, advise=not report.decided)
+    lines = sentences(comparison, advise=not report.is_interleaved)
     return replace(report, comparison=comparison.model_copy(update={"sentences": lines}))
 
 

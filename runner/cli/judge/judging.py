@@ -83,7 +83,8 @@ class ComparisonReport:
     """A comparison, the head's targets, what is recorded about the comparison's cases, by event,
     whether both sides are imported, which nothing here can measure again, why cases changed, what a
     confirmation `decided`, and what is `noted` of the head's cases. `found_on` is the pull request or branch
-    that is judged, `people_know` its commit where the commit that was measured is another.
+    that is judged, `people_know` its commit where the commit that was measured is another. `is_interleaved`:
+    what could be was judged on trials that were measured by turns.
     """
 
     comparison: Comparison
@@ -95,6 +96,7 @@ class ComparisonReport:
     noted: tuple[str, ...] = ()
     found_on: str | None = None
     people_know: str | None = None
+    is_interleaved: bool = False
 
     @property
     def sentences(self) -> list[str]:
@@ -272,7 +274,7 @@ def print_undecided(verdict: Verdict, report: ComparisonReport) -> None:
     if all(row.never_passes for row in comparison.rows):
         print("  Mend what fails, then measure again: `compilewatch run`.", file=sys.stderr)
         return
-    if report.decided:
+    if report.is_interleaved:
         print("  More fresh trials decide more: set fresh_trials in [policy.confirm].", file=sys.stderr)
         return
     advice = comparison.advice

@@ -158,6 +158,8 @@ def _at(trial: Trial, run_id: str, commit: str, *, is_dirty: bool) -> Trial:
     code = Code(commit=commit, dirty=is_dirty, source_hash=commit[:16])
     timing = make_timing("host", headline="samples")
     fields = {"schema": "compilewatch.trial/3", "code": code, "timing": timing, "run_id": run_id}
+    # Short enough that two jobs on one device take turns.
+    fields["ended_at"] = trial.started_at + timedelta(seconds=20)
     return Trial(
         **trial.model_dump(exclude={"schema_", "host_samples_ns", "control_host_samples_ns"}) | fields
     )
@@ -355,3 +357,54 @@ def test_what_was_accepted_on_main_is_accepted_of_that_commit_alone(fleet: Fleet
     assert fleet.gate() == 0
     fleet.measure(fleet.repository.commit("3"), 2.0)
     assert fleet.gate() == 1, fleet.said
+
+
+def test_what_was_measured_by_turns_is_the_row_and_no_step_to_take(fleet: Fleet) -> None:
+    """The two runs of `--confirm run`, stored as it stores them, show less than the two separate ones."""
+    base, head = fleet.repository.commit("main"), fleet.pull_request(1)
+    fleet.measure(base)
+    mine = fleet.measure(head, 1.3)
+    fleet.made(mine)
+    apart = fleet.document()
+    fleet.measure(base, 1.0)
+    fleet.measure(head, 1.1, after=timedelta(seconds=30))
+    by_turns = fleet.document()
+    assert by_turns["head"]["run_ids"] == apart["head"]["run_ids"] == [mine]
+    for document, change, design in ((apart, 0.3, "separate runs"), (by_turns, 0.1, "interleaved")):
+        (row,) = (
+            each
+            for each in document["rows"]
+            if (each["workload"], each["strategy"], each["metric"]) == ("mlp", "default", "latency")
+        )
+        assert row["change"] == pytest.approx(change, abs=0.01)
+        assert row["design"].replace("_", " ") == design
+    assert fleet.gate("--markdown") == 1
+    assert "--confirm run" not in fleet.said
+
+
+def test_the_comment_names_the_commit_that_people_know(fleet: Fleet) -> None:
+    base = fleet.repository.commit("main")
+    fleet.measure(base)
+    known = fleet.pull_request(1)
+    merge = fleet.merge_of(known)
+    fleet.measure(merge, 1.4)
+    fleet.in_pull_request(1)
+    assert fleet.gate("--markdown") == 1
+    title = fleet.said.splitlines()[0]
+    assert f"{base[:7]} → {known[:7]}: 2 slower of 4 cases, worst " in title
+    assert merge[:7] not in fleet.said
+    assert fleet.gate() == 1
+    assert f"Verdict: {base[:7]} → {known[:7]}: 2 slower of 4 cases, " in fleet.said
+    assert fleet.document()["head"]["components"]["code"] == merge[:7], "the document has what was measured"
+
+
+def test_a_verdict_is_said_where_nothing_is_slower_too(fleet: Fleet) -> None:
+    base, head = fleet.repository.commit("main"), fleet.pull_request(1)
+    runs = [fleet.measure(base), fleet.measure(head)]
+    assert fleet.gate() == 0
+    assert f"Verdict: {base[:7]} → {head[:7]}: no slowdown shown, changes below " in fleet.said
+    assert not any(run in fleet.said for run in runs)
+    assert fleet.gate("--markdown") == 0
+    assert fleet.said.startswith(f"### compilewatch: {base[:7]} → {head[:7]}: no slowdown shown, ")
+    assert "/docs/reference/policy.md" in fleet.said
+    assert "minimum\\_trials" not in fleet.said
