@@ -208,19 +208,28 @@ def _without_code(database: Database, tree: WorkTree | None, machine: str | None
     raise NotFoundError(f"No whole run of {_short(str(state.commit))}{changed}{where} is stored.", _MEASURE)
 
 
+def machine_here(database: Database) -> str | None:
+    """The machine that this host is, where it measured; None where none or several are called so."""
+    here = _called_like_this_host(database)
+    return here[0] if len(here) == 1 else None
+
+
+def _called_like_this_host(database: Database) -> tuple[str, ...]:
+    host, measured = socket.gethostname(), measured_machines(database)
+    return tuple(each for name, each in machine_names(database) if name == host and each in measured)
+
+
 def _machines(database: Database, machine: str | None) -> tuple[str, ...]:
     """The machine that is named, else those called like this host, else the only one that measured. Raises
     NotFoundError where that leaves several.
     """
     if machine is not None:
         return (machine,)
-    host = socket.gethostname()
-    measured = measured_machines(database)
-    here = tuple(each for name, each in machine_names(database) if name == host and each in measured)
+    here, measured = _called_like_this_host(database), measured_machines(database)
     if here or len(measured) < 2:
         return here or measured
     raise NotFoundError(
-        f"No run of this machine, {host}, is stored.",
+        f"No run of this machine, {socket.gethostname()}, is stored.",
         f"Type `compilewatch run` here, or name a machine: --machine "
         f"{first_of(_names(database, measured), 4)}.",
     )

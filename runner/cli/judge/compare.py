@@ -18,7 +18,7 @@ from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import require_stored
 from compilewatch.db.queries.run_parts import of_newest_builds
 from compilewatch.db.queries.trials import trials_frame
-from compilewatch.db.verdicts.sides import resolve_sides
+from compilewatch.db.verdicts.sides import LATEST, PREVIOUS, resolve_sides
 from compilewatch.runner.cli import completion
 from compilewatch.runner.cli.judge.judging import (
     ComparisonReport,
@@ -40,6 +40,7 @@ from compilewatch.runner.cli.options import (
     only,
     settings_of,
 )
+from compilewatch.runner.regressions.judged_runs import machine_here
 
 _STRATEGY = "strategy="
 
@@ -72,8 +73,9 @@ def compare(
     Example: compilewatch compare torch=2.12.1 torch=2.13.0
 
     strategy=default strategy=max-autotune compares two strategies of the newest build.
-    latest is the build measured last, previous the one before it. Imported builds count only where nothing
-    is measured. Exits 1 when a case regresses, 2 when nothing can be decided.
+    latest is the build measured last, previous the one before it, on this machine where it measured, else on
+    that of the newest run. Imported builds count only where nothing is measured. Exits 1 when a case
+    regresses, 2 when nothing can be decided.
     """
     settings = settings_of(config, db)
     policy = settings.policy if margin is None else _with_margin(settings.policy, margin)
@@ -93,7 +95,8 @@ def compare(
         return exit_code(report.comparison.verdict)
     with database_of(settings, migrate=False) as database:
         require_stored(database, filters)
-        sides = resolve_sides(base, head, database, machine_named(database, machine))
+        here = machine_here(database) if {base, head} & {LATEST, PREVIOUS} else None
+        sides = resolve_sides(base, head, database, machine_named(database, machine) or here)
         report = judge(
             database,
             sides.base,

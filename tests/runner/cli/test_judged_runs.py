@@ -6,6 +6,7 @@ Trials are stored as runners would; `compilewatch run` is typed for real in the 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -15,7 +16,9 @@ from typing import Any
 import pytest
 
 from compilewatch.db.engine.session import open_database
+from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.people.regressions import regressions_frame
+from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.service.runs import RunStatus
 from compilewatch.db.records.trial import Code, Trial
 from compilewatch.db.store.trials import end_run, save_trials, start_run
@@ -25,6 +28,7 @@ from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.storage.last_run import remember_runs
 from tests.builders import MS, START, make_history, make_machine, make_timing
 from tests.git_repository import Repository
+from tests.runner.terminal import compilewatch, in_this_process
 
 VARIABLES = (
     "GITHUB_BASE_REF",
@@ -408,3 +412,89 @@ def test_a_verdict_is_said_where_nothing_is_slower_too(fleet: Fleet) -> None:
     assert fleet.said.startswith(f"### compilewatch: {base[:7]} → {head[:7]}: no slowdown shown, ")
     assert "/docs/reference/policy.md" in fleet.said
     assert "minimum\\_trials" not in fleet.said
+
+
+MODEL = "import torch\n\nfrom ranking import step\n\n\ndef build():\n    return step, (torch.ones(4),)\n"
+RANKING = "import time\n\n\ndef step(x):\n    time.sleep({seconds})\n    return x + 1\n"
+SETTINGS = """
+[run]
+samples = 8
+relative_interval = 0.99
+warmup_s = 0
+canaries = false
+
+[[workload]]
+name = "ranker"
+target = "my_models:build"
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_what_is_really_measured_is_found_judged_and_dirty_with_an_untracked_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real processes: `gate` finds what `run` left, and an untracked module changes what is measured."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    repository = Repository(tmp_path / "project")
+
+    def typed(*arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:
+        return in_this_process(*arguments, cwd=repository.root, **extra)
+
+    def measure(**extra: str) -> str:
+        arguments = ("run", "-w", "ranker", "-s", "eager", "--trials", "3")
+        done = compilewatch(*arguments, cwd=repository.root, **extra)
+        assert done.returncode in (0, 1), done.stderr
+        return done.stderr
+
+    def newest_code() -> str | None:
+        with open_database(f"sqlite:///{repository.root}/compilewatch.db") as database:
+            return trials_frame(database, Filters())["code"].astype(object).iloc[-1]
+
+    ignored = "__pycache__/\n.compilewatch/\n*.db*\n"
+    first = repository.commit(
+        "a model", my_models_py=MODEL, **{"compilewatch.toml": SETTINGS, ".gitignore": ignored}
+    )
+    (repository.root / "ranking.py").write_text(RANKING.format(seconds=0.02))
+    (repository.root / "notes.txt").write_text("nobody imports this")
+    said = measure()
+    assert f"Not compared: Neither {first[:7]} nor a commit before it was measured" in said
+    assert str(newest_code()).startswith(f"{first[:7]}-dirty")
+
+    main = repository.commit("ranking")
+    said = measure()
+    assert newest_code() == main[:7]
+    assert "Not compared: " in said, "a dirty run is no base"
+    assert typed("gate").returncode == 2
+
+    repository.git("checkout", "--quiet", "-b", "change")
+    slow = repository.commit("slow", ranking_py=RANKING.format(seconds=0.06))
+    said = measure()
+    (run_id,) = re.findall(r"^Run: (\S+)$", said, re.MULTILINE)
+    judged = typed("gate", "--json")
+    assert judged.returncode == 1, judged.stderr
+    document = json.loads(judged.stdout)
+    assert document["head"]["run_ids"] == [run_id]
+    assert [document[side]["components"]["code"] for side in ("base", "head")] == [main[:7], slow[:7]]
+
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    said = measure(PATH=str(empty))
+    assert f"The commit of {repository.root} is not known: git is not installed." in said
+    refused = typed("gate", PATH=str(empty))
+    assert refused.returncode == 2
+    assert "git is not installed" in refused.stderr
+
+
+def test_latest_and_previous_are_builds_of_this_machine(fleet: Fleet) -> None:
+    commit = fleet.repository.commit("main")
+    fleet.measure(commit, torch="2.12.0")
+    fleet.measure(commit, 1.4, torch="2.13.0")
+    for torch in ("2.12.0", "2.13.0"):
+        fleet.measure(commit, machine=ELSEWHERE, torch=torch)
+    assert exit_code_of(app, ["compare", "previous", "latest", "--db", fleet.url]) == 1
+    fleet.patch.setattr("socket.gethostname", lambda: "laptop")
+    assert exit_code_of(app, ["compare", "previous", "latest", "--db", fleet.url]) != 1
