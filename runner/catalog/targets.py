@@ -85,19 +85,54 @@ def check_builder(target: str, file: Path, given: Iterable[str], *, is_training:
     A function that is made otherwise than by `def` is left to the measured process. Raises ConfigError for a
     size that it does not take, one that it needs, and a training step that can only return (model, inputs).
     """
-    name = split_target(target)[1]
-    defined = [node for node in _tree(file).body if isinstance(node, ast.FunctionDef) and node.name == name]
+    module, name = split_target(target)
+    named = [node for node in _tree(file).body if getattr(node, "name", None) == name]
+    if named and isinstance(named[-1], ast.ClassDef):
+        raise _a_class(named[-1], module, file)
+    defined = [node for node in named if isinstance(node, ast.FunctionDef)]
     if not defined or defined[-1].decorator_list:
         return
     function = defined[-1]
     _check_parameters(function.args, name, file, set(given))
     returned = [node.value for node in _own_statements(function) if isinstance(node, ast.Return)]
     pairs = [value for value in returned if isinstance(value, ast.Tuple) and len(value.elts) == _PAIR]
+    if returned and len(pairs) == len(returned) and _switches_to_training(function):
+        raise ConfigError(
+            f"{name} in {file.name} calls train() and returns no loss, and is measured in eval mode.",
+            "Return Built(model, inputs, 'inference'), which is measured as it is built, or (model, inputs, "
+            "loss) for a training step; or leave out train().",
+        )
     if is_training and returned and len(pairs) == len(returned):
         raise ConfigError(
             f"The task is training, and {name} in {file.name} returns no loss.",
             "Return (model, inputs, loss); loss(output) returns a scalar tensor.",
         )
+
+
+def _a_class(defined: ast.ClassDef, module: str, file: Path) -> ConfigError:
+    """That a class is no builder, with the one to write for it."""
+    made = [each for each in defined.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
+    needed = []
+    if made:
+        positional = [each.arg for each in made[-1].args.args][1:]
+        needed = positional[: max(0, len(positional) - len(made[-1].args.defaults))]
+    arguments = ", ".join(f"{each}=..." for each in needed)
+    return ConfigError(
+        f"{defined.name} in {file.name} is a class; a workload is a function that returns (model, inputs).",
+        f"Write `def build(): return {defined.name}({arguments}), (torch.randn(8, 64),)` with inputs that it "
+        f"takes, and name {module}:build.",
+    )
+
+
+def _switches_to_training(function: ast.FunctionDef) -> bool:
+    """Whether it calls `.train()` or `.train(True)` of something."""
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "train"
+        and (not node.args or ast.unparse(node.args[0]) == "True")
+        for node in _own_statements(function)
+    )
 
 
 def returned_task(target: str, file: Path) -> Task | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import statistics
 import sys
+import threading
+import time
 from collections.abc import Callable
 from typing import Self
 
@@ -31,9 +33,51 @@ def waiting_lines() -> Callable[[str], None]:
     return say
 
 
+_SILENT_S = 8.0
+
+
+class UnderWay:
+    """Says on standard error what is under way, at once, and how long it has been whenever nothing was said
+    for a while: a command that is silent looks as if it hung.
+    """
+
+    def __init__(self, what: str, *, silent_s: float = _SILENT_S) -> None:
+        self._what, self._silent_s = what, silent_s
+        self._began = self._said = time.monotonic()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="under way", daemon=True)
+
+    def __enter__(self) -> Self:
+        self.say(f"{self._what[:1].upper()}{self._what[1:]} ...")
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def now(self, what: str) -> None:
+        """Another thing is under way; nothing is said of it yet."""
+        self._what, self._began = what, time.monotonic()
+
+    def say(self, line: str) -> None:
+        """Print `line`, which counts as not being silent."""
+        print(line, file=sys.stderr, flush=True)
+        self._said = time.monotonic()
+
+    def _watch(self) -> None:
+        while not self._over.wait(max(0.05, self._said + self._silent_s - time.monotonic())):
+            now = time.monotonic()
+            if now - self._said >= self._silent_s:
+                self.say(f"{self._what}, {duration((now - self._began) * 1e9)} so far")
+
+
 def uses_bar() -> bool:
     """A bar needs a terminal; NO_COLOR asks for plain text (https://no-color.org)."""
     return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+
+
+CONTROL_SERIES = "the machine's control series"
 
 
 class BarProgress(Progress):
@@ -52,7 +96,8 @@ class BarProgress(Progress):
             console=PlainConsole(stderr=True),
             transient=True,
         )
-        self._task = self.add_task("starting", total=total, phase="", left=time_left.text())
+        first = CONTROL_SERIES if time_left.has_control_series else "starting"
+        self._task = self.add_task(first, total=total, phase="", left=time_left.text())
 
     def trial_started(self, number: int, workload: str, strategy: str, build: str | None) -> None:  # noqa: ARG002
         self._time_left.started()
@@ -71,34 +116,42 @@ class BarProgress(Progress):
 
 
 class LineProgress:
-    """One plain line per finished trial, for logs and pipes."""
+    """One plain line per finished trial, and one where nothing was said for a while; for logs and pipes."""
 
     def __init__(self, total: int, time_left: TimeLeft) -> None:
         self._total, self._time_left, self._number, self._waits = total, time_left, 0, False
         self._build: str | None = None
+        self._case = CONTROL_SERIES if time_left.has_control_series else "the first trial"
+        self._under_way = UnderWay(self._case)
 
     def __enter__(self) -> Self:
+        self._under_way.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        return None
+        self._under_way.__exit__()
 
-    def trial_started(self, number: int, workload: str, strategy: str, build: str | None) -> None:  # noqa: ARG002
+    def trial_started(self, number: int, workload: str, strategy: str, build: str | None) -> None:
         self._time_left.started()
         self._number, self._build = number, build
+        self._case = f"[{number}/{self._total}] {_name(workload, strategy, build)}"
+        self._under_way.now(self._case)
 
     def phase(self, name: str) -> None:
         """Phases change too fast for lines; that it waits is said once."""
         is_waiting = name.startswith(WAITING)
         if is_waiting and not self._waits:
-            print(f"compilewatch: {name}", file=sys.stderr, flush=True)
+            self._under_way.say(f"compilewatch: {name}")
         self._waits = is_waiting
+        self._under_way.now(f"{self._case}: {name if is_waiting else words(name)}")
 
     def trial_finished(self, trial: Trial) -> None:
         seconds = _seconds(trial)
         self._time_left.finished((trial.workload.name, trial.strategy.name), seconds)
         line = f"{_line(trial, seconds, self._build)} (about {self._time_left.text()} left)"
-        print(f"[{self._number}/{self._total}] {line}", file=sys.stderr, flush=True)
+        self._under_way.say(f"[{self._number}/{self._total}] {line}")
+        self._case = CONTROL_SERIES
+        self._under_way.now(self._case)
 
 
 def run_progress(total: int, time_left: TimeLeft) -> BarProgress | LineProgress:

@@ -35,6 +35,11 @@ class TimeLeft:
         self._canaries_s: float | None = None
         self._between_s: list[float] = []
 
+    @property
+    def has_control_series(self) -> bool:
+        """Whether the machine's control series comes first."""
+        return self._canaries
+
     def started(self) -> None:
         """A trial begins."""
         if self._canaries_s is None:

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-# Everything else (PYTHONPATH, VIRTUAL_ENV, LD_LIBRARY_PATH, TORCH*, tokens) would let two runs of one build
-# differ, or leak. What a suite needs beyond this it names in `worker_env`, which is recorded.
+# Everything else (PYTHONPATH, VIRTUAL_ENV, TORCH*, tokens) would let two runs of one build differ, or leak.
+# What a suite needs beyond this it names in `worker_env`, which is recorded.
 _ALLOWED = frozenset(
     {
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "CC", "CXX"),
@@ -17,12 +17,15 @@ _ALLOWED = frozenset(
     }
 )
 _ALLOWED_PREFIX = "LC_"
+# Without them a driver, or the server that shares a GPU, is not found, or another allocator is in force.
+_RECORDED = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD"})
+_RECORDED_PREFIX = "CUDA_MPS_"
 
-# glibc maps allocations above 128 kB afresh each time, so every element-wise step pays page faults that a
-# compiled step, fusing the intermediates away, does not: a speedup of the allocator's making.
 BINDING = ("OMP_PROC_BIND", "OMP_PLACES")
 """What pins the threads of a process to cores, for the steps that are timed."""
 
+# glibc maps allocations above 128 kB afresh each time, so every element-wise step pays page faults that a
+# compiled step, fusing the intermediates away, does not: a speedup of the allocator's making.
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": "1073741824", "MALLOC_TRIM_THRESHOLD_": "1073741824"}
 
 # Inductor, Triton and the CUDA driver each keep a cache; the precompiled header follows TMPDIR alone
@@ -48,6 +51,28 @@ def pinned_settings(threads: int) -> dict[str, str]:
     }
 
 
+def passed_on(inherited: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What a measured process has of this one's environment and `build.settings` says."""
+    source = os.environ if inherited is None else inherited
+    return {
+        name: value
+        for name, value in source.items()
+        if name in _RECORDED or name.startswith(_RECORDED_PREFIX)
+    }
+
+
+def probing_environment() -> dict[str, str]:
+    """What an interpreter is asked in: as a measured process has it, without what is pinned."""
+    return _allowed(os.environ)
+
+
+def _allowed(source: Mapping[str, str]) -> dict[str, str]:
+    allowed = {
+        name: value for name, value in source.items() if name in _ALLOWED or name.startswith(_ALLOWED_PREFIX)
+    }
+    return allowed | passed_on(source)
+
+
 def recorded_environment(worker_env: Mapping[str, str]) -> dict[str, str]:
     """What `build.settings` says of the environment: what is pinned, with the suite's `worker_env`.
 
@@ -62,9 +87,7 @@ def worker_environment(
 ) -> dict[str, str]:
     """The whole environment of one measured process; creates its empty directories below `scratch`."""
     source = os.environ if inherited is None else inherited
-    environment = {
-        name: value for name, value in source.items() if name in _ALLOWED or name.startswith(_ALLOWED_PREFIX)
-    }
+    environment = _allowed(source)
     # torch names its default cache directory after the user and fails for a uid without a name.
     environment.setdefault("USER", "compilewatch")
     environment.setdefault("HOME", str(scratch))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 
 from compilewatch.db.errors import CompilewatchError
 from compilewatch.runner.plan.cancellation import run_child
+from compilewatch.runner.plan.environment import probing_environment
 
 MIN_PYTHON = (3, 10)
 MIN_TORCH = (2, 6)
@@ -51,18 +51,13 @@ class InterpreterFacts:
     """GPUs it can use; 0 where there is none or no driver."""
 
 
-def own_environment() -> dict[str, str]:
-    """Ours without the variables by which it would be another Python's."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-
-
 def answer_of(python: str, program: str, *arguments: str, timeout_s: float) -> Any:
     """The JSON that `program` prints under this interpreter.
 
     Raises OSError, subprocess.SubprocessError or ValueError where it does not answer.
     """
     command = [python, "-I", "-c", program, *arguments]
-    finished = run_child(command, env=own_environment(), timeout_s=timeout_s)
+    finished = run_child(command, env=probing_environment(), timeout_s=timeout_s)
     finished.check_returncode()
     return json.loads(finished.stdout)
 
@@ -74,7 +69,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 def _probe(path: str) -> dict[str, Any]:
     try:
-        finished = run_child([path, "-I", "-c", _PROBE], env=own_environment(), timeout_s=_TIMEOUT_S)
+        finished = run_child([path, "-I", "-c", _PROBE], env=probing_environment(), timeout_s=_TIMEOUT_S)
     except FileNotFoundError:
         raise InterpreterError(
             f"There is no interpreter at {path}.", "Give the path of a python with torch installed."

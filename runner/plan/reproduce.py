@@ -24,7 +24,7 @@ from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.plan.builds import created_builds
 from compilewatch.runner.plan.bundle import bundle_of, literal
 from compilewatch.runner.plan.diagnostics import Diagnostics
-from compilewatch.runner.plan.environment import pinned_settings, recorded_environment
+from compilewatch.runner.plan.environment import passed_on, pinned_settings, recorded_environment
 from compilewatch.runner.plan.interpreter import check_interpreter
 from compilewatch.runner.plan.plan import Plan, PlannedRun, case_spec, workload_spec
 from compilewatch.runner.plan.selection import select_by_data
@@ -223,7 +223,7 @@ def case_here(trial: Trial, settings: Settings) -> CaseHere:
     _refuse_another_workload(trial, definition, again)
     environment = dict(chosen.worker_env[definition.name])
     differences = _strategy_differences(trial.strategy, strategy)
-    differences += _environment_differences(trial, recorded_environment(environment))
+    differences += _environment_differences(trial, passed_on() | recorded_environment(environment))
     if differences:
         raise ConfigError(
             f"Trial {trial.trial_id} is not what this host would measure: {'; '.join(differences)}.",
@@ -273,7 +273,8 @@ def _environment_differences(trial: Trial, here: Mapping[str, str]) -> list[str]
         return ["environment is no table in the record"]
     return [
         f"{one_line(name, 60)} {_claim(claimed.get(name))} in the record, {_claim(here.get(name))} here"
-        for name in sorted({*claimed, *here})
+        # Where a host's libraries lie is its own matter.
+        for name in sorted({*claimed, *here} - {"LD_LIBRARY_PATH"})
         if claimed.get(name) != here.get(name)
     ]
 

@@ -12,7 +12,7 @@ from compilewatch.db.records.trial import Code, Trial
 from compilewatch.runner.catalog.work_tree import work_tree_of
 from compilewatch.runner.device.feeding import feeding_cpus
 from compilewatch.runner.device.state import DeviceFacts, DeviceWatch
-from compilewatch.runner.plan.environment import recorded_environment, worker_environment
+from compilewatch.runner.plan.environment import passed_on, recorded_environment, worker_environment
 from compilewatch.runner.plan.host_stacks import compiler_version
 from compilewatch.runner.plan.trial_spec import TrialSpec, WorkloadSpec
 from compilewatch.runner.process.failure import oom_kills
@@ -103,10 +103,11 @@ class Finished:
         )
 
 
-def listen(attempt: Attempt, scratch: Path, role: ProcessRole, lock: int) -> Finished:
+def listen(attempt: Attempt, scratch: Path, role: ProcessRole, lock: int | None) -> Finished:
     """Start one worker in `role` and listen until it is gone, at most the `timeout_s` of its specification.
 
-    `lock` is the descriptor of the device's lock, held for as long as any process of the worker lives.
+    `lock` is the descriptor of the device's lock, held for as long as any process of the worker lives; None
+    where none is held.
     Returns on Ctrl-C too, with `interrupted` set.
     """
     spec = attempt.spec
@@ -154,7 +155,8 @@ def worker_specification(
     spec: TrialSpec, role: ProcessRole, *, sample_device: bool, artifacts: Path
 ) -> Specification:
     """What the worker is sent, with the pinned environment among the recorded settings."""
-    settings = spec.settings.model_dump() | {"environment": recorded_environment(spec.worker_env)}
+    environment = passed_on() | recorded_environment(spec.worker_env)
+    settings = spec.settings.model_dump() | {"environment": environment}
     if spec.device != "cpu":
         # Samples with and without it are not comparable, unlike those of a longer warm-up.
         settings["flush_l2"] = spec.sampling.flush_l2

@@ -42,6 +42,8 @@ from compilewatch.runner.worker.step.messages import Purpose, Record, read
 _LOG = logging.getLogger("compilewatch.runner")
 WAITING = "waiting for the device"
 _PROBED: dict[Purpose, str] = {"submodules": "built", "explain": "explained", "fit": "run", "hold": "run"}
+# What times nothing waits for nobody, and is in nobody's way for longer than a look.
+_UNTIMED: tuple[Purpose, ...] = ("submodules", "explain")
 _COMPILERS_OWN = (FailureKind.WRONG_RESULT, FailureKind.COMPILE_ERROR)
 _PRIMED = (CacheState.WARM, CacheState.PORTABLE, CacheState.PACKAGED)
 
@@ -321,6 +323,9 @@ def _listen_apart(
     scratch = Path(tempfile.mkdtemp(prefix="compilewatch-trial-"))
     role = ProcessRole(scratch / "measure", purpose, tuple(workloads))
     try:
+        if purpose in _UNTIMED:
+            attempt.begin()
+            return listen(attempt, scratch, role, None)
         with device_lock(
             device, locks, what=purpose, wait_s=wait_s, should_stop=attempt.is_cancelled, on_wait=on_wait
         ) as lock:

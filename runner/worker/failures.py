@@ -43,6 +43,9 @@ _OF_THE_WORKLOAD = {
 # L['self'].calls, L['x'].size()[0].
 _REACHED = re.compile(r"L\['(\w+)'\]((?:\.\w+\b(?!\()|\['\w+'\]|\[\d+\])*)")
 _WRITTEN = re.compile(r"([a-zA-Z_][\w.]*(?:\[[^\]]*\])*) (?:==|!=|<=|>=|<|>|is|in) ")
+# Where torch compiles: in its eval frame hook, and where autograd compiles a backward pass at its first use.
+# What runs compiled code has no frame in these, or one of another name.
+_COMPILES = {"torch/_dynamo/convert_frame.py": "", "torch/_inductor/compile_fx.py": "compile"}
 _NO_META_TEXT = ("no fake impl", "FakeTensor kernel", "DynamicOutputShapeException")
 _REFUSED_TEXT = ("torch.compile does not support",)
 
@@ -86,6 +89,16 @@ def is_ours(error: BaseException) -> bool:
     )
 
 
+def is_compiling(error: BaseException) -> bool:
+    """Whether an exception was raised while torch compiled, whatever its class."""
+    frames = (frame.f_code for each in chain(error) for frame, _ in traceback.walk_tb(each.__traceback__))
+    return any(
+        each.co_filename.endswith(file) and part in each.co_name
+        for each in frames
+        for file, part in _COMPILES.items()
+    )
+
+
 def recompiled_on(guard: str) -> str:
     """What a guard that failed is about: "`self.calls`" of "L['self'].calls == 3"."""
     if (found := _REACHED.search(guard)) is not None:
@@ -107,6 +120,7 @@ def kind_of(error: BaseException, phase: str, *, ours: bool = False) -> str:
         ("disk_full", phase in ("first_call", "warmup") and disk_is_full()),
         ("unsupported", bool(names & _UNSUPPORTED) or _mentions(errors, _NO_META_TEXT + _REFUSED_TEXT)),
         ("compile_error", bool(names & {"TorchDynamoException", "BackendCompilerFailed", "InductorError"})),
+        ("compile_error", is_compiling(error)),
         ("import_error", "ImportError" in names and phase in ("import_torch", "build_model")),
         ("import_error", phase == "import_libraries"),
         ("workload_error", "WorkloadError" in names),

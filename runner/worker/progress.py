@@ -30,7 +30,7 @@ class Progress:
         self.ranks = Ranks()
         self.states: list[State] = []
         """What the steps of each side change, eager's first."""
-        self._entered: set[str] = set()
+        self._entered: dict[str, int] = {}
 
     def enter(self, phase: str) -> None:
         """Say that `phase` begins now, and what is known before it."""
@@ -38,11 +38,16 @@ class Progress:
         self.channel.enter(phase)
         # What was put back once and compiled for anew is left alone: else that would never end.
         is_repeated = phase in _REPEATED and phase in self._entered
-        self._entered.add(phase)
+        self._entered.setdefault(phase, time.monotonic_ns())
         if phase in _RESTORING and not is_repeated:
             for state in self.states:
                 state.restore(optimizers=False)
             self.ranks.restore()
+
+    def since_ns(self, phase: str) -> int:
+        """How long ago `phase` was entered first; 0 where it never was."""
+        now = time.monotonic_ns()
+        return now - self._entered.get(phase, now)
 
     @contextlib.contextmanager
     def phase(self, name: str, key: str | None = None) -> Iterator[None]:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
-from compilewatch.runner.worker import bisecting, inspection
+from compilewatch.runner.worker import bisecting, inspection, numerics
 from compilewatch.runner.worker.artifacts import save
 from compilewatch.runner.worker.cold_start import Started, start_cold
 from compilewatch.runner.worker.compiler import compiler_facts, explaining
 from compilewatch.runner.worker.device.timers import Timers
+from compilewatch.runner.worker.failures import describe, is_ours, kind_of
 from compilewatch.runner.worker.host import affinity
 from compilewatch.runner.worker.internals.stance import force_eager
 from compilewatch.runner.worker.progress import Progress
 from compilewatch.runner.worker.setup import start_backward_threads, start_eager
-from compilewatch.runner.worker.step import profiling
-from compilewatch.runner.worker.step.steps import grad_context
+from compilewatch.runner.worker.step import loading, profiling
+from compilewatch.runner.worker.step.steps import grad_context, make_variant
 from compilewatch.runner.worker.timed import time_sides
 from compilewatch.runner.worker.timing.evidence import InstructionCounter
 
 SETTLING_CALLS = 3
+_ASKED_NS = 30_000_000_000
 
 
 class Session:
@@ -63,6 +66,31 @@ class Session:
             timed = time_sides(self._progress, self._timers, self._cores, started)
             inspection.inspect(self._progress, self._timers, started, timed)
             self.note_ranks()
+
+    def ask_eager(self, error: Exception) -> None:
+        """After `error` in a later call: whether eager alone, built anew, fails too as it is called for as
+        long as both sides were. Raises WorkloadError where it does.
+        """
+        progress = self._progress
+        spec, tried_ns = progress.spec, min(_ASKED_NS, 2 * progress.since_ns("warmup"))
+        is_crash = kind_of(error, progress.channel.phase, ours=is_ours(error)) == "crash"
+        if not is_crash or spec.workload.ranks > 1 or not progress.deadline.leaves(tried_ns):
+            return
+        numerics.seed_all(spec.seed)
+        builder = loading.import_builder(spec.workload.target, spec.workload.path)
+        built = loading.build_workload(builder, spec.workload, progress.device)
+        step = make_variant(built).step
+        call, ends = 1, time.monotonic_ns() + tried_ns
+        with grad_context(built), force_eager():
+            while time.monotonic_ns() < ends:
+                try:
+                    step()
+                except Exception as again:
+                    too = "" if progress.is_eager else " too"
+                    raise loading.WorkloadError(
+                        f"Eager fails{too} at call {call}: {describe(again)}"
+                    ) from again
+                call += 1
 
     def note_ranks(self) -> None:
         """What each rank did; the others end with it. Raises RankFailedError where one failed by itself."""

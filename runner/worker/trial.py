@@ -141,6 +141,7 @@ def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: 
     record.cold_start["harness_ns"] = started - entered_ns + time.monotonic_ns() - imported
     try:
         session.run()
-    except Exception:
+    except Exception as error:
         session.note_ranks()
+        session.ask_eager(error)
         raise

@@ -256,3 +256,20 @@ def pooled():
     torch._inductor.config.compile_threads = 2
     register_backend(backend, name="pooled")
     return Built(lambda x: x * 2, (torch.ones(8),), "function")
+
+
+class FillsUp(torch.nn.Module):
+    """A cache of so many positions, as a decoder's: a call more and there is no room."""
+
+    def __init__(self, positions=64):
+        super().__init__()
+        self.cache, self.used = [None] * positions, 0
+
+    def forward(self, x):
+        self.cache[self.used] = None
+        self.used += 1
+        return torch.relu(x * 2)
+
+
+def fills_up():
+    return Built(FillsUp(), (torch.randn(8, 8),), "inference")

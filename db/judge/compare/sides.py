@@ -32,8 +32,10 @@ LIBRARIES = "packages"
 COMPONENTS = (*STACK, CODE)
 """What may differ between two sides and be named as what changed, beside the libraries."""
 
-_SETTINGS_OF_TORCH = ("cpu_capability",)
-"""Settings that torch finds out by itself: another value belongs to the build that is compared."""
+_OF_THE_BUILD = ("cpu_capability", "environment.LD_LIBRARY_PATH")
+"""Settings of which another value belongs to the build that is compared: what torch finds out by itself, and
+where its libraries lie.
+"""
 
 COMPILE_THREADS = "compile_threads"
 """The setting with how many threads the process compiles."""
@@ -193,7 +195,7 @@ def as_text(value: object) -> str:
 
 
 def plain_settings(value: object, prefix: str = "") -> dict[str, object]:
-    """Settings by dotted name, nested ones too, but for what torch finds out by itself.
+    """Settings by dotted name, nested ones too, but for those of the build.
 
     Before `compile_threads` was recorded, a process that libgomp had bound compiled with one.
     """
@@ -205,6 +207,6 @@ def plain_settings(value: object, prefix: str = "") -> dict[str, object]:
     for name, each in value.items():
         if isinstance(each, dict):
             flat |= plain_settings(each, f"{prefix}{name}.")
-        elif prefix + str(name) not in _SETTINGS_OF_TORCH:
+        elif prefix + str(name) not in _OF_THE_BUILD:
             flat[prefix + str(name)] = each
     return flat

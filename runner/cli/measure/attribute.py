@@ -30,6 +30,7 @@ from compilewatch.runner.cli.options import (
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.device.host import require_space
 from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.progress import UnderWay
 from compilewatch.runner.output.tables import console, plain_table, print_lines
 from compilewatch.runner.plan.builds import interpreter_facts
 from compilewatch.runner.plan.durations import Case, plan_s
@@ -106,7 +107,8 @@ def attribute_command(
             # Those that moved between what is stored, whose names are data.
             cases = moved_cases(database, *sides, metric, settings.policy, strategy or ())
             refuse_code(settings, [name for name, _ in cases], [name for _, name in cases])
-        facts = interpreter_facts([side.build for side in sides])
+        with UnderWay("asking each interpreter for its torch"):
+            facts = interpreter_facts([side.build for side in sides])
         question = Question(
             base={name: each.version for name, each in sorted(old.packages.items())},
             head={name: each.version for name, each in sorted(new.packages.items())},

@@ -29,6 +29,7 @@ from compilewatch.runner.cli.options import (
 from compilewatch.runner.config.settings import BuildSettings
 from compilewatch.runner.device.host import require_space
 from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.progress import UnderWay
 from compilewatch.runner.output.tables import console, plain_table, print_lines
 from compilewatch.runner.plan.builds import parsed_release
 from compilewatch.runner.plan.durations import plan_s
@@ -96,6 +97,8 @@ def bisect(
     ends = parsed_release(good), parsed_release(bad)
     releases = releases_between(good, bad, index_url=index_url, early=pre)
     require_space(settings.data_dir)
+    with UnderWay("asking the interpreter for its torch"):
+        facts = check_interpreter()
     question = Question(
         good=ends[0],
         bad=ends[1],
@@ -103,7 +106,7 @@ def bisect(
         workload=workload,
         strategy=strategy,
         metric=metric.value if metric else None,
-        device=resolve_device(settings, [check_interpreter()], device),
+        device=resolve_device(settings, [facts], device),
         workloads=chosen.workload_ids,
     )
     with database_of(settings) as database:

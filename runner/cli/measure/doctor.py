@@ -40,7 +40,7 @@ from compilewatch.runner.doctor.software import software_findings
 from compilewatch.runner.doctor.validation import PROCESSES, Measured, Validator, plan_validation
 from compilewatch.runner.output.documents import print_document
 from compilewatch.runner.output.measuring import stop_signal
-from compilewatch.runner.output.progress import run_progress
+from compilewatch.runner.output.progress import UnderWay, run_progress
 from compilewatch.runner.output.tables import console, plain_table, print_lines
 from compilewatch.runner.output.time_left import TimeLeft
 from compilewatch.runner.plan.durations import Durations
@@ -84,7 +84,8 @@ def doctor(
             raise ConfigError(f"{name} is for a validation.", "Add --validate, or leave it out.")
     settings = settings_of(config, db)
     try:
-        facts: InterpreterFacts | CompilewatchError = check_interpreter(sys.executable)
+        with UnderWay("asking the interpreter for its torch"):
+            facts: InterpreterFacts | CompilewatchError = check_interpreter(sys.executable)
     except InterpreterError as error:
         facts = error
     torch_sees = facts.device_count if isinstance(facts, InterpreterFacts) else None

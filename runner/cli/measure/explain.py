@@ -23,6 +23,7 @@ from compilewatch.runner.cli.options import (
 from compilewatch.runner.config.settings import BuildSettings, Settings
 from compilewatch.runner.output.documents import print_document
 from compilewatch.runner.output.explanation_text import break_lines, frame_table, headline, operation_lines
+from compilewatch.runner.output.progress import UnderWay
 from compilewatch.runner.output.tables import console, print_lines
 from compilewatch.runner.plan.interpreter import check_interpreter
 from compilewatch.runner.plan.plan import plan_run, require_one_rank
@@ -61,7 +62,8 @@ def explain(
     if memory:
         require_one_rank(definition, "--memory")
     builds = [] if python is None else [BuildSettings(name=python.name, python=python)]
-    facts = check_interpreter(str(python or sys.executable))
+    with UnderWay("asking the interpreter for its torch"):
+        facts = check_interpreter(str(python or sys.executable))
     resolved = resolve_device(settings, [facts], device)
     strategy = {None: "default", True: "default+dynamic", False: "default+static"}[dynamic]
     plan = plan_run(
@@ -71,7 +73,8 @@ def explain(
         budgets = budget or BUDGETS
         return explain_memory(plan.trials[0], Path(facts.path), facts.torch, budgets, as_json=json_)
     began = time.monotonic_ns()
-    explained = run_explained(plan.trials[0], facts.path)
+    with UnderWay(f"capturing {definition.name} without generating code"):
+        explained = run_explained(plan.trials[0], facts.path)
     if json_:
         print_document(
             {"workload": definition.name, "torch": facts.torch, **explained.model_dump(mode="json")}

@@ -12,6 +12,7 @@ from compilewatch.db.errors import ConfigError
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.units import MISSING, duration, plural, size
 from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.progress import UnderWay
 from compilewatch.runner.output.tables import console, plain_table, print_lines
 from compilewatch.runner.plan.trial_spec import TrialSpec
 from compilewatch.runner.process.explanation import Held
@@ -36,7 +37,8 @@ def explain_memory(
         f"Eager and {plural(len(budgets), 'budget')} ({shares}), a process each; every budget compiles anew.",
         file=sys.stderr,
     )
-    sides = dict(_measured(spec, interpreter, budgets))
+    with UnderWay("running the sides"):
+        sides = dict(_measured(spec, interpreter, budgets))
     if as_json:
         print_document(
             {

@@ -20,6 +20,7 @@ from compilewatch.runner.cli.options import (
     settings_of,
 )
 from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.progress import UnderWay
 from compilewatch.runner.output.tables import console, plain_table, print_lines
 from compilewatch.runner.plan.interpreter import check_interpreter
 from compilewatch.runner.plan.plan import plan_run, require_one_rank
@@ -49,7 +50,8 @@ def largest_batch(
     than what is free is not tried.
     """
     settings = settings_of(config, None)
-    facts = check_interpreter(sys.executable)
+    with UnderWay("asking the interpreter for its torch"):
+        facts = check_interpreter(sys.executable)
     resolved = resolve_device(settings, [facts], device)
     chosen = select(settings, workloads=(workload,), strategies=(strategy,))
     first = chosen.workloads[0].batch_size
@@ -79,8 +81,8 @@ def _searched(spec: TrialSpec, device: str, first: int, until_s: float) -> Side:
 
 def _attempt(spec: TrialSpec, batch: int) -> Fit:
     workload = spec.workload.model_copy(update={"batch_size": batch, "items_per_iteration": None})
-    print(f"{spec.strategy.name}, batch {batch} ...", file=sys.stderr)
-    return run_fit(spec.model_copy(update={"workload": workload}), spec.interpreter or sys.executable)
+    with UnderWay(f"{spec.strategy.name}, batch {batch}"):
+        return run_fit(spec.model_copy(update={"workload": workload}), spec.interpreter or sys.executable)
 
 
 def _per_sample(spec: TrialSpec) -> float:

@@ -26,7 +26,7 @@ from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.device.lock import default_lock_dir, device_lock
 from compilewatch.runner.device.state import device_facts
 from compilewatch.runner.output.documents import print_document
-from compilewatch.runner.output.progress import waiting_lines
+from compilewatch.runner.output.progress import UnderWay, waiting_lines
 from compilewatch.runner.plan.cancellation import run_child
 from compilewatch.runner.plan.environment import BINDING, worker_environment
 from compilewatch.runner.plan.interpreter import check_interpreter
@@ -57,15 +57,18 @@ def precompile(
     settings = settings_of(config, None)
     # A name typed wrongly is said at once, before an interpreter spends seconds importing torch.
     select(settings, workloads=(workload,), strategies=(strategy,))
-    facts = check_interpreter(str(python or sys.executable))
+    with UnderWay("asking the interpreter for its torch"):
+        facts = check_interpreter(str(python or sys.executable))
     resolved = resolve_device(settings, [facts], device)
     definition, wanted = case_of(settings, workload, strategy, resolved)
     if python is None:
         check_packages([definition])
     _write(directory_files(definition, wanted, settings, resolved), output)
-    print(f"Compiling {definition.name} / {wanted.name} on {resolved}, torch {facts.torch}.", file=sys.stderr)
     device_id, what = device_facts(resolved).uuid or resolved, f"{definition.name} / {wanted.name}"
-    with device_lock(device_id, default_lock_dir(), what=what, on_wait=waiting_lines()):
+    with (
+        UnderWay(f"compiling {what} on {resolved}, torch {facts.torch}"),
+        device_lock(device_id, default_lock_dir(), what=what, on_wait=waiting_lines()),
+    ):
         cold = _run(facts.path, output, settings)
         loaded = _run(facts.path, output, settings, "--warm-up")
     valid_for = json.loads((output / VALID_FOR).read_text(encoding="utf-8"))["surroundings"]

@@ -56,6 +56,7 @@ from compilewatch.runner.output.comparison_text import target_lines
 from compilewatch.runner.output.documents import print_document, run_document
 from compilewatch.runner.output.failures import failure_lines, newest_failures
 from compilewatch.runner.output.measuring import measure
+from compilewatch.runner.output.progress import UnderWay
 from compilewatch.runner.output.submodules import submodule_rows, submodule_table
 from compilewatch.runner.output.tables import console, figures_named, print_lines, reasons, result_table
 from compilewatch.runner.plan.builds import builds_named, interpreter_facts
@@ -142,7 +143,8 @@ def run(
     # A name typed wrongly is said at once, before an interpreter spends seconds importing torch.
     select(settings, suite=suite, workloads=workloads, strategies=strategies)
     builds = _builds(python, build, settings)
-    facts = interpreter_facts(builds)
+    with UnderWay("asking each interpreter for its torch"):
+        facts = interpreter_facts(builds)
     resolved = resolve_device(settings, facts, device)
     if submodules:
         strategies = _with_submodules(settings, suite, workloads, strategies, resolved, builds)
@@ -220,7 +222,8 @@ def _with_submodules(
     spec = plan_run(
         settings, suite=suite, workloads=workloads, strategies=whole, device=device, builds=builds
     ).trials[0]
-    paths = run_submodules(spec, spec.interpreter or sys.executable)
+    with UnderWay(f"building {spec.workload.name}"):
+        paths = run_submodules(spec, spec.interpreter or sys.executable)
     if not paths:
         raise ConfigError(f"{chosen.workloads[0].name} has no submodules.", "Name a model, not a function.")
     by_part = [f"{name}+submodule:{path}" for name in whole for path in paths]

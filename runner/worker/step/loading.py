@@ -68,7 +68,7 @@ def build_workload(builder: Callable[..., Any], workload: Workload, device: torc
     `regions` named there take the place of the builder's own.
     Where the builder declares no `device`, model and inputs are moved there; where it declares no `dtype`,
     they are cast to it (floating point only; a 16-bit training step keeps float32 weights and runs under
-    autocast instead). A model is put in train or eval mode according to the task.
+    autocast instead). A model that is as a whole in train or in eval mode is put in that of the task.
     Raises WorkloadError; whatever the builder itself raises passes through.
     """
     dtype = getattr(torch, workload.dtype, None)
@@ -146,7 +146,8 @@ def _from_tuple(returned: object, workload: Workload) -> Built:
         raise WorkloadError("A training step needs a loss: return (model, inputs, loss).")
     if task != TRAINING and rest:
         raise WorkloadError(f"A loss was returned, but the task is {task}; set task to training.")
-    if isinstance(model, torch.nn.Module):
+    # One of which a part is in another mode than the rest, as frozen norms are, is as its builder wants it.
+    if isinstance(model, torch.nn.Module) and len({each.training for each in model.modules()}) == 1:
         model.train(task == TRAINING)
     positional, keywords = _arguments_of(model, inputs)
     return Built(model_or_fn=model, inputs=positional, task=task, loss=loss, keywords=keywords)

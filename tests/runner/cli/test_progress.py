@@ -1,12 +1,13 @@
 """The lines a pipe gets."""
 
+import time
 from datetime import timedelta
 
 import pytest
 
 from compilewatch.db.records.trial import Status
 from compilewatch.db.units import duration
-from compilewatch.runner.output.progress import LineProgress
+from compilewatch.runner.output.progress import LineProgress, UnderWay
 from compilewatch.runner.output.time_left import TimeLeft
 from compilewatch.runner.plan.durations import Durations
 from tests.builders import START, make_trial
@@ -22,9 +23,10 @@ def test_a_pipe_gets_one_line_per_trial(capsys: pytest.CaptureFixture[str]) -> N
         progress.trial_finished(trial)
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith(f"[1/2] {case[0]} · {case[1]}: ")
-    assert captured.err.rstrip().endswith(f"(about {took} left)")
-    assert captured.err.count("\n") == 1
+    first, line = captured.err.splitlines()
+    assert first == "The first trial ..."
+    assert line.startswith(f"[1/2] {case[0]} · {case[1]}: ")
+    assert line.endswith(f"(about {took} left)")
     assert trial.status is Status.OK
 
 
@@ -35,3 +37,22 @@ def test_builds_that_take_turns_are_named(capsys: pytest.CaptureFixture[str]) ->
         progress.trial_started(1, *case, "torch-2.12.1")
         progress.trial_finished(trial)
     assert f"{case[0]} · {case[1]} · torch-2.12.1: " in capsys.readouterr().err
+
+
+def test_what_takes_long_is_not_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    with UnderWay("asking the interpreter for its torch", silent_s=0.05) as under_way:
+        time.sleep(0.3)
+        under_way.now("compiling")
+        time.sleep(0.3)
+    said = capsys.readouterr()
+    first, *further = said.err.splitlines()
+    assert said.out == ""
+    assert first == "Asking the interpreter for its torch ..."
+    assert further[0].startswith("asking the interpreter for its torch, ")
+    assert further[-1].startswith("compiling, ")
+
+
+def test_the_control_series_is_announced(capsys: pytest.CaptureFixture[str]) -> None:
+    with LineProgress(1, TimeLeft([("a", "b")], Durations({}), canaries=True)):
+        pass
+    assert capsys.readouterr().err == "The machine's control series ...\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compilewatch.runner.plan.environment import pinned_settings, worker_environment
+from compilewatch.runner.plan.environment import passed_on, pinned_settings, worker_environment
 
 HOST = {
     "PATH": "/usr/bin",
@@ -10,7 +10,8 @@ HOST = {
     "LANG": "C.UTF-8",
     "LC_ALL": "C",
     "PYTHONPATH": "/elsewhere",
-    "LD_LIBRARY_PATH": "/elsewhere",
+    "LD_LIBRARY_PATH": "/usr/lib/driver",
+    "CUDA_MPS_PIPE_DIRECTORY": "/run/mps",
     "VIRTUAL_ENV": "/elsewhere",
     "TORCHINDUCTOR_CACHE_DIR": "/home/someone/cache",
     "TORCHINDUCTOR_FREEZING": "1",
@@ -26,9 +27,16 @@ def test_only_what_is_allowed_passes(tmp_path):
     assert environment["PATH"] == "/usr/bin"
     assert environment["LC_ALL"] == "C"
     assert environment["CUDA_VISIBLE_DEVICES"] == "1"
-    for name in ("PYTHONPATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "TORCHINDUCTOR_FREEZING"):
+    for name in ("PYTHONPATH", "VIRTUAL_ENV", "TORCHINDUCTOR_FREEZING"):
         assert name not in environment
     assert "secret" not in environment.values()
+
+
+def test_by_what_a_driver_is_found_passes_and_is_recorded(tmp_path):
+    environment = worker_environment(tmp_path, threads=2, extra={}, inherited=HOST)
+    found = {"LD_LIBRARY_PATH": "/usr/lib/driver", "CUDA_MPS_PIPE_DIRECTORY": "/run/mps"}
+    assert environment.items() >= found.items()
+    assert passed_on(HOST) == found
 
 
 def test_every_cache_is_new_and_empty(tmp_path):

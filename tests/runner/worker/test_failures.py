@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
+from compilewatch.db.records.strategies import EAGER
 from compilewatch.runner.worker.failures import describe, is_ours, kind_of, recompiled_on
 from compilewatch.runner.worker.step.loading import UnsupportedCaseError, WorkloadError, import_builder
 from compilewatch.runner.worker.step.messages import Workload, read
 from compilewatch.runner.worker.step.steps import make_variant
 from compilewatch.runner.workloads.built import Built
 from tests.runner import workload_fixtures
+from tests.runner.measuring import FEW, compiled, measure
 
 
 def named(name, *bases, **attributes):
@@ -176,3 +178,28 @@ def test_an_error_is_ours_unless_the_workload_or_the_compiler_was_at_work():
     assert kind_of(error_of(step), "warmup", ours=is_ours(error_of(step))) == "crash"
     assert kind_of(RuntimeError("tensor has no storage"), "memory", ours=True) == "harness"
     assert kind_of(MemoryError(), "memory", ours=True) == "out_of_memory"
+
+
+@pytest.mark.parametrize("strategy", [EAGER, compiled("eager")])
+def test_what_eager_cannot_do_either_is_no_failure_of_the_compiler(strategy):
+    trial = measure("fills_up", strategy, sampling=FEW | {"warmup_calls": 100})
+    assert trial.failure.kind == "workload_error"
+    too = "" if strategy is EAGER else " too"
+    assert trial.failure.message == (
+        f"WorkloadError: Eager fails{too} at call 65: IndexError: list assignment index out of range"
+    )
+
+
+def test_what_is_raised_while_torch_compiles_is_its_error(monkeypatch):
+    """Of a class of Python itself, as from a pass of torch.fx."""
+
+    def broken(*_arguments, **_options):
+        raise IndexError("list index out of range")
+
+    torch._dynamo.reset()
+    monkeypatch.setattr(torch._dynamo.output_graph.OutputGraph, "compile_and_call_fx_graph", broken)
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        torch.compile(lambda x: x * 3, backend="eager")(torch.ones(2))
+    raw = IndexError("list index out of range").with_traceback(caught.value.__traceback__)
+    assert kind_of(raw, "first_call") == "compile_error"
+    assert kind_of(IndexError("list index out of range"), "first_call") == "crash"

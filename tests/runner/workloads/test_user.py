@@ -14,7 +14,7 @@ import torch
 from compilewatch.db.errors import CompilewatchError, ConfigError, NotFoundError
 from compilewatch.db.records.trial import Status, Task
 from compilewatch.runner.catalog.definition import WorkloadDefinition
-from compilewatch.runner.catalog.targets import check_target, locate_module
+from compilewatch.runner.catalog.targets import check_builder, check_target, locate_module
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.config.sources import load_settings
 from compilewatch.runner.plan.plan import plan_run
@@ -433,4 +433,40 @@ def test_the_version_is_that_of_the_file_and_the_arguments(tmp_path: Path) -> No
 
 
 def test_a_module_is_found_as_python_would_import_it() -> None:
-    assert locate_module("compilewatch.runner.workloads.cnn") == ROOT / "compilewatch" / "runner" / "workloads" / "cnn.py"
+    assert (
+        locate_module("compilewatch.runner.workloads.cnn")
+        == ROOT / "compilewatch" / "runner" / "workloads" / "cnn.py"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "message", "next_step"),
+    [
+        (
+            "class Ranker(torch.nn.Module):\n    def __init__(self, dim, depth=2):\n        pass\n",
+            "Ranker in mine.py is a class; a workload is a function that returns (model, inputs).",
+            "def build(): return Ranker(dim=...), (torch.randn(8, 64),)",
+        ),
+        (
+            "def Ranker():\n    model = net()\n    model.train()\n    return model, (1,)\n",
+            "calls train() and returns no loss, and is measured in eval mode.",
+            "Return Built(model, inputs, 'inference')",
+        ),
+    ],
+)
+def test_what_would_be_measured_otherwise_than_it_is_meant_is_refused_before_a_trial(
+    tmp_path: Path, content: str, message: str, next_step: str
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(content)
+    with pytest.raises(ConfigError) as caught:
+        check_builder("mine:Ranker", file, (), is_training=False)
+    assert message in caught.value.message
+    assert next_step in caught.value.next_step
+
+
+@pytest.mark.parametrize("returned", ["Built(model, (1,), 'inference')", "model, (1,), loss"])
+def test_a_model_that_is_to_train_may_say_so(tmp_path: Path, returned: str) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(f"def build():\n    model.train()\n    return {returned}\n")
+    check_builder("mine:build", file, (), is_training=False)
