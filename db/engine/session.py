@@ -72,7 +72,7 @@ class Database:
     """
 
     def __init__(self, url: URL, *, reader: Engine, writer: Engine | None) -> None:
-        self.url = url.render_as_string(hide_password=True)
+        self.url = _shown(url)
         self.dialect: Literal["sqlite", "postgresql"] = (
             "sqlite" if reader.dialect.name == "sqlite" else "postgresql"
         )
@@ -189,9 +189,16 @@ def _parse(url: str) -> URL:
 def shown_address(url: str) -> str:
     """`url` as it may be shown, without its password. Raises DatabaseError where it is no address."""
     try:
-        return make_url(url).render_as_string(hide_password=True)
+        return _shown(make_url(url))
     except ArgumentError:
         raise DatabaseError("The address of the database is not one.", "Correct database_url.") from None
+
+
+def _shown(address: URL) -> str:
+    if address.database is not None:
+        # The name of a file need not be UTF-8.
+        address = address.set(database=address.database.encode(errors="backslashreplace").decode())
+    return address.render_as_string(hide_password=True)
 
 
 def sqlite_file(url: str) -> Path | None:
@@ -203,7 +210,7 @@ def sqlite_file(url: str) -> Path | None:
 def _file_of(address: URL) -> Path:
     if address.database in (None, "", ":memory:") or address.query or address.host:
         raise DatabaseError(
-            f"{address.render_as_string()} names no file, or more than a file.",
+            f"{_shown(address)} names no file, or more than a file.",
             f"Write three slashes and the file's path, for instance {DEFAULT_URL}.",
         )
     return Path(address.database or "").absolute()

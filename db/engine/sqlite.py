@@ -88,7 +88,7 @@ def _uri(path: Path, *, read_only: bool) -> str:
     mode = "ro" if read_only else "rw"
     log = path.with_name(path.name + "-wal")
     frozen = read_only and not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
-    return f"file:{quote(str(path))}?mode={mode}" + ("&immutable=1" if frozen else "")
+    return f"file:{quote(os.fsencode(path))}?mode={mode}" + ("&immutable=1" if frozen else "")
 
 
 def _pragmas(purpose: Purpose, *, read_only: bool) -> list[str]:

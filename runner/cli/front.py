@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import sys
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import typer
 
-from compilewatch.db.errors import CompilewatchError, did_you_mean, one_line
+from compilewatch.db.errors import CompilewatchError, did_you_mean, one_line, visible
 
 EXIT_CANNOT = 2
 EXIT_DEFECT = 3
@@ -36,6 +37,9 @@ def main(arguments: list[str] | None = None) -> None:
     if sys.stdout is None:
         # Closed by who started the program, and no command asks whether there is one.
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # As standard error has it: a terminal that is ASCII, or the name of a folder that is not UTF-8.
+        sys.stdout.reconfigure(errors="backslashreplace")
     code = exit_code_of(app, sys.argv[1:] if arguments is None else arguments)
     _leave_nothing_to_write()
     sys.exit(code)
@@ -64,11 +68,11 @@ def exit_code_of(app: typer.Typer, arguments: list[str]) -> int:
             raise
         return EXIT_CANNOT
     except Exception as error:  # noqa: BLE001
-        return _unforeseen(error)
+        return _unforeseen(error, arguments)
     return result if isinstance(result, int) else 0
 
 
-def _unforeseen(error: Exception) -> int:
+def _unforeseen(error: Exception, arguments: list[str]) -> int:
     """The exit code of what no command expects, after what a person must know."""
     if isinstance(error, BrokenPipeError):
         return EXIT_CANNOT
@@ -77,6 +81,12 @@ def _unforeseen(error: Exception) -> int:
         next_step = "Free space or write elsewhere, then run it again."
         _print_error(f"{what} could not be written whole ({error.strerror}).", next_step)
         return EXIT_CANNOT
+    if isinstance(error, ValueError):
+        # What names a file may be any bytes; what is looked up or stored may not.
+        for argument in arguments:
+            if argument != argument.encode(errors="replace").decode():
+                _print_error(f"{visible(argument)} is not UTF-8 text.", "Type it in UTF-8.")
+                return EXIT_CANNOT
     _print_error(
         f"compilewatch has a defect ({type(error).__name__}), traceback in {_log_defect()}.",
         "Please report it with that file.",
@@ -129,6 +139,8 @@ def _log_defect() -> Path:
     directory = Path(tempfile.mkdtemp(prefix="compilewatch-defect-"))
     path = directory / "traceback.txt"
     path.write_text(
-        f"{datetime.now(UTC).isoformat()}\n{' '.join(sys.argv)}\n\n{traceback.format_exc()}", encoding="utf-8"
+        f"{datetime.now(UTC).isoformat()}\n{' '.join(sys.argv)}\n\n{traceback.format_exc()}",
+        encoding="utf-8",
+        errors="backslashreplace",
     )
     return path

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from compilewatch.db.columns.metrics import FURTHER_COLUMNS
 from compilewatch.db.errors import CONTROLS
@@ -23,14 +25,29 @@ if TYPE_CHECKING:
 
 RUN_SCHEMA = "compilewatch.run/1"
 NOT_APPLICABLE = "not_applicable"
+_NOT_ASCII = re.compile("[^\n\x20-\x7e]")
 
 
 def print_document(document: Mapping[str, Any]) -> None:
     """One JSON document on standard output."""
     # Python's own encoder takes a second for the cases of a large suite, once it is to indent.
-    text = to_json(document, indent=2, inf_nan_mode="null", fallback=plain).decode()
-    # JSON escapes only the first 32, and a terminal obeys these as well.
-    sys.stdout.write(CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
+    try:
+        text = to_json(document, indent=2, inf_nan_mode="null", fallback=plain).decode()
+    except PydanticSerializationError:
+        text = to_json(_readable(document), indent=2, inf_nan_mode="null", fallback=plain).decode()
+    # JSON escapes only the first 32, and a terminal obeys these as well; some streams take ASCII alone.
+    is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    escaped = CONTROLS if is_utf8 else _NOT_ASCII
+    sys.stdout.write(escaped.sub(lambda match: json.dumps(match[0])[1:-1], text) + "\n")
+
+
+def _readable(value: Any) -> Any:
+    """`value` with escapes for what is not UTF-8 in the name of a file."""
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, Mapping):
+        return {_readable(key): _readable(each) for key, each in value.items()}
+    return [*map(_readable, value)] if isinstance(value, list | tuple) else value
 
 
 def run_document(

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from compilewatch.db.errors import one_line
 from compilewatch.db.records.trial import Status
 from compilewatch.db.units import words
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+LONGEST_MESSAGE = 300
+"""Of an exception's message, which may hold a whole tensor, in a line: `show` has more."""
 
 BuildCase = tuple[str, str, str]
 """Ids of build, names of workload and strategy."""
@@ -31,7 +35,7 @@ def newest_failures(trials: DataFrame) -> dict[BuildCase, dict[str, Any]]:
 def failure_lines(failures: Mapping[BuildCase, Mapping[str, Any]]) -> Iterator[str]:
     """One for each case."""
     for (_, workload, strategy), failure in failures.items():
-        text = f"{words(failure['kind'])}: {failure['message'].removesuffix('.')}"
+        text = f"{words(failure['kind'])}: {one_line(failure['message'], LONGEST_MESSAGE).removesuffix('.')}"
         yield f"{workload} / {strategy}: {text}. {more_of(failure['trial_id'])}"
 
 

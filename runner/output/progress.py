@@ -12,9 +12,10 @@ from typing import Self
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from compilewatch.db.errors import one_line
 from compilewatch.db.records.trial import Status, Trial
 from compilewatch.db.units import duration, words
-from compilewatch.runner.output.failures import more_of
+from compilewatch.runner.output.failures import LONGEST_MESSAGE, more_of
 from compilewatch.runner.output.tables import PlainConsole
 from compilewatch.runner.output.time_left import TimeLeft
 from compilewatch.runner.process.supervise import WAITING
@@ -172,7 +173,7 @@ def _line(trial: Trial, seconds: float, build: str | None) -> str:
     case = _name(trial.workload.name, trial.strategy.name, build)
     elapsed = duration(seconds * 1e9)
     if trial.status is Status.FAILED and trial.failure is not None:
-        message = trial.failure.message.partition("\n")[0]
+        message = one_line(trial.failure.message.partition("\n")[0], LONGEST_MESSAGE)
         kind = words(trial.failure.kind.value)
         return f"{case}: failed ({kind}) after {elapsed}: {message} {more_of(trial.trial_id)}"
     samples = trial.latency_samples_ns

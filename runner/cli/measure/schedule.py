@@ -15,6 +15,7 @@ import typer
 from rich.table import Table
 
 from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import one_line
 from compilewatch.db.queries.service.schedules import last_firings, schedules
 from compilewatch.db.records.service.schedules import Firing, Schedule, ScheduleWatch
 from compilewatch.db.records.trial import Status, Trial
@@ -32,6 +33,7 @@ from compilewatch.runner.cli.options import (
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.fleet.requirements import require_fleet
 from compilewatch.runner.output.documents import print_document
+from compilewatch.runner.output.failures import LONGEST_MESSAGE
 from compilewatch.runner.output.measuring import stop_signal
 from compilewatch.runner.output.tables import console, plain_table
 from compilewatch.runner.plan.cancellation import PreparationCancelledError
@@ -141,7 +143,7 @@ class LogProgress:
     def trial_finished(self, trial: Trial) -> None:
         case = f"{trial.workload.name} / {trial.strategy.name}"
         if trial.status is Status.FAILED and trial.failure is not None:
-            reason = trial.failure.message.partition("\n")[0]
+            reason = one_line(trial.failure.message.partition("\n")[0], LONGEST_MESSAGE)
             _LOG.warning("%s failed (%s): %s", case, words(trial.failure.kind.value), reason)
         else:
             _LOG.info("%s measured, trial %s.", case, trial.trial_id)

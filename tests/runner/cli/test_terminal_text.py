@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from compilewatch.db.errors import printable
 from compilewatch.db.records.trial import Failure, FailureKind, Status
 from compilewatch.runner.output.tables import PlainConsole
 from tests.builders import make_machine, make_trial
-from tests.runner.terminal import in_this_process
+from tests.runner.terminal import compilewatch, in_this_process
 
 # The window's title, the clipboard, a cleared screen by its 8-bit form, an overwritten line, a turned text.
 HOSTILE = "a\x1b]0;owned\x07b\x1b]52;c;ZWNobw==\x07c\x9b2Jd\re\x7ff\u202eg\x08h"
@@ -52,3 +53,51 @@ def test_colours_of_ours_stay() -> None:
 def test_lines_and_letters_stay() -> None:
     text = "two\nlines\twith \u00e9, \u2009 and \U0001f469\u200d\U0001f680"
     assert printable(text) == text
+
+
+ASCII = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}
+QUICK = "import torch\n\n\ndef build():\n    return (lambda x: x + 1), (torch.ones(8),)\n"
+
+
+@pytest.mark.parametrize("terminal", [{}, ASCII], ids=["utf-8", "ascii"])
+def test_neither_the_name_of_a_folder_nor_an_ascii_terminal_is_a_defect(
+    tmp_path: Path, terminal: dict[str, str]
+) -> None:
+    """A folder made under an older encoding, whose name is not UTF-8."""
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    (folder / "quick.py").write_text(QUICK)
+    copy = os.fsdecode(b"monday\xe9.db")
+    for command in (
+        ["run", "-w", "quick:build", "-s", "eager", "--trials", "1"],
+        ["break-even"],
+        ["list", "workloads"],
+        ["db", "backup", copy],
+        ["db", "restore", copy, "--db", "sqlite:///restored.db", "--yes"],
+        ["db", "check"],
+    ):
+        said = compilewatch(*command, cwd=folder, **terminal)
+        assert said.returncode == 0, said.stderr
+    for command in (["doctor", "--json"], ["break-even", "--json"]):
+        said = compilewatch(*command, cwd=folder, **terminal)
+        assert said.stdout.isascii() or not terminal
+        assert json.loads(said.stdout), said.stderr
+
+
+@pytest.mark.parametrize("words", [["history", "-w"], ["triage", "--state", "expected"]])
+def test_what_was_typed_in_no_utf_8_is_named(tmp_path: Path, words: list[str]) -> None:
+    assert in_this_process("db", "upgrade", cwd=tmp_path).returncode == 0
+    said = in_this_process(*words, os.fsdecode(b"caf\xe9"), cwd=tmp_path)
+    assert said.returncode == 2, said.stderr
+    assert "caf\\udce9" in said.stderr
+    assert "defect" not in said.stderr
+
+
+def test_an_exception_s_message_is_one_short_line(tmp_path: Path) -> None:
+    raising = "def build():\n    raise RuntimeError('x' * 3_000_000)\n"
+    (tmp_path / "loud.py").write_text(raising)
+    said = compilewatch("run", "-w", "loud:build", "-s", "eager", "--trials", "1", cwd=tmp_path)
+    assert said.returncode == 1
+    assert "xxx..." in said.stdout + said.stderr
+    assert max(map(len, (said.stdout + said.stderr).splitlines())) < 600
+    assert len(said.stdout + said.stderr) < 3000
