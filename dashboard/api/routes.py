@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
@@ -41,7 +41,8 @@ from compilewatch.dashboard.http.errors import (
     error_of_compilewatch,
     error_of_starlette,
 )
-from compilewatch.dashboard.http.rate_limit import RateLimit
+from compilewatch.dashboard.http.rate_limit import RateLimit, client_of
+from compilewatch.dashboard.http.turns import ANSWERS
 from compilewatch.dashboard.links.values import BadValueError, Text
 from compilewatch.dashboard.read.database import database_url, read_version, reader
 from compilewatch.db.errors import CompilewatchError
@@ -49,7 +50,7 @@ from compilewatch.db.errors import CompilewatchError
 RECENT_ANSWERS = 4
 """Of each route so many stay until something is stored: who polls without an entity tag computes nothing."""
 
-Handler = Callable[[Request], Response]
+Handler = Callable[[Request], Awaitable[Response]]
 _HANDLERS: dict[Any, Callable[[Request, Exception], Response]] = {
     CompilewatchError: error_of_compilewatch,
     HTTPException: error_of_starlette,
@@ -63,7 +64,10 @@ def routes(*, base_path: str = "") -> list[BaseRoute]:
     `base_path` is where the dashboard is served, as `dashboard.server.server.usable_prefix` writes it.
     """
     limited = Starlette(
-        routes=[Route("/tally.svg", tally_badge), Route("/{workload:path}/{strategy}.svg", badge)],
+        routes=[
+            Route("/tally.svg", ANSWERS(tally_badge)),
+            Route("/{workload:path}/{strategy}.svg", ANSWERS(badge)),
+        ],
         middleware=[Middleware(RateLimit)],
         exception_handlers={**_HANDLERS, CompilewatchError: error_for_anybody},
     )
@@ -78,7 +82,7 @@ def routes(*, base_path: str = "") -> list[BaseRoute]:
 def _api(base_path: str) -> Mount:
     app = Starlette(
         routes=[
-            Route("/openapi.json", _openapi(base_path)),
+            Route("/openapi.json", ANSWERS(_openapi(base_path))),
             *map(_route, ENDPOINTS),
         ],
         middleware=[Middleware(RateLimit)],
@@ -99,7 +103,7 @@ def _route(endpoint: Endpoint) -> Route:
 
     async def read_or_create(request: Request) -> Response:
         is_new = request.method == "POST"
-        return await (create(request) if is_new else run_in_threadpool(read, request))
+        return await (create(request) if is_new else read(request))
 
     return Route(endpoint.path, read_or_create, methods=["GET", "POST"])
 
@@ -119,7 +123,14 @@ def _handler(endpoint: Endpoint) -> Handler:
 
     make = made if endpoint.is_cacheable else made.__wrapped__
 
-    def handle(request: Request) -> Response:
+    async def handle(request: Request) -> Response:
+        answer = await run_in_threadpool(asked, request)
+        # What is unchanged is said at once; what is made takes its turn.
+        return (
+            answer if isinstance(answer, Response) else await ANSWERS.answer(answer, client_of(request.scope))
+        )
+
+    def asked(request: Request) -> Response | Callable[[], Response]:
         query = query_of(request)
         values = endpoint.query.read(query) | _ids(endpoint, request)
         media = media_type(request, values["format"])
@@ -129,12 +140,17 @@ def _handler(endpoint: Endpoint) -> Handler:
         headers = tagged(tag, is_cacheable=endpoint.is_cacheable)
         if unchanged(request, tag):
             return Response(status_code=304, headers=headers)
-        body, cursor = make((database_url(), state), tuple(values.items()), media)
-        if cursor is not None:
+
+        def answer() -> Response:
+            body, cursor = make((database_url(), state), tuple(values.items()), media)
+            if cursor is None:
+                return Response(body, media_type=media, headers=headers)
             # The next page as a query alone (RFC 3986, 5.2.2): it holds below whatever path a proxy adds.
             following = urlencode({**query, "cursor": [cursor]}, doseq=True)
-            headers |= {"Link": f'<?{following}>; rel="next"'}
-        return Response(body, media_type=media, headers=headers)
+            link = {"Link": f'<?{following}>; rel="next"'}
+            return Response(body, media_type=media, headers={**headers, **link})
+
+        return answer
 
     return handle
 
@@ -147,7 +163,7 @@ def _ids(endpoint: Endpoint, request: Request) -> dict[str, str]:
         raise ParameterError(f"An id {error.must}.", SEE_DOCUMENT) from None
 
 
-def _openapi(base_path: str) -> Handler:
+def _openapi(base_path: str) -> Callable[[Request], Response]:
     def handle(request: Request) -> Response:
         Query.read(query_of(request))
         body = as_json(openapi.document(reader(), base_path))

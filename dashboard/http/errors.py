@@ -29,8 +29,17 @@ class GoneError(CompilewatchError):
     """What was asked for was here and has been taken away for good."""
 
 
+class BusyError(CompilewatchError):
+    """So much waits already that this is not made; it may be asked for again after `retry_s` seconds."""
+
+    def __init__(self, message: str, next_step: str, retry_s: int) -> None:
+        super().__init__(message, next_step)
+        self.retry_s = retry_s
+
+
 # The first class that fits decides; what fits none was asked wrongly.
 _STATUSES: tuple[tuple[type[CompilewatchError], int], ...] = (
+    (BusyError, 429),
     (NotFoundError, 404),
     (GoneError, 410),
     (VerdictError, 409),
@@ -69,10 +78,16 @@ def error_for_anybody(request: Request, error: Exception) -> Response:
     return error_of_compilewatch(request, for_anybody(error))
 
 
+def headers_of(error: CompilewatchError) -> dict[str, str]:
+    """What `error` is answered with beside its status: nobody keeps it, and when to come back."""
+    again = {"Retry-After": str(error.retry_s)} if isinstance(error, BusyError) else {}
+    return {"Cache-Control": "no-store", **again}
+
+
 def error_of_compilewatch(_: Request, error: Exception) -> Response:
     """A `CompilewatchError` as a response."""
     assert isinstance(error, CompilewatchError)
-    return error_response(status_of(error), error.message, error.next_step or SEE_DOCUMENT)
+    return error_response(status_of(error), error.message, error.next_step or SEE_DOCUMENT, headers_of(error))
 
 
 def error_of_starlette(_: Request, error: Exception) -> Response:

@@ -10,8 +10,9 @@ from starlette.routing import Mount, Route
 
 from compilewatch.dashboard.document.content import content_of
 from compilewatch.dashboard.document.page import message, render
-from compilewatch.dashboard.http.errors import for_anybody
+from compilewatch.dashboard.http.errors import BusyError, error_of_compilewatch, for_anybody
 from compilewatch.dashboard.http.rate_limit import RateLimit
+from compilewatch.dashboard.http.turns import DRAWINGS
 from compilewatch.dashboard.read.database import reader
 from compilewatch.db import units
 from compilewatch.db.errors import CompilewatchError, DatabaseError
@@ -24,7 +25,12 @@ _HEADERS = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex"}
 def reports() -> Mount:
     """Reports are the one thing that a stranger may try to guess: asking is limited like the API."""
     return Mount(
-        "/report", Starlette(routes=[Route("/{report}", _report)], middleware=[Middleware(RateLimit)])
+        "/report",
+        Starlette(
+            routes=[Route("/{report}", DRAWINGS(_report))],
+            middleware=[Middleware(RateLimit)],
+            exception_handlers={BusyError: error_of_compilewatch},
+        ),
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from compilewatch.dashboard.http.turns import RENDER_LIMIT
 from compilewatch.dashboard.links import links
 from compilewatch.dashboard.links.links import PAGES, Page, tab_title
 from compilewatch.dashboard.pages.registry import REGISTRY
@@ -16,7 +17,6 @@ from compilewatch.dashboard.read.requested import resolved_link
 from compilewatch.dashboard.read.versions import drawn_version, one_version
 from compilewatch.dashboard.render import controls, shell, watch_form
 from compilewatch.dashboard.render.elements import begin, nothing_measured
-from compilewatch.dashboard.render.limit import RENDER_LIMIT
 from compilewatch.dashboard.reports import share
 from compilewatch.dashboard.write.stored_views import why_not_opened
 from compilewatch.db.errors import CompilewatchError

@@ -19,8 +19,15 @@ from compilewatch.dashboard.api.queries import query_of
 from compilewatch.dashboard.document import svg
 from compilewatch.dashboard.document.page import document, message, section_html
 from compilewatch.dashboard.document.sections import sections
-from compilewatch.dashboard.http.errors import ParameterError, status_of
+from compilewatch.dashboard.http.errors import (
+    BusyError,
+    ParameterError,
+    error_of_compilewatch,
+    headers_of,
+    status_of,
+)
 from compilewatch.dashboard.http.rate_limit import RateLimit
+from compilewatch.dashboard.http.turns import DRAWINGS
 from compilewatch.dashboard.links import links
 from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.links.sentence import sentence
@@ -29,7 +36,6 @@ from compilewatch.dashboard.parts.parts import Chart, Folded, PageContent, Part,
 from compilewatch.dashboard.read.data import read_choices, read_choices_on
 from compilewatch.dashboard.read.requested import resolved_link
 from compilewatch.dashboard.read.versions import one_version
-from compilewatch.dashboard.render.limit import RENDER_LIMIT
 from compilewatch.dashboard.render.shell import resolved_view
 from compilewatch.db import units
 from compilewatch.db.errors import CompilewatchError, NotFoundError
@@ -74,14 +80,19 @@ def where(content: PageContent) -> str:
 
 
 def charts() -> list[Mount]:
-    """Drawing takes a while, so it is limited like the API."""
+    """Drawing takes a while, so it is limited like the API, and few are drawn at once."""
     middleware = [Middleware(RateLimit)]
-    pictures = [Route("/{page}/{key}.svg", _svg), Route("/{page}/{key}.png", _png)]
-    frames = [Route("/{page}/{key}", _framed)]
+    pictures = [Route("/{page}/{key}.svg", DRAWINGS(_svg)), Route("/{page}/{key}.png", DRAWINGS(_png))]
+    frames = [Route("/{page}/{key}", DRAWINGS(_framed))]
     return [
         Mount(
             path,
-            Starlette(routes=routes, middleware=middleware, exception_handlers={CompilewatchError: said}),
+            Starlette(
+                routes=routes,
+                middleware=middleware,
+                # Who asks for too many is not drawn a picture that says so.
+                exception_handlers={BusyError: error_of_compilewatch, CompilewatchError: said},
+            ),
         )
         for path, routes, said in (("/chart", pictures, _pictured), ("/embed", frames, _worded))
     ]
@@ -109,27 +120,24 @@ _HEADERS = {"Cache-Control": "private, max-age=60"}
 def _pictured(request: Request, error: Exception) -> Response:
     """Why there is no chart, as a picture in its place."""
     drawn = svg.notice(str(error))
-    status = status_of(error) if isinstance(error, CompilewatchError) else 500
+    assert isinstance(error, CompilewatchError)
+    status, headers = status_of(error), headers_of(error)
     if request.url.path.endswith(".png"):
-        return Response(svg.as_png(drawn), status, media_type="image/png", headers=_NOT_KEPT)
-    return Response(drawn, status, media_type="image/svg+xml", headers=_NOT_KEPT)
+        return Response(svg.as_png(drawn), status, media_type="image/png", headers=headers)
+    return Response(drawn, status, media_type="image/svg+xml", headers=headers)
 
 
 def _worded(_: Request, error: Exception) -> Response:
     """Why there is no chart, as a page."""
     assert isinstance(error, CompilewatchError)
-    return HTMLResponse(message(error.message, error.next_step), status_of(error), headers=_NOT_KEPT)
-
-
-_NOT_KEPT = {"Cache-Control": "no-store"}
+    return HTMLResponse(message(error.message, error.next_step), status_of(error), headers=headers_of(error))
 
 
 def _chart(request: Request) -> tuple[Chart, str]:
     """The chart that is asked for, and of what and where it is, in words. Raises NotFoundError."""
     name, key = request.path_params["page"], request.path_params["key"]
     page = Page.OVERVIEW if name == links.OVERVIEW else links.page_named(name) if name else None
-    with RENDER_LIMIT.take():
-        content = None if page is None else asked_for(page, query_of(request))
+    content = None if page is None else asked_for(page, query_of(request))
     parts = content.parts if content else ()
     # What is folded is made for nobody who asks for what is not.
     drawn = _charts(part for part in parts if not isinstance(part, Folded))

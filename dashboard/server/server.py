@@ -8,20 +8,20 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 from anyio import to_thread
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
 from compilewatch.dashboard.api import routes as api
-from compilewatch.dashboard.api.queries import query_of
 from compilewatch.dashboard.links import links
 from compilewatch.dashboard.links.links import PAGES, Page
 from compilewatch.dashboard.login import install
@@ -35,7 +35,7 @@ from compilewatch.dashboard.server.index_page import index_pages, opened_at, wit
 from compilewatch.dashboard.server.same_site import SameSite
 from compilewatch.dashboard.server.unknown_paths import unknown_pages
 from compilewatch.dashboard.server.unsubscribe import unsubscribe
-from compilewatch.dashboard.server.wall import WALL, wall_page
+from compilewatch.dashboard.server.wall import WALL, wall
 from compilewatch.dashboard.text import theme
 from compilewatch.dashboard.text.foreign_text import escaped
 from compilewatch.dashboard.write.stored_views import stored_address
@@ -190,12 +190,14 @@ def _report_script_error(error: Exception) -> bool:
 
 def _html(
     page: Page, pages: Mapping[Page, str], address_of: Callable[[Request], str]
-) -> Callable[[Request], Response]:
-    def answer(request: Request) -> Response:
+) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
         stored = request.query_params.getlist(links.STORED_VIEW)
         if page is Page.OVERVIEW and stored == [WALL]:
-            status, text = wall_page(query_of(request))
-            return HTMLResponse(text, status, headers={"Cache-Control": "no-store"})
+            return await wall(request)
+        return await run_in_threadpool(index, request, stored)
+
+    def index(request: Request, stored: Sequence[str]) -> Response:
         text = (_stored_view(stored[0], pages) if stored else None) or pages[page]
         if PAGES[page].picture and not stored:
             picture = links.chart_address(page, PAGES[page].picture, request.url.query, ".png")

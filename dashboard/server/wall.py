@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from html import escape
 from itertools import chain
 
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from compilewatch.dashboard.api.queries import query_of
 from compilewatch.dashboard.document.page import section_html
 from compilewatch.dashboard.document.sections import sections
-from compilewatch.dashboard.http.errors import status_of
+from compilewatch.dashboard.http.errors import BusyError, headers_of, status_of
+from compilewatch.dashboard.http.rate_limit import client_of
+from compilewatch.dashboard.http.turns import DRAWINGS
 from compilewatch.dashboard.links.links import Page
 from compilewatch.dashboard.parts.parts import Chart, Figures, PageHeadline, Part, Table, flat
-from compilewatch.dashboard.render.limit import RENDER_LIMIT
 from compilewatch.dashboard.server.charts import asked_for, where
 from compilewatch.db.errors import CompilewatchError
 
 _LOG = logging.getLogger("compilewatch.dashboard")
 WALL = "wall"
 _REFRESH_S = 30
+_NOT_KEPT: Mapping[str, str] = {"Cache-Control": "no-store"}
 _TONES = {"good": "#2FBF95", "bad": "#F0814A", "warning": "#E6B84A"}
 _WALL_STYLE = """body{margin:0;padding:2.5vw;background:#10151C;color:#E8EDF3;font:2.2vw/1.35 sans-serif}
 h1{font-size:3.4vw;line-height:1.2;margin:0 0 2vw;border-left:1vw solid var(--tone);padding-left:1.5vw}
@@ -31,33 +38,50 @@ dt{color:#B9C3CF;font-size:1.3vw}dd{margin:0;font-size:5vw;line-height:1.1;font-
 figure{margin:0}svg{width:100%;height:auto}figcaption{display:none}"""
 
 
-def wall_page(params: Mapping[str, Sequence[str]]) -> tuple[int, str]:
-    """The Overview of `params` as a page that asks for itself anew, a sentence where it cannot be made, and
-    the status of that.
-    """
-    status, tone, title, body = 200, "", "Nothing has been measured yet", ""
+async def wall(request: Request) -> Response:
+    """The Overview of a request as a page that asks for itself anew, a sentence where it cannot be made."""
+    params = query_of(request)
     try:
-        with RENDER_LIMIT.take():
-            content = asked_for(Page.OVERVIEW, params)
-            if content is not None:
-                shown = _on_the_wall(content.parts)
-                body = f"<p>{escape(where(content))}</p>"
-                body += _tiles(content.parts)
-                body += "".join(map(section_html, sections(shown), range(len(shown))))
-                title = content.headline
-                tone = next((part.tone for part in content.parts if isinstance(part, PageHeadline)), "")
+        return await DRAWINGS.answer(partial(_drawn, params), client_of(request.scope))
+    except BusyError as error:
+        return _refused(error)
+
+
+def _drawn(params: Mapping[str, Sequence[str]]) -> Response:
+    tone, title, body = "", "Nothing has been measured yet", ""
+    try:
+        content = asked_for(Page.OVERVIEW, params)
+        if content is not None:
+            shown = _on_the_wall(content.parts)
+            body = f"<p>{escape(where(content))}</p>"
+            body += _tiles(content.parts)
+            body += "".join(map(section_html, sections(shown), range(len(shown))))
+            title = content.headline
+            tone = next((part.tone for part in content.parts if isinstance(part, PageHeadline)), "")
     except CompilewatchError as error:
-        status, title, tone = status_of(error), str(error), "warning"
+        return _refused(error)
     except Exception:  # noqa: BLE001 a display on a wall has nobody to read an error 500
         _LOG.exception("the wall display failed")
         title, tone = "The wall display failed. The reason is in the log of the server.", "warning"
+    return _page(title, tone, body)
+
+
+def _refused(error: CompilewatchError) -> Response:
+    return _page(str(error), "warning", "", status_of(error), headers_of(error))
+
+
+def _page(
+    title: str, tone: str, body: str, status: int = 200, headers: Mapping[str, str] = _NOT_KEPT
+) -> Response:
     heading = escape(title)
-    return status, (
+    return HTMLResponse(
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="refresh" content="{_REFRESH_S}">'
         '<meta name="viewport" content="width=device-width">'
         f"<title>{heading}</title><style>:root{{--tone:{_TONES.get(tone, '#8A8F98')}}}{_WALL_STYLE}</style>"
-        f"</head><body><h1>{heading}</h1>{body}</body></html>\n"
+        f"</head><body><h1>{heading}</h1>{body}</body></html>\n",
+        status,
+        headers=headers,
     )
 
 
