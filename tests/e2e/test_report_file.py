@@ -57,6 +57,9 @@ def test_on_paper_no_column_is_cut(report: Page) -> None:
     report.set_viewport_size({"width": PAPER_PX, "height": 900})
     report.emulate_media(media="print")
     assert report.evaluate("document.documentElement.scrollWidth") == PAPER_PX
+    assert not report.get_by_text("unchanged_margin").first.is_visible(), (
+        "the policy is in the file, not on paper"
+    )
     # Upright, a reason of two sentences would be a column of single words.
     paper = re.findall(rb"/MediaBox ?\[0 0 ([\d.]+) ([\d.]+)\]", report.pdf(prefer_css_page_size=True))
     assert {(round(float(width)), round(float(height))) for width, height in paper} == {(842, 595)}
