@@ -28,12 +28,13 @@ _BEGIN: dict[Purpose, str] = {
 
 
 def create_file(path: Path) -> bool:
-    """Create an empty file at `path`; False where something is there already.
+    """Create an empty file at `path`, for its owner alone: it holds ids and keys that open what they name.
+    False where something is there already. SQLite's companions of it get its mode.
 
     Raises DatabaseError where the directory is missing or cannot be written.
     """
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o644))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
         return False
     except OSError as error:

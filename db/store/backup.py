@@ -6,6 +6,8 @@ served like any other, and restored into either kind.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import sqlite3
 import tempfile
@@ -17,11 +19,13 @@ from sqlalchemy import func, select
 
 from compilewatch.db.engine.driver_errors import sentence
 from compilewatch.db.engine.session import Database, open_database, sqlite_file
-from compilewatch.db.engine.sqlite import remove_file, require_usable_file
+from compilewatch.db.engine.sqlite import create_file, remove_file, require_usable_file
 from compilewatch.db.errors import DatabaseError
 from compilewatch.db.store.copy import copy_into_empty
 from compilewatch.db.store.run_cases import bring_up
 from compilewatch.db.tables.trials import METADATA
+
+_PART = ".compilewatch-part"
 
 
 def back_up(url: str, file: Path) -> int:
@@ -82,10 +86,19 @@ def _refuse_existing(file: Path) -> None:
 
 @contextmanager
 def _part_of(file: Path) -> Iterator[Path]:
-    """A name beside `file` to write to first; nothing stays there."""
-    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    """An empty file beside `file` to write to first; nothing stays there, nor of one that was killed."""
+    part = file.with_name(f".{file.name}.{os.getpid()}{_PART}")
+    if not part.parent.is_dir():
+        raise DatabaseError(
+            f"The directory {part.parent} does not exist.", f"Create it with `mkdir -p {part.parent}`."
+        )
     try:
-        yield part
+        for left in part.parent.glob(f".*{_PART}"):
+            _remove_left(left)
+        create_file(part)
+        with part.open("rb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            yield part
     except sqlite3.Error as error:
         raise sentence(str(error), str(file)) from error
     except OSError as error:
@@ -94,17 +107,23 @@ def _part_of(file: Path) -> Iterator[Path]:
             "Name a file in a directory that exists and can be written.",
         ) from error
     finally:
-        if part.parent.is_dir():
-            remove_file(part)
+        remove_file(part)
+
+
+def _remove_left(part: Path) -> None:
+    """Remove what a killed backup or restore has left: one that goes on holds the lock of its file."""
+    with contextlib.suppress(OSError), open(part, "rb", opener=_without_links) as left:
+        fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        remove_file(part)
+
+
+def _without_links(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def _copy_file(source: Path, part: Path) -> None:
     """SQLite's online backup in one step: a reader's snapshot, which no writer waits for."""
     require_usable_file(source, writable=False)
-    if not part.parent.is_dir():
-        raise DatabaseError(
-            f"The directory {part.parent} does not exist.", f"Create it with `mkdir -p {part.parent}`."
-        )
     with (
         closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True, timeout=30)) as reading,
         closing(sqlite3.connect(part)) as writing,

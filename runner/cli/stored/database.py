@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -43,7 +47,8 @@ def backup(file: _File, db: DatabaseOption = None, config: ConfigOption = None) 
     """Write everything into a new file while others write. Example: compilewatch db backup monday.db"""
     from compilewatch.db.store.backup import back_up
 
-    size = back_up(settings_of(config, db).database_url, file)
+    with _nothing_left_by_sigterm():
+        size = back_up(settings_of(config, db).database_url, file)
     typer.echo(f"{file} holds everything ({bytes_text(size)}).")
     return 0
 
@@ -64,11 +69,22 @@ def restore(
     url = settings_of(config, db).database_url
     if file.is_file() and not yes:
         _require_yes(f"Restore {file} into {shown_address(url)}?")
-    trials = restore_backup(file, url)
+    with _nothing_left_by_sigterm():
+        trials = restore_backup(file, url)
     typer.echo(
         f"{plural(trials, 'trial')} of {file} and all that belongs to them are in {shown_address(url)}."
     )
     return 0
+
+
+@contextlib.contextmanager
+def _nothing_left_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends the block as an exception does, so that half a file is removed."""
+    former = signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)
 
 
 @app.command("check")

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -147,6 +151,61 @@ def test_vacuum_shrinks_a_file_whose_rows_were_deleted(sqlite_database: Database
     full = sqlite_database.size_bytes()
     sqlite_database.vacuum()
     assert sqlite_database.size_bytes() < full
+
+
+SLOW = """
+import sys, time
+from compilewatch.db.store import backup
+from compilewatch.runner.cli.front import main
+def waits(_part):
+    print("writing", flush=True)
+    time.sleep(60)
+backup._require_sound = waits
+main(sys.argv[1:])
+"""
+
+
+def test_a_backup_that_is_ended_leaves_nothing_and_one_that_is_killed_nothing_for_long(
+    sqlite_database: Database, sqlite_url: str, tmp_path: Path
+) -> None:
+    save_trials(sqlite_database, [make_trial()])
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    (folder / ".notes.7.part").write_text("mine")
+    (folder / ".link.7.compilewatch-part").symlink_to(tmp_path)
+
+    def begun(name: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", SLOW, "db", "backup", str(folder / name), "--db", sqlite_url]
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        assert process.stdout.readline() == "writing\n"
+        return process
+
+    def parts() -> set[str]:
+        return {path.name.split(".")[1] for path in folder.glob(".*.db.*")}
+
+    with begun("ended.db") as ended, begun("killed.db") as killed, begun("going.db") as going:
+        assert parts() == {"ended", "killed", "going"}
+        ended.send_signal(signal.SIGTERM)
+        assert ended.wait(30) == 128 + signal.SIGTERM
+        killed.kill()
+        killed.wait(30)
+        assert parts() == {"killed", "going"}
+        back_up(sqlite_url, folder / "next.db")
+        assert parts() == {"going"}
+        going.kill()
+    assert {".notes.7.part", ".link.7.compilewatch-part", "next.db"} <= {p.name for p in folder.iterdir()}
+
+
+def test_a_database_and_its_backup_are_read_by_their_owner_alone(tmp_path: Path) -> None:
+    """They hold the ids of reports and the keys of watches, which open what they name."""
+    url = f"sqlite:///{tmp_path / 'new.db'}"
+    with open_database(url, migrate=True) as database:
+        save_trials(database, [make_trial()])
+        back_up(url, tmp_path / "copy.db")
+        restore(tmp_path / "copy.db", f"sqlite:///{tmp_path / 'restored.db'}")
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert {"new.db", "copy.db", "restored.db"} <= modes.keys()
+    assert set(modes.values()) == {0o600}
 
 
 def _every_row(database: Database) -> dict[str, list[tuple[object, ...]]]:
