@@ -247,7 +247,7 @@ def test_the_first_pull_request_of_three_trials_a_side(
     repository.git("checkout", "--quiet", "-b", "change")
     same, slow = repository.commit("same"), repository.commit("slow")
     store(sqlite_url, (base, 1.0), (same, 1.0), trials=3)
-    assert gate(sqlite_url) != 1
+    assert gate(sqlite_url, "--head", same) != 1
     assert capsys.readouterr().out.startswith(f"Verdict: {base[:7]} → {same[:7]}: ")
     store(sqlite_url, (base, 1.0), (same, 1.0), (slow, 2.5), trials=3)
     assert gate(sqlite_url) == 1
