@@ -83,6 +83,31 @@ def by_turns(trials: DataFrame) -> Bools:
     return flags
 
 
+def turns_of_each(trials: DataFrame) -> Bools:
+    """`by_turns` of every series by itself. Only those are looked at that have a run of several builds, or
+    runs that were measured at the same time: of most histories none.
+    """
+    flags = np.zeros(len(trials), dtype=np.bool_)
+    times = trials[["run_id", "build_id", "machine_id", "series_id", "started_at", "ended_at"]]
+    run = times["run_id"].astype("str").factorize()[0].astype(np.int64)
+    doubtful = times["build_id"].groupby(run).nunique().to_numpy() > 1
+    runs = Groups(run, len(doubtful))
+    start = -runs.max(-_microseconds(times["started_at"]))
+    end = runs.max(_microseconds(times["ended_at"]))
+    known = np.flatnonzero(~np.isnan(end))
+    order = known[np.argsort(start[known], kind="stable")]
+    # Against the latest end before it, and the earliest beginning after it.
+    latest = np.maximum.accumulate(end[order])
+    doubtful[order[1:][start[order][1:] <= latest[:-1]]] = True
+    doubtful[order[:-1][end[order][:-1] >= start[order][1:]]] = True
+    series = times["series_id"].astype("str").factorize()[0]
+    wanted = np.isin(series, series[doubtful[run]])
+    for rows in times[wanted].groupby(series[wanted]).indices.values():
+        mine = np.flatnonzero(wanted)[rows]
+        flags[mine] = by_turns(times.iloc[mine])
+    return flags
+
+
 def builds_interleaved(trials: DataFrame) -> bool:
     """Whether any two builds of a trials frame were measured side by side."""
     return bool(by_turns(trials).any())

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Column, ColumnElement, Select, exists, select
+from sqlalchemy import Column, ColumnElement, Select, exists, func, select
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.selection import (
     CASES,
+    matching,
     matching_series,
     matching_trials,
     plain,
@@ -43,6 +44,19 @@ def series_frame(db: Database, filters: Filters = Filters()) -> pd.DataFrame:  #
     )
     matched = statement.select_from(CASES).where(*matching_series(filters))
     return read_frame(db, matched.order_by(SERIES.c.series_id))
+
+
+def most_runs(db: Database, filters: Filters) -> str | None:
+    """The machine that measured most runs of the trials that `filters` let through; None without any."""
+    statement = (
+        select(SERIES.c.machine_id)
+        .join(TRIAL, TRIAL.c.series_id == SERIES.c.series_id)
+        .where(*matching(filters))
+        .group_by(SERIES.c.machine_id)
+        .order_by(func.count(TRIAL.c.run_id.distinct()).desc(), SERIES.c.machine_id.desc())
+        .limit(1)
+    )
+    return next(iter(db.scalars(statement)), None)
 
 
 def _of_some_trial(column: Column[Any]) -> ColumnElement[Any]:

@@ -17,6 +17,7 @@ from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import Comparison
 from compilewatch.db.judge.sequence import builds_interleaved
 from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.measured import most_runs
 from compilewatch.db.queries.named import require_stored
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.vocabulary import CauseClass, Verdict
@@ -93,13 +94,13 @@ def machine_steps(
     """
     here = filters if machine is None else replace(filters, machines=(machine,))
     require_stored(database, here)
+    most = most_runs(database, here)
+    if most is not None:
+        here = replace(filters, machines=(most,))
     trials = trials_frame(database, here)
     if trials.empty:
         where = "" if machine is None else f" on machine {machine}"
         raise NotFoundError(f"No stored trial{where} fits these filters.", "See `compilewatch list runs`.")
-    if machine is None:
-        runs = trials.groupby("machine_id")["run_id"].nunique().sort_values(kind="stable")
-        trials = trials[trials["machine_id"] == runs.index[-1]]
     machine_id = str(trials["machine_id"].iloc[-1])
     compare = partial(gateway.compare, database, filters=filters, machine_id=machine_id, policy=policy)
     return MachineSteps(machine_history(trials, compare, policy), trials, compare, policy)

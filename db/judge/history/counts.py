@@ -26,7 +26,7 @@ from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import ChangeEvent
 from compilewatch.db.judge.sequence import in_reading_order
 from compilewatch.db.metrics.eligibility import failure_kinds, passed_mask, without_canaries
-from compilewatch.db.metrics.groups import floats
+from compilewatch.db.metrics.groups import Bools, Groups, floats
 from compilewatch.db.records.ids import identity
 from compilewatch.db.records.trial import FailureKind
 from compilewatch.db.records.vocabulary import Metric, Verdict
@@ -60,8 +60,24 @@ def exact_events(trials: DataFrame, policy: Policy | None = None) -> tuple[Chang
     policy = policy or Policy()
     outside = trials["failure_kind"].isin([kind.value for kind in NOT_THE_BUILDS_FAULT])
     ran = trials[~outside]
-    events = [event for _, series in ran.groupby("series_id", sort=True) for event in _of_series(series)]
+    varying = ran[_varies(ran)]
+    events = [event for _, series in varying.groupby("series_id", sort=True) for event in _of_series(series)]
     return (*events, *_missing(trials, ran, policy))
+
+
+def _varies(trials: DataFrame) -> Bools:
+    """One flag per trial: those of its series do not all count and end alike. Of most series they do, and no
+    run of them needs to be looked at.
+    """
+    series, passed = Groups.by(trials, ["series_id"]), passed_mask(trials)
+    failed = series.sum(~passed)
+    varies = (failed > 0) & (series.sum(passed) > 0)
+    for column in COUNTS.values():
+        counts = floats(trials[column])
+        present = series.present(np.where(passed & np.isfinite(counts), counts, np.nan))
+        varies |= present.pick(np.zeros_like(present.n)) < present.pick(present.n - 1)
+    flags: Bools = varies[series.codes]
+    return flags
 
 
 def _of_series(series: DataFrame) -> Iterator[ChangeEvent]:

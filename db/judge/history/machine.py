@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
@@ -10,13 +11,16 @@ from fnmatch import fnmatchcase
 from pandas import DataFrame
 
 from compilewatch.db.columns.metrics import MEASURED_METRICS, SUMMARY_COLUMNS
+from compilewatch.db.judge.compare.sides import COMPONENTS, LIBRARIES
 from compilewatch.db.judge.compare.who_moved import TIMES, machine_explains
 from compilewatch.db.judge.history.counts import exact_events
+from compilewatch.db.judge.history.events import LABELS
 from compilewatch.db.judge.history.releases import Compare, release_events
-from compilewatch.db.judge.history.series import judge_series
+from compilewatch.db.judge.history.series import steps_of
+from compilewatch.db.judge.history.stretches import CONDITION_COLUMNS, find_cuts
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import ChangeEvent, Result
-from compilewatch.db.judge.sequence import by_turns, release_order
+from compilewatch.db.judge.sequence import release_order, turns_of_each
 from compilewatch.db.metrics.trend import series_points
 from compilewatch.db.records.ids import identity
 from compilewatch.db.records.trial import StrategyKind
@@ -97,7 +101,7 @@ def _explained_apart(events: list[ChangeEvent], policy: Policy) -> list[list[Cha
         reach = max(half, math.log1p(policy.history.minimum_effect))
         return event.metric in TIMES and machine_explains(step, moved, reach)
 
-    flags = [event in canaries or is_explained(event) for event in events]
+    flags = [_is_canary(event, policy) or is_explained(event) for event in events]
     sorted_apart = [[e for e, flag in zip(events, flags, strict=True) if flag is f] for f in (True, False)]
     return [each for each in sorted_apart if each]
 
@@ -108,7 +112,8 @@ def _is_canary(event: ChangeEvent, policy: Policy) -> bool:
 
 def _group(events: list[ChangeEvent], policy: Policy) -> EventGroup:
     builds = [event.build_id for event in events if event.build_id is not None]
-    build = max(sorted(set(builds)), key=builds.count) if builds else None
+    counts = Counter(builds)
+    build = max(sorted(counts), key=counts.__getitem__) if builds else None
     core = [event for event in events if event.build_id == build] or events
     components = tuple(dict.fromkeys(name for event in core for name in event.changed_components))
     cause = _shared_cause(events, policy)
@@ -162,19 +167,14 @@ def machine_history(
 ) -> tuple[EventGroup, ...]:
     """The grouped events of every series of one machine's trials frame, oldest first, then by release.
 
-    Timed metrics change where `judge_series` finds a step (break-even follows from the others and has no
+    Timed metrics change where `steps_of` finds a step (break-even follows from the others and has no
     event of its own), or from release to release where builds took turns; counts at every step. Flips between
     two modes are no events. `compare` gives the verdicts between releases. A step that both show is the
     release's.
     """
     policy = policy or Policy()
-    every = [series for _, series in trials.groupby("series_id", sort=True)]
-    apart = [series[~by_turns(series)] for series in every]
-    in_turns = {
-        str(series["series_id"].iloc[0])
-        for series, rest in zip(every, apart, strict=True)
-        if len(rest) < len(series)
-    }
+    turns = turns_of_each(trials)
+    in_turns = set(trials.loc[turns, "series_id"].astype(str))
     events = [
         event.model_copy(update={"at": None})
         if event.verdict is not Verdict.MISSING and event.series_id in in_turns
@@ -188,18 +188,31 @@ def machine_history(
         step = (event.series_id, event.metric, event.build_id, event.verdict)
         return bool(event.changed_components) and step in known
 
-    for series in apart:
-        if len(series):
-            events += [event for event in _timed_events(series, policy) if not is_known(event)]
+    for points in _histories(trials[~turns], policy):
+        events += [event for event in _timed_events(points, policy) if not is_known(event)]
     events += of_releases
     rank = {build: number for number, build in enumerate(release_order(trials))}
     groups = group_events(events, policy)
     return tuple(sorted(groups, key=lambda g: (g.at is None, g.at or rank.get(g.build_id or "", -1))))
 
 
-def _timed_events(series: DataFrame, policy: Policy) -> Iterator[ChangeEvent]:
-    points = series_points(series)
-    eager = bool((series["strategy_kind"] == StrategyKind.EAGER.value).all())
+_NEEDED = {*LABELS, *COMPONENTS, LIBRARIES, *CONDITION_COLUMNS, *SUMMARY_COLUMNS.values()}
+_NEEDED |= {"last_started_at", "point_suspect"}
+
+
+def _histories(trials: DataFrame, policy: Policy) -> Iterator[DataFrame]:
+    """The points of each series that has as many as a step needs, in the columns that are read."""
+    points = series_points(trials)
+    points = points[[name for name in points if name in _NEEDED]]
+    counts = points.groupby("series_id")["series_id"].transform("size")
+    enough = points[(counts >= policy.history.fewest_runs).to_numpy(dtype=bool)]
+    yield from (series for _, series in enough.groupby("series_id", sort=True))
+
+
+def _timed_events(points: DataFrame, policy: Policy) -> Iterator[ChangeEvent]:
+    points = points.reset_index(drop=True)
+    cuts = find_cuts(points)
+    eager = bool((points["strategy_kind"] == StrategyKind.EAGER.value).all())
     for metric in MEASURED_METRICS:
         if (
             SUMMARY_COLUMNS[metric] not in points
@@ -207,6 +220,6 @@ def _timed_events(series: DataFrame, policy: Policy) -> Iterator[ChangeEvent]:
             or (eager and metric is not Metric.LATENCY)
         ):
             continue
-        for event in judge_series(points, metric, policy).events:
+        for event in steps_of(points, metric, policy, cuts):
             if event.verdict is not Verdict.INCONCLUSIVE:
                 yield event

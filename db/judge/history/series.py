@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from pandas import DataFrame
@@ -118,6 +119,17 @@ class SeriesHistory(Result):
     noise: float | None
     two_mode: bool
     drift: Drift | None
+
+
+def steps_of(points: DataFrame, metric: Metric, policy: Policy, cuts: list[Cut]) -> Iterator[ChangeEvent]:
+    """The events of `judge_series`, without what else is said of a series; `cuts` are those of `points`."""
+    if metric not in policy.thresholds:
+        yield from count_events(points, metric, [cut.index for cut in cuts])
+        return
+    for stretch in cut_stretches(points, metric, cuts):
+        yield from change_events(
+            points, metric, stretch, boundaries(stretch.y, policy.history), policy.history
+        )
 
 
 def judge_series(

@@ -6,7 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 import numpy as np
+import pytest
 
+from compilewatch.db.judge import sequence
+from compilewatch.db.judge.history import counts, machine
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.records.vocabulary import CauseClass, Metric, Verdict
 from tests.db.judge.frames import MS, machine_history_of, trial
@@ -82,3 +85,51 @@ def test_the_policy_asked_for_decides_what_is_an_event():
     assert machine_history_of(trials_frame(rows))
     coarse = Policy.model_validate({"history": {"minimum_effect": 0.05}})
     assert machine_history_of(trials_frame(rows), coarse) == ()
+
+
+@pytest.mark.parametrize("cases", [2, 20])
+def test_of_many_series_points_are_made_at_once_and_few_are_walked_through(
+    monkeypatch: pytest.MonkeyPatch, cases: int
+) -> None:
+    """Work that is done by series is what made 2,589 of them take two minutes."""
+    rows = [row for n in range(cases) for row in nightly("default", 1.0, workload=f"case-{n}")]
+    rows[-1]["graph_breaks"] = 3
+    calls: list[str] = []
+    for module, name in ((machine, "series_points"), (counts, "_of_series"), (sequence, "by_turns")):
+        real = getattr(module, name)
+        counted = lambda *args, name=name, real=real: (calls.append(name), real(*args))[1]  # noqa: E731
+        monkeypatch.setattr(module, name, counted)
+    (group,) = machine_history_of(trials_frame(rows))
+    assert [event.metric for event in group.events] == [Metric.GRAPH_BREAKS]
+    # Once of the machine, for its releases, and once of the series whose count varies.
+    assert calls.count("series_points") == calls.count("_of_series") == 1
+    assert calls.count("by_turns") == 2
+
+
+def test_turns_are_told_of_each_series_by_itself() -> None:
+    rng, rows = np.random.default_rng(3), []
+    for n in range(300):
+        began = START + timedelta(minutes=int(rng.integers(200)))
+        rows.append(
+            trial(
+                "bert",
+                "default",
+                f"b{rng.integers(3)}",
+                run_id=f"R{rng.integers(12)}",
+                series_id=f"s{rng.integers(9)}",
+                started_at=began,
+                ended_at=None if n % 40 == 0 else began + timedelta(minutes=int(rng.integers(1, 4))),
+            )
+        )
+    trials = trials_frame(rows)
+    expected = np.zeros(len(trials), dtype=bool)
+    for places in trials.groupby("series_id").indices.values():
+        expected[places] = sequence.by_turns(trials.iloc[places])
+    assert 0 < expected.sum() < len(expected)
+    assert sequence.turns_of_each(trials).tolist() == expected.tolist()
+
+
+def test_a_case_whose_eager_ran_beside_it_in_other_processes_has_its_speedup_judged() -> None:
+    compiled = [row | {"control_latency_ns": None} for row in nightly("default", 1.2)]
+    (group,) = machine_history_of(trials_frame(nightly("eager", 1.0) + compiled))
+    assert {event.metric for event in group.events} == {Metric.LATENCY, Metric.SPEEDUP}
