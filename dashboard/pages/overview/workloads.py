@@ -199,11 +199,14 @@ def _row(
         eager = next((case for case in cases if case["strategy"] == EAGER.name), None)
         return row | {
             "state": f"{failing} failing" if failing else "eager only",
-            "fastest": EAGER.name,
+            # Of what never passed nothing is fastest.
+            "fastest": EAGER.name if eager and not pd.isna(eager["latency_ns"]) else units.MISSING,
             **dict.fromkeys(("strategy", "pays_off"), units.MISSING),
             **dict.fromkeys(("latency", "speedup", "interval", "steps")),
             "eager": eager["latency_ns"] if eager else None,
-            **(rates(eager) | {"rate": None, "eager_rate": eager["throughput_per_s"]} if eager else {}),
+            **rates(eager or cases[0]),
+            "rate": None,
+            "eager_rate": eager["throughput_per_s"] if eager else None,
             **case_facts(eager or {**cases[0], "counted_trials": None}, floors),
             "history": [],
         }

@@ -12,6 +12,7 @@ from compilewatch.dashboard.links.links import Link, Page
 from compilewatch.dashboard.pages.overview import content
 from compilewatch.dashboard.parts.parts import Chart, Figures, PageContent, Table, flat, named
 from compilewatch.dashboard.verdicts import headlines
+from compilewatch.db import units
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.judge.results import Tally
 from compilewatch.db.queries.facets import builds, machines
@@ -41,6 +42,14 @@ def figures(page: PageContent) -> dict[str, str]:
     (found,) = named(page.parts, "figures")
     assert isinstance(found, Figures)
     return {each.title: each.text for each in found.figures}
+
+
+def test_a_page_of_failures_alone_opens_and_calls_nothing_fastest(store: Store) -> None:
+    page = page_of(store, [make_trial(failure="compile_error"), make_trial(failure="compile_error")])
+    (row,) = table(page, "overview-table").to_dict("records")
+    assert row["state"] == "1 failing"
+    assert row["fastest"] == units.MISSING
+    assert pd.isna(row["eager_rate"])
 
 
 def history(**more: Any) -> list[Trial]:
