@@ -24,6 +24,7 @@ from compilewatch.db.errors import (
     visible,
 )
 from compilewatch.db.interchange.files.opening import MAX_DOCUMENT_BYTES, RUNS_FOLDER
+from compilewatch.db.part_files import part_of, remove_left_parts
 from compilewatch.db.records.fields import Count, Identifier, Name, Record, UtcDatetime, aware_utc
 from compilewatch.db.records.service.runs import RunStatus
 from compilewatch.db.records.trial import Trial, parse_trial
@@ -127,6 +128,8 @@ class Spool:
         meanwhile is passed over.
         """
         stored, rejected = 0, []
+        for directory in (self.directory, self._ends):
+            remove_left_parts(directory)
         for path in self.waiting():
             if path in self._stuck:
                 continue
@@ -146,18 +149,22 @@ class Spool:
     def _set_aside(self, path: Path, reason: str) -> list[Path]:
         """Move a file to `bad/` and say so; nothing where another process was quicker."""
         target = self._bad / path.name
+        said = target.with_suffix(".reason.txt")
         try:
             self._bad.mkdir(parents=True, exist_ok=True)
+            # First, so that no file is there without its reason.
+            with contextlib.suppress(OSError):
+                said.write_text(reason + "\n", encoding="utf-8", errors="replace")
             path.rename(target)
         except FileNotFoundError:
+            if not target.exists():
+                said.unlink(missing_ok=True)
             return []
         except OSError as error:
             self._stuck.add(path)
             why = f"{one_line(reason, _LONGEST_REASON)} It cannot be set aside ({error.strerror})"
             _LOG.warning("%s is left where it is: %s.", visible(str(path)), why)
             return [path]
-        with contextlib.suppress(OSError):
-            target.with_suffix(".reason.txt").write_text(reason + "\n", encoding="utf-8", errors="replace")
         _LOG.warning("%s was set aside: %s", visible(str(target)), one_line(reason, _LONGEST_REASON))
         return [target]
 
@@ -256,19 +263,13 @@ def _read(path: Path) -> bytes:
 
 def _write(path: Path, text: str) -> None:
     """The whole file under its name or nothing, also after a power cut. Raises OSError."""
-    # Two processes may write the same name, such as the end of one run.
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
+    with part_of(path) as part:
+        with part.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        temporary.rename(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
+        part.rename(path)
     _sync_directory(path.parent)
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from functools import lru_cache
@@ -18,6 +16,7 @@ from compilewatch.db.interchange.files import trial_jsonl
 from compilewatch.db.interchange.write import dynamo_expected, flat_csv, oss_v3_export
 from compilewatch.db.interchange.write.flat import figures
 from compilewatch.db.markdown_cells import escaped_text
+from compilewatch.db.part_files import part_of
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.records import Stack
 from compilewatch.db.queries.trial_export import TrialBatch, trial_batches
@@ -171,26 +170,12 @@ def export(
 def _replacing(path: Path) -> Iterator[BinaryIO]:
     """A file beside `path` that takes its place when the block ends well, and is removed when not."""
     try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with part_of(path) as part:
+            with part.open("xb") as stream:
+                yield stream
+            part.replace(path)
     except OSError as error:
         raise _unwritable(path, error) from error
-    partial = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            yield stream
-        partial.chmod(0o666 & ~_umask())
-        partial.replace(path)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    """The process's mask; it can only be read by setting it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
 
 
 def _unwritable(path: Path, error: OSError) -> CompilewatchError:

@@ -17,7 +17,7 @@ def test_a_trial_in_the_spool_is_on_the_disk(tmp_path: Path, monkeypatch: pytest
     real = os.fsync
 
     def fsync(descriptor: int) -> None:
-        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink().name.partition(".")[0])
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink().name.lstrip(".").partition(".")[0])
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", fsync)
