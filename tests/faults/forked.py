@@ -10,6 +10,7 @@ FORKED.set_forkserver_preload(
     [
         "tests.faults.runner_process",
         "tests.faults.service_process",
+        "tests.faults.writing_commands",
     ]
 )
 # Its socket lies there: made now, before a test points temporary files to a place of its own.
