@@ -1,6 +1,7 @@
 """Fifty readers and two hundred API requests a second while trials are written: errors, memory, waits.
 
-COMPILEWATCH_LOAD_S says for how many seconds; a minute unless told otherwise.
+COMPILEWATCH_LOAD_S says for how many seconds, a minute unless told otherwise; COMPILEWATCH_LOAD_VIEWS how
+many pages one process draws while its memory is looked at.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import pytest
 from websockets.exceptions import WebSocketException
 
 from compilewatch.dashboard.links.links import Page
-from compilewatch.db.engine.session import open_database
+from compilewatch.db.engine.session import open_database, sqlite_file
 from compilewatch.db.store.trials import save_trials
 from tests.benchmarks.http_poller import Poller
 from tests.benchmarks.load_writer import nights
@@ -33,6 +34,7 @@ from tests.dashboard.serving import ROOT, Served, served
 pytestmark = pytest.mark.benchmark
 
 SECONDS = float(os.environ.get("COMPILEWATCH_LOAD_S", "60"))
+VIEWS = int(os.environ.get("COMPILEWATCH_LOAD_VIEWS", "2000"))
 READERS = 50
 REQUESTS_PER_S = 200
 # An address may send 20 requests a second, so 200 come from twelve; every other one sends entity tags back.
@@ -75,37 +77,56 @@ class Seen:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[tuple[Served, Path]]:
-    file = tmp_path / "load.db"
-    with open_database(f"sqlite:///{file}", migrate=True) as database:
+def server(empty_database_url: str, tmp_path: Path) -> Iterator[tuple[Served, str]]:
+    with open_database(empty_database_url, migrate=True) as database:
         for night in nights(NIGHTS, datetime.now(UTC)):
             save_trials(database, night)
-    with served(f"sqlite:///{file}", tmp_path / "log") as running:
-        yield running, file
+    with served(empty_database_url, tmp_path / "log") as running:
+        yield running, empty_database_url
     log = (tmp_path / "log").read_text()
     assert "Traceback" not in log, log[-4000:]
 
 
 @pytest.mark.timeout(SECONDS + 600)
-def test_many_readers_and_programs_while_trials_are_written(server: tuple[Served, Path]) -> None:
-    running, file = server
+def test_many_readers_and_programs_while_trials_are_written(server: tuple[Served, str], backend: str) -> None:
+    running, url = server
     seen = Seen()
-    command = [sys.executable, "-m", "tests.benchmarks.load_writer", f"sqlite:///{file}", str(SECONDS)]
+    command = [sys.executable, "-m", "tests.benchmarks.load_writer", url, str(SECONDS)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as writer:
         before, mine = psutil.Process(running.pid).cpu_times(), psutil.Process().cpu_times()
-        asyncio.run(_all(running, file, seen))
+        asyncio.run(_all(running, sqlite_file(url), seen))
         after, later = psutil.Process(running.pid).cpu_times(), psutil.Process().cpu_times()
         seen.server_cpu_s = after.user + after.system - before.user - before.system
         seen.client_cpu_s = later.user + later.system - mine.user - mine.system
         assert writer.stdout is not None
         seen.saved_ms = [float(line) for line in writer.stdout]
         assert writer.wait() == 0
-    _tell(seen)
+    _tell(seen, backend)
     assert seen.errors == []
     assert set(seen.statuses) <= {200, 304}
 
 
-async def _all(running: Served, file: Path, seen: Seen) -> None:
+@pytest.mark.timeout(VIEWS + 600)
+def test_memory_after_many_page_views(server: tuple[Served, str], backend: str) -> None:
+    """One reader, one page after the other, nothing written: the second half needs no more than the first."""
+    running, _ = server
+    rss_mib: list[float] = []
+
+    async def read() -> None:
+        process = psutil.Process(running.pid)
+        async with reading(running.port) as reader:
+            for number in range(VIEWS):
+                await reader.run(PAGES[number % len(PAGES)])
+                rss_mib.append(process.memory_info().rss / 2**20)
+
+    asyncio.run(read())
+    half, last = rss_mib[VIEWS // 2], statistics.median(rss_mib[-len(PAGES) :])
+    print("\n| database | views | MiB after half | after all | change |")
+    print("|---|---|---|---|---|")
+    print(f"| {backend} | {VIEWS} | {half:.0f} | {last:.0f} | {last / half - 1:+.1%} |")
+
+
+async def _all(running: Served, file: Path | None, seen: Seen) -> None:
     began = time.monotonic()
     end = began + SECONDS
     await asyncio.gather(
@@ -134,11 +155,11 @@ async def _poll(port: int, number: int, began: float, end: float, seen: Seen) ->
         poller.close()
 
 
-async def _watch(pid: int, file: Path, began: float, end: float, seen: Seen) -> None:
-    log = file.with_name(f"{file.name}-wal")
+async def _watch(pid: int, file: Path | None, began: float, end: float, seen: Seen) -> None:
+    log = file.with_name(f"{file.name}-wal") if file else None
     while (now := time.monotonic()) < end:
         seen.rss_mib.append((now - began, psutil.Process(pid).memory_info().rss / 2**20))
-        seen.log_mib.append(log.stat().st_size / 2**20 if log.exists() else 0.0)
+        seen.log_mib.append(log.stat().st_size / 2**20 if log and log.exists() else 0.0)
         await asyncio.sleep(2)
 
 
@@ -155,8 +176,15 @@ async def _read(port: int, number: int, end: float, seen: Seen) -> None:
         seen.errors.append(f"reader {number}: {error!r}")
 
 
-def _tell(seen: Seen) -> None:
+def _tell(seen: Seen, backend: str) -> None:
     answered, pages = sorted(seen.answered_s), sorted(seen.pages_s)
+    p95_ms, p95_s = answered[int(len(answered) * 0.95)] * 1000, pages[int(len(pages) * 0.95)]
+    print("\n| database | seconds | answers, p95 | pages, p95 | errors | MiB, largest |")
+    print("|---|---|---|---|---|---|")
+    print(
+        f"| {backend} | {SECONDS:.0f} | {len(answered)}, {p95_ms:.0f} ms | {len(pages)}, {p95_s:.2f} s "
+        f"| {len(seen.errors)} | {max(mib for _, mib in seen.rss_mib):.0f} |"
+    )
     print(f"\n{SECONDS:.0f} s, {READERS} readers, {REQUESTS_PER_S} requests/s offered")
     print(
         f"API: {len(answered) / SECONDS:.0f} answers/s, median {statistics.median(answered) * 1000:.1f} ms, "
