@@ -152,5 +152,5 @@ def test_ci_comes_from_an_empty_repository_to_a_red_pull_request(
     (comment,) = at.comments
     title = comment.splitlines()[0]
     sys.__stdout__.write(f"\n{title}\n")
-    assert re.search(r"regressed: ranker / eager latency 2\.\d+x, code ", title)
+    assert re.search(r"1 slower of 1 case, worst ranker / eager latency 2\.\d+x, code ", title)
     assert project.base[:7] in title
