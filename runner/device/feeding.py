@@ -12,6 +12,14 @@ _WORDS = 64
 """Of NVML's mask: more CPUs than any host has."""
 
 
+def rank_devices(device: str, ranks: int) -> list[str]:
+    """The device of each rank: the same CPU for all, or as many GPUs from "cuda:N" on."""
+    kind, _, number = device.partition(":")
+    return (
+        [device] * ranks if kind == "cpu" else [f"{kind}:{int(number or 0) + rank}" for rank in range(ranks)]
+    )
+
+
 def feeding_cpus(device: str) -> tuple[int, ...]:
     """The share of "cuda:N" in the CPUs that are near it; empty for a CPU, and where NVML does not tell.
 

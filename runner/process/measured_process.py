@@ -10,7 +10,7 @@ from pathlib import Path
 
 from compilewatch.db.records.trial import Code, Trial
 from compilewatch.runner.catalog.work_tree import work_tree_of
-from compilewatch.runner.device.feeding import feeding_cpus
+from compilewatch.runner.device.feeding import feeding_cpus, rank_devices
 from compilewatch.runner.device.state import DeviceFacts, DeviceWatch
 from compilewatch.runner.plan.environment import passed_on, recorded_environment, worker_environment
 from compilewatch.runner.plan.host_stacks import compiler_version
@@ -176,5 +176,6 @@ def worker_specification(
         purpose=role.purpose,
         workloads=tuple(workloads),
         cpus=feeding_cpus(spec.device),
+        cpus_of_ranks=tuple(map(feeding_cpus, rank_devices(spec.device, spec.workload.ranks)[1:])),
         artifacts=str(artifacts),
     )

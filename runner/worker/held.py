@@ -93,6 +93,9 @@ def saved_for_backward(variant: Variant, partitions: Partitions | None) -> dict[
 
     built, hooks = variant.built, torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor)
     if built.task == TRAINING:
+        if variant.optimizer is not None:
+            # As a step begins: gradients of the one before are in place, and would be added to.
+            variant.optimizer.zero_grad()
         with hooks:
             loss = loss_of(built, variant.call, first_batch(built))
         loss.backward()  # type: ignore[no-untyped-call]

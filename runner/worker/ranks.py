@@ -25,6 +25,7 @@ import torch
 
 from compilewatch.runner.worker.artifacts import load
 from compilewatch.runner.worker.compiler.compiling import compiled_variant
+from compilewatch.runner.worker.host import affinity
 from compilewatch.runner.worker.internals.compilations import listen_to_events
 from compilewatch.runner.worker.internals.compiler import import_compile_stack
 from compilewatch.runner.worker.internals.log import collect_log
@@ -45,6 +46,8 @@ from compilewatch.runner.worker.streams import Compilations
 from compilewatch.runner.workloads.built import Built
 
 _EAGER, _COMPILED, _RESTORE = b"e", b"c", b"r"
+# State is put back as warm-up begins, and then as sampling does: from there on a rank is bound as rank 0 is.
+_SAMPLING = 2
 _MEETING = "meeting"
 _MOST_STEPS = 1000
 _ENDING_S = 10.0
@@ -165,13 +168,21 @@ class Ranks:
         device_of(spec, spec.workload.ranks - 1)
         for rank in range(1, spec.workload.ranks):
             ours, theirs = os.pipe()
-            process = subprocess.Popen(
-                [sys.executable, "-I", str(_MAIN), str(theirs)], stdin=subprocess.PIPE, pass_fds=(theirs,)
-            )
+            # Its OpenMP binds its threads to what it is given: cores of its own, where all share those of the
+            # host. One of a GPU finds its core itself.
+            given = affinity.ALL if spec.device != "cpu" else affinity.share_of(rank, spec.workload.ranks)
+            with affinity.running_on(given):
+                process = subprocess.Popen(
+                    [sys.executable, "-I", str(_MAIN), str(theirs)],
+                    stdin=subprocess.PIPE,
+                    pass_fds=(theirs,),
+                )
             os.close(theirs)
             self._processes.append(process)
             self._pipes.append(os.fdopen(ours, "rb"))
-            self._tell(rank - 1, replace(spec, purpose="rank", rank=rank, meeting=meeting).line())
+            cpus = spec.cpus_of_ranks[rank - 1] if spec.cpus_of_ranks else ()
+            told = replace(spec, purpose="rank", rank=rank, meeting=meeting, cpus=cpus)
+            self._tell(rank - 1, told.line())
         # One that is gone before it comes to the meeting would be waited for until the end of the trial.
         if all(_comes(pipe) for pipe in self._pipes):
             _join(spec, 0, meeting)
@@ -267,8 +278,10 @@ def _last_word(process: subprocess.Popen[bytes], pipe: BinaryIO, ends: float) ->
     return Record()
 
 
-def follow(spec: Specification, channel: Channel) -> dict[str, Any]:
-    """Take the steps of rank 0 until it tells no more. Returns `RankFacts` of the record."""
+def follow(spec: Specification, channel: Channel, timed_on: Callable[[], frozenset[int]]) -> dict[str, Any]:
+    """Take the steps of rank 0 until it tells no more, on the cores that `timed_on` gives once every side
+    has compiled. Returns `RankFacts` of the record.
+    """
     channel.enter(_MEETING)
     _join(spec, spec.rank, spec.meeting)
     device = device_of(spec, spec.rank)
@@ -284,7 +297,7 @@ def follow(spec: Specification, channel: Channel) -> dict[str, Any]:
         import_compile_stack()
         steps = Steps(log)
         hear = (steps.compilations.begin, steps.compilations.end)
-        sides = _Sides(spec, built, steps, channel.enter)
+        sides = _Sides(spec, built, steps, channel.enter, timed_on)
         with listen_to_events(*hear) as steps.is_reported:
             for command in iter(lambda: sys.stdin.buffer.read(1), b""):
                 sides.take(command)
@@ -295,9 +308,16 @@ class _Sides:
     """Eager and compiled side of a rank that follows."""
 
     def __init__(
-        self, spec: Specification, built: Callable[[], Built], steps: Steps, enter: Callable[[str], None]
+        self,
+        spec: Specification,
+        built: Callable[[], Built],
+        steps: Steps,
+        enter: Callable[[str], None],
+        timed_on: Callable[[], frozenset[int]],
     ) -> None:
         self._spec = spec
+        self._timed_on = timed_on
+        self._restores = 0
         self._enter = enter
         self._steps = steps
         first = built()
@@ -311,6 +331,9 @@ class _Sides:
     def take(self, command: bytes) -> None:
         """One step of the side that is told, or its state as it was."""
         if command == _RESTORE:
+            self._restores += 1
+            if self._restores == _SAMPLING:
+                os.sched_setaffinity(0, self._timed_on())
             for state in self._states:
                 state.restore(optimizers=False)
             return

@@ -104,9 +104,14 @@ def _measured_apart(spec: Specification, channel: Channel, record: Record, bound
             channel.enter("memory")
             record.probes = fitting.hold(spec)
         case "rank":
-            from compilewatch.runner.worker import ranks
+            from compilewatch.runner.worker import ranks, setup
 
-            record.probes = ranks.follow(spec, channel)
+            def timed_on() -> frozenset[int]:
+                if spec.device == "cpu":
+                    return bound
+                return affinity.bind_feeding_threads(setup.start_backward_threads, spec.cpus).timed_on
+
+            record.probes = ranks.follow(spec, channel, timed_on)
         case _:
             return False
     return True

@@ -90,6 +90,8 @@ class Specification:
     workloads: tuple[Workload, ...] = ()
     cpus: tuple[int, ...] = ()
     """CPUs near the GPU that no other GPU of the host is fed from; empty where that is not known."""
+    cpus_of_ranks: tuple[tuple[int, ...], ...] = ()
+    """The same of the GPU of each rank but the first; empty for one rank."""
     artifacts: str = ""
     """File that carries caches or a package from one process to the next."""
     work_tree: str | None = None
@@ -113,6 +115,7 @@ class Specification:
             "sampling": read(SamplingPlan, content["sampling"]),
             "workloads": tuple(read(Workload, each) for each in content["workloads"]),
             "cpus": tuple(content["cpus"]),
+            "cpus_of_ranks": tuple(tuple(each) for each in content["cpus_of_ranks"]),
         }
         return read(cls, content | parts)
 
