@@ -44,9 +44,24 @@ from compilewatch.db.records.validation import problem
 MODES = frozenset({"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"})
 # torch.compiler.list_backends(exclude_tags=()) of torch 2.13, those that need no extra package.
 BACKENDS = frozenset({"inductor", "cudagraphs", "eager", "aot_eager", "aot_eager_decomp_partition", "aot_ts"})
-# Words that tell eager from compiled, in any case; every other word is a strategy's name.
-_EAGER_WORDS = frozenset({"eager", "false", "none", "no", "off", "0"})
-_COMPILED_WORDS = frozenset({"true", "yes", "on", "1", "compile", "compiled"})
+# What people and tools call the ways of executing a model. Letters and digits of a word count, in any case.
+_EAGER_WORDS = frozenset(
+    (
+        *("eager", "eagermode", "eagerpytorch", "pytorcheager", "torcheager", "pytorch", "torch"),
+        *("baseline", "native", "vanilla", "uncompiled", "notcompiled", "nocompile", "nocompilation"),
+        *("notorchcompile", "withoutcompile", "withouttorchcompile", "false", "none", "no", "off", "0"),
+    )
+)
+_COMPILED_WORDS = frozenset(
+    ("true", "yes", "on", "1", "compile", "compiled", "torchcompile", "torchcompiled", "pt2")
+)
+_BEFORE_A_MODE = ("", "torchcompile", "compile", "compiled", "inductor", "torchcompilemode", "mode")
+# Engines of their own: what they execute, torch.compile has not compiled.
+_ENGINES = {
+    **dict.fromkeys(("onnxruntime", "ort", "onnx"), "onnxruntime"),
+    **dict.fromkeys(("tensorrt", "trt"), "tensorrt"),
+    **{name: name for name in ("openvino", "torchscript", "coreml", "executorch", "aotinductor")},
+}
 
 UNTOLD_REASON = "The source counts graph breaks and does not list them."
 UNKNOWN = "unknown"
@@ -70,6 +85,21 @@ class MissingFactError(RecordError):
     def __init__(self, message: str, next_step: str, fields: tuple[str, ...]) -> None:
         super().__init__(message, next_step)
         self.fields = fields
+
+
+# Known where a word is said to name a strategy; elsewhere such a word may name a library or a variant.
+_ALSO_NAMES = frozenset({"pytorch", "torch", "baseline", "native", "vanilla", *_ENGINES})
+
+
+class UnknownWordError(RecordError):
+    """A file calls a way of executing a model by a word that is not known."""
+
+    def __init__(self, place: Place, word: str) -> None:
+        shown = one_line(word, 60)
+        super().__init__(
+            f"{place}: strategy: {shown} is no word that is known for eager or for a way of compiling.",
+            f'Say what it means: --map "{shown}=eager", or a mode of torch.compile, or a name of its own.',
+        )
 
 
 _OF_A_CPU = ("the CPU", '--device-name "AMD EPYC 9654"')
@@ -136,16 +166,56 @@ def strategy_called(word: str) -> Strategy:
     return compiled(word)
 
 
+def engine(name: str) -> Strategy:
+    """What executes a model without torch.compile and without eager, such as onnxruntime."""
+    return Strategy(name=name, kind=StrategyKind.EXPORT, backend=name, cache=CacheState.UNKNOWN)
+
+
 def names_strategy(word: str) -> bool:
-    """Whether `word` is a mode, a backend, or a yes or no, and so no name that says something else."""
-    return word in MODES | BACKENDS or word.lower() in _EAGER_WORDS | _COMPILED_WORDS
+    """Whether `word` can only be a way of executing a model, and so is no name that says something else."""
+    return _letters(word) not in _ALSO_NAMES and known_strategy(word) is not None
 
 
-def stated_strategy(word: str) -> Strategy:
-    """From a word that tells eager from compiled: a yes or no, or what `strategy_called` takes."""
-    if word.lower() in _EAGER_WORDS:
+def stated_strategy(word: str, place: Place, options: ImportOptions) -> Strategy:
+    """From a word of the file at `place` for a way of executing a model: a known one, or what the user says
+    that it means (`--map`). Raises UnknownWordError for any other, since it may be eager's as well.
+    """
+    meant = {_letters(known): strategy for known, strategy in options.words.items()}.get(_letters(word))
+    strategy = known_strategy(word)
+    if meant is None:
+        if strategy is None:
+            raise UnknownWordError(place, word)
+        return strategy
+    mapped = known_strategy(meant) or compiled(meant)
+    if strategy is not None and strategy != mapped:
+        options.not_used(place.file, f"{word}, which is {strategy.name}", f"--map {word}={meant}")
+        return strategy
+    return mapped
+
+
+def known_strategy(word: str) -> Strategy | None:
+    """What `word` is known to call: eager, a mode or backend of torch.compile, an engine; else None."""
+    letters = _letters(word)
+    if letters in _EAGER_WORDS:
         return EAGER
-    return compiled("compiled") if word.lower() in _COMPILED_WORDS else strategy_called(word)
+    if letters in _COMPILED_WORDS:
+        return compiled("compiled")
+    for before in _BEFORE_A_MODE:
+        mode = _MODES_BY_LETTERS.get(letters.removeprefix(before)) if letters.startswith(before) else None
+        if mode is not None:
+            return strategy_called(mode)
+    if letters in _ENGINES:
+        return engine(_ENGINES[letters])
+    backend = _BACKENDS_BY_LETTERS.get(letters)
+    return strategy_called(backend) if backend else None
+
+
+def _letters(word: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "", word.lower())
+
+
+_MODES_BY_LETTERS = {_letters(mode): mode for mode in MODES}
+_BACKENDS_BY_LETTERS = {_letters(backend): backend for backend in BACKENDS}
 
 
 def compiler_counts(

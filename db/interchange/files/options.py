@@ -19,7 +19,7 @@ MOST_NOTES = 100
 
 
 _NO_OPTIONS = frozenset({"usual_columns", "meanings", "notes"})
-_SINGULAR = {"columns": "column", "packages": "package"}
+_SINGULAR = {"columns": "column", "packages": "package", "words": "map"}
 
 
 class StatedDevice(StrEnum):
@@ -52,7 +52,8 @@ class ImportOptions:
     `job` names the job that logs are of, else their folder does.
     `packages` are versions of libraries by name. `pair_key` names the pytest-benchmark parameter that tells
     eager from compiled. `workload` names that of a
-    CSV without such a column. `notes` collects what was left out while one path is read.
+    CSV without such a column. `words` says which strategy a file
+    means by a word. `notes` collects what was left out while one path is read.
     """
 
     torch: str | None = None
@@ -76,6 +77,7 @@ class ImportOptions:
     packages: Mapping[str, str] = field(default_factory=dict)
     pair_key: str | None = None
     workload: str | None = None
+    words: Mapping[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list, compare=False)
 
     def note(self, sentence: str) -> None:

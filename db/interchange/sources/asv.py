@@ -16,8 +16,8 @@ from typing import Any
 from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, json_document, moment
 from compilewatch.db.interchange.files.foreign_trials import (
     ForeignResult,
+    known_strategy,
     names_strategy,
-    stated_strategy,
     torch_facts,
 )
 from compilewatch.db.interchange.files.opening import InputFile
@@ -79,7 +79,7 @@ def _result(
     return ForeignResult(
         place=entry.place,
         workload=entry.storable("params", described),
-        strategy=None if mode is None else stated_strategy(mode),
+        strategy=None if mode is None else known_strategy(mode),
         raw={"name": name, "params": values, "result": seconds},
         stated=facts | {"measured_at": moment(entry, "started_at")},
         assumed={"task": Task.FUNCTION},

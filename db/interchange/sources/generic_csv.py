@@ -57,7 +57,7 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
         options.not_used(file.shown, "the workload of each row", f"--workload {options.workload}")
     for row in csv_rows(file):
         data = {field: _plain(field, row.data[column]) for field, column in mapping.items()}
-        result = _result(Fields(row.place, data), dict(row.data), options.workload)
+        result = _result(Fields(row.place, data), dict(row.data), options)
         yield result
 
 
@@ -86,8 +86,7 @@ def _in_unit_of(field: str, number: str, unit: str) -> str | None:
     return None
 
 
-def _result(row: Fields, raw: Mapping[str, str], workload: str | None) -> ForeignResult:
-    """`workload` is that of rows whose file has no column for it."""
+def _result(row: Fields, raw: Mapping[str, str], options: ImportOptions) -> ForeignResult:
     failure = row.text("failure", 1000)
     speedup = row.number("speedup")
     if speedup == 0 and failure is None:
@@ -103,9 +102,9 @@ def _result(row: Fields, raw: Mapping[str, str], workload: str | None) -> Foreig
         latency = row.whole("throughput_per_s", NS_OF_UNITS["s"] / rate)
     if failure is None and not latency and eager is None:
         row.fail("latency", "is missing, and no failure is named")
-    of_all = workload if workload and "workload" not in row.data else None
+    of_all = options.workload if options.workload and "workload" not in row.data else None
     name = row.storable("workload", of_all) if of_all else row.required_text("workload")
-    strategy = _strategy(row, latency)
+    strategy = _strategy(row, latency, options)
     only_eager = strategy == EAGER and latency is None
     if only_eager:
         latency, eager = eager, None
@@ -126,13 +125,13 @@ def _result(row: Fields, raw: Mapping[str, str], workload: str | None) -> Foreig
     )
 
 
-def _strategy(row: Fields, latency: int | None) -> Strategy | None:
+def _strategy(row: Fields, latency: int | None, options: ImportOptions) -> Strategy | None:
     """None where neither the row nor the columns of its file tell it."""
     if latency is None and row.text("failure") is None:
         return EAGER
     word = row.text("strategy")
     if word is not None:
-        return stated_strategy(word)
+        return stated_strategy(word, row.place, options)
     beside_eager = any(field == "speedup" or field.startswith("eager_latency_") for field in row.data)
     return compiled("compiled") if beside_eager else None
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from compilewatch.db.interchange.files.fields import Fields, Place, as_fields, load_json, moment
-from compilewatch.db.interchange.files.foreign_trials import ForeignResult, names_strategy, stated_strategy
+from compilewatch.db.interchange.files.foreign_trials import ForeignResult, known_strategy, names_strategy
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.records.trial import Summary, Task
@@ -76,7 +76,7 @@ def _result(fields: Fields, facts: dict[str, Any]) -> ForeignResult | None:
     return ForeignResult(
         place=fields.place,
         workload=fields.storable("name", name),
-        strategy=None if mode is None else stated_strategy(mode),
+        strategy=None if mode is None else known_strategy(mode),
         raw={key: fields.data.get(key) for key in ("name", "value", "unit")},
         stated=facts,
         assumed={"task": Task.FUNCTION},

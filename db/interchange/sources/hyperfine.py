@@ -14,8 +14,8 @@ from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, json_docu
 from compilewatch.db.interchange.files.foreign_trials import (
     ForeignResult,
     failed,
+    known_strategy,
     names_strategy,
-    stated_strategy,
 )
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
@@ -41,7 +41,7 @@ def _result(fields: Fields) -> ForeignResult:
     return ForeignResult(
         place=fields.place,
         workload=fields.storable("command", command.strip()[:200] or "(no command)"),
-        strategy=None if pair is None else stated_strategy(parameters[pair]),
+        strategy=None if pair is None else known_strategy(parameters[pair]),
         raw={key: fields.data.get(key) for key in ("command", "median", "mean", "times")},
         assumed={"task": Task.FUNCTION},
         failure=failed("The command ended with an error in some of its runs.") if codes else None,

@@ -16,11 +16,11 @@ from typing import Any
 
 from compilewatch.db.errors import RecordError
 from compilewatch.db.interchange.files.fields import BYTES_PER_MB, NS_PER_S, Fields, json_document
-from compilewatch.db.interchange.files.foreign_trials import ForeignResult, compiled
+from compilewatch.db.interchange.files.foreign_trials import ForeignResult, compiled, engine
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.records.strategies import EAGER
-from compilewatch.db.records.trial import CacheState, ColdStart, Memory, Strategy, StrategyKind, Summary, Task
+from compilewatch.db.records.trial import ColdStart, Memory, Strategy, Summary, Task
 
 _LOAD = "load"
 _TASKS = {"inference": Task.INFERENCE, "training": Task.TRAINING}
@@ -114,7 +114,7 @@ def _strategy(backend: Fields) -> Strategy:
         return compiled(mode or "compiled", mode=mode, backend=settings.text("backend"))
     if name == "pytorch":
         return EAGER
-    return Strategy(name=name, kind=StrategyKind.EXPORT, backend=name, cache=CacheState.UNKNOWN)
+    return engine(name)
 
 
 def _facts(config: Fields) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def _benchmark(
     result = ForeignResult(
         place=fields.place,
         workload=workload,
-        strategy=None if key is None else _strategy(fields, key, value),
+        strategy=None if key is None else _strategy(fields, key, value, options),
         raw={name: fields.data.get(name) for name in ("fullname", "params", "extra_info", "stats")},
         stated=_facts(fields, document, options),
         assumed={"task": Task.FUNCTION},
@@ -122,8 +122,8 @@ def _word(value: object) -> str:
     return "none" if value is None else str(value).strip()
 
 
-def _strategy(fields: Fields, key: str, value: object) -> Strategy:
-    return stated_strategy(fields.storable(key, _word(value) or "compiled"))
+def _strategy(fields: Fields, key: str, value: object, options: ImportOptions) -> Strategy:
+    return stated_strategy(fields.storable(key, _word(value) or "compiled"), fields.place, options)
 
 
 def _facts(fields: Fields, document: Fields, options: ImportOptions) -> dict[str, Any]:

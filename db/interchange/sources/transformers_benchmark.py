@@ -17,8 +17,9 @@ from typing import Any
 from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, json_document, moment
 from compilewatch.db.interchange.files.foreign_trials import (
     ForeignResult,
+    known_strategy,
     names_strategy,
-    stated_strategy,
+    strategy_called,
     torch_facts,
 )
 from compilewatch.db.interchange.files.opening import InputFile
@@ -56,7 +57,7 @@ def _of_scenario(fields: Fields, model: str) -> ForeignResult:
     return ForeignResult(
         place=fields.place,
         workload=model,
-        strategy=stated_strategy(variant) if variant and names_strategy(variant) else None,
+        strategy=known_strategy(variant) if variant and names_strategy(variant) else None,
         raw=dict(fields.data),
         stated=_facts(metadata, config),
         named={"task": Task.INFERENCE},
@@ -110,7 +111,7 @@ def _of_config(fields: Fields, model: str) -> ForeignResult:
 def _strategy(config: Fields) -> Strategy:
     part = config.part("compile_config") if isinstance(config.data.get("compile_config"), dict) else config
     mode = part.text("mode" if part is not config else "compile_mode")
-    return EAGER if mode is None and part is config else stated_strategy(mode or "default")
+    return EAGER if mode is None and part is config else strategy_called(mode or "default")
 
 
 def _facts(metadata: Fields, config: Fields) -> dict[str, Any]:

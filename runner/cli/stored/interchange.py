@@ -94,6 +94,12 @@ def import_(
             metavar="FIELD=COLUMN", help="csv: a column's meaning, such as latency_ms=time. Repeatable."
         ),
     ] = None,
+    map_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map", metavar="WORD=STRATEGY", help="What a word of the file for a strategy means. Repeatable."
+        ),
+    ] = None,
     workload: Annotated[str | None, typer.Option(help="csv, vllm-bench: the workload of all.")] = None,
     suite: Annotated[str | None, typer.Option(help="A suite name for the imported trials.")] = None,
     job: Annotated[str | None, typer.Option(help="torch-trace: the job; default: its folder.")] = None,
@@ -118,6 +124,7 @@ def import_(
         workload=workload,
         columns=_columns(column),
         usual_columns=settings.csv_columns,
+        words=_words(map_),
         torch=torch_version(torch) if torch is not None else None,
         cuda=cuda,
         driver=driver,
@@ -285,6 +292,19 @@ def _columns(options: list[str] | None) -> dict[str, str]:
             )
         columns[field] = column
     return columns
+
+
+def _words(options: list[str] | None) -> dict[str, str]:
+    """From what was typed: word -> strategy."""
+    words: dict[str, str] = {}
+    for text in options or []:
+        word, _, strategy = (part.strip() for part in text.rpartition("="))
+        if not (word and strategy):
+            raise CompilewatchError(
+                f"--map {text} has no word or no strategy.", 'Write it as --map "our fast path=compiled".'
+            )
+        words[word] = strategy
+    return words
 
 
 def _print(report: ImportReport, *, as_json: bool) -> int:

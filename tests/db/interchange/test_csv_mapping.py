@@ -8,6 +8,7 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import RecordError
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.records.trial import StrategyKind
 from tests.db.interchange.reading import TOLD, read, read_told
 
 OURS = "workload,strategy,dtype,batch_size,latency_ms\nm,eager,bfloat16,8,1.5\n"
@@ -135,9 +136,35 @@ def test_beside_eager_a_latency_is_that_of_a_compiled_result(
         *((word, "eager") for word in ("eager", "Eager", "EAGER", "No", "False", "none", "0", "off")),
         *((word, "compiled") for word in ("True", "compiled", "1")),
         ("default", "default"),
-        ("my_backend", "my_backend"),
+        *((word, "eager") for word in ("Eager Mode", "PyTorch", "pytorch_eager", "baseline", "no-compile")),
+        *((word, "compiled") for word in ("torch.compile", "TorchCompile")),
+        *((word, "default") for word in ("torch.compile (default)", "torch_compile_default")),
+        *((word, "reduce-overhead") for word in ("reduce_overhead", "compile-reduce-overhead")),
+        ("max_autotune", "max-autotune"),
+        ("Inductor", "inductor"),
     ],
 )
-def test_words_for_eager_and_compiled(tmp_path: Path, word: str, strategy: str) -> None:
+def test_words_for_the_ways_of_executing(tmp_path: Path, word: str, strategy: str) -> None:
     (trial,) = read(write(tmp_path, f"workload,strategy,latency_ms\nm,{word},1\n"), **UNSAID)
     assert trial.strategy.name == strategy
+
+
+def test_an_engine_of_its_own_is_not_what_torch_compiled(tmp_path: Path) -> None:
+    table = "workload,strategy,latency_ms\nm,ORT,1\nm,TensorRT,1\n"
+    kinds = {trial.strategy.name: trial.strategy.kind for trial in read(write(tmp_path, table), **UNSAID)}
+    assert kinds == {"onnxruntime": StrategyKind.EXPORT, "tensorrt": StrategyKind.EXPORT}
+
+
+def test_an_unknown_word_is_asked_for_and_a_known_one_outranks_what_is_said(tmp_path: Path) -> None:
+    path = write(tmp_path, "workload,strategy,latency_ms\nm,fast path,1\nm,baseline,2\n")
+    with pytest.raises(RecordError, match=r"table\.csv, line 2: strategy: fast path") as raised:
+        read(path, **UNSAID)
+    assert raised.value.next_step is not None
+    assert '--map "fast path=eager"' in raised.value.next_step
+    for meant, kind in (("fast", StrategyKind.COMPILE), ("eager", StrategyKind.EAGER)):
+        notes: list[str] = []
+        words = {"Fast_Path": meant, "baseline": "compiled"}
+        fast, eager = read(path, **UNSAID, words=words, notes=notes)
+        assert (fast.strategy.name, fast.strategy.kind, eager.strategy.name) == (meant, kind, "eager")
+        assert len(notes) == 1
+        assert "--map baseline=compiled is not used" in notes[0]

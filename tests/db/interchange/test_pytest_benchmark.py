@@ -104,8 +104,11 @@ def test_where_no_value_is_a_strategy_the_pair_key_is_asked_for(tmp_path: Path) 
     with pytest.raises(RecordError, match="nothing names eager or compiled") as raised:
         read_told(path, strategy=None)
     assert "--pair-key" in raised.value.next_step
-    (trial,) = read_told(path, pair_key="mode")
-    assert trial.strategy.name == "my own flags"
+    with pytest.raises(RecordError, match="my own flags") as raised:
+        read_told(path, pair_key="mode")
+    assert "--map" in raised.value.next_step
+    (trial,) = read_told(path, pair_key="mode", words={"my own flags": "flags"})
+    assert trial.strategy.name == "flags"
 
 
 def test_the_pair_key_may_stand_in_extra_info_or_be_named(tmp_path: Path) -> None:
