@@ -8,6 +8,7 @@ import os
 import sys
 import time
 import traceback
+from functools import partial
 
 from compilewatch.runner.worker.code import imported_sources
 from compilewatch.runner.worker.failures import WrongResultError, describe, is_ours, kind_of, recompiled_on
@@ -84,7 +85,8 @@ def _measured_apart(spec: Specification, channel: Channel, record: Record, bound
             from compilewatch.runner.worker import probes
 
             channel.enter("sampling")
-            record.probes = probes.measure(torch.device(spec.device), spec.workloads)
+            with affinity.running_on(_timed_on(spec, bound)):
+                record.probes = probes.measure(torch.device(spec.device), spec.workloads)
         case "submodules":
             from compilewatch.runner.worker.compiler import compiling
             from compilewatch.runner.worker.step import loading
@@ -104,17 +106,21 @@ def _measured_apart(spec: Specification, channel: Channel, record: Record, bound
             channel.enter("memory")
             record.probes = fitting.hold(spec)
         case "rank":
-            from compilewatch.runner.worker import ranks, setup
+            from compilewatch.runner.worker import ranks
 
-            def timed_on() -> frozenset[int]:
-                if spec.device == "cpu":
-                    return bound
-                return affinity.bind_feeding_threads(setup.start_backward_threads, spec.cpus).timed_on
-
-            record.probes = ranks.follow(spec, channel, timed_on)
+            record.probes = ranks.follow(spec, channel, partial(_timed_on, spec, bound))
         case _:
             return False
     return True
+
+
+def _timed_on(spec: Specification, bound: frozenset[int]) -> frozenset[int]:
+    """The cores of the thread that is timed: `bound`, or of a GPU those that feed it."""
+    from compilewatch.runner.worker import setup
+
+    if spec.device == "cpu":
+        return bound
+    return affinity.bind_feeding_threads(setup.start_backward_threads, spec.cpus).timed_on
 
 
 def _measure(spec: Specification, channel: Channel, record: Record, entered_ns: int) -> None:
