@@ -163,6 +163,8 @@ def options(host: str, port: int) -> dict[str, Any]:
         "server.enableStaticServing": False,
         "server.enableAgentApi": False,
         "server.enableWebsocketCompression": False,
+        # A closed tab's session keeps an event loop with three descriptors until then; a reload takes 1 s.
+        "server.disconnectedSessionTTL": 10,
         "browser.gatherUsageStats": False,
         "client.showErrorDetails": "none",
         "client.showErrorLinks": False,

@@ -6,13 +6,18 @@ import gzip
 import json
 import re
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import anyio
 import pytest
 import streamlit
 from starlette.types import Receive, Scope, Send
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from websockets.sync.client import connect
+from websockets.typing import Origin
 
 from compilewatch.dashboard.links.links import Page
 from compilewatch.dashboard.server import server
@@ -55,6 +60,36 @@ def test_refuses_a_public_address_without_the_flag(empty_url: str, host: str) ->
     with pytest.raises(CompilewatchError, match="other machines") as caught:
         server.serve(empty_url, host, 8501)
     assert "--allow-public" in caught.value.next_step
+
+
+def test_closed_tabs_give_their_descriptors_back(server_of: Served) -> None:
+    descriptors = Path(f"/proc/{server_of.pid}/fd")
+
+    def count() -> int:
+        return len(list(descriptors.iterdir()))
+
+    _open_tabs(server_of, 1, count)
+    before = count()
+    assert _open_tabs(server_of, 8, count) >= before + 8
+    deadline = time.monotonic() + 60
+    # What has expired goes when the next tab closes.
+    while count() > before + 8 and time.monotonic() < deadline:
+        time.sleep(2)
+        _open_tabs(server_of, 1, count)
+    assert count() <= before + 8
+
+
+def _open_tabs(server: Served, tabs: int, count: Callable[[], int]) -> int:
+    """What `count` says while so many tabs are open, whose pages have begun to be drawn; then they close."""
+    address = f"ws://127.0.0.1:{server.port}/_stcore/stream"
+    message = BackMsg()
+    message.rerun_script.query_string = ""
+    with ExitStack() as stack:
+        for _ in range(tabs):
+            tab = stack.enter_context(connect(address, origin=Origin(server.origin), max_size=None))
+            tab.send(message.SerializeToString())
+            tab.recv(timeout=60)
+        return count()
 
 
 def test_a_host_that_is_not_this_machines_is_a_sentence(empty_url: str) -> None:

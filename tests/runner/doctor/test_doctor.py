@@ -95,10 +95,7 @@ def test_processes_are_counted_in_words(processes: int, said: str):
 
 def test_without_a_gpu():
     assert hardware.gpu_findings(None, 0)[0].standing is Standing.OK
-    assert hardware.gpu_findings(None, 0)[0].fact == (
-        "none; not measured on a CPU: reduce-overhead, max-autotune, max-autotune-no-cudagraphs, "
-        "max-autotune-aten, max-autotune-exhaustive"
-    )
+    assert hardware.gpu_findings(None, 0)[0].fact == "none; not measured on a CPU: reduce-overhead"
     assert "NVML does not" in hardware.gpu_findings(None, 1)[0].fact
     assert "torch cannot use it" in hardware.gpu_findings(IDLE, 0)[0].fact
 
