@@ -15,21 +15,27 @@ from compilewatch.db.errors import NotFoundError, one_line
 from compilewatch.db.metrics.trial_times import compile_cost_ns
 from compilewatch.db.queries.dimensions import of_builds, of_conditions, of_series
 from compilewatch.db.queries.filters import Filters
-from compilewatch.db.queries.frames import arrays_of
+from compilewatch.db.queries.frames import arrays_of, frame_of
 from compilewatch.db.queries.records import trial_record, trial_records
-from compilewatch.db.queries.selection import dtypes, matching, oldest_first, selected
+from compilewatch.db.queries.selection import CASES, dtypes, matching, oldest_first, selected
 from compilewatch.db.records.identity import code_name
 from compilewatch.db.tables.trials import (
+    BUILD,
     LATEST,
+    MACHINE,
     SERIES,
+    STRATEGY,
     TRIAL,
     TRIAL_DETAIL,
+    WORKLOAD,
 )
 
 __all__ = [
     "COLUMNS",
     "frame_where",
     "latest_trials_frame",
+    "listed_trials",
+    "trial_ids",
     "trial_record",
     "trial_records",
     "trials_frame",
@@ -40,6 +46,20 @@ __all__ = [
 _UNREAD = ("content_hash", "device_uuid")
 _TRIALS = select(*selected(TRIAL, *(each.name for each in TRIAL.c if each.name not in _UNREAD)))
 _DTYPES = dtypes(_TRIALS)
+_LISTED = (
+    select(
+        *selected(TRIAL, "trial_id", "started_at", "run_id"),
+        *selected(WORKLOAD, workload="name"),
+        *selected(STRATEGY, strategy="name"),
+        *selected(MACHINE, machine="name"),
+        *selected(BUILD, "torch"),
+        *selected(TRIAL, "status", "failure_kind", "latency_ns", "control_latency_ns"),
+    )
+    .select_from(CASES)
+    .join(TRIAL, TRIAL.c.series_id == SERIES.c.series_id)
+    .join(BUILD, BUILD.c.build_id == TRIAL.c.build_id)
+    .order_by(TRIAL.c.started_at.desc(), TRIAL.c.trial_id.desc())
+)
 
 COLUMNS = tuple(each.column for each in columns.TRIAL if each.in_frames)
 """The columns of every trials frame, in order."""
@@ -56,6 +76,18 @@ def trials_frame(db: Database, filters: Filters = Filters()) -> pd.DataFrame:  #
     """
     with db.read() as connection:
         return _frame(connection, _trials(filters), filters)
+
+
+def listed_trials(db: Database, filters: Filters) -> pd.DataFrame:
+    """What tells matching trials apart, a row each, newest first: id, case, outcome and latency in ns."""
+    with db.read() as connection:
+        return frame_of(connection.execute(_LISTED.where(*matching(filters))), dtypes(_LISTED))
+
+
+def trial_ids(db: Database, filters: Filters) -> list[str]:
+    """The ids of matching trials."""
+    with db.read() as connection:
+        return list(connection.scalars(select(TRIAL.c.trial_id).where(*matching(filters))))
 
 
 def latest_trials_frame(db: Database, filters: Filters = Filters()) -> pd.DataFrame:  # noqa: B008

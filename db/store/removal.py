@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from sqlalchemy import Column, Connection, Select, Table, case, delete, func, insert, or_, select, update
@@ -29,6 +29,8 @@ from compilewatch.db.tables.trials import (
 from compilewatch.db.units import plural
 
 _CASES = TRIAL.join(SERIES, SERIES.c.series_id == TRIAL.c.series_id)
+# More ids than this a statement of SQLite or PostgreSQL does not take.
+_IDS_AT_ONCE = 10_000
 # What a dimension was last called, and what of a trial says it.
 _NAMES: dict[Table, tuple[Column[Any], Column[Any]]] = {
     MACHINE: (MACHINE.c.name, TRIAL.c.machine_name),
@@ -48,8 +50,9 @@ def remove_trials(db: Database, trial_ids: Collection[str]) -> int:
         _require_stored(connection, wanted)
         touched = {table.name: _keys(connection, key, wanted) for table, key in KEYS_OF_TRIALS.items()}
         workloads = _workloads_of_runs(connection, wanted)
-        for child in (TRIAL_SAMPLES, TRIAL_DETAIL, TRIAL):
-            connection.execute(delete(child).where(child.c.trial_id.in_(wanted)))
+        for some in _batches(wanted):
+            for child in (TRIAL_SAMPLES, TRIAL_DETAIL, TRIAL):
+                connection.execute(delete(child).where(child.c.trial_id.in_(some)))
         _set_latest(connection, touched[SERIES.name])
         _set_run_parts(connection, touched[RUN.name])
         sum_up(connection, workloads)
@@ -76,24 +79,31 @@ def require_stored(db: Database, trial_ids: Collection[str]) -> None:
 
 
 def _require_stored(connection: Connection, wanted: list[str]) -> None:
-    stored = set(connection.scalars(select(TRIAL.c.trial_id).where(TRIAL.c.trial_id.in_(wanted))))
+    stored: set[str] = set()
+    for some in _batches(wanted):
+        stored.update(connection.scalars(select(TRIAL.c.trial_id).where(TRIAL.c.trial_id.in_(some))))
     unknown = [trial_id for trial_id in wanted if trial_id not in stored]
     if unknown:
         raise NotFoundError(
             f"{plural(len(unknown), 'trial')} not stored: {one_line(', '.join(unknown[:3]))}.",
-            "Nothing was taken out. See `compilewatch db check`.",
+            "Nothing was taken out. See `compilewatch list trials`.",
         )
 
 
 def _keys(connection: Connection, key: Column[Any], trial_ids: list[str]) -> list[str]:
-    keys = select(key).select_from(_CASES).where(TRIAL.c.trial_id.in_(trial_ids)).distinct()
-    return list(connection.scalars(keys))
+    keys = select(key).select_from(_CASES).distinct()
+    found = (connection.scalars(keys.where(TRIAL.c.trial_id.in_(some))) for some in _batches(trial_ids))
+    return list(dict.fromkeys(each for some in found for each in some))
 
 
 def _workloads_of_runs(connection: Connection, trial_ids: list[str]) -> list[WorkloadOfRun]:
-    pairs = select(TRIAL.c.run_id, SERIES.c.workload_id).select_from(_CASES)
-    found = connection.execute(pairs.where(TRIAL.c.trial_id.in_(trial_ids)).distinct())
-    return [(row.run_id, row.workload_id) for row in found]
+    pairs = select(TRIAL.c.run_id, SERIES.c.workload_id).select_from(_CASES).distinct()
+    found = (connection.execute(pairs.where(TRIAL.c.trial_id.in_(some))) for some in _batches(trial_ids))
+    return list(dict.fromkeys((row.run_id, row.workload_id) for some in found for row in some))
+
+
+def _batches(ids: list[str]) -> Iterator[list[str]]:
+    return (ids[start : start + _IDS_AT_ONCE] for start in range(0, len(ids), _IDS_AT_ONCE))
 
 
 def _set_latest(connection: Connection, series_ids: list[str]) -> None:

@@ -14,17 +14,28 @@ import typer
 
 from compilewatch.db.engine.session import open_database, shown_address
 from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.named import require_stored as require_named
 from compilewatch.db.queries.service.integrity import (
     MADE_ANEW,
     find_damage,
     trials_of_impossible_moments,
     trials_of_impossible_samples,
 )
+from compilewatch.db.queries.trials import trial_ids
 from compilewatch.db.store.removal import remove_trials, require_stored
 from compilewatch.db.store.run_cases import rebuild
 from compilewatch.db.units import plural
 from compilewatch.db.units import size as bytes_text
-from compilewatch.runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+from compilewatch.runner.cli import completion
+from compilewatch.runner.cli.options import (
+    ConfigOption,
+    DatabaseOption,
+    JsonOption,
+    database_of,
+    only,
+    settings_of,
+)
 from compilewatch.runner.output.documents import print_document
 
 app = typer.Typer(
@@ -118,15 +129,39 @@ def remove(
     impossible_samples: Annotated[
         bool, typer.Option("--impossible-samples", help="All trials that `db check` lists with such samples.")
     ] = False,
+    run: Annotated[
+        str | None,
+        typer.Option("--run", metavar="ID", help="All trials of a run.", autocompletion=completion.runs),
+    ] = None,
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            "--workload",
+            "-w",
+            metavar="W",
+            help="All trials of a workload, of every run and machine.",
+            autocompletion=completion.stored_workloads,
+        ),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Without confirmation.")] = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """Delete trials, after confirmation. Example: compilewatch db remove-trials --impossible-moments"""
-    if bool(trial) + impossible_moments + impossible_samples != 1:
-        raise typer.BadParameter("Name trials, or --impossible-moments, or --impossible-samples.")
+    """Delete trials, after confirmation; `compilewatch list trials` has their ids.
+
+    Example: compilewatch db remove-trials --run 01KA8Z7Q3V5T2M9N4R6S8W0XYZ
+    """
+    ways = (trial, impossible_moments, impossible_samples, run is not None, workload is not None)
+    if sum(map(bool, ways)) != 1:
+        raise typer.BadParameter(
+            "Name trials, or one of --run, --workload, --impossible-moments and --impossible-samples."
+        )
     with open_database(settings_of(config, db).database_url) as database:
-        if impossible_moments:
+        if run is not None or workload is not None:
+            named = Filters(runs=only(run), workloads=only(workload))
+            require_named(database, named)
+            wanted = trial_ids(database, named)
+        elif impossible_moments:
             wanted = trials_of_impossible_moments(database)
         else:
             wanted = trials_of_impossible_samples(database) if impossible_samples else list(trial or ())

@@ -12,17 +12,29 @@ from pandas import DataFrame
 from rich.table import Table
 
 from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import ConfigError
 from compilewatch.db.json_rows import rows_of
 from compilewatch.db.judge.compare.recorded_regressions import tally_lines
 from compilewatch.db.queries import facets
+from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.named import require_stored
 from compilewatch.db.queries.people.annotations import annotations_frame
 from compilewatch.db.queries.people.regressions import regressions_frame, standing_regressions
 from compilewatch.db.queries.service.fleet import fleet_workers, launches
+from compilewatch.db.queries.trials import listed_trials
 from compilewatch.db.records.marks import timing_text
 from compilewatch.db.records.service.fleet import Launch
 from compilewatch.db.records.trial import SourceKind
-from compilewatch.db.units import MISSING, moment, percent, words
-from compilewatch.runner.cli.options import ConfigOption, DatabaseOption, JsonOption, database_of, settings_of
+from compilewatch.db.units import MISSING, duration, moment, percent, plural, words
+from compilewatch.runner.cli import completion
+from compilewatch.runner.cli.options import (
+    ConfigOption,
+    DatabaseOption,
+    JsonOption,
+    database_of,
+    only,
+    settings_of,
+)
 from compilewatch.runner.config.settings import Settings
 from compilewatch.runner.output.documents import print_document
 from compilewatch.runner.output.tables import console, plain_table, print_lines
@@ -86,6 +98,7 @@ class Subject(StrEnum):
     STRATEGIES = "strategies"
     SUITES = "suites"
     RUNS = "runs"
+    TRIALS = "trials"
     BUILDS = "builds"
     MACHINES = "machines"
     REGRESSIONS = "regressions"
@@ -93,6 +106,8 @@ class Subject(StrEnum):
     WORKERS = "workers"
     LAUNCHES = "launches"
 
+
+_NEWEST_TRIALS = 50
 
 _STORED: dict[Subject, Callable[[Database], DataFrame]] = {
     Subject.RUNS: facets.runs_with_contents,
@@ -114,6 +129,10 @@ _SHOWN = {
     Subject.RUNS: (
         *("run_id", "suite", "workloads", "label", "source", "started_at", "status"),
         *("trials", "canaries", "failed_trials"),
+    ),
+    Subject.TRIALS: (
+        *("trial_id", "started_at", "workload", "strategy", "machine", "torch", "status", "failure_kind"),
+        *("latency_ns", "control_latency_ns"),
     ),
     Subject.BUILDS: (
         *("build_id", "build_label", "torch", "torch_variant", "cuda", "driver", "triton", "trials"),
@@ -137,17 +156,41 @@ _WHERE_FROM = {
 
 def list_(
     subject: Annotated[Subject, typer.Argument(help="The subject to list.")],
+    run: Annotated[
+        str | None,
+        typer.Option("--run", metavar="ID", help="Trials of a run alone.", autocompletion=completion.runs),
+    ] = None,
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            "--workload",
+            "-w",
+            metavar="W",
+            help="Trials of a workload alone.",
+            autocompletion=completion.stored_workloads,
+        ),
+    ] = None,
     json_: JsonOption = False,
     db: DatabaseOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """Workloads, strategies and suites to measure; runs, builds, machines, regressions and annotations
-    that are stored.
+    """Workloads, strategies and suites to measure; runs, trials, builds, machines, regressions and
+    annotations that are stored.
 
-    Of a fleet: its workers, and the launches that bring them. Example: compilewatch list runs
+    trials shows the newest 50, with the ids that `compilewatch show` takes; --run, --workload and --json show
+    all. Of a fleet: its workers, and the launches that bring them. Example: compilewatch list runs
     """
+    named = Filters(runs=only(run), workloads=only(workload))
+    if named != Filters() and subject is not Subject.TRIALS:
+        raise ConfigError(
+            f"--run and --workload choose trials, not {subject.value}.", "Write `compilewatch list trials`."
+        )
     settings = settings_of(config, db)
-    if subject in _STORED:
+    if subject is Subject.TRIALS:
+        with database_of(settings, migrate=False) as database:
+            require_stored(database, named)
+            rows, tallies = rows_of(listed_trials(database, named)), []
+    elif subject in _STORED:
         with database_of(settings, migrate=False) as database:
             rows = rows_of(_STORED[subject](database))
             standing = standing_regressions(database) if subject is Subject.REGRESSIONS else ()
@@ -162,13 +205,18 @@ def list_(
         typer.echo(f"No {subject.value} yet. {where_from}")
         return 0
     columns = _SHOWN.get(subject)
+    if subject is Subject.TRIALS and named == Filters() and len(rows) > _NEWEST_TRIALS:
+        tallies = [
+            f"The newest {_NEWEST_TRIALS} of {plural(len(rows), 'trial')}; --run and --workload show all."
+        ]
+        rows = rows[:_NEWEST_TRIALS]
     if subject is Subject.REGRESSIONS:
         rows = [row | {"timing": timing_text(row["timing_method"], row["bound"])} for row in rows]
         if not any(row["timing"] for row in rows):
             columns = tuple(name for name in _SHOWN[subject] if name != "timing")
     console().print(_table(rows, columns))
+    print_lines(tallies)
     if subject is Subject.REGRESSIONS:
-        print_lines(tallies)
         explained_rows = (row for row in rows if row["explanation"])
         why = (f"{row['workload']} / {row['strategy']}: {row['explanation']}" for row in explained_rows)
         print_lines(dict.fromkeys(why))
@@ -176,7 +224,7 @@ def list_(
 
 
 def _table(rows: Sequence[dict[str, Any]], columns: Sequence[str] | None) -> Table:
-    shown = {words(name.removesuffix("_at")): name for name in columns or rows[0]}
+    shown = {words(name.removesuffix("_at").removesuffix("_ns")): name for name in columns or rows[0]}
     unbroken = [heading for heading, name in shown.items() if name.endswith("_id")]
     cells = ([_text(name, row[name]) for name in shown.values()] for row in rows)
     return plain_table(shown, cells, folds=True, unbroken=unbroken)
@@ -187,6 +235,8 @@ def _text(column: str, value: Any) -> str:
         return MISSING
     if column.endswith("_at"):
         return moment(datetime.fromisoformat(value))
+    if column.endswith("_ns"):
+        return duration(value)
     if column == "change":
         return percent(value, signed=True)
     if column == "source" and value != SourceKind.MEASURED:
