@@ -32,14 +32,22 @@ class Choices:
     newest_machine: str | None
     newest_machines: Sequence[str]
     newest_result_at: datetime | None
+    newest_results: Mapping[str, datetime]
     oldest_run_at: datetime | None
 
-    def on_machine(self, builds: Collection[str]) -> Choices:
-        """The same with only these `builds` of a machine offered, named by what tells them apart."""
+    def on_machine(self, machine: str, builds: Collection[str]) -> Choices:
+        """The same with only these `builds` of a machine offered, named by what tells them apart, and its
+        newest result.
+        """
         measured = set(builds)
         mine = [key for key in self.builds if key in measured]
         names = build_names(self.build_rows[key] for key in mine)
-        return replace(self, builds={**self.builds, **names}, offered_builds=mine)
+        return replace(
+            self,
+            builds={**self.builds, **names},
+            offered_builds=mine,
+            newest_result_at=self.newest_results.get(machine),
+        )
 
     @property
     def names(self) -> dict[str, Mapping[str, str]]:
@@ -68,6 +76,11 @@ def choices(offered: Offered, builds: Sequence[Mapping[str, Any]]) -> Choices:
     """What is offered, with the names of `builds`, as `db.queries.facets.build_rows` returns them."""
     newest = newest_machine(offered.machines)
     names = build_names(builds)
+    newest_results = {
+        machine.machine_id: machine.last_seen_at
+        for machine in offered.machines
+        if machine.last_seen_at is not None
+    }
     return Choices(
         machines={
             machine.machine_id: f"{machine.name} ({machine.device_name})" for machine in offered.machines
@@ -82,6 +95,7 @@ def choices(offered: Offered, builds: Sequence[Mapping[str, Any]]) -> Choices:
         runs={run.run_id: f"{units.moment(run.began)} · {run.suite or 'no suite'}" for run in offered.runs},
         newest_machine=None if newest is None else newest.machine_id,
         newest_machines=[machine.machine_id for machine in newest_first(offered.machines)],
-        newest_result_at=None if newest is None else newest.last_seen_at,
+        newest_result_at=max(newest_results.values(), default=None),
+        newest_results=newest_results,
         oldest_run_at=offered.oldest_run_at,
     )

@@ -52,6 +52,15 @@ def test_choices_are_those_of_the_whole_facets(sqlite_database: Database) -> Non
     _check(_choices(sqlite_database), sqlite_database)
 
 
+def test_the_newest_result_of_a_machine_is_its_own(sqlite_database: Database) -> None:
+    save_trials(sqlite_database, TRIALS)
+    every, found = machines(sqlite_database), _choices(sqlite_database)
+    by_machine = dict(zip(every["machine_id"], every["last_seen_at"], strict=True))
+    assert len(set(by_machine.values())) > 1
+    for machine, newest in by_machine.items():
+        assert found.on_machine(machine, ()).newest_result_at == newest
+
+
 def test_an_empty_database_offers_nothing(sqlite_database: Database) -> None:
     found = _choices(sqlite_database)
     assert not any((found.machines, found.builds, found.suites, found.workloads, found.runs))
