@@ -162,6 +162,11 @@ def steps(value: SupportsFloat | str | object | None) -> str:
     return f"{significant(number) if is_mean else count(value)} {noun}"
 
 
+def at_best(low: SupportsFloat) -> str:
+    """The low end of a break-even whose interval ends at never, to two digits: "at best after 6,300"."""
+    return f"at best after {float(f'{float(low):.2g}'):,.0f}"
+
+
 def rate(per_second: SupportsFloat | None, item: str | None = None) -> str:
     """Throughput: "985 sequences/s"; without an item "985 /s"."""
     return MISSING if _number(per_second) is None else f"{significant(per_second)} {_several(item or '')}/s"

@@ -24,6 +24,7 @@ from compilewatch.db import units
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError, visible
 from compilewatch.db.judge.words.sentences import tallied
+from compilewatch.db.metrics.repayment import is_shown, repaid_words
 from compilewatch.db.metrics.throughput import items_of, throughputs_text
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.offered import machine_measured_last
@@ -166,6 +167,8 @@ def _speedup(case: pd.Series) -> BadgeText:
 def _break_even(case: pd.Series) -> BadgeText:
     if case["first_look"]:
         return BadgeText("first look", _UNKNOWN_COLOUR)
+    if not is_shown(of := case.to_dict()):
+        return BadgeText(repaid_words(of), _UNKNOWN_COLOUR)
     if case["break_even"] == units.NEVER:
         return BadgeText(units.NEVER, _WORSE_COLOUR)
     if pd.isna(case["break_even_steps"]):

@@ -19,7 +19,9 @@ from compilewatch.dashboard.charts.style import log_ticks
 from compilewatch.db import units
 from compilewatch.db.metrics.break_even import Never, steps_to_break_even
 from compilewatch.db.metrics.case_modes import totals_frame
-from compilewatch.db.metrics.mode_choice import ModeOption, StepRange, lower_envelope
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.metrics.mode_choice import ModeOption, StepRange, shown_envelope
+from compilewatch.db.metrics.repayment import is_shown, repaid_words
 from compilewatch.db.records.strategies import EAGER
 
 # Where the labels of crossings stand: beside their marks, within the chart and off the rule.
@@ -133,7 +135,9 @@ def curves(options: Sequence[ModeOption], *, steps: int, restarts: int, log: boo
     `steps` and `restarts` are the plan of the reader; `log` is a logarithmic axis of steps.
     """
     crossing = {
-        option.strategy: _crossing(option, options[0]) for option in options[1:] if not option.is_first_look
+        option.strategy: _crossing(option, options[0])
+        for option in options[1:]
+        if option.repays and not option.is_first_look
     }
     by_name = {option.strategy: option for option in options}
     switches = _switches(options, restarts)
@@ -191,7 +195,7 @@ def _crossing(option: ModeOption, eager: ModeOption) -> int | None:
 
 def _switches(options: Sequence[ModeOption], restarts: int) -> list[StepRange]:
     """Where one compiled strategy takes over from another on the lower envelope."""
-    segments = lower_envelope(options, restarts)
+    segments = shown_envelope(options, restarts)
     return [after for before, after in pairwise(segments) if before.strategy != options[0].strategy]
 
 
@@ -334,18 +338,25 @@ def _wanted(steps: int, last_step: int, *, log: bool) -> pd.DataFrame:
     return pd.DataFrame([label] if steps <= last_step else [], columns=list(label))
 
 
+_OF_FINDING = ("break_even", "break_even_steps", "break_even_interval", "break_even_low", "first_look")
+
+
 def finding(cases: pd.DataFrame, workload: str) -> str:
-    """ "default pays off after 1,240 steps", for the strategy that pays off first, or that none ever does.
-    First looks are no finding.
+    """ "default pays off after 1,240 steps", for the strategy that pays off first, or that none does or is
+    shown to. First looks are no finding.
     """
-    columns = (cases[name].tolist() for name in ("strategy", "break_even", "break_even_steps", "first_look"))
-    compiled = [row for row in zip(*columns, strict=True) if row[0] != EAGER.name]
-    known = [row for row in compiled if not row[3]]
-    paying = [(int(steps), strategy) for strategy, kind, steps, _ in known if kind == "steps"]
+    compiled = [row for row in row_dicts(cases[["strategy", *_OF_FINDING]]) if row["strategy"] != EAGER.name]
+    known = [row for row in compiled if not row["first_look"]]
+    paying = [row for row in known if row["break_even"] == "steps" and is_shown(row)]
     if paying:
-        steps, strategy = min(paying, key=itemgetter(0))
-        return f"{strategy} pays off after {units.steps(steps)} on {workload}"
-    if any(kind == "never" for _, kind, *_ in known):
+        first = min(paying, key=itemgetter("break_even_steps"))
+        return f"{first['strategy']} pays off after {units.steps(first['break_even_steps'])} on {workload}"
+    if not_shown := [row for row in known if not is_shown(row)]:
+        first = min(not_shown, key=itemgetter("break_even_low"))
+        return (
+            f"No strategy is shown to pay off on {workload}: {first['strategy']} {repaid_words(first)} steps"
+        )
+    if any(row["break_even"] == "never" for row in known):
         return f"Compiling never pays off on {workload}"
     if len(known) < len(compiled):
         return f"A first look at {workload}: one trial a case decides no break-even"

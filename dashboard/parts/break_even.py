@@ -10,7 +10,7 @@ from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.parts.parts import Chart
 from compilewatch.dashboard.text import theme
 from compilewatch.db import units
-from compilewatch.db.metrics.mode_choice import ModeOption, lower_envelope
+from compilewatch.db.metrics.mode_choice import ModeOption, shown_envelope
 
 
 def curves_chart(link: Link, cases: pd.DataFrame, options: list[ModeOption], focus: str) -> Chart:
@@ -53,7 +53,7 @@ def right_of_the_edge(curves: charts.Curves, steps: int) -> list[str]:
 
 def _fastest(options: list[ModeOption]) -> str:
     segments = []
-    for part in lower_envelope(options):
+    for part in shown_envelope(options):
         until = "on" if part.last_steps is None else f"to {part.last_steps:,}"
         segments.append(f"{part.strategy} from {part.first_steps:,} {until}")
     return f"Fastest by steps per process: {'; '.join(segments)}."

@@ -17,6 +17,7 @@ from compilewatch.db.json_rows import rows_of
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.metrics.case_modes import with_strategies
 from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.metrics.repayment import is_shown, repaid_words
 from compilewatch.db.metrics.throughput import items_of
 from compilewatch.db.records.marks import bound_cell
 from compilewatch.db.records.strategies import EAGER, sort_key
@@ -33,7 +34,9 @@ NO_CASE = Empty("No case fits these filters.", "Widen them in the sidebar.")
 SPEEDUP_INTERVAL = TableColumn("95 % interval", "interval", numeric=True, unit="ratio")
 BREAK_EVEN = {
     "steps": TableColumn("Break-even", numeric=True, unit="steps", explained="Empty where it is no number."),
-    "pays_off": TableColumn("Pays off", explained="Never, or unknown, where there are no steps."),
+    "pays_off": TableColumn(
+        "Pays off", explained="Never, unknown, or the least it can be, where no steps are shown."
+    ),
 }
 """Break-even of a case as a number, and in a word where it is none: the cells of `repayment`."""
 
@@ -106,6 +109,9 @@ def rates(case: Mapping[str, Any]) -> dict[str, Any]:
     return {"rate": case["throughput_per_s"], "eager_rate": eager, "item": f"{items_of(case)[1]}s"}
 
 
+REPAID = ("break_even", "break_even_steps", "break_even_interval", "break_even_low", "first_look")
+"""The columns of a case that `repayment` and `steps_words` read, beside its strategy."""
+
 FIRST_LOOK = "first look"
 """What a case of one trial is, which decides nothing."""
 
@@ -114,8 +120,8 @@ def repayment(case: Mapping[str, Any]) -> dict[str, Any]:
     """The cells of a case in `BREAK_EVEN`."""
     if case["strategy"] == EAGER.name:
         return {"steps": None, "pays_off": "reference"}
-    known = case["break_even"] == "steps"
-    word = FIRST_LOOK if case["first_look"] else "yes" if known else str(case["break_even"])
+    known = case["break_even"] == "steps" and is_shown(case)
+    word = FIRST_LOOK if case["first_look"] else "yes" if known else repaid_words(case)
     return {"steps": case["break_even_steps"] if known else None, "pays_off": word}
 
 
@@ -165,11 +171,9 @@ def case_row(case: dict[str, Any], floors: Sequence[NoiseFloor]) -> dict[str, An
 
 
 def steps_words(case: dict[str, Any]) -> str:
-    """Break-even of a case in words: steps, never, unknown, or that it is a first look; "reference" of eager
-    itself.
-    """
+    """Break-even of a case as `repaid_words`, or that it is a first look; "reference" of eager itself."""
     if case["strategy"] == EAGER.name:
         return "reference"
     if case["first_look"]:
         return FIRST_LOOK
-    return units.steps(int(case["break_even_steps"])) if case["break_even"] == "steps" else case["break_even"]
+    return repaid_words(case)

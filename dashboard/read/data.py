@@ -98,7 +98,9 @@ def read_choices() -> Choices:
 def read_choices_on(machine: str | None) -> Choices:
     """The same where a machine is chosen: only its builds are offered, and named relative to each other."""
     choices = read_choices()
-    return choices if machine is None else choices.on_machine(machine, read_builds(Filters(machines=(machine,))))
+    if machine is None:
+        return choices
+    return choices.on_machine(machine, read_builds(Filters(machines=(machine,))))
 
 
 def _known(rows: pd.DataFrame) -> pd.DataFrame:

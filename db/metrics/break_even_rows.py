@@ -12,7 +12,7 @@ from pandas import DataFrame
 
 from compilewatch.db.metrics.break_even import price
 from compilewatch.db.metrics.case_modes import Modes, modes_of, rows_by_workload
-from compilewatch.db.metrics.mode_choice import choose, lower_envelope
+from compilewatch.db.metrics.mode_choice import choose, shown_envelope
 from compilewatch.db.metrics.quantities import nanoseconds
 from compilewatch.db.metrics.throughput import items_of
 from compilewatch.db.units import NEVER
@@ -23,7 +23,10 @@ _LABELS = (
     *("source_kind", "source_name"),
 )
 _NOT_REPAID: dict[str, Any] = dict.fromkeys(
-    ("break_even_steps", "break_even_time_ns", "break_even_price", "reason")
+    (
+        *("break_even_steps", "break_even_interval", "break_even_low_steps", "break_even_high_steps"),
+        *("break_even_time_ns", "break_even_price", "reason"),
+    )
 )
 _RATES = ("throughput_per_s", "control_throughput_per_s")
 _NO_RATES: dict[str, Any] = dict.fromkeys((*_RATES, "item"))
@@ -48,7 +51,8 @@ def break_even_rows(
     (null: nowhere), `reason` why a case never pays off, has no figures or decides nothing. A strategy is not
     chosen where its interval does not set its total apart from another's; neither is it, nor fastest from a
     step on, where one of unknown compile cost may be done before it. Break-even is null for eager, "never"
-    where it does not exist. Raises UnitError as `best_option` does.
+    where it does not exist; its interval is that of a case (`db.columns.case`). Raises UnitError as
+    `best_option` does.
     """
     groups = rows_by_workload(cases).values()
     return [row for group in groups for row in _rows(group, steps, restarts, price_per_hour)]
@@ -88,7 +92,7 @@ def _options(modes: Modes, steps: int, restarts: int, hourly: Decimal | None) ->
     looks = [option.is_first_look for option in options if option.eager_latency_ns is not None]
     firsts = {
         segment.strategy: segment.first_steps
-        for segment in (() if looks and all(looks) else lower_envelope(options, restarts))
+        for segment in (() if looks and all(looks) else shown_envelope(options, restarts))
         if sure(segment.total_at_first_ns, segment.first_steps)
     }
     repaid = [_NOT_REPAID, *(_repayment(case, hourly) for case in modes.compiled)]
@@ -121,11 +125,16 @@ def _sizes(labels: dict[str, Any]) -> dict[str, Any]:
 
 def _repayment(case: dict[str, Any], hourly: Decimal | None) -> dict[str, Any]:
     """Break-even of a case by its own clock, as it is told everywhere, in steps, time and money."""
+    ends: dict[str, Any] = {"break_even_interval": case["break_even_interval"]}
+    for end in ("low", "high"):
+        value = case[f"break_even_{end}"]
+        ends[f"break_even_{end}_steps"] = None if pd.isna(value) else int(value)
     if case["break_even"] != "steps":
         steps = NEVER if case["break_even"] == NEVER else None
-        return {**_NOT_REPAID, "break_even_steps": steps, "reason": case["break_even_reason"]}
+        return {**_NOT_REPAID, **ends, "break_even_steps": steps, "reason": case["break_even_reason"]}
     time = nanoseconds(case["break_even_time_ns"])
     return {
+        **ends,
         "break_even_steps": int(case["break_even_steps"]),
         "break_even_time_ns": float(time),
         "break_even_price": None if hourly is None else float(price(time, hourly)),

@@ -20,8 +20,9 @@ from pandas import DataFrame
 from compilewatch.db.metrics.eligibility import Excluded, exclusion_reason
 from compilewatch.db.metrics.frames import typed_frame
 from compilewatch.db.metrics.groups import row_dicts
-from compilewatch.db.metrics.mode_choice import ModeOption, best_option, choose, lower_envelope
+from compilewatch.db.metrics.mode_choice import ModeOption, best_option, choose, shown_envelope
 from compilewatch.db.metrics.quantities import nanoseconds, require_one
+from compilewatch.db.metrics.repayment import is_shown
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import CacheState, StrategyKind
 
@@ -181,6 +182,7 @@ def _option(row: _Row) -> ModeOption:
         latency_interval_ns=interval(eager_ns / row["speedup_high"], eager_ns / row["speedup_low"]),
         eager_latency_ns=nanoseconds(eager_ns),
         is_first_look=bool(row["first_look"]),
+        repays=is_shown(row),
     )
 
 
@@ -195,7 +197,7 @@ def totals_frame(options: Sequence[ModeOption], steps: Iterable[int], restarts: 
     if counts:
         best_option(options, min(counts), restarts)  # what cannot be compared there can be nowhere
     bands = [_band(option, restarts) for option in options]
-    segments = lower_envelope(options, restarts) if counts else ()
+    segments = shown_envelope(options, restarts) if counts else ()
     parts, lines = _in_parts([_line(option, restarts) for option in options])
     for count in counts:
         best = next(each.strategy for each in segments if each.last_steps is None or count <= each.last_steps)

@@ -16,6 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from compilewatch.db.errors import UnitError
 
@@ -35,6 +36,8 @@ class ModeOption:
     latency_interval_ns: tuple[Fraction, Fraction] | None = None
     eager_latency_ns: Fraction | None = None
     is_first_look: bool = False
+    repays: bool = True
+    """Of a compiled one: whether it is shown that it pays off, or never does."""
 
     def starts_cost_ns(self, restarts: int) -> Fraction:
         return (restarts + 1) * self.compile_cost_ns
@@ -155,6 +158,28 @@ def lower_envelope(options: Sequence[ModeOption], restarts: int = 0) -> tuple[St
         StepRange(option.strategy, first, last, option.total_ns(first, restarts))
         for (first, option), last in zip(starts, [*ends, None], strict=True)
     )
+
+
+def shown_envelope(options: Sequence[ModeOption], restarts: int = 0) -> tuple[StepRange, ...]:
+    """`lower_envelope` without a takeover by a strategy that is not shown to be below the one before: by its
+    break-even where that is eager, else by the intervals of both steps. Raises UnitError as `best_option`.
+    """
+    by_name = {option.strategy: option for option in options}
+    left = list(options)
+    while True:
+        segments = lower_envelope(left, restarts)
+        pairs = ((by_name[one.strategy], by_name[other.strategy]) for one, other in pairwise(segments))
+        unshown = next((after for before, after in pairs if not _is_below(after, before)), None)
+        if unshown is None:
+            return segments
+        left.remove(unshown)
+
+
+def _is_below(option: ModeOption, before: ModeOption) -> bool:
+    if before.eager_latency_ns is None:
+        return option.repays
+    ours, theirs = option.latency_interval_ns, before.latency_interval_ns
+    return ours is not None and theirs is not None and ours[1] < theirs[0]
 
 
 def _crossings(options: Sequence[ModeOption], restarts: int) -> list[int]:

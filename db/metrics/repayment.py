@@ -11,7 +11,7 @@ from typing import Any
 from compilewatch.db.metrics.break_even import NOT_FASTER, STEPS_MAX, Never, steps_to_break_even
 from compilewatch.db.metrics.groups import Bools, Floats
 from compilewatch.db.metrics.intervals import Quotients
-from compilewatch.db.units import ratio
+from compilewatch.db.units import at_best, ratio, steps
 
 EAGER_IS_REFERENCE = "eager is the reference"
 NO_LATENCY = "no trial with a latency"
@@ -37,11 +37,11 @@ def _end(quotient: float) -> float:
     return max(1.0, math.ceil(quotient)) if quotient < STEPS_MAX else math.inf
 
 
-def _interval(steps: int | Never, low: float, high: float) -> tuple[str, float | None, float | None]:
-    """Its kind and its ends, widened to hold `steps`; an end that is never is missing."""
+def _interval(repaid: int | Never, low: float, high: float) -> tuple[str, float | None, float | None]:
+    """Its kind and its ends, widened to hold `repaid`; an end that is never is missing."""
     if math.isnan(low) or math.isnan(high):
         return "none", None, None
-    estimate = math.inf if isinstance(steps, Never) else steps
+    estimate = math.inf if isinstance(repaid, Never) else repaid
     low, high = min(_end(low), estimate), max(_end(high), estimate)
     if math.isinf(low):
         return "never", None, None
@@ -50,12 +50,29 @@ def _interval(steps: int | Never, low: float, high: float) -> tuple[str, float |
     return "bounded", low, high
 
 
+def repaid_words(case: Mapping[Any, Any]) -> str:
+    """Break-even of a case as doors say it: "46,493 steps", "never", "unknown", or where its interval holds
+    both some number of steps and never, the least it can be: "at best after 6,300".
+
+    `case` has the columns `break_even`, `break_even_steps`, `break_even_interval` and `break_even_low`.
+    """
+    if not is_shown(case):
+        return at_best(case["break_even_low"])
+    return steps(case["break_even_steps"]) if case["break_even"] == "steps" else str(case["break_even"])
+
+
+def is_shown(case: Mapping[Any, Any]) -> bool:
+    """Whether the interval of a case decides if it pays off."""
+    return bool(case["break_even_interval"] != "open")
+
+
 _COLUMNS = (
     *("break_even", "break_even_reason", "break_even_steps"),
     *("break_even_interval", "break_even_low", "break_even_high", "break_even_time_ns"),
 )
 
 
+NOT_SHOWN = "no difference shown"
 FIRST_LOOK = "a first look: one trial decides nothing"
 _OF_FIRST_LOOKS = ("unknown", FIRST_LOOK, None, "none", None, None, None)
 
@@ -97,10 +114,10 @@ def repayment_columns(
             rows.append(("unknown", unknown, None, "none", None, None, None))
             continue
         compiled = control / times
-        steps = steps_to_break_even(cost, compiled, control)
-        interval = _interval(steps, low, high)
-        if isinstance(steps, Never):
-            rows.append(("never", _never_reason(steps, times), None, *interval, None))
+        repaid = steps_to_break_even(cost, compiled, control)
+        interval = _interval(repaid, low, high)
+        if isinstance(repaid, Never):
+            rows.append(("never", _never_reason(repaid, times), None, *interval, None))
         else:
-            rows.append(("steps", None, steps, *interval, cost + steps * compiled))
+            rows.append(("steps", None, repaid, *interval, cost + repaid * compiled))
     return {name: [row[place] for row in rows] for place, name in enumerate(_COLUMNS)}

@@ -17,10 +17,11 @@ from compilewatch.db.columns.column import Column
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.errors import ConfigError, printable
 from compilewatch.db.metrics.controls import Control
+from compilewatch.db.metrics.repayment import repaid_words
 from compilewatch.db.metrics.throughput import items_of, throughputs_text, write_of
 from compilewatch.db.records.marks import timing_text
 from compilewatch.db.records.trial import StrategyKind
-from compilewatch.db.units import MISSING, TWO_TRIALS, count, duration, interval, ratio, size, steps, words
+from compilewatch.db.units import MISSING, TWO_TRIALS, count, duration, interval, ratio, size, words
 
 if TYPE_CHECKING:
     from compilewatch.runner.plan.plan import NotApplicable
@@ -233,7 +234,4 @@ def _figures(row: Mapping[Any, Any]) -> list[str]:
 
 
 def _break_even(row: Mapping[Any, Any]) -> str:
-    """In steps; "or never" where the interval reaches so far that it may never pay."""
-    if row["break_even"] != "steps":
-        return steps("never") if row["break_even"] == "never" else MISSING
-    return steps(row["break_even_steps"]) + (" or never" if row["break_even_interval"] == "open" else "")
+    return MISSING if row["break_even"] == "unknown" else repaid_words(row)

@@ -11,7 +11,7 @@ from compilewatch.dashboard.pages.break_even import plan
 from compilewatch.dashboard.pages.break_even.history import history_parts
 from compilewatch.dashboard.parts import parts
 from compilewatch.dashboard.parts.break_even import curves_chart
-from compilewatch.dashboard.parts.cases import NO_CASE, cases_of, floors_of, of_cases, steps_words
+from compilewatch.dashboard.parts.cases import NO_CASE, REPAID, cases_of, floors_of, of_cases, steps_words
 from compilewatch.dashboard.parts.parts import LEFT_OUT, PageContent, Part
 from compilewatch.dashboard.read.data import filters_of, read_cases
 from compilewatch.dashboard.read.shaping import asides
@@ -72,8 +72,8 @@ def _every_workload(cases: pd.DataFrame) -> tuple[Part, ...]:
     """Break-even in words, a row per workload and a column per strategy; nothing for a single workload."""
     rows: dict[str, dict[str, str]] = {}
     compiled = cases[cases["strategy"] != EAGER.name]
-    needed = ("workload_label", "strategy", "break_even", "break_even_steps", "bound", "counted_trials")
-    for case in row_dicts(compiled[[*needed, "first_look"]]):
+    needed = ("workload_label", "strategy", *REPAID, "bound", "counted_trials")
+    for case in row_dicts(compiled[list(needed)]):
         trials = f"n={units.count(case['counted_trials'])}"
         words = ", ".join(filter(None, (steps_words(case), bound_word(case["bound"]), trials)))
         rows.setdefault(case["workload_label"], {"workload": case["workload_label"]})[case["strategy"]] = (

@@ -11,7 +11,7 @@ from compilewatch.dashboard.charts import gaps, trend_rows, trends
 from compilewatch.dashboard.charts.style import ChartContent, Spec
 from compilewatch.dashboard.links.links import Link
 from compilewatch.dashboard.parts import parts
-from compilewatch.dashboard.parts.cases import FIRST_LOOK, steps_words
+from compilewatch.dashboard.parts.cases import FIRST_LOOK, REPAID, steps_words
 from compilewatch.dashboard.parts.parts import Chart, Empty, Folded, Part
 from compilewatch.dashboard.read.data import (
     filters_of,
@@ -42,7 +42,7 @@ def history_parts(link: Link, focus: str) -> tuple[Part, ...]:
 @cached
 def _history(link: Link, focus: str) -> tuple[Part, ...]:
     filters = filters_of(replace(link, build=None))
-    columns = ("cache", *trend_rows.needed(_METRIC))
+    columns = ("cache", *REPAID, *trend_rows.needed(_METRIC))
     points = read_points(of_workload(filters, focus), "build", columns)
     points = points[(points["workload_label"] == focus) & (points["strategy"] != EAGER.name)]
     points = with_caches(with_strategies(points, link.strategy), link.cache)
@@ -55,7 +55,7 @@ def _history(link: Link, focus: str) -> tuple[Part, ...]:
     points = points[points["build_id"].isin(newest)]
     strategies = theme.ordered(points["strategy"])
     cells: dict[str, dict[str, str]] = {names[key]: {"build": names[key], "build_id": key} for key in newest}
-    for point in row_dicts(points[["build_id", "strategy", "break_even", "break_even_steps", "first_look"]]):
+    for point in row_dicts(points[["build_id", "strategy", *REPAID]]):
         cells[names[point["build_id"]]][point["strategy"]] = steps_words(point)
     table = pd.DataFrame(list(cells.values())[::-1], columns=["build", "build_id", *strategies])
     ordered = trend_rows.in_order(points, "torch", list(names))

@@ -16,6 +16,7 @@ from compilewatch.db.judge.statistics.noise_floor import NoiseFloor
 from compilewatch.db.metrics.break_even import NANOSECONDS_PER_HOUR
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.metrics.mode_choice import Choice, ModeOption
+from compilewatch.db.metrics.repayment import is_shown
 from compilewatch.db.records.strategies import EAGER, sort_key
 
 _PLAN = {
@@ -134,7 +135,8 @@ def _row(case: dict[str, Any], option: ModeOption | None, link: Link) -> dict[st
     against = None
     if option is not None and total is not None and not is_reference:
         against = total - float(option.eager_total_ns(link.steps, link.restarts))
-    reached = None if pd.isna(case["break_even_time_ns"]) else float(case["break_even_time_ns"])
+    unknown = pd.isna(case["break_even_time_ns"]) or not is_shown(case)
+    reached = None if unknown else float(case["break_even_time_ns"])
     return {
         "strategy": case["strategy"],
         **repayment(case),

@@ -18,6 +18,7 @@ from compilewatch.dashboard.parts.cases import (
     NO_DIFFERENCE,
     RATES,
     RATES_OF,
+    REPAID,
     SPEEDUP_INTERVAL,
     case_facts,
     floors_of,
@@ -46,7 +47,7 @@ _OF_CASES = [
     *("workload_id", "workload_label", "task", "strategy_id", "strategy", "strategy_kind"),
     *("cache", "failed_trials"),
     *("latency_ns", "control_latency_ns", "speedup", "speedup_low", "speedup_high"),
-    *("break_even", "break_even_steps", "counted_trials", "first_look", "bound"),
+    *(*REPAID, "counted_trials", "bound"),
     *RATES_OF,
 ]
 _TIMES = {

@@ -36,6 +36,7 @@ from compilewatch.db.cause.trial_words import step_times
 from compilewatch.db.judge.results import CaseKey
 from compilewatch.db.metrics.case_modes import Fastest, fastest, mode_options
 from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.metrics.repayment import is_shown, repaid_words
 from compilewatch.db.records.strategies import EAGER, sort_key
 from compilewatch.db.records.trial import Status
 from compilewatch.db.records.versions import version_key
@@ -108,8 +109,9 @@ def _headline(focus: str, found: Fastest) -> PageHeadline:
     if found.rivals:
         rivals = [name for name in found.rivals if name != EAGER.name] or [EAGER.name]
         return PageHeadline(f"{focus}: {best}, not told apart from {rivals[0]}", "warning")
-    steps = found.case["break_even_steps"]
-    pays = f", pays after {units.steps(int(steps))}" if found.case["break_even"] == "steps" else ""
+    pays = "" if found.case["break_even"] != "steps" else f", pays after {repaid_words(found.case)}"
+    if not is_shown(found.case):
+        pays = f", pays {repaid_words(found.case)} steps"
     return PageHeadline(f"{focus}: {best}{pays}", "good")
 
 

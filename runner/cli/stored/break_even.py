@@ -17,7 +17,7 @@ from compilewatch.db.metrics.break_even_rows import break_even_document
 from compilewatch.db.metrics.case_modes import with_strategies
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.metrics.eligibility import without_canaries
-from compilewatch.db.metrics.repayment import FIRST_LOOK
+from compilewatch.db.metrics.repayment import FIRST_LOOK, NOT_SHOWN
 from compilewatch.db.metrics.throughput import throughputs_text
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import require_stored
@@ -25,7 +25,7 @@ from compilewatch.db.queries.run_parts import of_newest_builds
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.marks import origin_mark_of
 from compilewatch.db.records.strategies import EAGER
-from compilewatch.db.units import MISSING, count, duration, money, steps
+from compilewatch.db.units import MISSING, at_best, count, duration, money, steps
 from compilewatch.db.verdicts.sides import builds_named
 from compilewatch.runner.cli.options import (
     BuildsOption,
@@ -138,20 +138,22 @@ def _table(rows: list[dict[str, Any]], priced: bool) -> Table:
     cells_of = []
     lowest = _lowest_not_shown(rows)
     for row in rows:
+        not_shown = row["break_even_interval"] == "open"
         cells = [
             throughputs_text(
                 row["item"] or "",
                 row["throughput_per_s"],
                 None if row["strategy"] == EAGER.name else row["control_throughput_per_s"],
             ),
-            steps(row["break_even_steps"]),
-            duration(row["break_even_time_ns"]),
-            *([money(row["break_even_price"])] if priced else []),
+            at_best(row["break_even_low_steps"]) if not_shown else steps(row["break_even_steps"]),
+            MISSING if not_shown else duration(row["break_even_time_ns"]),
+            *([MISSING if not_shown else money(row["break_even_price"])] if priced else []),
             duration(row["total_ns"]),
             MISSING if row["fastest_from_steps"] is None else f"step {count(row['fastest_from_steps'])}",
         ]
-        verdict = "← choose" if row["chosen"] else row["reason"] or ""
+        reason = NOT_SHOWN if not_shown else row["reason"] or ""
+        verdict = "← choose" if row["chosen"] else reason
         if any(row is each for each in lowest):
-            verdict = "lowest, no difference shown"
+            verdict = f"lowest, {NOT_SHOWN}"
         cells_of.append((_label(row, rows), str(row["torch"]), row["strategy"], *cells, verdict))
     return plain_table(("workload", "torch", "strategy", *figures, "choice"), cells_of, right=figures)

@@ -10,7 +10,9 @@ from pandas import DataFrame
 
 from compilewatch.db.metrics.break_even_rows import break_even_rows
 from compilewatch.db.metrics.cases import summarize_cases
-from compilewatch.db.metrics.repayment import FIRST_LOOK
+from compilewatch.db.metrics.groups import row_dicts
+from compilewatch.db.metrics.repayment import FIRST_LOOK, repaid_words
+from compilewatch.db.units import at_best
 from tests.db.metrics.frames import START, trial, trials_frame
 
 SECOND = 10**9
@@ -18,6 +20,9 @@ NOTHING = {
     "break_even_steps": None,
     "break_even_time_ns": None,
     "break_even_price": None,
+    "break_even_interval": None,
+    "break_even_low_steps": None,
+    "break_even_high_steps": None,
     "reason": None,
 }
 
@@ -77,13 +82,29 @@ def test_every_strategy_has_a_row_with_its_repayment_in_steps_time_and_money() -
 
     # default: 60 / (10 - 6) = 15 steps, after 60 + 15 x 6 = 150 s, at 36 an hour 1.50
     repaid = {"break_even_steps": 15, "break_even_time_ns": 150.0 * SECOND, "break_even_price": 1.5}
+    repaid |= {"break_even_interval": "bounded", "break_even_low_steps": 15, "break_even_high_steps": 15}
     slower = {"break_even_steps": "never", "reason": "it is not faster than eager (0.833x)"}
+    slower["break_even_interval"] = "never"
     assert break_even_rows(cases(ROWS), 20, 0, Decimal(36)) == [
         row("eager", 0.8, None, 200.0, False, 1),
         row("default", 8 / 6, 0.8, 180.0, True, 15, **repaid),
         row("slower", 8 / 12, 0.8, 245.0, False, None, **slower),
         row("broken", None, None, None, False, None, reason="failed: crash"),
     ]
+
+
+def test_what_is_not_shown_to_pay_off_is_fastest_from_no_step() -> None:
+    unsure = [
+        trial(strategy="eager", latency_ns=10 * SECOND),
+        *(compiled("default", latency, 60) for latency in (8, 9, 12)),
+    ]
+    (case,) = row_dicts(summarize_cases(trials_frame(unsure * 3)).query("strategy == 'default'"))
+    assert (case["break_even"], case["break_even_interval"]) == ("steps", "open")
+    assert repaid_words(case) == at_best(case["break_even_low"])
+    eager, default = break_even_rows(cases(unsure), 10_000, 0, None)
+    assert (eager["fastest_from_steps"], default["fastest_from_steps"]) == (1, None)
+    assert default["break_even_low_steps"] is not None
+    assert default["break_even_high_steps"] is None
 
 
 def test_without_a_price_there_is_no_price_and_restarts_pay_again() -> None:

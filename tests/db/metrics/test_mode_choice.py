@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,13 @@ from hypothesis import strategies as st
 
 from compilewatch.db.errors import UnitError
 from compilewatch.db.metrics.break_even import Never, steps_to_break_even
-from compilewatch.db.metrics.mode_choice import ModeOption, StepRange, best_option, lower_envelope
+from compilewatch.db.metrics.mode_choice import (
+    ModeOption,
+    StepRange,
+    best_option,
+    lower_envelope,
+    shown_envelope,
+)
 from compilewatch.db.metrics.quantities import nanoseconds
 
 
@@ -28,6 +35,27 @@ def test_the_envelope_by_hand() -> None:
         StepRange("default", 15, 69, nanoseconds(150)),
         StepRange("max-autotune", 70, None, nanoseconds(480)),
     )
+
+
+def test_strategies_that_are_not_told_apart_have_no_crossing() -> None:
+    def near(mode: ModeOption, low: int, high: int) -> ModeOption:
+        ends = (nanoseconds(low), nanoseconds(high))
+        return replace(mode, latency_interval_ns=ends, eager_latency_ns=nanoseconds(10))
+
+    eager, default, tuned = MODES
+    apart = [eager, near(default, 5, 7), near(tuned, 3, 4)]
+    assert shown_envelope(apart) == lower_envelope(apart)
+    alike = [eager, near(default, 5, 7), near(tuned, 3, 5)]
+    assert [(each.strategy, each.last_steps) for each in shown_envelope(alike)] == [
+        ("eager", 14),
+        ("default", None),
+    ]
+    # max-autotune is set against eager then: 200 / (10 - 4) = 33.3 steps
+    unsure = [eager, replace(alike[1], repays=False), alike[2]]
+    assert [(each.strategy, each.first_steps) for each in shown_envelope(unsure)] == [
+        ("eager", 1),
+        ("max-autotune", 34),
+    ]
 
 
 def test_half_a_nanosecond_a_step_is_a_saving() -> None:
