@@ -311,7 +311,7 @@ class _Group:
             stated=facts | {key: value or None for key, value in stated.items()},
             named={"task": Task.INFERENCE},
             shape=self.settings.shape,
-            parts=vllm_bench.parts(self.fields, self.lists),
+            parts=vllm_bench.parts(self.fields, self.lists, arguments),
         )
 
     @cached_property
