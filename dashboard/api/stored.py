@@ -19,7 +19,7 @@ from compilewatch.db.queries import facets
 from compilewatch.db.queries.cases.run_cases import points_by_build, points_by_run
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.measured import series_frame
-from compilewatch.db.queries.trials import trial_record, trials_frame, trials_page
+from compilewatch.db.queries.trials import trial_record, trials_page
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import CONTROL_TIMES, DEVICE_TIMES
 
@@ -71,7 +71,7 @@ def trials(database: Database, values: Values) -> Answer:
 
 
 def trials_schema(database: Database) -> JsonSchema:
-    return page_schema("trials", row_schema(trials_frame(database, Filters(runs=("",)))))
+    return page_schema("trials", row_schema(trials_page(database, Filters(runs=("",)), after=None, limit=1)))
 
 
 def trial(database: Database, values: Values) -> Answer:

@@ -6,12 +6,15 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select, tuple_
 
 from compilewatch.db.columns import trial as columns
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError, one_line
+from compilewatch.db.metrics.groups import floats
+from compilewatch.db.metrics.throughput import items_per_step, rates_per_second
 from compilewatch.db.metrics.trial_times import compile_cost_ns
 from compilewatch.db.queries.dimensions import of_builds, of_conditions, of_series
 from compilewatch.db.queries.filters import Filters
@@ -148,7 +151,8 @@ def newest_profiled(
 
 
 def trials_page(db: Database, filters: Filters, *, after: str | None, limit: int) -> pd.DataFrame:
-    """Like `trials_frame`, at most `limit` trials, those that follow the trial `after` in its order.
+    """Like `trials_frame`, at most `limit` trials, those that follow the trial `after` in its order, with the
+    figures that exported files have beside: `speedup`, `throughput_per_s` and a source's further `metrics`.
 
     Raises NotFoundError where there is no trial `after`.
     """
@@ -161,7 +165,26 @@ def trials_page(db: Database, filters: Filters, *, after: str | None, limit: int
             later = TRIAL.c.started_at > started_at
             same = and_(TRIAL.c.started_at == started_at, TRIAL.c.trial_id > after)
             statement = statement.where(or_(later, same))
-        return _frame(connection, statement, filters)
+        return _with_figures(connection, _frame(connection, statement, filters))
+
+
+def _with_figures(connection: Connection, trials: pd.DataFrame) -> pd.DataFrame:
+    of_trials = select(TRIAL_DETAIL.c.trial_id, TRIAL_DETAIL.c.summary)
+    stated = of_trials.where(
+        TRIAL_DETAIL.c.trial_id.in_(trials["trial_id"].tolist()), TRIAL_DETAIL.c.summary.is_not(None)
+    )
+    summaries = {row.trial_id: row.summary for row in connection.execute(stated)}
+    of_each = [summaries.get(trial_id) or {} for trial_id in trials["trial_id"]]
+    latency = floats(trials["latency_ns"])
+    rates = pd.Series(rates_per_second(items_per_step(trials), latency), trials.index)
+    # What a source tells without a latency is as it says.
+    told = pd.Series([each.get("throughput_per_s") for each in of_each], trials.index, dtype="Float64")
+    speedups = floats(trials["control_latency_ns"]) / np.where(latency > 0, latency, np.nan)
+    return trials.assign(
+        speedup=pd.array(speedups, dtype="Float64"),
+        throughput_per_s=rates.astype("Float64").fillna(told),
+        metrics=pd.Series([each.get("metrics") or None for each in of_each], trials.index, dtype="object"),
+    )
 
 
 def _trials(filters: Filters) -> Select[Any]:

@@ -16,15 +16,18 @@ from compilewatch.dashboard.api.representation import CSV, JSON, Answer, MadeAns
 from compilewatch.dashboard.api.routes import routes
 from compilewatch.dashboard.read.in_force import VARIABLE, InForce
 from compilewatch.db.engine.session import open_database
+from compilewatch.db.interchange.write.flat import FlatColumns
 from compilewatch.db.json_rows import plain
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.queries.filters import Filters
+from compilewatch.db.queries.trial_export import trial_batches
 from compilewatch.db.queries.trials import trial_records, trials_frame
+from compilewatch.db.records.trial import Summary
 from compilewatch.db.store.people.reports import revoke_report
-from compilewatch.db.store.trials import save_trial
+from compilewatch.db.store.trials import save_trial, save_trials
 from compilewatch.runner.cli.app import app as command_line
 from compilewatch.runner.cli.front import exit_code_of
-from tests.builders import START, make_trial
+from tests.builders import START, make_imported, make_trial
 from tests.dashboard.asking import Reply, ask
 from tests.dashboard.conftest import DATABASE, REPORT_ID, REVOKED_ID, Store
 
@@ -82,6 +85,28 @@ def test_trials_are_the_frame_that_pages_use(api: Api, recorded_url: str) -> Non
     assert [row["trial_id"] for row in rows] == list(frame["trial_id"])
     assert [row["latency_ns"] for row in rows] == [plain(value) for value in frame["latency_ns"]]
     assert len(rows) > 0
+
+
+def test_trials_have_the_figures_of_an_export(api: Api, recorded_url: str) -> None:
+    stated = make_imported(summary=Summary(throughput_per_s=12.5, metrics={"score": 3}))
+    timed = make_imported(summary=Summary(latency_ns=2_000_000, control_latency_ns=5_000_000))
+    with open_database(recorded_url) as database:
+        save_trials(database, [stated, timed])
+        exported = {}
+        for batch in trial_batches(database, Filters()):
+            columns = FlatColumns().of(batch)
+            exported |= {
+                key: {name: values[place] for name, values in columns.items()}
+                for place, key in enumerate(columns["trial_id"])
+            }
+    rows = api("trials", {"limit": 1000}).json["rows"]
+    assert {row["trial_id"] for row in rows} == exported.keys()
+    assert any(row["speedup"] for row in rows)
+    for row in rows:
+        alike = exported[row["trial_id"]]
+        assert row["metrics"] == (alike["metrics"] and json.loads(alike["metrics"]))
+        for name in ("speedup", "throughput_per_s"):
+            assert row[name] == (None if alike[name] is None else pytest.approx(alike[name]))
 
 
 def test_the_history_of_a_series_stands_on_its_own_trials(api: Api) -> None:
