@@ -103,7 +103,7 @@ browser: ## install Debian's Chromium for the browser tests, where root and apt-
 	fi
 
 # Targets of their own run these, and each of three processes would import them.
-NOT_COLLECTED := --ignore=tests/benchmarks --ignore=tests/faults --ignore=tests/mutants
+NOT_COLLECTED := --ignore=tests/benchmarks --ignore=tests/mutants
 
 # What a caller's PYTHONDONTWRITEBYTECODE would have compiled anew by every command that a test starts.
 test: export PYTHONDONTWRITEBYTECODE :=
