@@ -6,20 +6,32 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
-from pandas import DataFrame
+from pandas import DataFrame, MultiIndex, Series, concat
 
+from compilewatch.db.columns.trial import COUNTED
 from compilewatch.db.judge.compare.judge_sides import judge_sides
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
 from compilewatch.db.judge.compare.upgrade import compare_builds
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.metrics.trial_times import with_pooled_eager
-from compilewatch.db.records.strategies import sort_key
+from compilewatch.db.records.strategies import EAGER, sort_key
 from compilewatch.db.records.trial import CacheState, StrategyKind
 from compilewatch.db.records.vocabulary import Metric
 
 _FILLED = (CacheState.WARM, CacheState.PORTABLE, CacheState.PACKAGED)
 """What a process that compiled nothing itself found on disk."""
+
+_OF_EAGER_TOO = (
+    *("latency_ns", "samples", "peak_bytes", "timing_method", "unflushed_ns"),
+    *("device_ns", "issue_ns", "wall_sync_ns", "wall_pipelined_ns"),
+)
+"""Columns of a trial of which it has the same of the eager within it, named `control_...`."""
+_OF_COMPILING = (
+    *("trial_compile_cost_ns", "until_steady_ns", "calls_until_steady", "first_call_ns"),
+    *("time_to_first_result_ns", "energy_per_step_j", "numerics_status", *COUNTED),
+)
+"""Columns of a trial that say nothing of the eager within it."""
 
 
 def compare_strategies(
@@ -34,13 +46,24 @@ def compare_strategies(
 
     `trials`: a trials frame (`db.queries.trials.trials_frame`) of one build a machine. Where a run measured
     both in rounds, its trials took turns. Cache state and scope are what is compared and need not agree.
-    Raises VerdictError where a side has no trial.
+    Eager is the one that ran within the compiled trials, as in their speedup; where they have none, its own
+    trials. Raises VerdictError where a side has no trial.
     """
     return compare_builds(*_as_sides(with_pooled_eager(trials), base, head), policy, machine_id=machine_id)
 
 
+def workloads_of_both(trials: DataFrame, base: str, head: str) -> int:
+    """How many workloads of `trials` both strategies have, eager beside a compiled one included."""
+    if EAGER.name in (base, head):
+        trials = _with_eager_beside(trials, base if head == EAGER.name else head)
+    mine = (set(trials.loc[trials["strategy"] == name, "workload_id"]) for name in (base, head))
+    return len(set.intersection(*mine))
+
+
 def _as_sides(trials: DataFrame, base: str, head: str) -> tuple[DataFrame, Selection, Selection]:
     """The trials of both strategies as those of two builds."""
+    if EAGER.name in (base, head):
+        trials = _with_eager_beside(trials, base if head == EAGER.name else head)
     for name in (base, head):
         if not (trials["strategy"] == name).any():
             measured = ", ".join(sorted(set(trials["strategy"]), key=sort_key))
@@ -56,6 +79,24 @@ def _as_sides(trials: DataFrame, base: str, head: str) -> tuple[DataFrame, Selec
     )
     before, after = (Selection(name=name, build_ids=(name,)) for name in (base, head))
     return sides, before, after
+
+
+def _with_eager_beside(trials: DataFrame, compiled: str) -> DataFrame:
+    """`trials` with the eager of each trial of `compiled` as a trial of its own, instead of those that eager
+    had in the same builds on the same workloads. It compiles nothing, so it has no compile cost.
+    """
+    beside = trials[(trials["strategy"] == compiled) & trials["control_latency_ns"].notna()]
+    of_compiling = (*_OF_COMPILING, *(f"control_{name}" for name in _OF_EAGER_TOO))
+    nothing = Series(data=False, index=beside.index)
+    eager = beside.assign(
+        trial_id=beside["trial_id"] + "/eager",
+        strategy=EAGER.name,
+        **{name: beside[f"control_{name}"] for name in _OF_EAGER_TOO if f"control_{name}" in beside},
+        **{name: beside[name].where(nothing) for name in of_compiling if name in beside},
+    )
+    cases = ["machine_id", "build_id", "workload_id"]
+    stands_in = MultiIndex.from_frame(trials[cases]).isin(MultiIndex.from_frame(beside[cases]))
+    return concat([trials[~(stands_in & (trials["strategy"] == EAGER.name))], eager], ignore_index=True)
 
 
 @dataclass(frozen=True)

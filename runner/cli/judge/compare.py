@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Annotated
 
 import typer
-from pandas import concat
+from pandas import DataFrame
 from pydantic import ValidationError
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError
-from compilewatch.db.judge.compare.strategies import compare_strategies
+from compilewatch.db.judge.compare.strategies import compare_strategies, workloads_of_both
+from compilewatch.db.judge.compare.whole import sentences
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.named import require_stored
 from compilewatch.db.queries.run_parts import of_newest_builds
 from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.strategies import EAGER
+from compilewatch.db.units import first_of
 from compilewatch.db.verdicts.sides import LATEST, PREVIOUS, resolve_sides
 from compilewatch.runner.cli import completion
 from compilewatch.runner.cli.judge.judging import (
@@ -72,7 +76,8 @@ def compare(
 
     Example: compilewatch compare torch=2.12.1 torch=2.13.0
 
-    strategy=default strategy=max-autotune compares two strategies of the newest build.
+    strategy=default strategy=max-autotune compares two strategies of the newest build of one machine: this
+    one, else the one with most workloads of both. Eager is the one within each compiled trial.
     latest is the build measured last, previous the one before it, on this machine where it measured, else on
     that of the newest run. Imported builds count only where nothing is measured. Exits 1 when a case
     regresses, 2 when nothing can be decided.
@@ -115,11 +120,26 @@ def compare(
 def _of_strategies(
     database: Database, filters: Filters, strategies: Sequence[str], policy: Policy
 ) -> ComparisonReport:
-    """Of the newest build of each machine; the machine with most workloads in common is judged."""
-    require_stored(database, replace(filters, strategies=tuple(strategies)))
+    """Of the newest build of one machine: this one, else the one with most workloads of both, else the one
+    that measured last. The others are named.
+    """
+    compiled = tuple(name for name in strategies if name != EAGER.name)
+    require_stored(database, replace(filters, strategies=compiled or (EAGER.name,)))
     frames = [trials_frame(database, each) for each in of_newest_builds(database, filters)]
     base, head = strategies
-    comparison = compare_strategies(concat(frames, ignore_index=True), base, head, policy)
+    here = machine_here(database)
+
+    def rank(trials: DataFrame) -> tuple[bool, int, datetime]:
+        common = workloads_of_both(trials, base, head)
+        return bool(common) and here in set(trials["machine_id"]), common, trials["started_at"].max()
+
+    mine = max(frames, key=rank)
+    others = [each["machine"].iloc[-1] for each in frames if each is not mine and rank(each)[1]]
+    comparison = compare_strategies(mine, base, head, policy)
+    if others:
+        said = f"Of {mine['machine'].iloc[-1]}; {first_of(others, 3)} measured both too: --machine NAME."
+        comparison = comparison.model_copy(update={"said": (said,)})
+        comparison = comparison.model_copy(update={"sentences": sentences(comparison)})
     return ComparisonReport(comparison, targets=(), states={}, imported=False, explanations={})
 
 

@@ -195,3 +195,37 @@ def test_what_became_of_recorded_regressions_is_counted(
     recorded = document(capsys)["recorded"]
     assert set(recorded) == {"suspected"}
     assert recorded["suspected"] >= 2
+
+
+def test_two_strategies_are_compared_on_one_machine(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another machine's cases, torch and driver are none of its."""
+    strategies, other = ("eager", "default", "max-autotune"), make_machine("gpu-box-4", threads=5)
+    here = make_history(
+        strategies=strategies,
+        builds=("2.13.0",),
+        workloads=("bert-base", "mlp", "cnn"),
+        trials_per_case=5,
+        seed=1,
+    )
+    with open_database(sqlite_url) as database:
+        there = make_history(strategies=strategies, builds=("2.12.0",), machines=(other,), trials_per_case=5)
+        save_trials(database, [*there, *here])
+    for base in ("default", "eager"):
+        compare(sqlite_url, f"strategy={base}", "strategy=max-autotune", "--json")
+        found = document(capsys)
+        assert (found["machine"], found["matched"], found["left_out"]) == ("gpu-box-3", 3, [])
+        assert found["base"]["components"]["torch"] == found["head"]["components"]["torch"] == "2.13.0"
+        assert any("gpu-box-4" in sentence for sentence in found["sentences"])
+        compare(sqlite_url, f"strategy={base}", "strategy=max-autotune", "--machine", "gpu-box-4", "--json")
+        found = document(capsys)
+        assert (found["machine"], found["matched"]) == ("gpu-box-4", 2)
+        assert not any("gpu-box-3" in sentence for sentence in found["sentences"])
+
+
+def test_eager_needs_no_trial_of_its_own(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with open_database(sqlite_url) as database:
+        save_trials(database, make_history(strategies=("default",), builds=("2.13.0",), trials_per_case=5))
+    compare(sqlite_url, "strategy=eager", "strategy=default", "--json")
+    assert document(capsys)["matched"] == 2

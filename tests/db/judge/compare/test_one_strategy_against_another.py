@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pandas import DataFrame
+from pandas import DataFrame, array
 
 from compilewatch.db.judge.compare.sides import VerdictError
 from compilewatch.db.judge.compare.strategies import compare_strategies, differences, from_cache
@@ -60,3 +60,28 @@ def test_code_from_the_cache_is_held_against_fresh_code(warm: float, verdict: Ve
 def test_a_strategy_that_was_not_measured_is_a_sentence() -> None:
     with pytest.raises(VerdictError, match="Nothing was measured with max-autotune"):
         compare_strategies(measured({"default": 100.0}), "default", "max-autotune")
+
+
+def test_eager_is_the_one_within_each_compiled_trial() -> None:
+    """Whether or not eager had trials of its own: the change is that of the speedup."""
+    alone = measured({"default": 100.0})
+    with_own = measured({"eager": 170.0, "default": 100.0})
+    for trials in (alone, with_own):
+        found = compare_strategies(trials, "eager", "default")
+        assert (found.matched, found.total) == (2, 2)
+        for row in (row for row in found.rows if row.metric is Metric.LATENCY):
+            mine = trials[(trials["workload"] == row.workload) & (trials["strategy"] == "default")]
+            ratio = (np.log(mine["latency_ns"]) - np.log(mine["control_latency_ns"])).mean()
+            assert row.change == pytest.approx(np.expm1(ratio), rel=1e-9)
+        assert Metric.COMPILE_COST not in {row.metric for row in found.rows}
+
+
+def test_without_eager_beside_it_its_own_trials_stand() -> None:
+    trials = measured({"eager": 170.0, "default": 100.0}).assign(
+        control_latency_ns=array([None] * 20, "Float64")
+    )
+    found = compare_strategies(trials, "eager", "default")
+    assert (found.matched, found.total) == (2, 2)
+    assert all(
+        row.base == pytest.approx(170.0, rel=0.02) for row in found.rows if row.metric is Metric.LATENCY
+    )
