@@ -17,10 +17,10 @@ from compilewatch.db.columns.column import Column
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.errors import ConfigError, printable
 from compilewatch.db.metrics.controls import Control
-from compilewatch.db.metrics.repayment import repaid_words
+from compilewatch.db.metrics.repayment import is_shown, repaid_words
 from compilewatch.db.metrics.throughput import items_of, throughputs_text, write_of
 from compilewatch.db.records.marks import timing_text
-from compilewatch.db.records.trial import StrategyKind
+from compilewatch.db.records.trial import CacheState, StrategyKind
 from compilewatch.db.units import MISSING, TWO_TRIALS, count, duration, interval, ratio, size, words
 
 if TYPE_CHECKING:
@@ -135,6 +135,43 @@ def result_table(
         blanks = [MISSING] * (len(of_build) + len(figures) + len(against))
         table.add_row(Text(case.workload), Text(case.strategy), *blanks, Text("not applicable"), style="dim")
     return table
+
+
+def answer_lines(cases: Sequence[Mapping[Any, Any]]) -> list[str]:
+    """Whether compiling pays off, a sentence a workload (and build): with which strategy and from which step
+    on, of those that start cold, then of those that start from a filled cache.
+
+    `cases` are rows of a frame of cases. A workload without a compiled one has no sentence.
+    """
+    compiled: dict[tuple[Any, ...], list[Mapping[Any, Any]]] = {}
+    for row in cases:
+        if row["strategy_kind"] != StrategyKind.EAGER:
+            compiled.setdefault((row["build_id"], row["workload_id"]), []).append(row)
+    several = len({build for build, _ in compiled}) > 1
+    lines = []
+    for rows in compiled.values():
+        cold = [row for row in rows if row["cache"] in (CacheState.COLD, CacheState.NONE)]
+        warm = [row for row in rows if row["cache"] not in (CacheState.COLD, CacheState.NONE)]
+        where = f" with torch {rows[0]['torch']}" if several else ""
+        clauses = [f"{name}: {_pays(some)}" for name, some in (("cold", cold), ("warm", warm)) if some]
+        lines.append(f"{rows[0]['workload']}{where}, {'; '.join(clauses)}.")
+    return lines
+
+
+def _pays(rows: Sequence[Mapping[Any, Any]]) -> str:
+    known = [row for row in rows if row["break_even"] != "unknown"]
+    shown = [row for row in known if is_shown(row)]
+    paying = [row for row in shown if row["break_even"] == "steps"]
+    if paying:
+        first = min(paying, key=lambda row: int(row["break_even_steps"]))
+        unsure = ", without an interval" if first["break_even_interval"] == "none" else ""
+        return f"{first['strategy']} pays off from step {count(first['break_even_steps'])} on{unsure}"
+    if not_shown := [row for row in known if not is_shown(row)]:
+        least = min(not_shown, key=lambda row: int(row["break_even_low"]))
+        return f"not shown to pay off, {least['strategy']} {repaid_words(least)} steps"
+    if shown:
+        return f"{', '.join(row['strategy'] for row in shown)} never pays off"
+    return f"unknown whether it pays off, {rows[0]['break_even_reason']}"
 
 
 def reasons(not_applicable: Sequence[NotApplicable]) -> list[str]:

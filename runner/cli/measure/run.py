@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 import typer
 from pandas import DataFrame
@@ -58,7 +59,14 @@ from compilewatch.runner.output.failures import failure_lines, newest_failures
 from compilewatch.runner.output.measuring import measure
 from compilewatch.runner.output.progress import UnderWay
 from compilewatch.runner.output.submodules import submodule_rows, submodule_table
-from compilewatch.runner.output.tables import console, figures_named, print_lines, reasons, result_table
+from compilewatch.runner.output.tables import (
+    answer_lines,
+    console,
+    figures_named,
+    print_lines,
+    reasons,
+    result_table,
+)
 from compilewatch.runner.plan.builds import builds_named, interpreter_facts
 from compilewatch.runner.plan.diagnostics import Diagnostics
 from compilewatch.runner.plan.durations import Durations, stored_durations_s
@@ -68,6 +76,7 @@ from compilewatch.runner.plan.selection import resolve_device, select
 from compilewatch.runner.plan.time_budget import by_value, require_fit
 from compilewatch.runner.process.execution import RunOutcome
 from compilewatch.runner.process.supervise import run_submodules
+from compilewatch.runner.regressions.notify import address
 from compilewatch.runner.storage.last_run import remember_runs
 
 
@@ -177,6 +186,8 @@ def run(
     _print(plan, frame, report, settings, json_, rows, notes, chosen)
     for run_id in _run_ids(plan):
         print(f"Run: {run_id}", file=sys.stderr)
+        if page := address(settings.notify.base_url, f"/trial?{urlencode({'run': run_id})}"):
+            print(f"Page: {page}", file=sys.stderr)
     if not outcome.interrupted and outcome.measured:
         remember_runs(settings, _run_ids(plan))
     if settings.fleet.spool_dir:
@@ -308,6 +319,7 @@ def _print(
         out.print(submodule_table(submodules))
     print_lines([*reasons(plan.not_applicable), *target_lines(targets)])
     print_lines(failure_lines(newest_failures(frame)))
+    print_lines(answer_lines(rows))
 
 
 def _build_names(plan: Plan, frame: DataFrame) -> dict[str, str]:

@@ -12,13 +12,14 @@ from rich.console import Console
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.metrics.cases import summarize_cases
+from compilewatch.db.metrics.repayment import FIRST_LOOK
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.people.notes import notes_of_cases
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.trial import FailureKind, Trial
 from compilewatch.db.store.trials import save_trials
 from compilewatch.runner.output.documents import print_document, run_document
-from compilewatch.runner.output.tables import result_table
+from compilewatch.runner.output.tables import answer_lines, result_table
 from compilewatch.runner.plan.plan import NotApplicable
 from tests.builders import MS, make_history
 
@@ -111,6 +112,32 @@ def _eager_at(milliseconds: float, spread: float = 0.01) -> list[dict[str, Any]]
     compiled |= {"control_latency_ns": 2e6, "control": "in_process"}
     compiled |= {"throughput_per_s": 5000.0, "control_throughput_per_s": 4000.0}
     return [shared | eager, shared | compiled]
+
+
+@pytest.mark.parametrize(
+    ("cold", "warm", "told"),
+    [
+        (
+            {"break_even": "steps", "break_even_interval": "bounded", "break_even_steps": 46493},
+            {"break_even": "steps", "break_even_interval": "open", "break_even_low": 6348},
+            "mlp, cold: default pays off from step 46,493 on; "
+            "warm: not shown to pay off, default+warm at best after 6,300 steps.",
+        ),
+        ({"break_even": "never", "break_even_interval": "never"}, None, "mlp, cold: default never pays off."),
+        (
+            {"break_even": "unknown", "break_even_interval": "none", "break_even_reason": FIRST_LOOK},
+            None,
+            f"mlp, cold: unknown whether it pays off, {FIRST_LOOK}.",
+        ),
+    ],
+)
+def test_a_run_ends_with_whether_compiling_pays(
+    cold: dict[str, Any], warm: dict[str, Any] | None, told: str
+) -> None:
+    eager, default = _eager_at(2)
+    rows = [eager, default | {"cache": "cold"} | cold]
+    rows += [default | {"strategy": "default+warm", "cache": "warm"} | warm] if warm else []
+    assert answer_lines(rows) == [told]
 
 
 def _lines(rows: list[dict[str, Any]]) -> tuple[str, str]:
