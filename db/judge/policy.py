@@ -196,6 +196,10 @@ class Policy(Closed):
     """a change of this many deviations of a trial of its class is obvious and needs no confirmation
     (measured)
     """
+    obvious_factor: float = Field(default=1.25, gt=1.0, allow_inf_nan=False)
+    """so is one where every trial of one side is beyond every one of the other by this factor, if no two
+    trials of one side of the class differ by as much as the sides (measured)
+    """
     rank_trials: int = Field(default=10, ge=5)
     """trials a side from which a case with two modes is judged by ranks (measured)"""
     advice_effect: Effect = 0.05

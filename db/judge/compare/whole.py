@@ -160,12 +160,15 @@ def _moved_much(comparison: Comparison) -> list[Row]:
 
 
 def _visible(comparison: Comparison) -> float | None:
-    """The smallest relative change of latency that separate runs would have told, as the median of the cases
-    that they cannot decide, of those that moved much where any did; None where they decide all.
+    """The smallest relative change of latency that separate runs would have told: the largest of the cases
+    that moved much and are undecided, beside which it stands, else the median of those undecided; None where
+    they decide all.
     """
     open_rows, first = _open_between_runs(comparison), _moved_much(comparison)
-    shown = [row for row in open_rows if row in first] or open_rows
-    return median(row.visible_change or 0.0 for row in shown) if shown else None
+    shown = [row.visible_change or 0.0 for row in open_rows if row in first]
+    if shown:
+        return max(shown)
+    return median(row.visible_change or 0.0 for row in open_rows) if open_rows else None
 
 
 def _open_between_runs(comparison: Comparison) -> list[Row]:

@@ -65,6 +65,8 @@ def examined(
         ranked=flags,
         identical=flags,
         within=TTest(x, np.full(cases, error), np.full(cases, 20.0), np.array(p_value)),
+        apart=np.full(cases, -cv),
+        spread=np.full(cases, cv),
     )
 
 
