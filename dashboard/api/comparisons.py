@@ -169,6 +169,7 @@ def break_even_schema(_: Database) -> JsonSchema:
     return object_schema(
         {
             "schema": {"const": BREAK_EVEN_SCHEMA},
+            "trials_of": {"const": "build"},
             "steps": {"type": "integer"},
             "restarts_per_day": {"type": "integer"},
             "rows": {"type": "array", "items": object_schema(_BREAK_EVEN_ROW)},

@@ -36,9 +36,12 @@ _UNKNOWN: dict[str, Any] = {**_NOT_REPAID, "total_ns": None, "chosen": False, "f
 def break_even_document(
     cases: Iterable[DataFrame], steps: int, restarts: int, price_per_hour: Decimal | None
 ) -> dict[str, Any]:
-    """The `break_even_rows` of several frames of cases, one after the other, and what they were made for."""
+    """The `break_even_rows` of several frames of cases, one after the other, and what they were made for: of
+    all trials of a build, where a history has each run by itself.
+    """
     rows = [row for each in cases for row in break_even_rows(each, steps, restarts, price_per_hour)]
-    return {"schema": SCHEMA, "steps": steps, "restarts_per_day": restarts, "rows": rows}
+    asked = {"steps": steps, "restarts_per_day": restarts}
+    return {"schema": SCHEMA, "trials_of": "build", **asked, "rows": rows}
 
 
 def break_even_rows(

@@ -80,7 +80,8 @@ def _ends_text(interval: tuple[float, float] | None, name: str) -> str:
 def history_table(points: DataFrame, judged: CaseHistory) -> Table:
     """One row per run as they are read: the last ones, and earlier ones where something changed."""
     series = judged.series
-    figures = (METRICS[series.metric].word, "interval")
+    # All runs of a build say another number: commands and pages that have one value a build give that.
+    figures = (f"{METRICS[series.metric].word}, run by run", "interval")
     table = plain_table(("date", "torch", *figures, "event"), right=figures)
     events = {event.index: event for event in series.events}
     cuts = {cut.index: cut for cut in series.cuts}
@@ -151,6 +152,7 @@ def history_document(
         "source_kind": str(newest["source_kind"]),
         "source_name": str(newest["source_name"]),
         "machine": {"id": str(newest["machine_id"]), "name": str(newest["machine"])},
+        "trials_of": "run",
         "points": [_point(row, series.metric) for row in points.to_dict("records")],
         **judgement,
         "version_steps": [step.index for step in judged.versions],

@@ -97,7 +97,7 @@ def break_even_command(
         of_build = list(mine)
         first = of_build[0]
         torch = f"torch {first['torch']}, " if first["torch"] else ""
-        print_lines([f"{subject} of {first['machine']}: {torch}build {first['build_id']}"])
+        print_lines([f"{subject} of {first['machine']}: {torch}build {first['build_id']}, all its runs"])
         console().print(_table(of_build, hourly is not None))
     print_lines([_EAGER_OF_TOTALS] if any(row["strategy"] != EAGER.name for row in rows) else [])
     named = {(row["build_id"], row["workload"], row["strategy"]) for row in rows if row["total_ns"] is None}

@@ -320,3 +320,23 @@ def test_an_edited_workload_is_judged_across_its_versions_only_where_asked(
     (event,) = across["events"]
     assert event["index"] == RUNS
     assert event["change"] == pytest.approx(0.3, abs=0.02)
+
+
+def test_a_run_and_all_runs_of_a_build_are_told_apart(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both are right, and each is called what it is."""
+    with open_database(sqlite_url) as database:
+        save_trials(database, make_history(workloads=("mlp",), builds=("2.13.0", "2.13.0")))
+    history(sqlite_url, *CASE, "--metric", "break_even", "--json")
+    of_runs = json.loads(capsys.readouterr().out)
+    assert exit_code_of(app, ["break-even", *CASE, "--json", "--db", sqlite_url]) == 0
+    of_build = document(capsys)
+    assert (of_runs["trials_of"], of_build["trials_of"]) == ("run", "build")
+    (row,) = (row for row in of_build["rows"] if row["strategy"] == "default")
+    values = [point["value"] for point in of_runs["points"]]
+    assert min(values) < row["break_even_steps"] < max(values)
+    history(sqlite_url, *CASE, "--metric", "break_even")
+    assert "run by run" in capsys.readouterr().out
+    assert exit_code_of(app, ["break-even", *CASE, "--db", sqlite_url]) == 0
+    assert "all its runs" in capsys.readouterr().out
