@@ -75,7 +75,13 @@ def notes_of(parts: Parts) -> dict[str, str]:
         found |= _of_numerics(parts.numerics)
     growth = None if parts.memory is None else parts.memory.growth_bytes_per_call
     if growth:
-        found["growth"] = f"the process grows by {size(growth)} a call"
+        found["growth"] = f"memory grows by {size(growth)} a call"
+    state = None if parts.sampling is None else parts.sampling.state
+    if state is not None and state.first_length is not None and state.last_length is not None:
+        lengths = f"{count(state.first_length)} to {count(state.last_length)} {state.unit}"
+        found["state"] = f"its state grows, timed at {lengths} of {state.name}"
+    if state is not None and state.fails_at is not None:
+        found["full"] = f"its state is full at call {count(state.fails_at)}, put back before each block"
     reached = None if parts.sampling is None else parts.sampling.reached_interval
     if reached is not None and reached > WELL_KNOWN:
         found["imprecise"] = f"median known to ±{percent(reached)} only"
@@ -91,6 +97,8 @@ _RANKED = (
         "recompiles",
         "numerics",
         "not_compared",
+        "state",
+        "full",
         "growth",
         "imprecise",
     ),

@@ -8,7 +8,7 @@ from statistics import median
 
 from compilewatch.db.metrics.percentiles import latencies_ns
 from compilewatch.db.metrics.throughput import items_of, per_second
-from compilewatch.db.records.sampling_facts import SamplingFacts
+from compilewatch.db.records.sampling_facts import SamplingFacts, TimedState
 from compilewatch.db.records.trial import StrategyKind, Summary, Trial
 from compilewatch.db.units import count, duration, percent, plural, rate, ratio
 
@@ -93,7 +93,20 @@ def sample_count_text(sampling: SamplingFacts) -> str:
         parts.append(_FLUSHED[sampling.flush_l2])
     if sampling.warmup_ended_by not in (None, "steady"):
         parts.append("latency had not settled")
+    if sampling.state is not None:
+        parts.append(length_text(sampling.state))
     return ", ".join(parts)
+
+
+def length_text(state: TimedState) -> str:
+    """At which length it was timed: "at calls 11 to 15 of its state, put back before each block: ..." """
+    calls = f"{count(state.first_call)} to {count(state.last_call)}"
+    text = f"at calls {calls} of its state, put back before each block"
+    if state.name is not None:
+        text += f": {state.name}"
+    if state.first_length is not None and state.last_length is not None:
+        text += f" of {count(state.first_length)} to {count(state.last_length)} {state.unit}"
+    return text + ("" if state.fails_at is None else f", eager fails at call {count(state.fails_at)}")
 
 
 def main_figures(summary: Summary) -> list[tuple[str, str]]:

@@ -31,7 +31,8 @@ from compilewatch.db.records.fields import (
 class FailureKind(StrEnum):
     """Why a trial has no result. `bad_record` is a worker that reported nonsense, `unsupported` what the
     device or release cannot do, `workload_error` an exception in the workload itself, without a compiler,
-    `harness` one in compilewatch's own code. `not_steady`: the compiler ran until the deadline was near.
+    `harness` one in compilewatch's own code. `not_steady`: the compiler ran until the deadline was near, or
+    state, memory or latency grows with every call and could not be put back.
     """
 
     TIMEOUT = "timeout"
@@ -224,8 +225,9 @@ class Memory(Record):
     control_peak_bytes: Bytes | None = None
     """Of one warm eager step in the same process, in bytes; null for eager itself."""
     growth_bytes_per_call: Finite | None = None
-    """From version 2: by how much memory grows with each warm call, garbage collected, in bytes; that of the
-    process, on a GPU what the allocator has given out; null where it does not grow steadily."""
+    """From version 2: by how much memory grows with each warm call, in bytes: that of the tensors of a state
+    that grows; else, garbage collected, that of the process, on a GPU what the allocator has given out; null
+    where it does not grow steadily."""
     saved: SavedForBackward | None = None
     """From version 3: by a step with gradients, through `torch.autograd.graph.saved_tensors_hooks`; null
     where it has none or they could not be read."""

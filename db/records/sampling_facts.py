@@ -27,6 +27,28 @@ Joules = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 
 
+class TimedState(Record):
+    """At which length of its state a workload was timed whose calls change it. Both sides were put back
+    before each block and called equally often.
+    """
+
+    name: Text | None = None
+    """What grows, or else what changes; null where only the workload's own `reset` knows."""
+    first_call: Count
+    """The first timed call since the state was put back; alike for both sides."""
+    last_call: Count
+    """The last one of a block."""
+    first_length: Count | None = None
+    """How long it is at the first timed call; null where nothing grows."""
+    last_length: Count | None = None
+    """The same at the last; null where nothing grows."""
+    unit: Name | None = None
+    """Of the lengths: `entries` of a container or `elements` of a tensor; null without them."""
+    fails_at: Count | None = None
+    """The call at which eager fails where it is not put back, as its state is full; null where none was
+    found."""
+
+
 class SamplingFacts(Record):
     """The plan of the sampling, and what ended it."""
 
@@ -54,6 +76,8 @@ class SamplingFacts(Record):
     """`ABBA`: the sides alternate in going first. `A`: there is one side."""
     garbage_collector: Flag
     """Whether Python's was on while timing."""
+    state: TimedState | None = None
+    """From version 3: at which length it was timed; null where no call changes the state."""
 
 
 class TimingMethod(StrEnum):

@@ -144,6 +144,7 @@ _OWN_PARTS = {
         "failure": {"bisection"},
         "compiler": {"break_hints", "ranks", "compile_threads", "compile_pool_size"},
         "memory": {"saved", "control_saved", "peak_blocks"},
+        "sampling": {"state"},
     },
 }
 

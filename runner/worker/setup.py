@@ -20,9 +20,9 @@ from compilewatch.runner.worker.internals.compiler import import_compile_stack
 from compilewatch.runner.worker.internals.stance import as_written, force_eager, is_compiled
 from compilewatch.runner.worker.progress import Progress
 from compilewatch.runner.worker.ranks import threads_of
-from compilewatch.runner.worker.step import loading, memory
+from compilewatch.runner.worker.step import growth, loading, memory
 from compilewatch.runner.worker.step.messages import Specification
-from compilewatch.runner.worker.step.state import State, functions_of
+from compilewatch.runner.worker.step.state import Census, State, functions_of
 from compilewatch.runner.worker.step.steps import (
     Variant,
     apart,
@@ -32,13 +32,12 @@ from compilewatch.runner.worker.step.steps import (
     own_inputs,
 )
 from compilewatch.runner.worker.streams import FirstIteration
-from compilewatch.runner.worker.timing.sampling import Side
+from compilewatch.runner.worker.timing.sampling import GrowsError, Side
 from compilewatch.runner.workloads.built import TRAINING, Built
 
 _MOST_NAMED = 20
-# Eager calls before anything is compiled, at most.
-_EAGER_CALLS = 5
-_EAGER_BEFORE_NS = 100_000_000
+# Between two times that the state is put back in a warm-up, where nobody tried how many work.
+_MOST_ON_GPU = 32
 # Weights, and for each side gradients and the two moments of an optimizer such as Adam.
 _COPIES_OF_TRAINING = 7
 # torch/csrc/autograd: what `backward()` raises where nothing was recorded.
@@ -101,6 +100,7 @@ def start_eager(progress: Progress, timers: Timers) -> Eager:
         target = own_copy(built) if needs_own else built
     with progress.own_time():
         progress.states.append(State(built))
+        before = progress.states[0].census()
         if ranks.are_several and not is_eager:
             # What holds a process group cannot be copied.
             numerics.seed_all(spec.seed)
@@ -108,12 +108,16 @@ def start_eager(progress: Progress, timers: Timers) -> Eager:
             target = replace(again, model_or_fn=as_written(again.model_or_fn))
             progress.states.append(State(target))
     control, target, first = _first_eager(progress, control, target)
-    if not is_eager:
-        with progress.own_time():
-            _note_eager(progress, timers, control)
+    with progress.own_time():
+        if spec.purpose == "measure" and not ranks.are_several:
+            _look_at_state(progress, timers, control, before)
+        if not is_eager:
             if not ranks.are_several:
                 target = _parted(progress, control, target, has_own_model=needs_own)
             _make_room(control)
+    progress.resets += [
+        each for each in {id(each): each for each in (control.built, target)}.values() if each.reset
+    ]
     return Eager(control, first, target, compilations, list(dict.fromkeys(compiled))[:_MOST_NAMED] or None)
 
 
@@ -152,16 +156,38 @@ def _first_call(progress: Progress, control: Variant) -> FirstIteration:
     return first
 
 
-def _note_eager(progress: Progress, timers: Timers, control: Variant) -> None:
-    """A few eager calls, which are all that is known of a model whose compilation does not end."""
-    record = progress.record
-    if progress.spec.purpose != "measure" or record.cold_start["eager_first_ns"] > _EAGER_BEFORE_NS:
+def _look_at_state(progress: Progress, timers: Timers, control: Variant, before: Census) -> None:
+    """A few eager calls: what they do to the state, and all that is known of the speed of a model whose
+    compilation does not end. Raises GrowsError where what grows cannot be put back.
+    """
+    record, (state,) = progress.record, progress.states
+    if not progress.deadline.leaves(growth.MOST_LOOKED * record.cold_start["eager_first_ns"]):
         return
-    side, began = Side(control.step, timers.side()), time.monotonic_ns()
+    side = Side(control.step, timers.side())
+    # Not one that a first call writes once.
+    written = state.keep_written()
     with grad_context(control.built), force_eager():
-        while len(side.warmup_ns) < _EAGER_CALLS and time.monotonic_ns() - began < _EAGER_BEFORE_NS:
-            side.warm_call()
-    record.control_warmup_ns = side.warmup_ns
+        found = growth.look(state, before, side.warm_call, record.cold_start["eager_first_ns"])
+        if not progress.is_eager:
+            record.control_warmup_ns = list(side.warmup_ns)
+        progress.found = replace(found, changes=tuple(dict.fromkeys((*found.changes, *written))))
+        put_back = progress.put_back(control.built, state)
+        if put_back is None:
+            return
+        put_back()
+        if found.growth is not None and control.built.reset is None:
+            left = growth.grown(before, before, state.census(), found.growth.calls)
+            if left is not None and left.name == found.growth.name:
+                raise GrowsError(
+                    f"Its state grows: {found.growth.text()}, and cannot be put back. Return a Built whose "
+                    "`reset` puts it back."
+                )
+        # A device that asserts is lost to the process.
+        if progress.device.type == "cpu":
+            progress.found = growth.try_further(progress.found, control.step, put_back)
+            put_back()
+        elif found.most_calls is not None:
+            progress.found = replace(progress.found, most_calls=_MOST_ON_GPU)
 
 
 def _parted(progress: Progress, control: Variant, target: Built, *, has_own_model: bool) -> Built:
@@ -180,8 +206,25 @@ def _parted(progress: Progress, control: Variant, target: Built, *, has_own_mode
         with contextlib.suppress(Exception):
             target = apart(control.built)
     if target is not control.built:
+        if has_own_model:
+            _take_over_written(control.built, target, changed)
         progress.states.append(State(target))
     return target
+
+
+def _take_over_written(eager: Built, target: Built, changed: list[str]) -> None:
+    """Let `target` have eager's where calls write to weights, which are kept as a first call left them."""
+    one, other = eager.model_or_fn, target.model_or_fn
+    if (
+        not isinstance(one, torch.nn.Module)
+        or not isinstance(other, torch.nn.Module)
+        or eager.task == TRAINING
+    ):
+        return
+    names = [name.removeprefix("weight ") for name in changed if name.startswith("weight ")]
+    with torch.no_grad():
+        for name in names:
+            other.get_parameter(name).copy_(one.get_parameter(name))
 
 
 def _make_room(control: Variant) -> None:

@@ -21,10 +21,12 @@ from compilewatch.runner.worker.internals.compiler import end_compile_pool
 from compilewatch.runner.worker.internals.stance import force_eager, without_telling_guards
 from compilewatch.runner.worker.progress import Progress
 from compilewatch.runner.worker.step import memory
+from compilewatch.runner.worker.step.growth import Found
 from compilewatch.runner.worker.step.steps import grad_context
 from compilewatch.runner.worker.timing import energy
 from compilewatch.runner.worker.timing.evidence import host_state
 from compilewatch.runner.worker.timing.sampling import (
+    UNSTEADY_CALLS,
     NotSteadyError,
     Sampler,
     Side,
@@ -37,6 +39,7 @@ from compilewatch.runner.workloads.built import Built
 
 # How long the compiler's processes may take to end: one that still imports torch ends afterwards.
 _POOL_ENDS_S = 30.0
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,8 @@ class Timed:
     cudagraph_launches: int | None
     growth: float | None
     """Bytes by which memory grows with each call, as `growth_per_call`."""
+    untimed_calls: int
+    """Before the first timed one since the state was put back; 0 where no call changes it."""
 
 
 def time_sides(progress: Progress, timers: Timers, cores: affinity.Cores, started: Started) -> Timed:
@@ -69,28 +74,37 @@ def time_sides(progress: Progress, timers: Timers, cores: affinity.Cores, starte
     gc.collect()
     gc.freeze()
     gc.disable()
-    sides = _sides(timers, started)
-    growth = _sample(progress, sides, started, cores)
+    sides = _sides(progress, timers, started)
+    evidence = _sample(progress, sides, started, cores)
     gc.enable()
     with affinity.running_on(cores.timed_on):
         headline, cudagraph_launches = _keep_times(progress, timers, sides, started.subject.built)
-    return Timed(sides, headline, cudagraph_launches, growth)
+    # What the tensors of the state say is exact; what the process has resident is more, or less.
+    growth = progress.found.bytes_per_call or memory.growth_per_call(evidence.held)
+    untimed = evidence.calls[0] - 1 if evidence.calls is not None else 0
+    return Timed(sides, headline, cudagraph_launches, growth, untimed)
 
 
-def _sides(timers: Timers, started: Started) -> Sides:
-    eager = started.eager
+def _sides(progress: Progress, timers: Timers, started: Started) -> Sides:
+    eager, found = started.eager, progress.found
     own = Side(started.subject.step, timers.side(), compilations=eager.compilations)
+    own.put_back = progress.put_back(started.subject.built, progress.states[-1])
+    own.most_calls = found.most_calls
+    own.least_untimed = UNSTEADY_CALLS if found.of_python else 0
+    own.watch = memory.Watch(progress.device).add
     if started.compiled is None:
         own.around = force_eager
         return Sides(own, None)
     control = Side(eager.control.step, timers.side(), "control", compilations=eager.compilations)
+    control.put_back = progress.put_back(eager.control.built, progress.states[0])
+    control.most_calls, control.watch = found.most_calls, own.watch
     control.around = force_eager
     return Sides(own, control)
 
 
-def _sample(progress: Progress, sides: Sides, started: Started, cores: affinity.Cores) -> float | None:
+def _sample(progress: Progress, sides: Sides, started: Started, cores: affinity.Cores) -> TimedBlocks:
     """Eager and compiled in alternating blocks. Where the compiler runs again meanwhile, it was not steady:
-    it is warmed up once more and nothing of before is kept. Returns the growth of memory.
+    it is warmed up once more and nothing of before is kept.
     """
     plan, record, on_cpu = progress.spec.sampling, progress.record, progress.device.type == "cpu"
     between = progress.channel.pause if progress.spec.device_state else lambda _side: False
@@ -120,7 +134,7 @@ def _sample(progress: Progress, sides: Sides, started: Started, cores: affinity.
     record.sampling = _sampling_facts(progress, sides, evidence, warmup_ended_by)
     if sides.control is not None:
         record.control_warmup_ns = sides.control.warmup_ns
-    return memory.growth_per_call(evidence.held)
+    return evidence
 
 
 def _warm_up(progress: Progress, sides: Sides, started: Started) -> str:
@@ -157,6 +171,21 @@ def _sampling_facts(
         "settle_ns": plan.settle_ns,
         "order": "A" if sides.control is None else "ABBA",
         "garbage_collector": gc.isenabled(),
+        "state": None if evidence.calls is None else _timed_state(progress.found, *evidence.calls),
+    }
+
+
+def _timed_state(found: Found, first: int, last: int) -> dict[str, Any]:
+    """`TimedState` of the record."""
+    growth = found.growth
+    return {
+        "name": growth.name if growth is not None else ", ".join(found.changes[:_MOST_NAMED]) or None,
+        "first_call": first,
+        "last_call": last,
+        "first_length": None if growth is None else growth.at(first),
+        "last_length": None if growth is None else growth.at(last),
+        "unit": None if growth is None else growth.unit,
+        "fails_at": found.fails_at,
     }
 
 

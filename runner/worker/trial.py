@@ -22,7 +22,7 @@ from compilewatch.runner.worker.step.messages import (
     Specification,
 )
 from compilewatch.runner.worker.timing.evidence import InstructionCounter
-from compilewatch.runner.worker.timing.sampling import Deadline, NotSteadyError
+from compilewatch.runner.worker.timing.sampling import Deadline, GrowsError, NotSteadyError
 
 
 def run(spec: Specification, channel: Channel, *, entered_ns: int) -> None:
@@ -37,6 +37,8 @@ def run(spec: Specification, channel: Channel, *, entered_ns: int) -> None:
         record.failure = Failure("wrong_result", channel.phase, str(error))
     except NotSteadyError as error:
         record.failure = Failure("not_steady", channel.phase, _not_steady(error, record))
+    except GrowsError as error:
+        record.failure = Failure("not_steady", channel.phase, str(error))
     except RankFailedError as error:
         record.failure = error.failure
     except BaseException as error:  # noqa: BLE001

@@ -111,6 +111,10 @@ class Built:
     stream: Stream | None = None
     """Batches that one iteration goes through, one call of the model each."""
 
+    reset: Callable[..., object] | None = None
+    """Puts back what calls change and Python does not show: state of C++, files. Called, untimed, before each
+    block of samples, with the model of the side where it takes an argument."""
+
     headline: str | None = None
     """Which wall time is the latency on a GPU: `wall_sync`, one step and a wait for it, or `wall_pipelined`,
     steps in a row. None: pipelined for training, synchronised for the rest."""

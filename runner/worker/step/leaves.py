@@ -7,6 +7,7 @@ import copy
 import math
 import sys
 import types
+from collections import UserDict, UserList, deque
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass, replace
 from enum import Enum
@@ -26,6 +27,7 @@ _PLAIN = (
 NOT_THE_USERS = frozenset(sys.stdlib_module_names) | {"torch", "numpy"}
 """Packages whose objects are no data of the user's."""
 MOST_PARTS = 100_000
+_HOLD_ATTRIBUTES = (types.SimpleNamespace, UserDict, UserList, torch.distributions.Distribution)
 _BY_IDENTITY: Any = object.__eq__
 _PIECE = 1 << 20
 _SPARSE_PARTS = 3
@@ -35,22 +37,39 @@ _SPARSE_PARTS = 3
 def _holds_attributes(value: Any) -> bool:
     """Whether the attributes of `value` are data of the user's: not those of a library's or a function's."""
     closed = isinstance(value, (torch.nn.Module, torch.Tensor, type, *_PLAIN))
-    if closed or not hasattr(value, "__dict__"):
+    if closed or not (hasattr(value, "__dict__") or any(map(_slots_of, type(value).__mro__))):
         return False
-    if is_dataclass(value) or isinstance(value, (types.SimpleNamespace, torch.distributions.Distribution)):
+    if is_dataclass(value) or isinstance(value, _HOLD_ATTRIBUTES):
         return True
     return not callable(value) and type(value).__module__.partition(".")[0] not in NOT_THE_USERS
 
 
+def _slots_of(kind: type) -> tuple[str, ...]:
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+def attributes_of(value: Any) -> dict[str, Any]:
+    """The attributes of an object, those in slots too."""
+    names = (name for kind in type(value).__mro__ for name in _slots_of(kind) if not name.startswith("__"))
+    return dict(getattr(value, "__dict__", {})) | {
+        name: getattr(value, name) for name in names if hasattr(value, name)
+    }
+
+
 def parts_of(value: Any) -> list[tuple[Any, Any]] | None:
-    """The parts of a container by key: of a sequence, a mapping, a data class or an object's attributes. None
-    for what has none.
+    """The parts of a container by key: of a sequence, a set, a mapping, a data class or an object's
+    attributes. None for what has none.
     """
-    if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
+    if isinstance(value, (list, tuple, deque)) and not isinstance(value, torch.Size):
         return list(enumerate(value))
+    if isinstance(value, set):
+        # A set that was emptied and filled again may have another order.
+        named = {(repr(each) if isinstance(each, _PLAIN) else f"at {id(each)}"): each for each in value}
+        return sorted(named.items())
     if isinstance(value, dict):
         return list(value.items())
-    return list(vars(value).items()) if _holds_attributes(value) else None
+    return list(attributes_of(value).items()) if _holds_attributes(value) else None
 
 
 def copy_of(tensor: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
@@ -77,8 +96,12 @@ def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
             values = [walk(each) for _, each in inner]
             return type(part)(*values) if hasattr(part, "_fields") else type(part)(values)
         made = visited[id(part)] = copy.copy(part)
+        if isinstance(part, set):
+            made.clear()
+            made.update(walk(each) for _, each in inner)
+            return made
         for key, each in inner:
-            if isinstance(part, (list, dict)):
+            if isinstance(part, (list, dict, deque)):
                 made[key] = walk(each)
             else:
                 object.__setattr__(made, key, walk(each))
@@ -108,7 +131,7 @@ def leaves(
     def walk(path: str, part: Any) -> None:
         inner = parts(part)
         if inner is None:
-            found[path] = _as_tensor(leaf(part))
+            found[path] = as_tensor(leaf(part))
         elif id(part) not in visited and len(found) < MOST_PARTS:
             visited.add(id(part))
             for key, each in inner:
@@ -121,7 +144,7 @@ def leaves(
     return found
 
 
-def _as_tensor(leaf: Any) -> Any:
+def as_tensor(leaf: Any) -> Any:
     """An array of numpy as a tensor that shares its memory; anything else as it is."""
     if type(leaf).__module__ != "numpy" or not hasattr(leaf, "__array_interface__"):
         return leaf

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import statistics
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,9 @@ import torch
 
 from compilewatch.runner.worker.host import free_memory
 from compilewatch.runner.worker.internals.memory import clear_cublas_workspaces, profiled_allocations
+from compilewatch.runner.worker.step.state import tensors_held
 from compilewatch.runner.worker.step.steps import Variant, grad_context, input_tensors, tensors_of
+from compilewatch.runner.worker.timing.sampling import GrowsError
 
 _STATUS = Path("/proc/self/status")
 
@@ -52,7 +55,8 @@ def reset_peak_rss() -> bool:
 
 def resident_bytes(variant: Variant) -> int | None:
     """Bytes of the tensors a variant keeps between steps: weights, buffers, gradients, optimizer state,
-    inputs. None where one of them has no storage of its own: nested, sparse, or a subclass around others.
+    inputs, and what attributes, variables of functions, globals and objects hold. None where one of them has
+    no storage of its own: nested, sparse, or a subclass around others.
 
     Storage that several tensors share counts once.
     """
@@ -62,7 +66,7 @@ def resident_bytes(variant: Variant) -> int | None:
 
 def storages(variant: Variant) -> dict[int, int] | None:
     """Bytes by address of what `resident_bytes` counts."""
-    tensors = list(input_tensors(variant.built))
+    tensors = [*input_tensors(variant.built), *tensors_held(variant.built)]
     if variant.module is not None:
         parameters = list(variant.module.parameters())
         tensors += [*parameters, *variant.module.buffers()]
@@ -224,6 +228,60 @@ def growth_per_call(readings: Sequence[tuple[int, int]]) -> float | None:
     if held[2] - held[0] < _LEAST_GROWTH or min(steps) <= 0 or max(steps) > 2 * min(steps):
         return None
     return (held[2] - held[0]) / (calls[2] - calls[0])
+
+
+_READ_EVERY_NS = 20_000_000
+_LEAST_ENDED = 512 << 20
+_STEADY_READINGS = 4
+_STEADY_SPREAD = 3.0
+
+
+class Watch:
+    """Ends a process whose memory grows with every call, well before the host has none left: once it has
+    taken a quarter of what was free when the watch began, as evenly as calls are made.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        free = free_bytes(device)
+        self._device = device
+        self._most = None if free is None else max(_LEAST_ENDED, free // 4)
+        self._calls = 0
+        self._read_ns = 0
+        self._readings: list[tuple[int, int]] = []
+        self._first: int | None = None
+
+    def add(self, calls: int) -> None:
+        """So many calls more. Raises GrowsError."""
+        self._calls += calls
+        now = time.monotonic_ns()
+        if self._most is None or now - self._read_ns < _READ_EVERY_NS:
+            return
+        self._read_ns = now
+        on_cpu = self._device.type == "cpu"
+        held = rss_bytes() if on_cpu else torch.cuda.memory_allocated(self._device)
+        if held is None:
+            return
+        self._first = held if self._first is None else self._first
+        # A reading counts once an eighth of the most is added, so that a single step up is one reading.
+        if not self._readings or held - self._readings[-1][1] >= self._most // (2 * _STEADY_READINGS):
+            self._readings.append((self._calls, held))
+        if held - self._first >= self._most and (rate := self._rate()) is not None:
+            raise GrowsError(
+                f"Its memory grows with every call, by about {rate / 1024:,.1f} KiB: it was ended at "
+                f"{(held - self._first) / 2**20:,.0f} MiB more after {self._calls:,} calls. Let it free what "
+                "it keeps; a smaller batch_size only delays this."
+            )
+
+    def _rate(self) -> float | None:
+        """Bytes per call by the last readings; None where they did not come evenly."""
+        last = self._readings[-_STEADY_READINGS:]
+        if len(last) < _STEADY_READINGS:
+            return None
+        rates = [
+            (late[1] - early[1]) / max(1, late[0] - early[0]) for early, late in itertools.pairwise(last)
+        ]
+        even = min(rates) > 0 and max(rates) < _STEADY_SPREAD * min(rates)
+        return (last[-1][1] - last[0][1]) / max(1, last[-1][0] - last[0][0]) if even else None
 
 
 def held_bytes(device: torch.device) -> int | None:

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sysconfig
 import types
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, is_dataclass
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -18,6 +20,8 @@ from compilewatch.runner.worker.step.leaves import (
     MOST_PARTS,
     NOT_THE_USERS,
     Leaves,
+    as_tensor,
+    attributes_of,
     copied,
     copy_of,
     is_comparable,
@@ -48,11 +52,11 @@ def _keep(value: Any, visited: dict[int, _Kept], *, is_large_kept: bool) -> _Kep
     if id(value) in visited:
         return visited[id(value)]
     kept = _Kept(value)
-    if isinstance(value, torch.Tensor):
+    if isinstance(tensor := as_tensor(value), torch.Tensor):
         # Held by the host, so that it takes no memory of the device.
         with contextlib.suppress(RuntimeError, NotImplementedError, TypeError):
-            if is_large_kept or size_bytes(value) < _LARGE_BYTES:
-                kept.content = copy_of(value) if value.device.type == "cpu" else value.detach().cpu()
+            if is_large_kept or size_bytes(tensor) < _LARGE_BYTES:
+                kept.content = copy_of(tensor) if tensor.device.type == "cpu" else tensor.detach().cpu()
     elif (inner := parts_of(value)) is not None and len(visited) < MOST_PARTS:
         visited[id(value)] = kept
         kept.parts = [(key, _keep(each, visited, is_large_kept=is_large_kept)) for key, each in inner]
@@ -67,9 +71,10 @@ def _put_back(kept: _Kept) -> Any:
     """The value as it was: tensors and containers in place."""
     value = kept.value
     if kept.content is not None:
-        if not same(kept.content, value):
+        tensor = as_tensor(value)
+        if not same(kept.content, tensor):
             with contextlib.suppress(RuntimeError, NotImplementedError):
-                value.detach().copy_(kept.content)
+                tensor.detach().copy_(kept.content)
         return value
     if kept.parts is None:
         return value
@@ -79,15 +84,30 @@ def _put_back(kept: _Kept) -> Any:
     now = dict(parts_of(value) or ())
     if list(was) == list(now) and all(was[key] is now[key] for key in was):
         return value
+    # What refuses to be changed is found not to be put back.
+    with contextlib.suppress(Exception):
+        _refill(value, was)
+    return value
+
+
+def _refill(value: Any, parts: dict[Any, Any]) -> None:
+    """Let a container have `parts` again."""
     if isinstance(value, list):
-        value[:] = was.values()
+        value[:] = parts.values()
+    elif isinstance(value, deque):
+        value.clear()
+        value.extend(parts.values())
+    elif isinstance(value, set):
+        value.clear()
+        value.update(parts.values())
     elif isinstance(value, dict):
         value.clear()
-        value.update(was)
+        value.update(parts)
     elif not isinstance(value, tuple):
-        vars(value).clear()
-        vars(value).update(was)
-    return value
+        for name in attributes_of(value).keys() - parts.keys():
+            object.__delattr__(value, name)
+        for name, each in parts.items():
+            object.__setattr__(value, name, each)
 
 
 @dataclass
@@ -97,6 +117,8 @@ class _Place:
     name: str
     read: Callable[[], Any]
     write: Callable[[dict[Any, Any]], None]
+    owner: str = ""
+    """Whose they are, for people."""
     kept: _Kept = field(init=False)
 
     def keep(self, *, is_large_kept: bool) -> None:
@@ -112,15 +134,30 @@ class _Place:
             self.write(was)
 
 
+@dataclass(frozen=True)
+class Census:
+    """How long everything of a state is after some calls: containers in entries, tensors in elements."""
+
+    entries: Mapping[str, int]
+    elements: Mapping[str, int]
+    size_bytes: int
+    """Of all storages of tensors, each counted once."""
+
+
 class State:
     """A workload's inputs and state as they are now. Of a stream the inputs are left out: it makes its own.
 
-    The weights of a model in inference are left out too: no step writes to them, and they may be most of the
-    memory. Where there is no room for copies of all large tensors, the content of none of them is kept.
+    The weights of a model in inference are left out too until `keep_written` finds that calls write to them:
+    they may be most of the memory. Where there is no room for copies of all large tensors, the content of
+    none of them is kept.
     """
 
     def __init__(self, built: Built) -> None:
-        self._places = list(_places(built))
+        self._built = built
+        self.weights_change = _weights_change(built)
+        """Whether a step writes to the weights by an optimizer, or may."""
+        self._prints = {} if self.weights_change else _prints_of_weights(built)
+        self._places = list(_places(built, weights=self.weights_change))
         found = (leaf for place in self._places for leaf in leaves(place.name, place.read()).values())
         sizes = {id(leaf): size_bytes(leaf) for leaf in found if isinstance(leaf, torch.Tensor)}
         large = sum(size for size in sizes.values() if size >= _LARGE_BYTES)
@@ -128,6 +165,53 @@ class State:
         """Whether the content of large tensors is kept too."""
         for place in self._places:
             place.keep(is_large_kept=self.is_complete)
+
+    def keep_written(self) -> list[str]:
+        """Which weights were written since the state was taken, by calls that no optimizer belongs to, as of
+        a momentum encoder or a codebook. They are part of the state from now on, as they are now.
+        """
+        now = _prints_of_weights(self._built)
+        names = [name for name, print_ in self._prints.items() if now.get(name, print_) != print_]
+        model = self._built.model_or_fn
+        if not names or not isinstance(model, torch.nn.Module):
+            return []
+        place = _Place("weight", lambda: {name: model.get_parameter(name) for name in names}, lambda _: None)
+        size = sum(size_bytes(each) for each in place.read().values())
+        place.keep(is_large_kept=self.is_complete and has_room_for(size))
+        self._places.append(place)
+        self._prints = {}
+        return names
+
+    def census(self) -> Census:
+        """How long everything is now. Nothing is copied."""
+        entries: dict[str, int] = {}
+        elements: dict[str, int] = {}
+        storages: dict[int, int] = {}
+
+        def walk(path: str, value: Any, visited: set[int]) -> None:
+            part = as_tensor(value)
+            if isinstance(part, torch.Tensor):
+                with contextlib.suppress(RuntimeError, NotImplementedError):
+                    elements[path] = part.numel()
+                    storage = part.untyped_storage()
+                    storages[storage.data_ptr()] = storage.nbytes()
+                return
+            inner = parts_of(value)
+            if inner is None or id(value) in visited or len(entries) + len(elements) >= MOST_PARTS:
+                return
+            entries[path] = len(inner)
+            below = visited | {id(value)}
+            for key, each in inner:
+                walk(f"{path}.{key}", each, below)
+
+        for place in self._places:
+            values = dict(parts_of(place.read()) or ())
+            # Of the place itself: an attribute or a buffer more with each call.
+            own = f"{place.name}s of {place.owner}" if place.owner else f"{place.name}s"
+            entries[own] = entries.get(own, 0) + len(values)
+            for key, each in values.items():
+                walk(f"{place.name} {key}", each, set())
+        return Census(entries, elements, sum(storages.values()))
 
     def changes(self) -> Leaves:
         """Copies of the leaves that are not what they were; None for those that are gone."""
@@ -137,6 +221,19 @@ class State:
         """Of those leaves; nothing is copied."""
         return [name for name, _ in self._changed()]
 
+    def changes_of_python(self) -> bool:
+        """Whether anything is not what it was that is no tensor, or there is another number of tensors:
+        compiled code may be for one value of it.
+        """
+        return any(
+            value is None or not isinstance(value, torch.Tensor) or name not in self._names_kept()
+            for name, value in self._changed()
+            if not name.startswith(("setting", _OPTIMIZER))
+        )
+
+    def _names_kept(self) -> set[str]:
+        return {name for place in self._places for name in place.leaves_kept()}
+
     def _changed(self) -> Iterator[tuple[str, Any]]:
         for place in self._places:
             before, now = place.leaves_kept(), leaves(place.name, place.read())
@@ -145,13 +242,14 @@ class State:
                     yield name, value
             yield from ((name, None) for name in before if name not in now)
 
-    def restore(self, *, optimizers: bool = True) -> None:
+    def restore(self, *, optimizers: bool = True, weights: bool = True) -> None:
         """Put everything back: tensors and containers in place, so that what refers to them still does. What
-        is compiled for an optimizer with moments is compiled anew for one without, so they may be left.
+        is compiled for an optimizer with moments is compiled anew for one without, so they may be left; and
+        so may `weights` that an optimizer writes, which change no length.
         """
         with torch.no_grad():
             for place in self._places:
-                if optimizers or place.name != _OPTIMIZER:
+                if (optimizers or place.name != _OPTIMIZER) and (weights or place.name != "weight"):
                     place.restore()
 
 
@@ -171,33 +269,214 @@ def _set_settings(values: dict[Any, Any]) -> None:
         _SETTINGS[name][1](value)
 
 
-def _places(built: Built) -> Iterator[_Place]:
+def _weights_change(built: Built) -> bool:
+    """Whether a step writes to the weights, as one with an optimizer does."""
+    return built.task == TRAINING or built.with_gradients
+
+
+def _prints_of_weights(built: Built) -> dict[str, str]:
+    """What is another once a weight was written: how often it was, where it lies, and, since a write through
+    `.data` is not counted, its sum.
+    """
+    model = built.model_or_fn
+    if not isinstance(model, torch.nn.Module):
+        return {}
+    found = {}
+    for name, weight in model.named_parameters():
+        with contextlib.suppress(RuntimeError, NotImplementedError, ValueError):
+            total = weight.detach().sum().item()
+            found[name] = f"{weight._version} {weight.data_ptr()} {total!r}"
+    return found
+
+
+def tensors_held(built: Built) -> Iterator[torch.Tensor]:
+    """Every tensor that is there between two steps, with its gradient: inputs, weights, what modules, the
+    variables and objects of functions, and optimizers hold. Some may come twice.
+    """
+    for place in _places(built, weights=True):
+        for leaf in leaves(place.name, place.read()).values():
+            if isinstance(leaf, torch.Tensor):
+                yield leaf
+                if leaf.is_leaf and leaf.grad is not None:
+                    yield leaf.grad
+
+
+def _places(built: Built, *, weights: bool) -> Iterator[_Place]:
     yield _Place("setting", lambda: {name: read() for name, (read, _) in _SETTINGS.items()}, _set_settings)
     if built.stream is None:
         yield _Place("input", lambda: dict(enumerate(built.inputs)) | dict(built.keywords), lambda _: None)
-    model = built.model_or_fn
-    if isinstance(model, torch.nn.Module):
-        yield from _of_module(model, weights=built.task == TRAINING or built.with_gradients)
-    else:
-        yield from _of_function(model, set(), weights=built.with_gradients)
+    yield from _Walk(weights=weights).of(built.model_or_fn)
 
 
-def _of_module(model: torch.nn.Module, *, weights: bool) -> Iterator[_Place]:
-    """Buffers, attributes, those of its class too, and, if wanted, `weights` of every module below."""
-    kinds: set[type] = set()
-    for path, module in model.named_modules():
-        prefix = f"{path}." if path else ""
-        for name, table in (("weight", module._parameters), ("buffer", module._buffers)):
-            if table and (weights or name == "buffer"):
-                yield _Place(name, functools.partial(_prefixed, table, prefix), _writer(table, prefix))
-        kind = type(module)
-        if kind not in kinds and _is_the_users(kind):
-            kinds.add(kind)
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+class _Walk:
+    """Goes through all that a step reaches: modules, functions and what they close over or name, the objects
+    of methods, hooks, optimizers; each once.
+    """
+
+    def __init__(self, *, weights: bool) -> None:
+        self._weights = weights
+        self._visited: dict[int, Any] = {}
+
+    def _is_new(self, value: Any) -> bool:
+        # Kept, so that no other value gets its id.
+        return len(self._visited) < MOST_PARTS and self._visited.setdefault(id(value), value) is value
+
+    def of(self, value: Any) -> Iterator[_Place]:
+        """What a step that calls `value` reaches."""
+        if isinstance(value, types.MethodType):
+            yield from self._of_object(value.__self__)
+            value = value.__func__
+        is_object = not isinstance(value, _CALLABLES) and not _holds_state(value)
+        if is_object:
+            if callable(value) and _is_the_users(value):
+                yield from self._of_object(value)
+                yield from self.of(type(value).__call__)
+        elif id(value) in self._visited or not self._is_new(value):
+            return
+        elif isinstance(value, torch.nn.Module):
+            yield from self._of_module(value)
+        elif isinstance(value, functools.partial):
+            yield _Place("argument", lambda: {"args": value.args, **value.keywords}, lambda _: None)
+            yield from self._inside([*value.args, *value.keywords.values()])
+            yield from self.of(value.func)
+        elif isinstance(value, types.FunctionType):
+            yield from self._of_function(value)
+        else:
+            yield _Place(_OPTIMIZER, value.state_dict, value.load_state_dict)
+
+    def _of_object(self, owner: Any) -> Iterator[_Place]:
+        """The attributes of an object whose method is called."""
+        if isinstance(owner, (torch.nn.Module, type)):
+            if isinstance(owner, torch.nn.Module):
+                yield from self.of(owner)
+            return
+        if owner is None or isinstance(owner, types.ModuleType) or id(owner) in self._visited:
+            return
+        if hasattr(owner, "__dict__") and self._is_new(owner):
+            attributes = vars(owner)
             yield _Place(
-                "class attribute", functools.partial(_data_of, kind), functools.partial(_set_on, kind)
+                "attribute",
+                functools.partial(dict, attributes),
+                _writer(attributes, ""),
+                type(owner).__name__,
             )
-        attributes = vars(module)
-        yield _Place("attribute", functools.partial(_own, attributes, prefix), _writer(attributes, prefix))
+            yield from self._inside(attributes.values())
+
+    def _inside(self, values: Iterable[Any]) -> Iterator[_Place]:
+        """What can be called, or keeps state of its own, among `values` and their parts."""
+        for value in list(values)[:_MOST_ELEMENTS]:
+            if isinstance(value, torch.Tensor):
+                continue
+            if isinstance(value, torch.nn.Module) or _holds_state(value):
+                yield from self.of(value)
+            elif (parts := parts_of(value)) is not None:
+                if id(value) not in self._visited and self._is_new(value):
+                    yield from self._inside(each for _, each in parts)
+            elif _is_called(value) and _is_the_users(value):
+                yield from self.of(value)
+
+    def _of_module(self, model: torch.nn.Module) -> Iterator[_Place]:
+        """Buffers, attributes, those of its class too, hooks, and, if wanted, weights of every module below;
+        and what the methods that `forward` reaches close over and name.
+        """
+        kinds: set[type] = set()
+        for path, module in model.named_modules():
+            self._visited[id(module)] = module
+            prefix = f"{path}." if path else ""
+            owner = type(module).__name__
+            for name, table in (("weight", module._parameters), ("buffer", module._buffers)):
+                if table and (self._weights or name == "buffer"):
+                    yield _Place(
+                        name, functools.partial(_prefixed, table, prefix), _writer(table, prefix), owner
+                    )
+            kind = type(module)
+            if kind not in kinds and _is_the_users(kind):
+                kinds.add(kind)
+                yield _Place(
+                    "class attribute",
+                    functools.partial(_data_of, kind),
+                    functools.partial(_set_on, kind),
+                    owner,
+                )
+                yield from self._of_class(kind)
+            attributes = vars(module)
+            yield _Place(
+                "attribute", functools.partial(_own, attributes, prefix), _writer(attributes, prefix), owner
+            )
+            yield from self._inside(_own(attributes, prefix).values())
+            yield from self._inside(hook for name in _HOOKS for hook in getattr(module, name, {}).values())
+
+    def _of_class(self, kind: type) -> Iterator[_Place]:
+        """Of its methods that `forward` reaches, those that are not installed: a library's name half of
+        it.
+        """
+        methods = [
+            (each, name, value)
+            for each in filter(_is_the_users, kind.__mro__[:-1])
+            for name, value in _callables(vars(each))
+        ]
+        reached = _reached_by_forward(methods)
+        for _, name, value in methods:
+            plain = getattr(value, "_torchdynamo_orig_callable", getattr(value, "__func__", value))
+            if name in reached and isinstance(plain, types.FunctionType) and not _is_installed(plain):
+                yield from self.of(plain)
+
+    def _of_function(self, plain: types.FunctionType) -> Iterator[_Place]:
+        """Variables that it closes over and globals that it names, and what is called through them."""
+        if not _is_the_users(plain):
+            return
+        cells = dict(zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True))
+        yield _Place(
+            "variable", functools.partial(_contents, cells), functools.partial(_fill, cells), plain.__name__
+        )
+        named = sorted(_names_in(plain.__code__))
+        globals_ = plain.__globals__
+        modules = [globals_[name] for name in named if isinstance(globals_.get(name), types.ModuleType)]
+        for table in (globals_, *(vars(each) for each in modules if _is_users_module(each))):
+            names = [name for name in named if name in table and _is_data(table[name])]
+            if names:
+                yield _Place(
+                    "variable", functools.partial(_named, table, names), table.update, plain.__name__
+                )
+            yield from self._inside(table[name] for name in named if name in table)
+        yield from self._inside(_contents(cells).values())
+        # Defaults of parameters are kept between calls.
+        defaults = dict(enumerate(plain.__defaults__ or ())) | (plain.__kwdefaults__ or {})
+        if any(parts_of(each) is not None or isinstance(each, torch.Tensor) for each in defaults.values()):
+            yield _Place("default", functools.partial(dict, defaults), lambda _: None, plain.__name__)
+
+
+_CALLABLES = (torch.nn.Module, functools.partial, types.FunctionType, types.BuiltinFunctionType)
+
+
+def _is_called(value: Any) -> bool:
+    """Whether a step may call it, and it has variables of its own."""
+    if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
+        return True
+    return callable(value) and not isinstance(value, type) and hasattr(value, "__dict__")
+
+
+_INSTALLED = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+
+
+def _is_installed(function: types.FunctionType) -> bool:
+    return function.__code__.co_filename.startswith(_INSTALLED)
+
+
+def _is_users_module(module: types.ModuleType) -> bool:
+    file = getattr(module, "__file__", None)
+    return (
+        file is not None
+        and module.__name__.partition(".")[0] not in NOT_THE_USERS
+        and not file.startswith(_INSTALLED)
+    )
+
+
+def _named(table: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    return {name: table[name] for name in names if name in table}
 
 
 def functions_of(built: Built) -> Iterator[tuple[str, Any]]:
@@ -296,47 +575,6 @@ def _writer(table: dict[str, Any], prefix: str) -> Callable[[dict[Any, Any]], No
     return write
 
 
-def _of_function(function: Any, visited: set[int], *, weights: bool) -> Iterator[_Place]:
-    """Variables that a function closes over, globals that it names, the object that it is a method of, and so
-    on for the functions and modules among them.
-    """
-    if id(function) in visited:
-        return
-    visited.add(id(function))
-    if isinstance(function, functools.partial):
-        yield _Place("argument", lambda: {"args": function.args, **function.keywords}, lambda _: None)
-        yield from _of_function(function.func, visited, weights=weights)
-        return
-    owner = getattr(function, "__self__", None)
-    plain = getattr(function, "__func__", function)
-    reached: list[Any] = [] if owner is None or isinstance(owner, types.ModuleType) else [owner]
-    if isinstance(plain, types.FunctionType):
-        cells = dict(zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True))
-        yield _Place("variable", functools.partial(_contents, cells), functools.partial(_fill, cells))
-        names = {name for name in plain.__code__.co_names if _is_data(plain.__globals__.get(name))}
-        table = plain.__globals__
-        yield _Place(
-            "variable", lambda: {name: table[name] for name in sorted(names) if name in table}, table.update
-        )
-        reached += [*_contents(cells).values(), *(table.get(name) for name in plain.__code__.co_names)]
-    elif not isinstance(function, torch.nn.Module) and _is_the_users(function):
-        reached.append(function)
-    for value in reached:
-        if _holds_state(value) and id(value) not in visited:
-            visited.add(id(value))
-            yield _Place(_OPTIMIZER, value.state_dict, value.load_state_dict)
-        elif isinstance(value, torch.nn.Module):
-            if id(value) not in visited:
-                visited.add(id(value))
-                yield from _of_module(value, weights=weights)
-        elif isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
-            if _is_the_users(value):
-                yield from _of_function(value, visited, weights=weights)
-        elif value is owner or value is function:
-            attributes = vars(value) if hasattr(value, "__dict__") else {}
-            yield _Place("attribute", functools.partial(dict, attributes), _writer(attributes, ""))
-
-
 def _holds_state(value: Any) -> bool:
     """Whether it is an optimizer, a scheduler or a scaler of gradients."""
     of_torch = (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler, torch.amp.GradScaler)
@@ -350,7 +588,7 @@ def _is_the_users(value: Any) -> bool:
 
 def _is_data(value: Any) -> bool:
     """Whether a global is something that a function may change: no function, class or module."""
-    return isinstance(value, (torch.Tensor, list, dict, int, float, str)) or is_dataclass(value)
+    return isinstance(as_tensor(value), (torch.Tensor, int, float, str)) or parts_of(value) is not None
 
 
 def _contents(cells: dict[str, Any]) -> dict[str, Any]:

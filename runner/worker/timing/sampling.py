@@ -5,10 +5,11 @@ the device.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -60,6 +61,11 @@ the first one that happens to look narrow.
 STEADY_RATIO = 2.0
 _STEPS_AFTER = 8
 """Steps that follow a warm-up in any case: blocks of both sides, and those whose memory is read."""
+_LEAST_OF_THIRD = 3
+_RISE = 1.05
+_WHOLE_RISE = 1.2
+_ORDERED = 0.75
+_CALM = 1.1
 UNSTEADY_CALLS = 10
 """A slow call after this many is the host's doing: CUDA graphs record at the second and third call, automatic
 dynamic shapes recompile at the first other shape, and both are over by then."""
@@ -122,6 +128,15 @@ class Side:
     """What blocks in which it ran took above their steady calls."""
     quiet_from: int = 0
     """The first call of the warm-up since which the compiler is quiet."""
+    put_back: Callable[[], None] | None = None
+    """Puts the state of this side back to what it was before any call; None where no call changes it."""
+    most_calls: int | None = None
+    """So many calls at most between two of them."""
+    least_untimed: int = 0
+    """Calls at least after it and before a timed one: the first few may be compiled for themselves."""
+    watch: Callable[[int], None] = lambda _calls: None
+    """Told of so many calls more, whenever some were made. May raise."""
+    _since_put_back: int = 0
 
     def add(self, times: dict[str, list[int]]) -> None:
         """Take over what one block gave."""
@@ -150,12 +165,22 @@ class Side:
 
     def warm_call(self) -> None:
         """One call of the warm-up, and whether the compiler ran in it."""
+        if self.put_back is not None and self._since_put_back == self.most_calls:
+            self.start_over()
         before = self.compilations()
         elapsed = self.timer.once(self.step)
+        self._since_put_back += 1
+        self.watch(1)
         self.warmup_ns.append(elapsed)
         if self.compilations() != before:
             self.compiling_calls.append(len(self.warmup_ns) - 1)
             self.quiet_from = len(self.warmup_ns)
+
+    def start_over(self) -> None:
+        """From the state as it was before any call, where calls change it."""
+        if self.put_back is not None:
+            self.put_back()
+        self._since_put_back = 0
 
     @contextlib.contextmanager
     def watched(self, calls: int) -> Iterator[None]:
@@ -184,6 +209,12 @@ def primary_samples(times: dict[str, list[int]]) -> list[int]:
     return times.get("samples_ns") or times.get("device_ns") or times.get("wall_sync_ns", [])
 
 
+class GrowsError(Exception):
+    """The state of a workload grows, or its memory does, so that there is no one latency; the message says
+    what and by how much.
+    """
+
+
 class NotSteadyError(Exception):
     """The compiler still ran when the trial's deadline was near."""
 
@@ -206,6 +237,7 @@ def warm_up(side: Side, plan: SamplingPlan, deadline: Deadline | None = None) ->
     """
     deadline = deadline or Deadline()
     side.quiet_from = len(side.warmup_ns)
+    side.start_over()
     with side.around():
         while True:
             side.warm_call()
@@ -246,6 +278,9 @@ class TimedBlocks:
     reached_interval: float | None = None
     held: list[tuple[int, int]] = field(default_factory=list)
     """Calls so far and what memory held, after each round."""
+    calls: tuple[int, int] | None = None
+    """The first and the last timed call since the state was put back, alike on both sides; None where no call
+    changes it."""
 
 
 class Sampler:
@@ -275,6 +310,7 @@ class Sampler:
         self._canary = canary
         self._slowed = False
         self._check_at = 0.0
+        self._together: int | None = None
 
     def block_size(self, latency_ns: int) -> int:
         """Samples per block: a share of the planned ones, and no more than fit into `block_ns`."""
@@ -288,6 +324,26 @@ class Sampler:
         """
         return self._plan.settle_ns // latency_ns
 
+    def _untimed(self, side: Side) -> int:
+        """Steps before a block of `side`."""
+        return self.settling_calls(side.latency_ns()) if self._together is None else self._together
+
+    def _sizes(self, sides: list[Side]) -> list[int]:
+        """Samples per block of each side. Where calls change the state of one, both are put back before each
+        block and called equally often, untimed and timed, so that each is timed at the same length.
+        """
+        sizes = [self.block_size(side.latency_ns()) for side in sides]
+        if all(side.put_back is None for side in sides):
+            return sizes
+        most = min((side.most_calls for side in sides if side.most_calls is not None), default=None)
+        untimed = max(max(self.settling_calls(s.latency_ns()), s.least_untimed) for s in sides)
+        size = min(sizes)
+        if most is not None:
+            size = max(1, min(size, most // 2))
+            untimed = min(untimed, most - size)
+        self._together = untimed
+        return [size] * len(sizes)
+
     def take(self, sides: list[Side]) -> TimedBlocks:
         """Fill `times` of each side as the plan says.
 
@@ -297,14 +353,17 @@ class Sampler:
         stay as they were, and `ended_by` is "compiler".
         """
         evidence = TimedBlocks()
-        sizes = [self.block_size(side.latency_ns()) for side in sides]
+        sizes = self._sizes(sides)
+        if self._together is not None:
+            evidence.calls = (self._together + 1, self._together + sizes[0])
         planned = max(math.ceil(self._plan.samples / size) for size in sizes)
         undisturbed: list[Round] = []
         disturbed: list[Round] = []
         noted = sum(len(side.compiling_blocks_ns) for side in sides)
         for side, size in zip(sides, sizes, strict=True):
+            side.start_over()
             with side.watched(3):
-                side.timer.prepare(side.step, size, self.settling_calls(side.latency_ns()))
+                side.timer.prepare(side.step, size, self._untimed(side))
         started = time.perf_counter_ns()
         self._slowed, self._check_at = self._between(""), 0.0
         while not evidence.ended_by:
@@ -322,13 +381,15 @@ class Sampler:
             for side, block in zip(sides, blocks, strict=True):
                 side.add(block.times)
         evidence.reached_interval = _widest(primary_samples(side.times) for side in sides)
+        if self._cpu_bound and self._together is None:
+            for index, side in enumerate(sides):
+                medians = [statistics.median(primary_samples(block[index].times)) for block in undisturbed]
+                _refuse_rising(side, medians, evidence.canaries_ns)
         return evidence
 
     def _note_held(self, sides: list[Side], sizes: list[int], evidence: TimedBlocks) -> None:
         held = self._held_bytes()
-        calls = sum(
-            size + self.settling_calls(side.latency_ns()) for side, size in zip(sides, sizes, strict=True)
-        )
+        calls = sum(size + self._untimed(side) for side, size in zip(sides, sizes, strict=True))
         if held is not None:
             evidence.held.append((len(evidence.held) * calls, held))
 
@@ -373,17 +434,42 @@ class Sampler:
         evidence.canaries_ns.append(self._canary())
         for index in reversed(order) if backwards else order:
             side, before = sides[index], self._slowed
-            settling = self.settling_calls(side.latency_ns())
+            settling = self._untimed(side)
+            side.start_over()
             with side.watched(settling + sizes[index]):
                 for _ in range(settling):
                     side.timer.once(side.step)
                 self._watch.begin()
                 blocks[index] = side.timer.block(side.step, sizes[index])
                 block = self._watch.end()
+            side.watch(settling + sizes[index])
             self._slowed = self._between(side.name)
             evidence.blocks.append(block)
             calm = calm and block.may_count(cpu_bound=self._cpu_bound) and not (before or self._slowed)
         return [blocks[index] for index in order], calm
+
+
+def _thirds(values: Sequence[float]) -> list[float]:
+    """The median of each third, in order."""
+    third = len(values) // 3
+    return [statistics.median(values[n * third : (n + 1) * third]) for n in range(3)]
+
+
+def _refuse_rising(side: Side, medians_ns: Sequence[float], canaries_ns: Sequence[int]) -> None:
+    """Raises GrowsError where the medians of the blocks rise throughout, and the host did not slow down:
+    something grows with the calls that cannot be seen, in C++ or in files.
+    """
+    if len(medians_ns) < 3 * _LEAST_OF_THIRD:
+        return
+    (first, middle, last), canary = _thirds(medians_ns), _thirds(canaries_ns)
+    rises = min(middle / first, last / middle) > _RISE and last / first > _WHOLE_RISE
+    ordered = sum(later > earlier for earlier, later in itertools.pairwise(medians_ns))
+    if rises and ordered >= _ORDERED * (len(medians_ns) - 1) and max(canary) < _CALM * min(canary):
+        own = "eager" if side.name == "control" else "the step"
+        raise GrowsError(
+            f"The latency of {own} rises with every call, from {first / 1e6:.3g} to {last / 1e6:.3g} ms on a "
+            "calm host: something grows that Python does not show. Return a Built whose `reset` puts it back."
+        )
 
 
 def _primary_samples_of(rounds: list[Round], index: int) -> list[int]:

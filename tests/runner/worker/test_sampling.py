@@ -60,13 +60,13 @@ class FakeWatch:
         return next(self.blocks)
 
 
-def sampler(blocks=None, between=lambda _side: False, **plan):
+def sampler(blocks=None, between=lambda _side: False, canary=lambda: 500_000, **plan):
     return Sampler(
         SamplingPlan(**plan),
         cpu_bound=True,
         between_blocks=between,
         watch=FakeWatch(itertools.repeat(CALM) if blocks is None else iter(blocks)),
-        canary=lambda: 500_000,
+        canary=canary,
     )
 
 
@@ -149,7 +149,8 @@ def test_a_host_that_slows_down_favours_neither_side():
 
     host = SlowingHost()
     sides = [Side(lambda: host.step(MS), FakeTimer(), warmup_ns=[MS] * 10) for _ in range(2)]
-    sampler(max_samples=50).take(sides)
+    slower = itertools.count(500_000, 50_000)
+    sampler(canary=lambda: next(slower), max_samples=50).take(sides)
     assert len(sides[0].times["samples_ns"]) == 50
     ours = statistics.median(sides[0].times["samples_ns"]) / statistics.median(sides[1].times["samples_ns"])
     assert ours == pytest.approx(1.0, abs=0.03)
@@ -166,12 +167,12 @@ def test_a_disturbed_round_counts_for_neither_side_and_is_repeated():
 
 
 def test_disturbed_samples_are_kept_out_when_enough_others_are_left():
-    values = itertools.count()
+    values = itertools.count(MS)
     disturbed = Side(lambda: next(values), FakeTimer(), warmup_ns=[MS] * 10)
     blocks = [CALM if number % 3 else STALLED for number in range(100)]
     evidence = sampler(blocks, max_samples=50).take([disturbed])
     assert evidence.rejected > 0
-    rejected_samples = {n for n in range(500) if (n // 5) % 3 == 0}
+    rejected_samples = {MS + n for n in range(500) if (n // 5) % 3 == 0}
     assert not rejected_samples & set(disturbed.times["samples_ns"])
     assert len(disturbed.times["samples_ns"]) == 50
 
