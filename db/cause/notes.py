@@ -75,7 +75,7 @@ def notes_of(parts: Parts) -> dict[str, str]:
         found |= _of_numerics(parts.numerics)
     growth = None if parts.memory is None else parts.memory.growth_bytes_per_call
     if growth:
-        found["growth"] = f"memory grows by {size(growth)} a call"
+        found["growth"] = f"the process grows by {size(growth)} a call"
     state = None if parts.sampling is None else parts.sampling.state
     if state is not None and state.first_length is not None and state.last_length is not None:
         lengths = f"{count(state.first_length)} to {count(state.last_length)} {state.unit}"

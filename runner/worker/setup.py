@@ -175,13 +175,11 @@ def _look_at_state(progress: Progress, timers: Timers, control: Variant, before:
         if put_back is None:
             return
         put_back()
-        if found.growth is not None and control.built.reset is None:
-            left = growth.grown(before, before, state.census(), found.growth.calls)
-            if left is not None and left.name == found.growth.name:
-                raise GrowsError(
-                    f"Its state grows: {found.growth.text()}, and cannot be put back. Return a Built whose "
-                    "`reset` puts it back."
-                )
+        if found.growth is not None and found.growth.is_left_in(state.census()):
+            raise GrowsError(
+                f"Its state grows: {found.growth.text()}, and cannot be put back. Return a Built whose "
+                "`reset` puts it back."
+            )
         # A device that asserts is lost to the process.
         if progress.device.type == "cpu":
             progress.found = growth.try_further(progress.found, control.step, put_back)

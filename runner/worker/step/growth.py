@@ -38,6 +38,11 @@ class Growth:
         (first, last), (short, long) = self.calls, self.lengths
         return round(short + (long - short) * (call - first) / (last - first))
 
+    def is_left_in(self, census: Census) -> bool:
+        """Whether it is longer than before any call."""
+        lengths = census.entries if self.unit == "entries" else census.elements
+        return lengths.get(self.name, 0) > self.before
+
     def text(self) -> str:
         """Name and both lengths, for a sentence."""
         (first, last), (short, long) = self.calls, self.lengths
