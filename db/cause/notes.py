@@ -164,7 +164,10 @@ def _of_numerics(numerics: Numerics) -> dict[str, str]:
     why = f": {numerics.reason}" if numerics.reason else ""
     found = {"numerics": text + why} if (text := _NUMERICS.get(numerics.status)) else {}
     if numerics.not_compared:
-        found["not_compared"] = f"not compared: {_listed(numerics.not_compared)}"
+        listed = _listed(numerics.not_compared)
+        found["not_compared"] = f"not compared: {listed}"
+        if numerics.status is NumericsStatus.REPRODUCIBLE:
+            found["not_compared"] = f"{listed} not compared with eager"
     return found
 
 

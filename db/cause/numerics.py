@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compilewatch.db.records.trial import Numerics
+from compilewatch.db.records.trial import Numerics, NumericsStatus
 
 _STEPS = {
     "bfloat16": ("bf16", 2.0**-8),
@@ -20,6 +20,8 @@ def numerics_sentence(numerics: Numerics) -> str:
     Records of version 1 do not hold the size of the result: there the error is given as it is.
     """
     left_out = f"not compared: {', '.join(numerics.not_compared)}" if numerics.not_compared else ""
+    if left_out and numerics.status is NumericsStatus.REPRODUCIBLE:
+        left_out = f"{', '.join(numerics.not_compared or ())} not compared with eager"
     return ", ".join(filter(None, (_error_text(numerics), left_out)))
 
 

@@ -402,7 +402,8 @@ class Numerics(Record):
     tolerance: Finite | None = None
     """Relative and absolute tolerance in force; null where nothing was compared."""
     not_compared: list[Text] | None = None
-    """From version 2: results that are nothing that could be compared; null where there are none."""
+    """From version 2: results that are nothing that could be compared, and `gradients` where they are
+    `reproducible`, which may be those of another dropout mask; null where there are none."""
     reason: Text | None = None
     """From version 3: what was missing where it was not checked; null where nothing was."""
 

@@ -8,6 +8,8 @@ import pytest
 import torch
 from torch import nn
 
+from compilewatch.db.cause.numerics import numerics_sentence
+from compilewatch.db.records.evidence import Numerics
 from compilewatch.runner.worker.host import free_memory
 from compilewatch.runner.worker.numerics import check, tolerance_of
 from compilewatch.runner.worker.step.state import State
@@ -56,6 +58,16 @@ def test_random_numbers_that_repeat_from_one_seed_are_reproducible():
     assert judged(workloads.random_output())[0] == {"status": "reproducible"}
     other = judged(workloads.random_output(), lambda f: lambda x: f(x) + torch.rand_like(x))
     assert other == ({"status": "reproducible"}, None)
+
+
+def test_random_gradients_that_were_not_compared_with_eager_are_no_pass():
+    model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5))
+    found, message = judged(Built(model, (torch.ones(4, 8),), "training"))
+    assert (found, message) == ({"status": "reproducible", "not_compared": ["gradients"]}, None)
+    numerics = Numerics.model_validate(found)
+    assert numerics_sentence(numerics) == "gradients not compared with eager"
+    found, message = judged(Built(model, (torch.ones(4, 8),), "training"), draws_as_eager=True)
+    assert (found["status"], message) == ("pass", None)
 
 
 def test_random_numbers_that_do_not_repeat_fail():
