@@ -42,12 +42,13 @@ async def wall(request: Request) -> Response:
     """The Overview of a request as a page that asks for itself anew, a sentence where it cannot be made."""
     params = query_of(request)
     try:
-        return await DRAWINGS.answer(partial(_drawn, params), client_of(request.scope))
+        return await DRAWINGS.answer(partial(wall_page, params), client_of(request.scope))
     except BusyError as error:
         return _refused(error)
 
 
-def _drawn(params: Mapping[str, Sequence[str]]) -> Response:
+def wall_page(params: Mapping[str, Sequence[str]]) -> Response:
+    """The page of a request with these parameters, whoever waits; of a failure a sentence."""
     tone, title, body = "", "Nothing has been measured yet", ""
     try:
         content = asked_for(Page.OVERVIEW, params)

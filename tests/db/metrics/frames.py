@@ -18,8 +18,8 @@ workload_version task dtype item strategy_id strategy strategy_kind cache scope 
 failure_message numerics_status timing_method control_timing_method code code_commit code_hash"""
 _WHOLE = """threads batch_size samples control_samples calls_until_steady peak_bytes peak_reserved_bytes
 peak_with_compile_bytes peak_rss_bytes control_peak_bytes graphs ops_captured graph_breaks recompiles
-time_to_first_result_ns first_call_ns until_steady_ns process_tree_cpu_ns first_call_cpu_ns
-first_call_instructions record_version"""
+compile_threads compile_pool_size time_to_first_result_ns first_call_ns until_steady_ns process_tree_cpu_ns
+first_call_cpu_ns first_call_instructions record_version"""
 _FRACTIONAL = """items_per_iteration latency_ns latency_p05_ns latency_p95_ns latency_p99_ns latency_sd_ns
 control_latency_ns trial_compile_cost_ns cpu_stall_fraction device_ns issue_ns wall_sync_ns
 wall_pipelined_ns control_device_ns control_issue_ns control_wall_sync_ns control_wall_pipelined_ns
