@@ -344,7 +344,7 @@ class _Walk:
             yield from self.of(value.func)
         elif isinstance(value, types.FunctionType):
             yield from self._of_function(value)
-        else:
+        elif _holds_state(value):
             yield _Place(_OPTIMIZER, value.state_dict, value.load_state_dict)
 
     def _of_object(self, owner: Any) -> Iterator[_Place]:

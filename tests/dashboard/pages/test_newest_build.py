@@ -136,11 +136,11 @@ def test_the_command_says_which_build_it_speaks_of(
     builds = _builds(api)
     told = [line for line in _printed(capsys, turns_url).splitlines() if line.startswith("Newest build")]
     assert sorted(told) == [
-        f"Newest build of gpu-box-3: torch {NEW}, build {builds[NEW]}",
-        f"Newest build of old-box: torch {OLD}, build {builds[OLD]}",
+        f"Newest build of gpu-box-3: torch {NEW}, build {builds[NEW]}, all its runs",
+        f"Newest build of old-box: torch {OLD}, build {builds[OLD]}, all its runs",
     ]
     text = _printed(capsys, turns_url, "--build", builds[MIDDLE])
-    assert text.startswith(f"Build of gpu-box-3: torch {MIDDLE}, build {builds[MIDDLE]}\n")
+    assert text.startswith(f"Build of gpu-box-3: torch {MIDDLE}, build {builds[MIDDLE]}, all its runs\n")
 
 
 def test_runs_before_the_newest_are_shown_with_their_newest_build(store: Store) -> None:

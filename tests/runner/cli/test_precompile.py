@@ -103,7 +103,7 @@ def _warm_up(directory: Path) -> subprocess.CompletedProcess[str]:
         ("packaged", "packaged leaves no caches of Inductor to carry"),
         ("backend:aot_eager", "backend:aot_eager leaves no caches of Inductor to carry"),
         ("default+warm", "default+warm leaves no caches of Inductor to carry"),
-        ("max-autotune", "max-autotune means nothing on cpu"),
+        ("reduce-overhead", "reduce-overhead means nothing on cpu"),
     ],
 )
 def test_a_strategy_without_caches_is_refused(tmp_path: Path, strategy: str, said: str):

@@ -16,7 +16,8 @@ def _refused(result: object, *words: str) -> None:
     error = result.stderr  # type: ignore[attr-defined]
     assert result.returncode == 2, error  # type: ignore[attr-defined]
     assert result.stdout == ""  # type: ignore[attr-defined]
-    lines = error.strip().splitlines()
+    # What a command says of its progress until then ends with three dots.
+    lines = [line for line in error.strip().splitlines() if not line.endswith(" ...")]
     assert len(lines) == 2, error
     assert lines[0].startswith("compilewatch: ")
     assert lines[0].endswith(".")
