@@ -13,6 +13,7 @@ from compilewatch.dashboard.read.database import database_url
 from compilewatch.dashboard.reports.freeze import freeze_comparison, freeze_link, store_report
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.errors import CompilewatchError, one_line
+from compilewatch.db.part_files import part_of
 from compilewatch.db.queries.people.reports import find_report
 
 
@@ -61,12 +62,11 @@ def _export(report_id: str, output: Path) -> None:
     if report.content is None:
         raise ReportError(f"The report {report_id} was revoked and is gone.", "Freeze the view again.")
     page = render(content_of(report.content))
-    part = output.with_name(f"{output.name}.part")
     try:
-        part.write_text(page, encoding="utf-8")
-        part.replace(output)
+        with part_of(output) as part:
+            part.write_text(page, encoding="utf-8")
+            part.replace(output)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise ReportError(f"Cannot write {output}: {error.strerror}.", "Name another file.") from error
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.part_files import part_of
 from compilewatch.db.records.ids import identity
 from compilewatch.runner.catalog.work_tree import WorkTree
 from compilewatch.runner.config.settings import Settings
@@ -28,9 +29,9 @@ def remember_runs(settings: Settings, run_ids: Sequence[str]) -> None:
     path = _path(settings)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        waiting = path.with_suffix(".tmp")
-        waiting.write_text(json.dumps({"run_ids": list(run_ids)}) + "\n", encoding="utf-8")
-        waiting.replace(path)
+        with part_of(path) as part:
+            part.write_text(json.dumps({"run_ids": list(run_ids)}) + "\n", encoding="utf-8")
+            part.replace(path)
         known = sorted(path.parent.glob("*.json"), key=lambda each: each.stat().st_mtime_ns)
     except OSError as error:
         raise CompilewatchError(

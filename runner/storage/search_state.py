@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 from pydantic import BaseModel, ConfigDict
 
 from compilewatch.db.errors import CompilewatchError
+from compilewatch.db.part_files import part_of
 from compilewatch.db.records.ids import identity
 
 
@@ -55,11 +56,11 @@ class SearchState(BaseModel):
     def save(self, data_dir: Path) -> None:
         """Whole or not at all. Raises CompilewatchError where the disk refuses."""
         path = self.question.path(data_dir)
-        waiting = path.with_suffix(".tmp")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            waiting.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
-            waiting.replace(path)
+            with part_of(path) as part:
+                part.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+                part.replace(path)
         except OSError as error:
             raise CompilewatchError(
                 f"{path} cannot be written: {error.strerror}.",

@@ -337,3 +337,14 @@ def test_content_of_another_release_is_refused_with_a_sentence() -> None:
     assert content_of(stored) == content_with()
     with pytest.raises(ReportError, match="another release"):
         content_of({**stored, "schema": "compilewatch.report/2"})
+
+
+def test_an_export_leaves_the_files_beside_it_alone(copied_url: str, tmp_path: Path) -> None:
+    """Two exports to one name at once wrote into one part file, which took away a file of that name."""
+    report_id = store_report(copied_url, freeze_link("modes", **SIGNED))
+    beside = tmp_path / "report.html.part"
+    beside.write_text("mine", encoding="utf-8")
+    output = tmp_path / "report.html"
+    assert in_this_process(copied_url, "report", "export", report_id, "--output", str(output)).returncode == 0
+    assert beside.read_text(encoding="utf-8") == "mine"
+    assert sorted(path.name for path in tmp_path.glob("*report.html*")) == ["report.html", "report.html.part"]
