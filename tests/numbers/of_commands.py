@@ -165,7 +165,7 @@ def of_history(
 
 
 _CELLS = re.compile(r"\s{2,}")
-_OF_BUILD = re.compile(r"^Newest build of (\S+): torch \S+, build (\S+)$")
+_OF_BUILD = re.compile(r"^Newest build of (\S+): torch \S+, build (\S+), all its runs$")
 
 
 def of_break_even(commands: Commands, steps: int) -> Iterator[Figure]:
