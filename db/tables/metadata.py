@@ -99,4 +99,14 @@ def table_of(
         columns[column] = (kind | None if is_optional else kind, Field(**own | options.get(column, {})))
     bases: Any = (Row, *more)
     create_model(name, __base__=bases, __module__=__name__, __cls_kwargs__={"table": True}, **columns)
+    METADATA.tables[name].info[_RECORD] = record
     return METADATA.tables[name]
+
+
+_RECORD = "record"
+
+
+def record_of(table: Table) -> type[BaseModel] | None:
+    """What `table_of` made `table` of; None for a table that is no record's."""
+    record: type[BaseModel] | None = table.info.get(_RECORD)
+    return record

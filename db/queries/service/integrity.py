@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -11,31 +12,27 @@ from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import (
-    JSON,
-    Column,
-    ColumnElement,
     Connection,
-    Enum,
     RowMapping,
     Select,
-    String,
     and_,
     func,
     or_,
     select,
-    type_coerce,
 )
 from sqlalchemy.exc import DBAPIError
-from sqlmodel.sql.sqltypes import UTCDateTime
 
 from compilewatch.db.columns.point import POINT_KEYS
+from compilewatch.db.columns.trial import STORED
 from compilewatch.db.engine.moments import EARLIEST, latest_moment
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import DatabaseError
 from compilewatch.db.queries.cases.run_cases import is_current, kept, regions, summed_up, workloads_of_runs
+from compilewatch.db.queries.service.stored_values import DETAIL, all_wrong_values, unreadable
 from compilewatch.db.records.sample_blobs import Blob, decode_samples, percentile_ns
 from compilewatch.db.records.trial import CONTROL_TIMES, DEVICE_TIMES, FailureKind, Headline
 from compilewatch.db.tables.trials import (
+    DETAIL_PARTS,
     KEYS_OF_TRIALS,
     LATEST,
     METADATA,
@@ -74,13 +71,17 @@ def find_damage(db: Database) -> list[Damage]:
     """
     with db.read() as connection:
         # What a damaged page holds cannot be looked at any further.
-        damage = list(_file(connection)) or [
-            *_values(connection),
+        if damage := list(_file(connection)):
+            return damage
+        unreadable_values = list(_values(connection))
+        damage = [
+            *unreadable_values,
             *_orphans(connection),
             *_moments(connection),
             *_without_detail(connection),
             *_without_samples(connection),
-            *_samples(connection),
+            # Nothing is worked out of values that cannot be read.
+            *([] if unreadable_values else [*_samples(connection), *_facts(connection)]),
             *_tallies(connection),
             *_latest(connection),
         ]
@@ -102,29 +103,11 @@ def _file(connection: Connection) -> Iterator[Damage]:
 
 
 def _values(connection: Connection) -> Iterator[Damage]:
-    """What no record can be made of: JSON and moments that are none, words that no release knows."""
-    for table in METADATA.sorted_tables:
-        keys = [type_coerce(key, String) for key in table.primary_key]
-        for column in table.columns:
-            unreadable = _unreadable(column, connection.dialect.name)
-            if unreadable is None:
-                continue
-            rows = connection.execute(select(*keys).where(column.is_not(None), unreadable)).all()
-            what = f"{column.name} of {plural(len(rows), 'row')} of {table.name} cannot be read"
-            yield from _damage(what, rows)
-
-
-def _unreadable(column: Column[Any], dialect: str) -> ColumnElement[bool] | None:
-    """Where `column` holds no value of its type; None where the database itself sees to that."""
-    if isinstance(column.type, Enum):
-        return type_coerce(column, String).not_in(column.type.enums)
-    if dialect != "sqlite":
-        return None
-    if isinstance(column.type, JSON):
-        return func.json_valid(type_coerce(column, String)) == 0
-    if isinstance(column.type, UTCDateTime):
-        return func.julianday(type_coerce(column, String)).is_(None)
-    return None
+    """What no record can be made of, cell by cell."""
+    for wrong in all_wrong_values(connection):
+        rows = plural(len(wrong.keys), "row")
+        what = f"{wrong.column} of {rows}" if wrong.column else rows
+        yield from _damage(f"{what} of {wrong.table} cannot be read", wrong.keys)
 
 
 def _orphans(connection: Connection) -> Iterator[Damage]:
@@ -155,8 +138,7 @@ def _impossible(connection: Connection) -> Select[tuple[str]]:
     latest = latest_moment(connection)
     wrong = or_(began < EARLIEST, began > latest, ended > latest, ended < began)
     # A moment that cannot be read is damage: its trial is restored, not taken out.
-    moments = ((moment, _unreadable(moment, connection.dialect.name)) for moment in (began, ended))
-    readable = [moment.is_(None) | ~unreadable for moment, unreadable in moments if unreadable is not None]
+    readable = [~unreadable(moment, connection.dialect.name) for moment in (began, ended)]
     return select(TRIAL.c.trial_id).where(wrong, *readable).order_by(TRIAL.c.trial_id)
 
 
@@ -240,6 +222,28 @@ def trials_of_impossible_samples(db: Database) -> list[str]:
                 if min(decode_samples(Blob(row.data, row.codec, row.n)), default=1) < 1:
                     trials.add(row.trial_id)
     return sorted(trials)
+
+
+def _facts(connection: Connection) -> Iterator[Damage]:
+    """What a trial has in columns, to be filtered and plotted, has to be what its record says."""
+    columns = {
+        each.at: each.place.split(".") for each in STORED if each.place.partition(".")[0] in DETAIL_PARTS
+    }
+    statement = select(TRIAL.c.trial_id, *(TRIAL.c[name] for name in columns)).add_columns(
+        *(TRIAL_DETAIL.c[part].label(f"part_{part}") for part in DETAIL_PARTS)
+    )
+    joined = statement.join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
+    wrong: dict[str, list[tuple[str]]] = defaultdict(list)
+    for row in connection.execute(joined.execution_options(yield_per=500)).mappings():
+        parts = DETAIL.model_validate({part: row[f"part_{part}"] for part in DETAIL_PARTS})
+        for name, place in columns.items():
+            fact: Any = parts
+            for step in place:
+                fact = getattr(fact, step, None)
+            if not _equal(fact, row[name]):
+                wrong[name].append((row["trial_id"],))
+    for name, rows in wrong.items():
+        yield from _damage(f"{name} of {plural(len(rows), 'trial')} is not what the record says", rows)
 
 
 def _follows(values: RowMapping, ordered: list[int]) -> bool:
