@@ -37,6 +37,7 @@ from compilewatch.dashboard.http.errors import (
     SEE_DOCUMENT,
     ParameterError,
     defect,
+    defect_for_anybody,
     error_for_anybody,
     error_of_compilewatch,
     error_of_starlette,
@@ -69,7 +70,11 @@ def routes(*, base_path: str = "") -> list[BaseRoute]:
             Route("/{workload:path}/{strategy}.svg", ANSWERS(badge)),
         ],
         middleware=[Middleware(RateLimit)],
-        exception_handlers={**_HANDLERS, CompilewatchError: error_for_anybody},
+        exception_handlers={
+            **_HANDLERS,
+            CompilewatchError: error_for_anybody,
+            Exception: defect_for_anybody,
+        },
     )
     return [
         Route("/healthz", health),

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from compilewatch.dashboard.document.content import ReportError
+from compilewatch.dashboard.read.database import sentence_of
 from compilewatch.db.errors import CompilewatchError, ConfigError, DatabaseError, NotFoundError, RecordError
 from compilewatch.db.judge.compare.sides import VerdictError
 
@@ -103,6 +104,19 @@ def error_of_starlette(_: Request, error: Exception) -> Response:
     return error_response(error.status_code, message, next_step, error.headers)
 
 
-def defect(_: Request, __: Exception) -> Response:
-    """What a defect is told as; `dashboard.server.headers` writes the reason to the log."""
-    return error_response(500, *DEFECT)
+def defect(_: Request, error: Exception) -> Response:
+    """The damage that a failure comes from, else what a defect is told as.
+
+    `dashboard.server.headers` writes the reason to the log.
+    """
+    return _told(sentence_of(error))
+
+
+def defect_for_anybody(_: Request, error: Exception) -> Response:
+    """As `defect`, on a route that may be open to whoever is not signed in."""
+    known = sentence_of(error)
+    return _told(known and for_anybody(known))
+
+
+def _told(known: CompilewatchError | None) -> Response:
+    return error_response(500, *((known.message, known.next_step) if known else DEFECT))

@@ -6,10 +6,13 @@ Opened for reading only. Nothing here migrates.
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from threading import Lock
 
 from compilewatch.db.engine.session import Database, open_database
+from compilewatch.db.errors import CompilewatchError, DatabaseError
 from compilewatch.db.queries.data_version import data_version
+from compilewatch.db.queries.service.integrity import first_damage
 
 DATABASE_VARIABLE = "COMPILEWATCH_DATABASE_URL"
 DEFAULT_DATABASE_URL = "sqlite:///compilewatch.db"
@@ -39,6 +42,24 @@ def reader() -> Database:
 def read_version() -> int:
     """The data version now. Raises DatabaseError when the database cannot be read."""
     return data_version(reader())
+
+
+def sentence_of(error: Exception) -> CompilewatchError | None:
+    """What to tell of a failure: what a person can act on, else the damaged row of the database that it may
+    come from; None where there is none, and the failure is a defect of ours.
+    """
+    if isinstance(error, CompilewatchError):
+        return error
+    try:
+        return _damage(database_url(), read_version())
+    except CompilewatchError as away:
+        return away
+
+
+@lru_cache(maxsize=4)
+def _damage(url: str, _version: int) -> DatabaseError | None:
+    """Searched once for each version of the data, however many pages fail over it."""
+    return first_damage(opened(url))
 
 
 def close_databases() -> None:

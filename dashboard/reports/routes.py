@@ -13,9 +13,9 @@ from compilewatch.dashboard.document.page import message, render
 from compilewatch.dashboard.http.errors import BusyError, error_of_compilewatch, for_anybody
 from compilewatch.dashboard.http.rate_limit import RateLimit
 from compilewatch.dashboard.http.turns import DRAWINGS
-from compilewatch.dashboard.read.database import reader
+from compilewatch.dashboard.read.database import reader, sentence_of
 from compilewatch.db import units
-from compilewatch.db.errors import CompilewatchError, DatabaseError
+from compilewatch.db.errors import DatabaseError
 from compilewatch.db.queries.people.reports import find_report
 
 # Neither a browser nor a proxy may show it after it was revoked.
@@ -45,9 +45,12 @@ def _report(request: Request) -> Response:
             when = units.moment(report.revoked_at)
             return _message_page(410, "Report revoked", f"This report was revoked on {when} and is gone.")
         return HTMLResponse(render(content_of(report.content)), headers=_HEADERS)
-    except CompilewatchError as error:
-        status = 503 if isinstance(error, DatabaseError) else 500
-        return _message_page(status, "Report unavailable", str(for_anybody(error)))
+    except Exception as error:
+        known = sentence_of(error)
+        if known is None:
+            raise
+        status = 503 if isinstance(known, DatabaseError) else 500
+        return _message_page(status, "Report unavailable", str(for_anybody(known)))
 
 
 def _message_page(status: int, title: str, text: str) -> Response:

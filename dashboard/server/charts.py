@@ -6,7 +6,7 @@ names what is not there gets 404, as a picture or page that says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 
 from starlette.applications import Starlette
@@ -22,6 +22,7 @@ from compilewatch.dashboard.document.sections import sections
 from compilewatch.dashboard.http.errors import (
     BusyError,
     ParameterError,
+    defect,
     error_of_compilewatch,
     headers_of,
     status_of,
@@ -34,6 +35,7 @@ from compilewatch.dashboard.links.sentence import sentence
 from compilewatch.dashboard.pages.registry import CONTENTS
 from compilewatch.dashboard.parts.parts import Chart, Folded, PageContent, Part, flat
 from compilewatch.dashboard.read.data import read_choices, read_choices_on
+from compilewatch.dashboard.read.database import sentence_of
 from compilewatch.dashboard.read.requested import resolved_link
 from compilewatch.dashboard.read.versions import one_version
 from compilewatch.dashboard.render.shell import resolved_view
@@ -91,7 +93,11 @@ def charts() -> list[Mount]:
                 routes=routes,
                 middleware=middleware,
                 # Who asks for too many is not drawn a picture that says so.
-                exception_handlers={BusyError: error_of_compilewatch, CompilewatchError: said},
+                exception_handlers={
+                    BusyError: error_of_compilewatch,
+                    CompilewatchError: said,
+                    Exception: _unforeseen(said),
+                },
             ),
         )
         for path, routes, said in (("/chart", pictures, _pictured), ("/embed", frames, _worded))
@@ -131,6 +137,16 @@ def _worded(_: Request, error: Exception) -> Response:
     """Why there is no chart, as a page."""
     assert isinstance(error, CompilewatchError)
     return HTMLResponse(message(error.message, error.next_step), status_of(error), headers=headers_of(error))
+
+
+def _unforeseen(said: Callable[[Request, Exception], Response]) -> Callable[[Request, Exception], Response]:
+    """Damage of the database is `said` as what is foreseen is; a defect is one."""
+
+    def answer(request: Request, error: Exception) -> Response:
+        known = sentence_of(error)
+        return defect(request, error) if known is None else said(request, known)
+
+    return answer
 
 
 def _chart(request: Request) -> tuple[Chart, str]:

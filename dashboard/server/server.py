@@ -26,7 +26,7 @@ from compilewatch.dashboard.links import links
 from compilewatch.dashboard.links.links import PAGES, Page
 from compilewatch.dashboard.login import install
 from compilewatch.dashboard.read.data import read_choices
-from compilewatch.dashboard.read.database import DATABASE_VARIABLE, close_databases
+from compilewatch.dashboard.read.database import DATABASE_VARIABLE, close_databases, sentence_of
 from compilewatch.dashboard.reports.routes import reports
 from compilewatch.dashboard.server.base_path import BasePath, usable_prefix
 from compilewatch.dashboard.server.charts import charts
@@ -181,11 +181,12 @@ def options(host: str, port: int) -> dict[str, Any]:
 
 
 def _report_script_error(error: Exception) -> bool:
-    text = "This page failed. The reason is in the log of the server; please report it."
-    if isinstance(error, CompilewatchError):
-        text = escaped(str(error))
-    else:
+    if not isinstance(error, CompilewatchError):
         _LOG.error("a page failed", exc_info=error)
+    known = sentence_of(error)
+    text = "This page failed. The reason is in the log of the server; please report it."
+    if known is not None:
+        text = escaped(str(known))
     st.error(text, icon=":material/error:")
     return True
 

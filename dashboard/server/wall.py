@@ -19,6 +19,7 @@ from compilewatch.dashboard.http.rate_limit import client_of
 from compilewatch.dashboard.http.turns import DRAWINGS
 from compilewatch.dashboard.links.links import Page
 from compilewatch.dashboard.parts.parts import Chart, Figures, PageHeadline, Part, Table, flat
+from compilewatch.dashboard.read.database import sentence_of
 from compilewatch.dashboard.server.charts import asked_for, where
 from compilewatch.db.errors import CompilewatchError
 
@@ -61,8 +62,10 @@ def wall_page(params: Mapping[str, Sequence[str]]) -> Response:
             tone = next((part.tone for part in content.parts if isinstance(part, PageHeadline)), "")
     except CompilewatchError as error:
         return _refused(error)
-    except Exception:  # noqa: BLE001 a display on a wall has nobody to read an error 500
+    except Exception as error:  # noqa: BLE001 a display on a wall has nobody to read an error 500
         _LOG.exception("the wall display failed")
+        if known := sentence_of(error):
+            return _refused(known)
         title, tone = "The wall display failed. The reason is in the log of the server.", "warning"
     return _page(title, tone, body)
 

@@ -23,6 +23,11 @@ _MESSAGES: tuple[tuple[str, str, str], ...] = (
     ("disk is full", "The disk that holds the database {url} is full.", "Free some space and try again."),
     ("No space left on device", "The disk of the database {url} is full.", "Free some space and try again."),
     ("file is not a database", "{url} is not a database file.", "Name another file with --db."),
+    (
+        "Could not decode to UTF-8",
+        "The database {url} is damaged: it holds a text that is not in UTF-8.",
+        "See `compilewatch db check` for its row.",
+    ),
     ("malformed", "The database file {url} is damaged.", "Restore it from a backup."),
     (
         "readonly database",

@@ -87,11 +87,30 @@ def _unforeseen(error: Exception, arguments: list[str]) -> int:
             if argument != argument.encode(errors="replace").decode():
                 _print_error(f"{visible(argument)} is not UTF-8 text.", "Type it in UTF-8.")
                 return EXIT_CANNOT
+    if (damage := _damage()) is not None:
+        _print_error(damage.message, damage.next_step)
+        return damage.exit_code
     _print_error(
         f"compilewatch has a defect ({type(error).__name__}), traceback in {_log_defect()}.",
         "Please report it with that file.",
     )
     return EXIT_DEFECT
+
+
+def _damage() -> CompilewatchError | None:
+    """The damaged row of the command's database, which a failure that nobody expects may come from."""
+    from compilewatch.db.engine.session import open_database
+    from compilewatch.db.queries.service.integrity import first_damage
+    from compilewatch.runner.cli.options import IN_FORCE
+
+    if not IN_FORCE:
+        return None
+    try:
+        with open_database(IN_FORCE[-1].database_url, read_only=True) as database:
+            return first_damage(database)
+    except CompilewatchError:
+        # That it is not there is not why the command failed.
+        return None
 
 
 def _leave_nothing_to_write() -> None:

@@ -82,7 +82,13 @@ StrategiesOption = Annotated[
 
 def settings_of(config: Path | None, database_url: str | None) -> Settings:
     """The settings in force, with the database named on the command line on top."""
-    return load_settings(config, options={} if database_url is None else {"database_url": database_url})
+    settings = load_settings(config, options={} if database_url is None else {"database_url": database_url})
+    IN_FORCE.append(settings)
+    return settings
+
+
+IN_FORCE: list[Settings] = []
+"""What this process has read of settings, the newest last: over a failure its database is looked at."""
 
 
 @contextmanager

@@ -51,6 +51,7 @@ _SAMPLES = (
 _SHARES = {"latency_ns": 0.5, "latency_p05_ns": 0.05, "latency_p95_ns": 0.95, "latency_p99_ns": 0.99}
 _TIMELESS = select(TRIAL.c.trial_id).where(or_(TRIAL.c.latency_ns < 1, TRIAL.c.control_latency_ns < 1))
 _MEDIANS = (*DEVICE_TIMES, *CONTROL_TIMES)
+_NAMED = "See `compilewatch db check`."
 _EXAMPLES = 3
 _TOLERANCE = 1e-9  # what another release's order of additions may move
 
@@ -87,6 +88,20 @@ def find_damage(db: Database) -> list[Damage]:
         ]
         # Of damaged trials nothing can be summed up.
         return damage or list(_run_cases(connection))
+
+
+def first_damage(db: Database) -> DatabaseError | None:
+    """Why something failed over what is stored: the first damage in a row; None where each is sound.
+
+    Samples are not read, and the search ends at what it finds: it is for whoever waits for an answer. Raises
+    DatabaseError as `find_damage` does.
+    """
+    checks = (_values, _orphans, _without_detail, _tallies, _latest, _facts)
+    with db.read() as connection:
+        for check in checks:
+            for damage in check(connection):
+                return DatabaseError(f"The database is damaged. {damage.what}", _NAMED)
+    return None
 
 
 def _file(connection: Connection) -> Iterator[Damage]:
