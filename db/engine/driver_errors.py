@@ -28,6 +28,11 @@ _MESSAGES: tuple[tuple[str, str, str], ...] = (
         "The database {url} is damaged: it holds a text that is not in UTF-8.",
         "See `compilewatch db check` for its row.",
     ),
+    (
+        "malformed JSON",
+        "The database {url} is damaged: it holds what is not JSON.",
+        "See `compilewatch db check` for its row.",
+    ),
     ("malformed", "The database file {url} is damaged.", "Restore it from a backup."),
     (
         "readonly database",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -15,6 +15,7 @@ from sqlalchemy import (
     Connection,
     RowMapping,
     Select,
+    Table,
     and_,
     func,
     or_,
@@ -29,17 +30,30 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import DatabaseError
 from compilewatch.db.queries.cases.run_cases import is_current, kept, regions, summed_up, workloads_of_runs
 from compilewatch.db.queries.service.stored_values import DETAIL, all_wrong_values, unreadable
+from compilewatch.db.records.fields import Record
+from compilewatch.db.records.ids import machine_identity, strategy_identity, workload_identity
 from compilewatch.db.records.sample_blobs import Blob, decode_samples, percentile_ns
-from compilewatch.db.records.trial import CONTROL_TIMES, DEVICE_TIMES, FailureKind, Headline
+from compilewatch.db.records.trial import (
+    CONTROL_TIMES,
+    DEVICE_TIMES,
+    FailureKind,
+    Headline,
+    Machine,
+    Strategy,
+    Workload,
+)
 from compilewatch.db.tables.trials import (
     DETAIL_PARTS,
     KEYS_OF_TRIALS,
     LATEST,
+    MACHINE,
     METADATA,
     SERIES,
+    STRATEGY,
     TRIAL,
     TRIAL_DETAIL,
     TRIAL_SAMPLES,
+    WORKLOAD,
 )
 from compilewatch.db.units import plural
 
@@ -72,17 +86,17 @@ def find_damage(db: Database) -> list[Damage]:
     """
     with db.read() as connection:
         # What a damaged page holds cannot be looked at any further.
-        if damage := list(_file(connection)):
+        # Nothing can be worked out of a damaged page, or of values that cannot be read.
+        if damage := list(_file(connection)) or list(_values(connection)):
             return damage
-        unreadable_values = list(_values(connection))
         damage = [
-            *unreadable_values,
             *_orphans(connection),
             *_moments(connection),
             *_without_detail(connection),
             *_without_samples(connection),
-            # Nothing is worked out of values that cannot be read.
-            *([] if unreadable_values else [*_samples(connection), *_facts(connection)]),
+            *_identities(connection),
+            *_samples(connection),
+            *_facts(connection),
             *_tallies(connection),
             *_latest(connection),
         ]
@@ -96,7 +110,7 @@ def first_damage(db: Database) -> DatabaseError | None:
     Samples are not read, and the search ends at what it finds: it is for whoever waits for an answer. Raises
     DatabaseError as `find_damage` does.
     """
-    checks = (_values, _orphans, _without_detail, _tallies, _latest, _facts)
+    checks = (_values, _orphans, _without_detail, _tallies, _latest, _identities, _facts)
     with db.read() as connection:
         for check in checks:
             for damage in check(connection):
@@ -139,6 +153,28 @@ def _orphans(connection: Connection) -> Iterator[Damage]:
             names = " and ".join(sorted(key.parent.name for key in constraint.elements))
             lacking = f"without the {constraint.referred_table.name} that {names} names"
             yield from _damage(f"{plural(len(rows), 'row')} of {table.name} {lacking}", rows)
+
+
+def _identities(connection: Connection) -> Iterator[Damage]:
+    """The ids of what trials have in common follow from it; builds of earlier releases have other ones."""
+    for table, record, identity in _IDENTIFIED:
+        names = [name for name in record.model_fields if name in table.c]
+        rows = connection.execute(select(*table.primary_key, *(table.c[name] for name in names))).mappings()
+        (key,) = table.primary_key
+        wrong = [
+            (row[key],)
+            for row in rows
+            if identity(record.model_validate({name: row[name] for name in names})) != row[key]
+        ]
+        what = f"{plural(len(wrong), 'row')} of {table.name} with an id that is not theirs"
+        yield from _damage(what, wrong)
+
+
+_IDENTIFIED: tuple[tuple[Table, type[Record], Callable[[Any], str]], ...] = (
+    (MACHINE, Machine, machine_identity),
+    (WORKLOAD, Workload, workload_identity),
+    (STRATEGY, Strategy, strategy_identity),
+)
 
 
 def _moments(connection: Connection) -> Iterator[Damage]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import create_engine, select, text
 
 from compilewatch.dashboard.document.sections import sections
 from compilewatch.dashboard.links.links import Link, Page
@@ -41,6 +41,7 @@ _SOME = [
     ("trial_detail", "cold_start", "lists"),
     ("run_case", "speedup", "infinite"),
     ("machine", "name", "bytes"),
+    ("notification", "regression_id", "bytes"),
     ("workload", "shape", "number"),
     ("regression", "document", "lists"),
     ("triage_event", "at", "text"),
@@ -83,13 +84,13 @@ class Edited:
         """As another program would; whether SQLite lets the value in. Pages look again."""
         with closing(sqlite3.connect(self.sound)) as source, closing(sqlite3.connect(self.file)) as target:
             source.backup(target)
-        with open_database(self.url) as database, database.write() as connection:
-            connection.execute(text("PRAGMA foreign_keys = OFF"))
-            connection.execute(text("PRAGMA defer_foreign_keys = ON"))
+        engine = create_engine(self.url)  # which enforces no reference
+        with engine.begin() as connection:
             let_in = edit(connection, cell.column.table, cell)
             if cell.column.table.name != "data_version":
                 version = {"version": next(self.versions)}
                 connection.execute(text("UPDATE data_version SET version = :version"), version)
+        engine.dispose()
         return let_in
 
     def damage(self) -> list[str]:
