@@ -87,11 +87,12 @@ def _unforeseen(error: Exception, arguments: list[str]) -> int:
             if argument != argument.encode(errors="replace").decode():
                 _print_error(f"{visible(argument)} is not UTF-8 text.", "Type it in UTF-8.")
                 return EXIT_CANNOT
+    log = _log_defect()
     if (damage := _damage()) is not None:
         _print_error(damage.message, damage.next_step)
         return damage.exit_code
     _print_error(
-        f"compilewatch has a defect ({type(error).__name__}), traceback in {_log_defect()}.",
+        f"compilewatch has a defect ({type(error).__name__}), traceback in {log}.",
         "Please report it with that file.",
     )
     return EXIT_DEFECT

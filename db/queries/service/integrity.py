@@ -85,7 +85,6 @@ def find_damage(db: Database) -> list[Damage]:
     Reads every row of samples. Raises DatabaseError where the database cannot be read at all.
     """
     with db.read() as connection:
-        # What a damaged page holds cannot be looked at any further.
         # Nothing can be worked out of a damaged page, or of values that cannot be read.
         if damage := list(_file(connection)) or list(_values(connection)):
             return damage
@@ -132,11 +131,17 @@ def _file(connection: Connection) -> Iterator[Damage]:
 
 
 def _values(connection: Connection) -> Iterator[Damage]:
-    """What no record can be made of, cell by cell."""
+    """What no record can be made of, cell by cell, but for what a command takes out by a name of its own."""
+    named = {
+        (TRIAL.name, ""): set(connection.scalars(_impossible(connection))),
+        (TRIAL_DETAIL.name, "summary"): set(connection.scalars(_TIMELESS)),
+    }
     for wrong in all_wrong_values(connection):
-        rows = plural(len(wrong.keys), "row")
+        others = named.get((wrong.table, wrong.column), set())
+        keys = [key for key in wrong.keys if key[0] not in others]
+        rows = plural(len(keys), "row")
         what = f"{wrong.column} of {rows}" if wrong.column else rows
-        yield from _damage(f"{what} of {wrong.table} cannot be read", wrong.keys)
+        yield from _damage(f"{what} of {wrong.table} cannot be read", keys)
 
 
 def _orphans(connection: Connection) -> Iterator[Damage]:
@@ -285,7 +290,10 @@ def _facts(connection: Connection) -> Iterator[Damage]:
     )
     joined = statement.join(TRIAL_DETAIL, TRIAL_DETAIL.c.trial_id == TRIAL.c.trial_id)
     wrong: dict[str, list[tuple[str]]] = defaultdict(list)
+    timeless = set(connection.scalars(_TIMELESS))
     for row in connection.execute(joined.execution_options(yield_per=500)).mappings():
+        if row["trial_id"] in timeless:
+            continue
         parts = DETAIL.model_validate({part: row[f"part_{part}"] for part in DETAIL_PARTS})
         for name, place in columns.items():
             fact: Any = parts

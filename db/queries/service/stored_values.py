@@ -50,8 +50,8 @@ from compilewatch.db.tables.trials import CONDITIONS, DETAIL_PARTS, METADATA, RE
 _MOMENT = "".join("[0-9]" if part == "0" else part for part in "0000-00-00 00:00:00.000000")
 """How SQLAlchemy stores a moment in SQLite, as a GLOB."""
 _SECONDS = len("2026-11-20 18:00:00")
-_FIRST, _LAST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
-"""What Python's calendar holds in every time zone."""
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+"""What Python's calendar holds."""
 _NOT_ASCII = "*[^\x01-\x7f]*"
 _BATCH = 500
 
