@@ -102,12 +102,13 @@ def _damage() -> CompilewatchError | None:
     """The damaged row of the command's database, which a failure that nobody expects may come from."""
     from compilewatch.db.engine.session import open_database
     from compilewatch.db.queries.service.integrity import first_damage
-    from compilewatch.runner.cli.options import IN_FORCE
+    from compilewatch.runner.cli.options import READ_LAST
 
-    if not IN_FORCE:
+    settings = READ_LAST.get()
+    if settings is None:
         return None
     try:
-        with open_database(IN_FORCE[-1].database_url, read_only=True) as database:
+        with open_database(settings.database_url, read_only=True) as database:
             return first_damage(database)
     except CompilewatchError:
         # That it is not there is not why the command failed.

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -83,12 +84,12 @@ StrategiesOption = Annotated[
 def settings_of(config: Path | None, database_url: str | None) -> Settings:
     """The settings in force, with the database named on the command line on top."""
     settings = load_settings(config, options={} if database_url is None else {"database_url": database_url})
-    IN_FORCE.append(settings)
+    READ_LAST.set(settings)
     return settings
 
 
-IN_FORCE: list[Settings] = []
-"""What this process has read of settings, the newest last: over a failure its database is looked at."""
+READ_LAST: ContextVar[Settings | None] = ContextVar("READ_LAST", default=None)
+"""The settings of the command that is being executed: over a failure its database is looked at."""
 
 
 @contextmanager

@@ -21,12 +21,14 @@ from compilewatch.runner.device.lock import DeviceBusyError, device_lock
 from tests.runner.terminal import ROOT
 
 HOLD = """
-import os, sys, time
+import os, sys, tempfile
 sys.path.insert(0, sys.argv[4])
 from pathlib import Path
 from compilewatch.runner.device.lock import device_lock
 os.umask(0o077)
-# The interpreter may be where only root can read, so everything is imported by now.
+# The interpreter may be where only root can read: one lock taken before imports all that a lock needs.
+with tempfile.TemporaryDirectory() as first, device_lock("GPU-0", Path(first) / "locks", wait_s=0):
+    pass
 if os.getuid() == 0:
     os.setgroups([])
     os.setgid(int(sys.argv[3]))
