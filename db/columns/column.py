@@ -116,5 +116,5 @@ class Column:
 
     @property
     def word(self) -> str:
-        """The name inside a sentence."""
-        return self.name.lower()
+        """The name inside a sentence; what begins with letters that stand for words, such as TTFT, stays."""
+        return self.name if self.name[:2].isupper() else self.name.lower()

@@ -9,13 +9,26 @@ from __future__ import annotations
 
 from compilewatch.db.columns.case import CASE
 from compilewatch.db.columns.column import Column, SummaryKind, Threshold
+from compilewatch.db.columns.source_metrics import source_metric
 from compilewatch.db.columns.trial import TRIAL
-from compilewatch.db.records.vocabulary import Metric
+from compilewatch.db.records.vocabulary import SOURCE_METRIC, Metric
+
+
+class _Metrics(dict[str, Column]):
+    """By key; a figure of a source's own is found by its name and not listed."""
+
+    def __missing__(self, key: str) -> Column:
+        name = key.removeprefix(SOURCE_METRIC)
+        column = source_metric(name) if name != key else None
+        if column is None:
+            raise KeyError(key)
+        return column
+
 
 BY_COLUMN: dict[str, Column] = {each.column: each for each in (*TRIAL, *CASE) if each.key}
 _BY_KEY = {each.key: each for each in BY_COLUMN.values()}
-METRICS: dict[str, Column] = {key: _BY_KEY[key] for key in dict.fromkeys((*Metric, *_BY_KEY))}
-"""By key, in the order in which they are offered; a member of `Metric` is a key."""
+METRICS = _Metrics({key: _BY_KEY[key] for key in dict.fromkeys((*Metric, *_BY_KEY))})
+"""By key, in the order in which they are offered; a `Metric` is a key."""
 HISTORY_METRICS = tuple(str(key) for key, each in METRICS.items() if each.axis is not None)
 """Those whose history can be drawn."""
 FIRST_METRICS = (
@@ -27,8 +40,6 @@ FIRST_METRICS = (
     Metric.BREAK_EVEN,
 )
 """What most people ask of a case: a menu has the rest behind these."""
-METRIC_UNITS: dict[Metric, str] = {metric: METRICS[metric].unit for metric in Metric}
-METRIC_NAMES: dict[Metric, str] = {metric: METRICS[metric].name for metric in Metric}
 SUMMARY_COLUMNS: dict[Metric, str] = {metric: METRICS[metric].column for metric in Metric}
 """The column of a case that holds the metric."""
 MEASURED_METRICS = tuple(metric for metric in Metric if METRICS[metric].judged)

@@ -291,7 +291,7 @@ class Policy(Closed):
 
     def for_case(self, workload: str, strategy: str, metric: Metric) -> Thresholds:
         """Thresholds in force for one case and metric, overrides applied in their order."""
-        thresholds = self.thresholds[metric]
+        thresholds = self.thresholds.get(metric) or _THRESHOLDS[Threshold.COARSE]
         for override in self.overrides:
             if override.fits(workload, strategy, metric):
                 effect = override.minimum_effect or thresholds.minimum_effect

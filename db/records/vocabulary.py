@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+SOURCE_METRIC = "metrics."
+"""Before the name that a source gave a figure of its own, such as `metrics.p99_ttft_ms`."""
+
 
 class Metric(StrEnum):
     """What is judged, or has a history. `numerics` is the pass set: finished with the right numbers.
 
     Latency is the headline, what people wait for. Device time decides whether the compiled code changed,
-    host issue time whether launching, guards or Python did.
+    host issue time whether launching, guards or Python did. Beside the members a figure that an imported
+    result states under a name of its source is one, as `Metric("metrics.NAME")`: judged, without a history.
     """
 
     LATENCY = "latency"
@@ -37,6 +41,14 @@ class Metric(StrEnum):
     RECOMPILES = "recompiles"
     CAPTURED_OPERATIONS = "captured_operations"
     NUMERICS = "numerics"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Metric | None:
+        if not isinstance(value, str) or not value.startswith(SOURCE_METRIC):
+            return None
+        metric = str.__new__(cls, value)
+        metric._name_ = metric._value_ = value
+        return metric
 
 
 class Verdict(StrEnum):

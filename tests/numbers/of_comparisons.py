@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import log1p
 from typing import Any
 
-from compilewatch.db.columns.metrics import METRIC_NAMES
+from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.judge.results import Tally
 from compilewatch.db.judge.words.sentences import tallied
 from compilewatch.db.records.vocabulary import Metric
@@ -22,7 +22,7 @@ _OF_CASES = {
     Metric.TIME_TO_FIRST_RESULT: "time to first result",
     Metric.PEAK_MEMORY: "peak memory",
 }
-BY_NAME = {name: metric for metric, name in METRIC_NAMES.items()}
+BY_NAME = {METRICS[metric].name: metric for metric in Metric}
 
 
 def selection_of(document: Mapping[str, Any]) -> Case:

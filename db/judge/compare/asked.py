@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from compilewatch.db.columns.metrics import ASKED_METRICS, METRIC_UNITS
+from compilewatch.db.columns.metrics import ASKED_METRICS, METRICS
 from compilewatch.db.judge.results import Row
 from compilewatch.db.metrics.groups import Floats
 from compilewatch.db.metrics.throughput import per_second
@@ -27,7 +27,7 @@ def throughput_rows(rows: Iterable[Row], items: Floats) -> Iterator[Row]:
         yield row.model_copy(
             update={
                 "metric": Metric.THROUGHPUT,
-                "unit": METRIC_UNITS[Metric.THROUGHPUT],
+                "unit": METRICS[Metric.THROUGHPUT].unit,
                 "base": base,
                 "head": head,
                 "change": _inverse(row.change),

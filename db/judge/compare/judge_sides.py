@@ -10,6 +10,7 @@ import numpy as np
 from pandas import DataFrame, array
 
 from compilewatch.db.columns.metrics import MEASURED_METRICS, SPEEDUPS, higher_is_better
+from compilewatch.db.columns.source_metrics import metrics_among
 from compilewatch.db.judge.compare.code import same_code
 from compilewatch.db.judge.compare.comparable import MatchedCases, comparable_timing, match_cases
 from compilewatch.db.judge.compare.counts import Counted, count_rows
@@ -165,7 +166,8 @@ def _judge_measured(
     classes = class_numbers(bounds, [key.workload for key in matched.keys], matched.canary, policy)
     compared = layout(matched.trials, matched.case)
     sides = Groups(compared.case * 2 + compared.side, 2 * cases)
-    values = log_values(matched.trials, sides, eager_ns, further)
+    stated = metrics_among(matched.trials.columns)
+    values = log_values(matched.trials, sides, eager_ns, (*stated, *further))
     earlier = None if past is None else past[1]
 
     canary = np.array(matched.canary, dtype=np.bool_)
@@ -208,8 +210,8 @@ def _judge_measured(
         return Decided(tested, decisions, margin)
 
     tested = {
-        metric: test(values.metrics[metric], None if earlier is None else earlier.metrics[metric], metric)
-        for metric in (*MEASURED_METRICS, *further)
+        metric: test(values.metrics[metric], None if earlier is None else earlier.metrics.get(metric), metric)
+        for metric in (*MEASURED_METRICS, *stated, *further)
     }
     in_verdict = [each for metric, each in tested.items() if metric not in further]
     families = max(1, sum(bool(enough_trials(t, policy).any()) for t in in_verdict))

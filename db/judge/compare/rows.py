@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
-from compilewatch.db.columns.metrics import MEASURED_METRICS, METRIC_UNITS, SUMMARY_COLUMNS, higher_is_better
+from compilewatch.db.columns.metrics import MEASURED_METRICS, METRICS, SUMMARY_COLUMNS, higher_is_better
 from compilewatch.db.judge.compare.counts import Counted
 from compilewatch.db.judge.compare.who_moved import (
     TIMES,
@@ -93,7 +93,7 @@ class Context:
         return {
             "case": self.keys[case],
             "metric": metric,
-            "unit": METRIC_UNITS[metric],
+            "unit": METRICS[metric].unit,
             "bound": self.bounds[case],
             "device_change": self.findings[Metric.DEVICE_TIME].change[case],
             "issue_change": self.findings[Metric.ISSUE_TIME].change[case],

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compilewatch.db import units
-from compilewatch.db.columns.metrics import METRIC_NAMES, METRICS, SPEEDUPS
+from compilewatch.db.columns.metrics import METRICS, SPEEDUPS
 from compilewatch.db.judge.results import Clock, Row, Tally
 from compilewatch.db.records.versions import component_name
 from compilewatch.db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
@@ -34,7 +34,7 @@ def moved(
     metric: Metric, change: float, who: WhoMoved | None, eager: float | None, compiled: float | None
 ) -> str:
     """Why a measured metric changed, as far as the parts say. Changes are relative latency changes."""
-    name = METRIC_NAMES[metric]
+    name = METRICS[metric].name
     verb = "rose" if change > 0 else "fell"
     if metric in SPEEDUPS and who is not None and eager is not None and compiled is not None:
         return f"{name} {verb} {_because(who, eager, compiled)}."
@@ -363,7 +363,7 @@ def set_aside(metric: Metric, change: float, canary: float | None, *, interleave
     """Why a change is the machine's. `canary`: the relative change of its canary that explains it; None where
     something else does.
     """
-    name, verb = METRIC_NAMES[metric], "rose" if change > 0 else "fell"
+    name, verb = METRICS[metric].name, "rose" if change > 0 else "fell"
     sentence = f"{name} {verb} by {_size(change)}"
     if canary is not None and not interleaved:
         return f"{sentence}, and the machine's canary moved too ({change_text(canary)}): set aside."
@@ -389,7 +389,7 @@ def missing(cases: int) -> str:
 
 def announced(metric: Metric, change: float, components: tuple[str, ...], *, flips: bool) -> str:
     """A change of level in a history. `components`: parts of the build that changed with it."""
-    step = f"{METRIC_NAMES[metric]} {'rose' if change > 0 else 'fell'} by {_size(change)}"
+    step = f"{METRICS[metric].name} {'rose' if change > 0 else 'fell'} by {_size(change)}"
     if flips:
         return f"{step}, back to a level it had before: the series flips between two modes."
     if len(components) > 1:
@@ -401,7 +401,7 @@ def announced(metric: Metric, change: float, components: tuple[str, ...], *, fli
 
 def counted(metric: Metric, before: float, after: float, components: tuple[str, ...]) -> str:
     """A step of a count, with what changed in the build there."""
-    step = f"{METRIC_NAMES[metric]} {'rose' if after > before else 'fell'} from {units.count(before)} to"
+    step = f"{METRICS[metric].name} {'rose' if after > before else 'fell'} from {units.count(before)} to"
     changed = f"; {', '.join(map(component_name, components))} changed" if components else ""
     return f"{step} {units.count(after)}{changed}."
 
@@ -409,12 +409,12 @@ def counted(metric: Metric, before: float, after: float, components: tuple[str, 
 def withdrawn(metric: Metric, change: float, points: int) -> str:
     """Why an announced step is taken back, `points` points later. `change`: what is left of it, relative."""
     more = f"{points} more point{'' if points == 1 else 's'}"
-    step = f"the step in {METRIC_NAMES[metric].lower()} is {change_text(change)}"
+    step = f"the step in {METRICS[metric].name.lower()} is {change_text(change)}"
     return f"With {more} {step} and no longer stands."
 
 
 def drifted(metric: Metric, change: float, against: str, *, real: bool) -> str:
     """How far a series is from `against` beyond its announced steps; `real` where that is significant."""
     size = f"{change_text(change)} against {against}, beyond the announced steps"
-    name = METRIC_NAMES[metric]
+    name = METRICS[metric].name
     return f"{name} drifted by {size}." if real else f"{name} stands at {size}; that is no sure drift."

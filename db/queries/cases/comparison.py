@@ -9,10 +9,12 @@ from functools import partial
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Connection, Select, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, or_, select
 
 from compilewatch.db.columns.metrics import FURTHER_COLUMNS
+from compilewatch.db.columns.source_metrics import judged_metrics
 from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.metrics.groups import equal_to
 from compilewatch.db.metrics.trial_times import POOLED_EAGER, compile_cost_ns, with_pooled_eager
 from compilewatch.db.queries.cases.side_trials import trials_of
 from compilewatch.db.queries.filters import Filters
@@ -20,6 +22,7 @@ from compilewatch.db.queries.frames import frame_of
 from compilewatch.db.queries.run_parts import runs_near
 from compilewatch.db.queries.selection import dtypes, matching, matching_trials, selected
 from compilewatch.db.queries.trials import frame_where
+from compilewatch.db.records.trial import SourceKind
 from compilewatch.db.tables.trials import TRIAL, TRIAL_DETAIL
 
 MOST_SERIES_NAMED = 500
@@ -39,7 +42,7 @@ def sides_frame(connection: Connection, base: Selection, head: Selection, filter
     """A trials frame (`db.queries.trials`) of the trials of both sides that `filters` let through.
 
     A further column `sm_clock_mhz` is the median SM clock while the trial's own side was timed, NA where
-    device time was not taken.
+    device time was not taken; others are the judged figures of sources (`db.columns.source_metrics`).
     """
     every = replace(filters, strategies=())
     conditions = [or_(trials_of(base), trials_of(head)), *matching(every)]
@@ -51,9 +54,25 @@ def sides_frame(connection: Connection, base: Selection, head: Selection, filter
         statement = select(TRIAL.c.trial_id, _SM_CLOCK).join_from(TRIAL, TRIAL_DETAIL)
         timed = statement.where(TRIAL.c.device_ns.is_not(None), *conditions)
         clocks = dict(connection.execute(timed).all())
+    columns = {"sm_clock_mhz": clocks} | _source_metrics(connection, sides, conditions)
+    ids = sides["trial_id"].tolist()
     return sides.assign(
-        sm_clock_mhz=pd.array([clocks.get(each) for each in sides["trial_id"]], dtype="Float64")
+        **{name: pd.array([of.get(each) for each in ids], dtype="Float64") for name, of in columns.items()}
     )
+
+
+def _source_metrics(
+    connection: Connection, sides: pd.DataFrame, conditions: Sequence[ColumnElement[bool]]
+) -> dict[str, dict[str, float]]:
+    """The judged figures of imported trials by column and trial."""
+    imported = TRIAL.c.source_kind == SourceKind.IMPORTED
+    found: dict[str, dict[str, float]] = {}
+    if equal_to(sides["source_kind"], SourceKind.IMPORTED.value).any():
+        stated = select(TRIAL.c.trial_id, TRIAL_DETAIL.c.summary).join_from(TRIAL, TRIAL_DETAIL)
+        for trial_id, summary in connection.execute(stated.where(imported, *conditions)):
+            for name, value in judged_metrics((summary or {}).get("metrics") or {}).items():
+                found.setdefault(name, {})[trial_id] = value
+    return found
 
 
 def _of_strategies(

@@ -9,7 +9,7 @@ from functools import lru_cache
 import pandas as pd
 from sqlalchemy import ColumnElement, Connection, Text, cast, select
 
-from compilewatch.db.columns.metrics import METRIC_UNITS
+from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError
 from compilewatch.db.judge.compare.recorded_regressions import Regression, TriageEvent, side_title
@@ -102,7 +102,7 @@ def _cells(state: RegressionState, sentences: Sequence[str]) -> tuple[object, ..
     changed = regression.changed_components
     return (
         *(regression.regression_id, regression.recorded_at, regression.machine_id, regression.machine),
-        *(row.workload, row.case.task, row.strategy, row.metric.value, METRIC_UNITS[row.metric]),
+        *(row.workload, row.case.task, row.strategy, row.metric.value, METRICS[row.metric].unit),
         *(side_title(side, changed) for side in (regression.base, regression.head)),
         *(row.base, row.head, row.change, low, high, row.verdict.value),
         row.cause.value if row.cause else None,

@@ -29,7 +29,7 @@ from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.queries.people.regressions import find_regression, newest_revisions, states_of
 from compilewatch.db.queries.people.watches import watches_in
 from compilewatch.db.records.people.triage import ACCEPTED, BY_THE_JUDGE, NotificationState, TriageState
-from compilewatch.db.records.vocabulary import Verdict
+from compilewatch.db.records.vocabulary import SOURCE_METRIC, Verdict
 from compilewatch.db.store.writing import bump_data_version, lock_data_version, upsert
 from compilewatch.db.tables.metadata import JsonText
 from compilewatch.db.tables.trials import NOTIFICATION, REGRESSION, SERIES, TRIAGE_EVENT
@@ -66,7 +66,8 @@ def record_comparison(
 
     `fresh`: the comparison is itself the confirmation of a suspicion, so what it finds is confirmed at once.
     What somebody accepted on `found_on`, a pull request or branch, is not recorded again of its next commit.
-    The same comparison again changes nothing. What is confirmed is queued for each of `channels` in the same
+    The same comparison again changes nothing. A figure of a source's own fails a comparison and is not
+    recorded. What is confirmed is queued for each of `channels` in the same
     transaction, so that it is neither forgotten nor told twice.
     """
     base_key, head_key = side_keys(comparison)
@@ -79,7 +80,8 @@ def record_comparison(
         writer = _Writer(connection, comparison, at, channels, fresh=fresh, found_on=found_on)
         accepted = _accepted_on(connection, comparison, found_on)
         elsewhere = _of_other_bases(connection, comparison, (base_key, head_key))
-        for subject, rows in events_of_rows(comparison.rows).items():
+        recorded_rows = (row for row in comparison.rows if not row.metric.startswith(SOURCE_METRIC))
+        for subject, rows in events_of_rows(recorded_rows).items():
             known = standing.get(subject)
             if known is None and any(is_same_step(rows[0], each.row) for each in elsewhere.get(subject, ())):
                 continue

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from compilewatch.db.columns.metrics import METRIC_NAMES
+from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError, ConfigError
 from compilewatch.db.judge.bisection import has_moved
@@ -89,7 +89,7 @@ def attribute_command(
     if max_trials < trials:
         raise ConfigError("--max-trials is less than --trials.", "Leave one of them out.")
     if metric not in _METRICS:
-        raise ConfigError(f"{METRIC_NAMES[metric]} cannot be split.", f"Name one of {', '.join(_METRICS)}.")
+        raise ConfigError(f"{METRICS[metric].name} cannot be split.", f"Name one of {', '.join(_METRICS)}.")
     if workload:
         select(settings, suite=None, workloads=workload, strategies=strategy or ())
     with database_of(settings) as database:
@@ -254,7 +254,7 @@ def _report(measurer: Measurer, sides: tuple[Side, Side]) -> dict[str, Any]:
     moved = {(row.workload, row.strategy): row for row in measurer.moved()}
     attributions = measurer.attributions(list(moved)) if moved else []
     cases = [_case(measurer, each, moved[each.workload, each.strategy]) for each in attributions]
-    name = METRIC_NAMES[Metric(measurer.state.question.metric)]
+    name = METRICS[Metric(measurer.state.question.metric)].name
     unmoved = [case for case in measurer.state.question.cases if case not in moved]
     lines = [line for case in cases for line in case["sentences"]]
     if unmoved:
@@ -296,7 +296,7 @@ def sentences(
     attribution: CaseAttribution, moved: Row, missing: dict[str, str], measurer: Measurer
 ) -> list[str]:
     """What is known of a case, in words."""
-    name = METRIC_NAMES[moved.metric]
+    name = METRICS[moved.metric].name
     case = f"{attribution.workload} / {attribution.strategy}"
     effect = attribution.whole
     change = f" by {_change(effect)}" if effect else ""

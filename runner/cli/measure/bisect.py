@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from compilewatch.db.columns.metrics import METRIC_NAMES, METRICS
+from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.errors import ConfigError
 from compilewatch.db.judge.bisection import Bracket, ReleasePlace, most_builds, place_of, search
 from compilewatch.db.judge.results import Row
@@ -198,14 +198,14 @@ def _print(report: dict[str, Any], whole: Row) -> None:
         value = MISSING if each["value"] is None else METRICS[whole.metric].write(each["value"])
         stands = f"{each['place']} the change" if each["place"] in ("before", "after") else each["place"]
         rows.append((each["release"], stands or MISSING, value, change, count(each["trials"])))
-    headings = ("torch", "stands", METRIC_NAMES[whole.metric], "against the first", "trials")
+    headings = ("torch", "stands", METRICS[whole.metric].name, "against the first", "trials")
     console().print(plain_table(headings, rows))
 
 
 def sentences(report: dict[str, Any], whole: Row) -> list[str]:
     """What was found, in words."""
     case = f"{report['workload']} / {report['strategy']}"
-    name = METRIC_NAMES[whole.metric]
+    name = METRICS[whole.metric].name
     before, after, between = report["last_before"], report["first_after"], report["between"]
     step = next(each for each in report["releases"] if each["release"] == after)
     moved = f"went from {whole.base} to {step['value']}"

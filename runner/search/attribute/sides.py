@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from compilewatch.db.columns.metrics import METRIC_NAMES
+from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError
 from compilewatch.db.judge.bisection import has_moved
@@ -160,7 +160,7 @@ def moved_cases(
     ]
     if not moved:
         raise CompilewatchError(
-            f"{METRIC_NAMES[metric]} moved in no stored case between {base.name} and {head.name}.",
+            f"{METRICS[metric].name} moved in no stored case between {base.name} and {head.name}.",
             "Name a case with -w and -s to measure it anyway.",
         )
     return moved

@@ -1,0 +1,125 @@
+"""The figures that a source states under names of its own: which way is good, and their unit, by the name.
+
+A name that tells no direction (`infer_gmacs`) is kept and never judged. Of a server those are judged that it
+owes: medians and 99th percentiles of the time to first token (TTFT), per output token (TPOT) and of a whole
+request (end to end), and goodput; throughput where the rate of requests is not fixed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
+from typing import Any
+
+from compilewatch.db import units
+from compilewatch.db.columns.column import Column, Kind, Threshold
+from compilewatch.db.records.vocabulary import SOURCE_METRIC, Metric
+
+NS_OF_UNITS = {
+    **dict.fromkeys(("ns", "nanoseconds"), 1.0),
+    **dict.fromkeys(("us", "µs", "microseconds"), 1e3),
+    **dict.fromkeys(("ms", "milliseconds"), 1e6),
+    **dict.fromkeys(("s", "sec", "secs", "seconds"), 1e9),
+}
+_BYTES_OF_UNITS = {
+    "bytes": 1.0,
+    **{f"{prefix}b": 1e3**power for power, prefix in enumerate("kmgt", start=1)},
+    **{f"{prefix}ib": 2.0 ** (10 * power) for power, prefix in enumerate("kmgt", start=1)},
+}
+# Of a server's times; whatever else is stated of them says the same once more.
+_OF_REQUESTS = re.compile(r"(?:mean|median|std|min|max|p\d+)_(?:ttft|tpot|itl|e2el|e2e_latency)_ms")
+_NAMES = {"ttft": "TTFT", "tpot": "TPOT", "e2el": "End-to-end latency", "e2e_latency": "End-to-end latency"}
+_UNDER_LOAD = {
+    "output_throughput": ("Output throughput", "token"),
+    "request_throughput": ("Request throughput", "request"),
+}
+_OFFERED = {*_UNDER_LOAD, "input_throughput", "total_throughput", "total_token_throughput"}
+# A spread, a bound or a sum of a figure tells no better or worse of its own.
+_NO_FIGURES = {"std", "stdev", "stddev", "min", "max", "total", "num", "number", "count"}
+_UNIT = re.compile(r"(?:\(\s*(?P<bracketed>[^()]*?)\s*\)|[ _.](?P<last>[a-zµ]+))$", re.IGNORECASE)
+_RATE = re.compile(
+    r"(?:per[ _]|/ ?)(?:s|sec|second)(?![a-z])|throughput|goodput|(?:^|[^a-z])(?:tps|qps|fps)(?![a-z])",
+    re.IGNORECASE,
+)
+_TIME = re.compile(r"latency|(?:^|[^a-z])time(?![a-z])", re.IGNORECASE)
+
+
+def source_metric(name: str) -> Column | None:
+    """The column of a figure by its source's name; None where the name tells no direction."""
+    return _column(name, f"{SOURCE_METRIC}{name}")
+
+
+def judged_metrics(figures: Mapping[str, float]) -> dict[str, float]:
+    """Of the figures of one result those that are judged, by column: the load that is offered is none."""
+    offered = _OFFERED if figures.get("request_rate") else set[str]()
+    return {
+        f"{SOURCE_METRIC}{name}": value
+        for name, value in figures.items()
+        if name not in offered and source_metric(name) is not None
+    }
+
+
+def metrics_among(columns: Iterable[str]) -> tuple[Metric, ...]:
+    """The metrics of sources among the columns of a frame of trials."""
+    return tuple(Metric(column) for column in columns if column.startswith(SOURCE_METRIC))
+
+
+@cache
+def _column(name: str, key: str) -> Column | None:
+    facts = _SERVED.get(name) or _facts(name)
+    if facts is None:
+        return None
+    fixed: dict[str, Any] = {"kind": Kind.FLOAT, "threshold": Threshold.COARSE, "judged": True}
+    return Column(column=key, key=key, **fixed | {"name": name} | facts)
+
+
+def _facts(name: str) -> dict[str, Any] | None:
+    """What a name says that no table has."""
+    words, unit = set(re.findall("[a-z]+", name.lower())), unit_of(name)
+    facts: dict[str, Any] | None = None
+    if words & _NO_FIGURES or name in _OFFERED or _OF_REQUESTS.fullmatch(name):
+        pass
+    elif is_rate(name):
+        facts = _rates("")
+    elif unit in NS_OF_UNITS:
+        facts = {"unit": unit, "write": _times(NS_OF_UNITS[unit])}
+    elif unit in _BYTES_OF_UNITS:
+        facts = {"unit": unit, "write": _sizes(_BYTES_OF_UNITS[unit])}
+    elif _TIME.search(name):
+        facts = {"write": units.significant}
+    return facts
+
+
+def unit_of(name: str) -> str:
+    """The unit at the end of a name, "(ms)" or "_ms", in small letters; empty where there is none."""
+    match = _UNIT.search(name)
+    return "" if match is None else (match["bracketed"] or match["last"] or "").lower()
+
+
+def is_rate(name: str) -> bool:
+    """Whether a name says that it counts per second."""
+    return _RATE.search(name) is not None
+
+
+def _times(ns: float) -> Callable[..., str]:
+    return lambda value: units.duration(float(value) * ns)
+
+
+def _sizes(bytes_: float) -> Callable[..., str]:
+    return lambda value: units.size(float(value) * bytes_)
+
+
+def _rates(item: str) -> dict[str, Any]:
+    return {"unit": "1/s", "write": partial(units.rate, item=item), "higher_is_better": True}
+
+
+_SERVED: dict[str, dict[str, Any]] = {
+    **{
+        f"{of}_{what}_ms": {"name": f"{title}{tail}", "unit": "ms", "write": _times(1e6)}
+        for what, title in _NAMES.items()
+        for of, tail in (("median", ""), ("p99", " p99"))
+    },
+    **{name: {"name": title} | _rates(item) for name, (title, item) in _UNDER_LOAD.items()},
+    **{name: {"name": "Goodput"} | _rates("request") for name in ("request_goodput", "goodput")},
+}
