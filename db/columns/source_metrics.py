@@ -34,7 +34,9 @@ _UNDER_LOAD = {
     "output_throughput": ("Output throughput", "token"),
     "request_throughput": ("Request throughput", "request"),
 }
-_OFFERED = {*_UNDER_LOAD, "input_throughput", "total_throughput", "total_token_throughput"}
+# Beside output throughput they say the same once more.
+_OTHER_THROUGHPUTS = {"input_throughput", "total_throughput", "total_token_throughput"}
+_OFFERED = re.compile(r"throughput(?!.*per_user)")
 # A spread, a bound or a sum of a figure tells no better or worse of its own.
 _NO_FIGURES = {"std", "stdev", "stddev", "min", "max", "total", "num", "number", "count"}
 _UNIT = re.compile(r"(?:\(\s*(?P<bracketed>[^()]*?)\s*\)|[ _.](?P<last>[a-zµ]+))$", re.IGNORECASE)
@@ -52,11 +54,11 @@ def source_metric(name: str) -> Column | None:
 
 def judged_metrics(figures: Mapping[str, float]) -> dict[str, float]:
     """Of the figures of one result those that are judged, by column: the load that is offered is none."""
-    offered = _OFFERED if figures.get("request_rate") else set[str]()
+    is_offered = _OFFERED.search if figures.get("request_rate") else lambda _: None
     return {
         f"{SOURCE_METRIC}{name}": value
         for name, value in figures.items()
-        if name not in offered and source_metric(name) is not None
+        if not is_offered(name) and source_metric(name) is not None
     }
 
 
@@ -78,7 +80,7 @@ def _facts(name: str) -> dict[str, Any] | None:
     """What a name says that no table has."""
     words, unit = set(re.findall("[a-z]+", name.lower())), unit_of(name)
     facts: dict[str, Any] | None = None
-    if words & _NO_FIGURES or name in _OFFERED or _OF_REQUESTS.fullmatch(name):
+    if words & _NO_FIGURES or name in _OTHER_THROUGHPUTS or _OF_REQUESTS.fullmatch(name):
         pass
     elif is_rate(name):
         facts = _rates("")

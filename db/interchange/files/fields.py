@@ -199,10 +199,20 @@ def _shown(value: object) -> str:
     return repr(value)[:60]
 
 
-def load_json(data: bytes, place: Place) -> object:
-    """Strict JSON: duplicate keys, Infinity and endless nesting are refused, NaN reads as null."""
+def load_json(data: bytes, place: Place, *, unlimited: str | None = None) -> object:
+    """Strict JSON: duplicate keys and endless nesting are refused, and so is Infinity, unless it has a
+    meaning and reads as the word `unlimited`. NaN, as Python writes what it could not measure, is null.
+    """
+
+    def constant(text: str) -> str | None:
+        if text == "NaN":
+            return None
+        if text == "Infinity" and unlimited:
+            return unlimited
+        raise ValueError(f"{text} is not a number")
+
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_constant)
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=constant)
     except UnicodeDecodeError as error:
         raise place.error("the text", f"is not UTF-8 (byte {error.start})") from error
     except RecursionError as error:
@@ -218,12 +228,6 @@ def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key, _ in pairs if key in names or names.add(key))  # type: ignore[func-returns-value]
         raise ValueError(f"the key {_shown(twice)} occurs twice in one object")
     return unique
-
-
-def _constant(text: str) -> None:
-    """NaN is how Python writes "could not be measured"; an infinite figure is a defect of the file."""
-    if text != "NaN":
-        raise ValueError(f"{text} is not a number")
 
 
 def json_document(file: InputFile) -> Fields:

@@ -19,10 +19,12 @@ from compilewatch.db.interchange.sources import (
     optimum,
     oss_v3,
     pytest_benchmark,
+    serving,
     timm_csv,
     torchbench,
     transformers_benchmark,
     transformers_ci,
+    trtexec,
     vllm_bench,
     vllm_startup,
 )
@@ -58,6 +60,10 @@ class Format(StrEnum):
     TRANSFORMERS_BENCHMARK = "transformers-benchmark"
     VLLM_STARTUP = "vllm-startup"
     VLLM_BENCH = "vllm-bench"
+    SGLANG = "sglang"
+    GENAI_PERF = "genai-perf"
+    TRTLLM_BENCH = "trtllm-bench"
+    TRTEXEC = "trtexec"
     GITHUB_ACTION_BENCHMARK = "github-action-benchmark"
     GOOGLE_BENCHMARK = "google-benchmark"
     HYPERFINE = "hyperfine"
@@ -84,6 +90,10 @@ READERS: dict[Format, Reader] = {
     Format.TRANSFORMERS_BENCHMARK: transformers_benchmark.read,
     Format.VLLM_STARTUP: vllm_startup.read,
     Format.VLLM_BENCH: vllm_bench.read,
+    Format.SGLANG: vllm_bench.read,
+    Format.GENAI_PERF: serving.read_genai_perf,
+    Format.TRTLLM_BENCH: serving.read_trtllm,
+    Format.TRTEXEC: trtexec.read,
     Format.GITHUB_ACTION_BENCHMARK: github_action_benchmark.read,
     Format.GOOGLE_BENCHMARK: google_benchmark.read,
     Format.HYPERFINE: hyperfine.read,
@@ -105,7 +115,11 @@ JSON_MARKS: tuple[tuple[Format, tuple[str, ...]], ...] = (
     (Format.TRANSFORMERS_BENCHMARK, ("metadata", "hardware_info", "e2e_latency")),
     (Format.VLLM_BENCH, ("avg_latency", "latencies")),
     (Format.VLLM_BENCH, ("elapsed_time", "num_requests", "tokens_per_second")),
+    (Format.SGLANG, ("request_throughput", "output_throughput", "median_e2e_latency_ms")),
     (Format.VLLM_BENCH, ("request_throughput", "output_throughput")),
+    (Format.GENAI_PERF, ("request_throughput", "request_latency", "avg")),
+    (Format.TRTLLM_BENCH, ("world_info", "request_info", "performance")),
+    (Format.TRTEXEC, ("computeMs", "latencyMs")),
     (Format.GOOGLE_BENCHMARK, ("context", "benchmarks", "time_unit")),
     (Format.HYPERFINE, ("results", "command", "mean")),
     (Format.ASV, ("commit_hash", "params", "results")),

@@ -62,7 +62,10 @@ def _processes(recognised: Recognised, options: ImportOptions) -> Iterator[JobPr
 
 _OF_SOME = {
     "--column": (Format.CSV,),
-    "--workload": (Format.CSV, Format.VLLM_BENCH),
+    "--workload": (
+        *(Format.CSV, Format.VLLM_BENCH, Format.SGLANG),
+        *(Format.GENAI_PERF, Format.TRTLLM_BENCH, Format.TRTEXEC),
+    ),
     "--pair-key": (Format.PYTEST_BENCHMARK,),
     "--job": (*JOB_READERS, Format.VLLM_STARTUP),
 }

@@ -1,39 +1,37 @@
-"""What `vllm bench latency`, `throughput` and `serve` write with `--output-json` or `--save-result`, and the
-same figures in the v3 records that vLLM writes beside them.
+"""What `vllm bench latency`, `throughput` and `serve` write with `--output-json` or `--save-result`, the same
+figures in the v3 records that vLLM writes beside them, and what sglang's `bench_serving` writes.
 
-Shapes: vllm, vllm/benchmarks/{latency,throughput,serve}.py and lib/utils.py. Latencies are seconds a request,
-rates are a second, times of `serve` ms. The JSON of latency and throughput names neither model nor settings;
+Shapes: vllm, vllm/benchmarks/{latency,throughput,serve}.py and lib/utils.py; sglang,
+python/sglang/bench_serving.py, whose unlimited rate is Infinity. Latencies are seconds a request,
+rates are a second, times of a server ms. The JSON of latency and throughput names neither model nor settings;
 the v3 records hold every argument of the engine, of which few tell one case from another.
 
-Of `throughput` the latency is the time per token. Of `serve` under a fixed rate it is the median time
-per output token (TPOT): output throughput is then the load that was offered, whatever the server does.
+Of `throughput` the latency is the time per token, of a server what `db.interchange.sources.serving` says.
 Rate and concurrency are part of the workload's name, lengths and numbers of prompts its sizes: input and
-output length of `serve` are totals over prompts. A file that `--append-result` wrote holds a result a line.
-`enforce_eager` of the v3 records is eager. Not taken: settings that no file has, words such as the
-quantization. To name: torch, device, moment and strategy; `--workload`.
+output length of a server are totals over prompts, unless they were asked for. A file that `--append-result`
+or sglang wrote holds a result a line. `enforce_eager` of the v3 records is eager. Not taken: settings that no
+file has. To name: torch, device and strategy, of sglang the moment too; `--workload`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
-from pathlib import PurePath
 from statistics import median
 from typing import Any
 
 from compilewatch.db.interchange.files.fields import (
-    NS_PER_MS,
     NS_PER_S,
     Fields,
     Place,
     as_fields,
-    json_document,
     load_json,
     moment,
 )
 from compilewatch.db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, compiled
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.sources.serving import UNLIMITED, load_words, named, served
 from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import Strategy, Summary, Task
 
@@ -45,6 +43,7 @@ _SIZES = (
     *("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "max_concurrency"),
 )
 _WORDS = ("quantization", "kv_cache_dtype", "dataset_name", "request_rate")
+_SGLANG = "median_e2e_latency_ms"
 _UNSET = (None, "", "auto", False)
 _KINDS = {"latency": "latency", "tokens_per_second": "throughput", "median_ttft_ms": "serve"}
 
@@ -58,10 +57,11 @@ def _documents(file: InputFile) -> Iterator[Fields]:
     lines = ((Place(file.shown, number), line) for number, line in file.lines() if line.strip())
     first = list(islice(lines, 2))
     if len(first) == 1 or not (first[0][1].endswith(b"}") and first[1][1].startswith(b"{")):
-        yield json_document(file)
+        whole = load_json(file.document(), Place(file.shown), unlimited=UNLIMITED)
+        yield as_fields(Place(file.shown), whole)
         return
     for place, line in chain(first, lines):
-        yield as_fields(place, load_json(line, place))
+        yield as_fields(place, load_json(line, place, unlimited=UNLIMITED))
 
 
 def _result(document: Fields, file: InputFile, options: ImportOptions) -> ForeignResult:
@@ -71,15 +71,16 @@ def _result(document: Fields, file: InputFile, options: ImportOptions) -> Foreig
     if seconds:
         values = {"latency": seconds}
     sizes, words = settings(document)
-    sizes |= _lengths(document)
-    words.pop("request_rate", None)  # `_load` says it
-    model = document.text("model_id")
-    if model and options.workload not in (None, model):
-        options.not_used(file.shown, model, f"--workload {options.workload}")
-    name = model or options.workload or PurePath(file.name).stem
-    result = ForeignResult(
+    sizes |= {} if "random_input_len" in sizes else _lengths(document)
+    words.pop("request_rate", None)  # `load_words` says it
+    backend = document.text("backend") if _SGLANG in document.data else None
+    load = load_words(document.data.get("request_rate"), document.data.get("max_concurrency"))
+    described = [load, *(f"{key.removesuffix('_name')} {word}" for key, word in sorted(words.items()))]
+    kind = ", ".join(filter(None, (f"{backend or ''} {kind_of(values)}".strip(), *described)))
+    model = document.text("model_id") or document.part("server_info").text("model_path")
+    return ForeignResult(
         place=document.place,
-        workload=document.storable("model_id", f"{name} {kind_of(values)}{_load(document)}"),
+        workload=document.storable("model_id", f"{named(model, file, options)} {kind}"),
         strategy=None,
         raw={"values": values},
         stated={"measured_at": _moment(document)},
@@ -89,20 +90,6 @@ def _result(document: Fields, file: InputFile, options: ImportOptions) -> Foreig
         items_per_iteration=1.0 if "latency" not in values else None,
         parts=parts(document, values, document) | {"samples_ns": _samples(document, values)},
     )
-    if words:
-        described = ", ".join(f"{key} {word}" for key, word in sorted(words.items()))
-        options.note(f"{file.shown}: {described} stand in no field and are left out.")
-    return result
-
-
-def _load(document: Fields) -> str:
-    """By which load a server's results differ: its rate, and how many requests at once."""
-    rate, at_once = document.data.get("request_rate"), document.data.get("max_concurrency")
-    if rate is None and at_once is None:
-        return ""
-    said = f", rate {rate:g}/s" if _is_figure(rate) and rate is not None else ""
-    unlimited = ", unlimited rate" if rate is not None and not said else ""
-    return f"{said}{unlimited}" + (f", {document.count('max_concurrency')} at once" if at_once else "")
 
 
 def _lengths(document: Fields) -> dict[str, int]:
@@ -131,19 +118,13 @@ def settings(arguments: Fields) -> tuple[dict[str, int], dict[str, str]]:
 
 
 def parts(fields: Fields, values: Mapping[str, list[float]], arguments: Fields) -> dict[str, Any]:
-    """The summary: of latency the median, of throughput the time per token, and so of serve where the rate
-    of requests is unlimited; under a fixed one the median time per output token.
-    """
+    """The summary: of latency the median, of throughput the time per token, of a server what it owes."""
     if "latency" in values:
         latency_ns = fields.whole("latency", median(values["latency"]) * NS_PER_S) or None
         return {"summary": Summary(latency_ns=latency_ns, n=len(values["latency"]))}
     means = {fields.storable(name, name): sum(each) / len(each) for name, each in values.items() if each}
-    rate = means.get("output_throughput") or means.get("tokens_per_second")
-    per_token_ms = means.get("median_tpot_ms")
-    latency_ns = fields.whole("tokens_per_second", NS_PER_S / rate) or None if rate and rate > 0 else None
-    if per_token_ms is not None and _is_figure(arguments.data.get("request_rate")):
-        latency_ns = fields.whole("median_tpot_ms", per_token_ms * NS_PER_MS) or None
-    return {"summary": Summary(latency_ns=latency_ns, throughput_per_s=rate, metrics=means)}
+    is_fixed = _is_figure(arguments.data.get("request_rate"))
+    return {"summary": served(fields, means, fixed_rate=is_fixed)}
 
 
 def strategy_of(arguments: Fields) -> Strategy | None:

@@ -100,7 +100,9 @@ def import_(
             "--map", metavar="WORD=STRATEGY", help="What a word of the file for a strategy means. Repeatable."
         ),
     ] = None,
-    workload: Annotated[str | None, typer.Option(help="csv, vllm-bench: the workload of all.")] = None,
+    workload: Annotated[
+        str | None, typer.Option(help="csv, and servers: the workload, or model, of all.")
+    ] = None,
     suite: Annotated[str | None, typer.Option(help="A suite name for the imported trials.")] = None,
     job: Annotated[str | None, typer.Option(help="torch-trace: the job; default: its folder.")] = None,
     label: Annotated[

@@ -168,6 +168,58 @@ def _hyperfine() -> str:
     return json.dumps({"results": results})
 
 
+def _statistics(unit: str, typical: float) -> dict[str, Any]:
+    return {"unit": unit, "avg": 1.1 * typical, "p50": typical, "p99": 2 * typical, "std": 1.0, "count": 20}
+
+
+def genai_perf(**more: Any) -> str:
+    """As genai-perf and aiperf write it: 8 requests at once, 1,024 tokens are answered with 128 each."""
+    written = {
+        "time_to_first_token": _statistics("ms", 50.0),
+        "inter_token_latency": _statistics("ms", 6.0),
+        "request_latency": _statistics("ms", 800.0),
+        "request_throughput": {"unit": "requests/sec", "avg": 12.0},
+        "output_token_throughput": {"unit": "tokens/sec", "avg": 1_500.0},
+        "input_sequence_length": {"unit": "tokens", "avg": 1_024.0},
+        "output_sequence_length": {"unit": "tokens", "avg": 127.6},
+        "input_config": {"model": ["acme/L"], "concurrency": 8, "request_rate": None},
+    }
+    return json.dumps(written | more)
+
+
+def trtllm_bench(**performance: Any) -> str:
+    """A report of trtllm-bench without streaming."""
+    return json.dumps(
+        {
+            "engine": {"model": "acme/L", "version": "1.0.0", "backend": "Pytorch", "dtype": "bfloat16"},
+            "machine": {"name": "NVIDIA H100", "memory.total": 79.1},
+            "world_info": {"tp_size": 2, "pp_size": 1, "max_batch_size": 64, "issue_rate": 1e9},
+            "request_info": {"num_requests": 100, "avg_input_length": 128.0, "avg_output_length": 128.0},
+            "performance": {
+                "total_latency_ms": 5_000.0,
+                "avg_request_latency_ms": 900.0,
+                "request_throughput_req_s": 20.0,
+                "system_output_throughput_tok_s": 2_560.0,
+            }
+            | performance,
+        },
+        indent=4,
+    )
+
+
+def sglang(**more: Any) -> str:
+    """A line of sglang's `bench_serving`: NaN and Infinity as Python writes them."""
+    written: dict[str, Any] = {
+        "backend": "sglang", "dataset_name": "random", "request_rate": float("inf"), "max_concurrency": 16,
+        "random_input_len": 1_024, "random_output_len": 128, "duration": 100.0, "completed": 200,
+        "total_input_tokens": 204_800, "total_output_tokens": 25_600, "request_throughput": 11.7,
+        "input_throughput": 12_000.0, "output_throughput": 1_500.0, "median_e2e_latency_ms": 880.0,
+        "p99_e2e_latency_ms": 1_200.0, "median_ttft_ms": 60.0, "p99_ttft_ms": 120.0, "median_tpot_ms": 9.0,
+        "p99_tpot_ms": 18.0, "std_tpot_ms": 0.1, "accept_length": None,
+    }  # fmt: skip
+    return json.dumps(written | more) + "\n"
+
+
 # The first file of each is the one to import; the others are its partners.
 TINY: dict[Format, dict[str, str]] = {
     Format.TRIAL: {"trials.jsonl": f"{make_trial().to_json()}\n{make_imported().to_json()}\n"},
@@ -193,6 +245,23 @@ TINY: dict[Format, dict[str, str]] = {
     Format.TRANSFORMERS_BENCHMARK: {"llama_benchmark_20260801_120000.json": _transformers_benchmark()},
     Format.VLLM_BENCH: {
         "llama.json": '{"avg_latency": 1.2, "latencies": [1.25, 1.0, 1.5], "percentiles": {"50": 1.25}}'
+    },
+    Format.SGLANG: {"sglang.jsonl": sglang() + sglang(max_concurrency=4, output_throughput=390.0)},
+    Format.GENAI_PERF: {"profile_export_genai_perf.json": genai_perf()},
+    Format.TRTLLM_BENCH: {"report.json": trtllm_bench()},
+    Format.TRTEXEC: {
+        "times.json": json.dumps(
+            [
+                {
+                    "startEnqMs": 0.1 * each,
+                    "inMs": 0.25,
+                    "computeMs": time,
+                    "outMs": 0.25,
+                    "latencyMs": time + 0.5,
+                }
+                for each, time in enumerate((1.5, 1.0, 2.0))
+            ]
+        )
     },
     Format.GITHUB_ACTION_BENCHMARK: {"data.js": _github_action_benchmark()},
     Format.GOOGLE_BENCHMARK: {"gbench.json": _google_benchmark()},

@@ -1,0 +1,221 @@
+"""What tools that load a server measure, and the files of genai-perf, aiperf and trtllm-bench.
+
+Under a fixed rate of requests output throughput is the load that was offered, whatever the server does: the
+latency is then the median time per output token (TPOT), without tokens one by one that of a whole request.
+Where the rate is unlimited it is the time per token of all requests. Beside it medians and 99th percentiles
+of the time to first token (TTFT), TPOT and a whole request, goodput, and throughput at an unlimited rate are
+judged.
+The load (rate, requests at once) and the lengths of prompts and answers belong to the case.
+
+Shapes: triton-inference-server/perf_analyzer genai-perf `profile_export_genai_perf.json`; ai-dynamo/aiperf
+docs/reference/json-export-schema.md; NVIDIA/TensorRT-LLM tensorrt_llm/bench/dataclasses/reporting.py
+(`--report_json`). Their inter-token latency is TPOT. Not taken: telemetry, distributions, settings of the
+engine. To name: torch, strategy; of genai-perf and aiperf also GPU and dtype; of all but aiperf the moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from typing import Any, TypeGuard
+
+from compilewatch.db.interchange.files.fields import NS_PER_MS, NS_PER_S, Fields, json_document, moment
+from compilewatch.db.interchange.files.foreign_trials import UNKNOWN, ForeignResult, engine
+from compilewatch.db.interchange.files.opening import InputFile
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.records.trial import Summary, Task
+
+UNLIMITED = "inf"
+"""A rate of requests without a limit, as vLLM writes it."""
+
+_PER_TOKEN = ("median_tpot_ms", "mean_tpot_ms")
+_PER_REQUEST = ("median_e2el_ms", "median_e2e_latency_ms", "mean_e2el_ms", "mean_e2e_latency_ms")
+
+
+def served(fields: Fields, figures: Mapping[str, float], *, fixed_rate: bool) -> Summary:
+    """The summary of a server by its figures, named as vLLM does."""
+    rate = figures.get("output_throughput") or figures.get("tokens_per_second")
+    of_request = next((name for name in (*_PER_TOKEN, *_PER_REQUEST) if figures.get(name)), None)
+    latency_ns = None
+    if of_request is not None and (fixed_rate or not rate):
+        latency_ns = fields.whole(of_request, figures[of_request] * NS_PER_MS)
+    elif rate is not None and rate > 0 and not fixed_rate:
+        latency_ns = fields.whole("output_throughput", NS_PER_S / rate)
+    return Summary(latency_ns=latency_ns or None, throughput_per_s=rate, metrics=dict(figures))
+
+
+def load_words(rate: object, at_once: object) -> str:
+    """By which load a server's results differ: its rate, and how many requests at once."""
+    is_fixed = isinstance(rate, int | float) and not isinstance(rate, bool)
+    unlimited = "unlimited rate" if rate is not None else ""
+    said = (
+        f"rate {rate:g}/s" if is_fixed else unlimited,
+        f"{at_once:g} at once" if _is_count(at_once) else "",
+    )
+    return ", ".join(filter(None, said))
+
+
+def _is_count(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def named(model: str | None, file: InputFile, options: ImportOptions) -> str:
+    """What a result is called: by its model, else as the user says, else as its file."""
+    if model and options.workload not in (None, model):
+        options.not_used(file.shown, model, f"--workload {options.workload}")
+    if not (model or options.workload):
+        options.note(f"{file.shown}: names no model and is called as the file; --workload names it.")
+    return model or options.workload or PurePath(file.name).stem
+
+
+# genai-perf and aiperf: of each metric its statistics with a unit, and the arguments of the command.
+
+_TIMES = {"time_to_first_token": "ttft", "inter_token_latency": "tpot", "request_latency": "e2el"}
+_STATISTICS = {"avg": "mean", "p50": "median", "p90": "p90", "p95": "p95", "p99": "p99"}
+_MS_OF_UNITS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "sec": 1e3}
+_RATES = {"output_token_throughput": "output_throughput", "goodput": "request_goodput"}
+_LENGTHS = {
+    "input_len": (("synthetic_input_tokens_mean", "isl"), "input_sequence_length"),
+    "output_len": (("output_tokens_mean", "osl"), "output_sequence_length"),
+}
+
+
+def read_genai_perf(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
+    """The one result of a file. Raises RecordError naming file and field."""
+    document = json_document(file)
+    config = document.part("input_config").data
+    rate, at_once = _first(config, ("request_rate", "rate")), _first(config, ("concurrency",))
+    figures = dict(_statistics(document))
+    if _is_count(rate):
+        figures["request_rate"] = float(rate)
+    model = _first(config, ("model", "model_names", "models"))
+    sizes: dict[str, int] = {}
+    for size, (keys, metric) in _LENGTHS.items():
+        asked = _first(config, keys)
+        length = asked if _is_count(asked) else document.part(metric).number("avg")
+        if length:
+            sizes[size] = document.whole(metric, length)
+    yield _result(
+        document,
+        file,
+        options,
+        figures,
+        model=document.storable("model", model) if isinstance(model, str) else None,
+        load=load_words(rate if _is_count(rate) else UNLIMITED, at_once),
+        sizes=sizes,
+        stated={"measured_at": moment(document, "start_time")},
+    )
+
+
+def _statistics(document: Fields) -> Iterator[tuple[str, float]]:
+    """Every figure by the name that vLLM gives it, others by their own."""
+    for name, value in document.data.items():
+        if not (isinstance(value, dict) and isinstance(value.get("unit"), str) and "avg" in value):
+            continue
+        metric = document.part(name)
+        of = _TIMES.get(name)
+        scale = _MS_OF_UNITS.get(value["unit"].lower()) if of else None
+        for statistic, called in _STATISTICS.items() if scale else [("avg", "")]:
+            if (figure := metric.number(statistic)) is not None:
+                own = document.storable(name, _RATES.get(name, name))
+                yield f"{called}_{of}_ms" if scale else own, figure * (scale or 1.0)
+
+
+def _first(value: object, keys: tuple[str, ...]) -> int | float | str | None:
+    """The first number or text under one of `keys`, wherever it stands in the arguments; None without any."""
+    if isinstance(value, list):
+        value = dict(enumerate(value))
+    if not isinstance(value, dict):
+        return None
+    own = next((leaf for key in keys if (leaf := _leaf(value.get(key))) is not None), None)
+    if own is not None:
+        return own
+    return next((found for part in value.values() if (found := _first(part, keys)) is not None), None)
+
+
+def _leaf(value: object) -> int | float | str | None:
+    """A number or a text; of a list that of its first entry, of an object its name."""
+    if isinstance(value, list):
+        return _leaf(value[0]) if value else None
+    if isinstance(value, dict):
+        return _leaf(value.get("name", value.get("items")))
+    return value if isinstance(value, int | float | str) and value != "" else None
+
+
+# trtllm-bench: a report of one load.
+
+_REPORTED = {
+    "system_output_throughput_tok_s": "output_throughput",
+    "request_throughput_req_s": "request_throughput",
+}
+_PERCENTILES = (
+    ("performance", "request_latency_percentiles_ms", "e2el"),
+    ("streaming_metrics", "ttft_percentiles", "ttft"),
+    ("streaming_metrics", "tpot_percentiles", "tpot"),
+)
+
+
+def read_trtllm(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
+    """The one result of a report. Raises RecordError naming file and field."""
+    document = json_document(file)
+    own, world, requests = (document.part(key) for key in ("engine", "world_info", "request_info"))
+    figures: dict[str, float] = {}
+    for part in map(document.part, ("performance", "streaming_metrics")):
+        for key, value in part.data.items():
+            if isinstance(value, int | float) and (figure := part.number(key)) is not None:
+                figures[_REPORTED.get(key, part.storable(key, key))] = figure
+    for section, key, of in _PERCENTILES:
+        each = document.part(section).part(key)
+        for name, called in _STATISTICS.items():
+            if (figure := each.number(name)) is not None:
+                figures[f"{called}_{of}_ms"] = figure
+    sizes = {key: world.count(key) for key in ("tp_size", "pp_size", "max_batch_size")}
+    sizes |= {"num_requests": requests.count("num_requests")}
+    for size, key in (("input_len", "avg_input_length"), ("output_len", "avg_output_length")):
+        length = requests.number(key)
+        sizes[size] = None if length is None else requests.whole(key, length)
+    version, backend = own.text("version"), own.text("backend")
+    facts = {
+        "dtype": own.text("dtype"),
+        "device": "cuda",
+        "device_name": document.part("machine").text("name"),
+        "packages": {"tensorrt_llm": version} if version else None,
+    }
+    yield _result(
+        document,
+        file,
+        options,
+        figures,
+        model=own.text("model"),
+        load=load_words(UNLIMITED, None),
+        sizes={key: size for key, size in sizes.items() if size is not None},
+        strategy=engine("tensorrt") if (backend or "").upper() == "TRT" else None,
+        stated=facts,
+    )
+
+
+def _result(
+    document: Fields,
+    file: InputFile,
+    options: ImportOptions,
+    figures: dict[str, float],
+    *,
+    model: str | None,
+    load: str,
+    sizes: dict[str, int],
+    stated: Mapping[str, Any],
+    **more: Any,
+) -> ForeignResult:
+    name = f"{named(model, file, options)} serve, {load}"
+    return ForeignResult(
+        place=document.place,
+        workload=document.storable("model", name),
+        raw={"values": figures},
+        stated=stated,
+        assumed={"device_name": UNKNOWN, "dtype": UNKNOWN, "task": Task.INFERENCE},
+        shape=sizes,
+        item="token",
+        items_per_iteration=1.0,
+        parts={"summary": served(document, figures, fixed_rate="request_rate" in figures)},
+        **{"strategy": None} | more,
+    )

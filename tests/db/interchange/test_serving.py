@@ -1,0 +1,224 @@
+"""Servers under load: a case for each load, what a server owes under it, and the tools that say so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compilewatch.db.engine.session import Database
+from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.judge.compare.sides import Selection
+from compilewatch.db.judge.results import Comparison
+from compilewatch.db.queries.trials import trials_frame
+from compilewatch.db.records.trial import StrategyKind, Summary, Trial
+from compilewatch.db.records.vocabulary import Verdict
+from compilewatch.db.verdicts.gateway import compare
+from tests.db.interchange.reading import TOLD, read_told
+from tests.db.interchange.tiny_files import genai_perf, sglang, trtllm_bench
+
+
+def served(rate: float | str, tpot_ms: float, **more: Any) -> dict[str, Any]:
+    """A result in the tool's shape; 200 prompts of 1,024 tokens are answered with 128 each."""
+    return {
+        "date": "20260901-010000",
+        "model_id": "acme/Llama-8B",
+        "num_prompts": 200,
+        "request_rate": rate,
+        "max_concurrency": None,
+        "completed": 200,
+        "total_input_tokens": 204_800,
+        "total_output_tokens": 25_600,
+        "request_throughput": 4.0,
+        "output_throughput": 500.0,
+        "median_ttft_ms": 55.0,
+        "median_tpot_ms": tpot_ms,
+        **more,
+    }
+
+
+def write(folder: Path, *results: dict[str, Any]) -> Path:
+    path = folder / "results.json"
+    path.write_text("\n".join(map(json.dumps, results)), encoding="utf-8")
+    return path
+
+
+def test_under_a_fixed_rate_the_latency_is_the_time_per_output_token(tmp_path: Path) -> None:
+    (before,) = read_told(write(tmp_path, served(4.0, 9.5)))
+    (after,) = read_told(write(tmp_path, served(4.0, 19.0)))
+    assert before.workload == after.workload
+    assert before.summary is not None
+    assert after.summary is not None
+    assert (before.summary.latency_ns, after.summary.latency_ns) == (9_500_000, 19_000_000)
+    assert before.summary.metrics["median_ttft_ms"] == 55.0
+
+
+def test_at_an_unlimited_rate_it_is_the_time_per_token_of_all_requests(tmp_path: Path) -> None:
+    (trial,) = read_told(write(tmp_path, served("inf", 44.0, output_throughput=4_000.0)))
+    assert trial.summary is not None
+    assert trial.summary.latency_ns == 250_000
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"request_rate": 16.0},
+        {"request_rate": "inf"},
+        {"max_concurrency": 8},
+        {"total_input_tokens": 1_638_400},
+        {"total_output_tokens": 51_200},
+    ],
+)
+def test_another_load_is_another_case(tmp_path: Path, other: dict[str, Any]) -> None:
+    first, second = read_told(write(tmp_path, served(4.0, 9.5), served(4.0, 9.5) | other))
+    assert first.workload != second.workload
+    assert first.workload.shape == {"num_prompts": 200, "input_len": 1_024, "output_len": 128}
+
+
+def test_appended_results_are_as_many_trials(tmp_path: Path) -> None:
+    trials = read_told(write(tmp_path, *(served(float(rate), 8.0) for rate in (1, 4, 16))))
+    assert [trial.workload.name for trial in trials] == [
+        f"acme/Llama-8B serve, rate {rate}/s" for rate in (1, 4, 16)
+    ]
+
+
+def the(path: Path, **told: Any) -> tuple[Trial, Summary]:
+    (trial,) = read_told(path, **told)
+    assert trial.summary is not None
+    return trial, trial.summary
+
+
+def written(folder: Path, text: str, name: str = "result.json") -> Path:
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder / name
+
+
+def test_without_times_of_tokens_it_is_that_of_a_request(tmp_path: Path) -> None:
+    """Never the load that was offered."""
+    result = served(4.0, 9.5, median_e2el_ms=1_271.0)
+    del result["median_tpot_ms"]
+    _, summary = the(write(tmp_path, result))
+    assert summary.latency_ns == 1_271_000_000
+    del result["median_e2el_ms"]
+    _, summary = the(write(tmp_path, result))
+    assert summary.latency_ns is None
+
+
+def compared(database: Database, folder: Path, base: dict[str, Any], head: dict[str, Any]) -> Comparison:
+    """Four results a side, a minute apart, which scatter by less than a percent."""
+    for side, figures in (("before", base), ("after", head)):
+        folder.mkdir(exist_ok=True)
+        paths = []
+        for number, scatter in enumerate((1.0, 1.004, 0.997, 1.002)):
+            day = "01" if side == "before" else "08"
+            result = served(figures.get("rate", 4.0), 9.5)
+            result |= {key: value * scatter for key, value in figures.items() if key != "rate"}
+            result |= {"date": f"202609{day}-01{number:02}00"}
+            paths.append(written(folder, json.dumps(result), f"{side}{number}.json"))
+        told = ImportOptions(**TOLD | {"measured_at": None, "strategy": "default"}, label=side)
+        assert import_paths(database, paths, options=told).errors == ()
+    frame = trials_frame(database)
+    runs = {side: tuple(sorted({*frame["run_id"][frame["label"] == side]})) for side in ("before", "after")}
+    return compare(database, *(Selection(name=side, run_ids=ids) for side, ids in runs.items()))
+
+
+def verdicts(comparison: Comparison) -> dict[str, Verdict]:
+    return {row.metric.value.removeprefix("metrics."): row.verdict for row in comparison.rows}
+
+
+def test_a_later_first_token_fails_a_comparison(sqlite_database: Database, tmp_path: Path) -> None:
+    comparison = compared(
+        sqlite_database,
+        tmp_path,
+        {"median_ttft_ms": 55.0, "p99_ttft_ms": 165.0, "request_goodput": 3.9, "median_tpot_ms": 9.5},
+        {"median_ttft_ms": 110.0, "p99_ttft_ms": 165.0, "request_goodput": 1.9, "median_tpot_ms": 9.5},
+    )
+    found = verdicts(comparison)
+    assert found["median_ttft_ms"] is found["request_goodput"] is Verdict.REGRESSED
+    assert found["p99_ttft_ms"] is not Verdict.REGRESSED
+    assert found["latency"] is not Verdict.REGRESSED
+    assert "output_throughput" not in found
+    assert comparison.verdict is Verdict.REGRESSED
+
+
+def test_throughput_is_judged_at_an_unlimited_rate(sqlite_database: Database, tmp_path: Path) -> None:
+    rate: dict[str, Any] = {"rate": "inf"}
+    comparison = compared(
+        sqlite_database,
+        tmp_path,
+        rate | {"output_throughput": 4_000.0},
+        rate | {"output_throughput": 6_000.0},
+    )
+    found = verdicts(comparison)
+    assert found["output_throughput"] is found["latency"] is Verdict.IMPROVED
+
+
+def test_sglang_writes_a_line_for_each_load_and_its_unlimited_rate_as_infinity(tmp_path: Path) -> None:
+    lines = "".join(sglang(max_concurrency=each, output_throughput=100.0 * each) for each in (1, 4))
+    first, second = read_told(written(tmp_path, lines), workload="acme/L")
+    assert [trial.workload.name for trial in (first, second)] == [
+        f"acme/L sglang serve, unlimited rate, {each} at once, dataset random" for each in (1, 4)
+    ]
+    assert first.workload.shape["random_input_len"] == 1_024
+    assert (first.source.name, first.summary and first.summary.latency_ns) == ("sglang", 10_000_000)
+    trial, summary = the(written(tmp_path, sglang(request_rate=4.0, server_info={"model_path": "acme/M"})))
+    assert trial.workload.name == "acme/M sglang serve, rate 4/s, 16 at once, dataset random"
+    assert summary.latency_ns == 9_000_000
+    assert summary.metrics["p99_e2e_latency_ms"] == 1_200.0
+
+
+def test_infinity_is_no_figure(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="max_concurrency"):
+        read_told(written(tmp_path, sglang(max_concurrency=float("inf"))))
+
+
+def test_genai_perf_and_aiperf(tmp_path: Path) -> None:
+    trial, summary = the(written(tmp_path, genai_perf()))
+    assert trial.workload.name == "acme/L serve, unlimited rate, 8 at once"
+    assert trial.workload.shape == {"input_len": 1_024, "output_len": 128}
+    # 1 s / 1,500 tokens
+    assert summary.latency_ns == 666_667
+    assert {name: summary.metrics[name] for name in ("median_ttft_ms", "p99_tpot_ms", "median_e2el_ms")} == {
+        "median_ttft_ms": 50.0,
+        "p99_tpot_ms": 12.0,
+        "median_e2el_ms": 800.0,
+    }
+    config = {
+        "models": {"items": [{"name": "acme/M"}]},
+        "phases": [{"name": "profiling", "concurrency": None, "request_rate": 4}],
+        "endpoint": {"streaming": True},
+        "dataset": {"isl": 2_048, "osl": 64},
+    }
+    goodput = {"unit": "requests/sec", "avg": 3.5}
+    more = {"input_config": config, "start_time": "2026-09-01T10:00:00+00:00", "goodput": goodput}
+    trial, summary = the(written(tmp_path, genai_perf(**more)), measured_at=None)
+    assert trial.workload.name == "acme/M serve, rate 4/s"
+    assert trial.workload.shape == {"input_len": 2_048, "output_len": 64}
+    assert (trial.started_at.isoformat(), summary.latency_ns) == ("2026-09-01T10:00:00+00:00", 6_000_000)
+    assert summary.metrics["request_goodput"] == 3.5
+
+
+def test_trtllm_bench(tmp_path: Path) -> None:
+    trial, summary = the(written(tmp_path, trtllm_bench()), dtype=None, device_name=None)
+    assert (trial.workload.name, trial.workload.dtype) == ("acme/L serve, unlimited rate", "bfloat16")
+    assert trial.workload.shape["tp_size"] == 2
+    assert trial.machine.device_name == "NVIDIA H100"
+    assert trial.build.packages["tensorrt_llm"] == "1.0.0"
+    # 1 s / 2,560 tokens
+    assert (summary.latency_ns, summary.metrics["avg_request_latency_ms"]) == (390_625, 900.0)
+    percentiles = {"request_latency_percentiles_ms": {"p50": 880.0, "p99": 1_100.0, "minimum": 1.0}}
+    _, summary = the(written(tmp_path, trtllm_bench(**percentiles)))
+    assert summary.metrics["median_e2el_ms"] == 880.0
+    assert summary.metrics["p99_e2el_ms"] == 1_100.0
+
+
+def test_trtexec(tmp_path: Path) -> None:
+    times = [{"computeMs": time, "latencyMs": time + 0.5} for time in (1.5, 1.0, 2.0)]
+    trial, summary = the(written(tmp_path, json.dumps(times), "resnet.json"), strategy=None)
+    assert (trial.workload.name, trial.strategy.kind) == ("resnet", StrategyKind.EXPORT)
+    assert trial.samples_ns == [2_000_000, 1_500_000, 2_500_000]
+    assert (summary.latency_ns, summary.metrics) == (2_000_000, {"GPU compute time (ms)": 1.5})
