@@ -90,7 +90,7 @@ def _tally_text(asked: Values) -> BadgeText:
     if comparison is None or not comparison.matched:
         return BadgeText(NO_DATA, _UNKNOWN_COLOUR, "There is no build to compare with.")
     tally = comparison.tally
-    bad, is_open = tally.slower + tally.failing, tally.undecided + tally.set_aside
+    bad, is_open = sum(tally.slower_by.values()) + tally.failing, tally.undecided + tally.set_aside
     colour = _WORSE_COLOUR if bad else _UNKNOWN_COLOUR if 2 * is_open > tally.compared else theme.BLUE
     about = f"{comparison.base.name} to {comparison.head.name} on {comparison.machine}"
     return BadgeText(tallied(tally), colour, about)

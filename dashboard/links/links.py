@@ -121,9 +121,9 @@ PAGES: dict[Page, PageEntry] = {
 
 
 def verdict_metric(link: Link) -> Metric:
-    """The metric that an upgrade is looked at by: that of the link where it is judged, else speedup."""
+    """The metric that an upgrade is looked at by: that of the link where it is judged, else latency."""
     metric = Metric(link.metric)
-    return metric if metric in (*MEASURED_METRICS, *ASKED_METRICS) else Metric.SPEEDUP
+    return metric if metric in (*MEASURED_METRICS, *ASKED_METRICS) else Metric.LATENCY
 
 
 def asked_metric(link: Link) -> Metric | None:
@@ -199,7 +199,7 @@ class Link:
     strategy: Annotated[Names, On(_CASES)] = ()
     focus: Annotated[Name, On(_FOCUS | _UPGRADE)] = None
     focus_strategy: Annotated[Name, On(_UPGRADE)] = None
-    metric: Annotated[str, One(Word(HISTORY_METRICS, "speedup")), On(_TRENDS | _UPGRADE)] = "speedup"
+    metric: Annotated[str, One(Word(HISTORY_METRICS, "latency")), On(_TRENDS | _UPGRADE)] = "latency"
     axis: Annotated[str, One(Word(AXES, "auto")), On(_TRENDS)] = "auto"
     scale: Annotated[str, One(Word(SCALES, "linear")), On(_TRENDS | {Page.BREAK_EVEN})] = "linear"
     since: Annotated[A_DAY, On(_TRENDS | {Page.TRIAL})] = None

@@ -6,8 +6,10 @@ from datetime import datetime, timedelta
 
 from compilewatch.dashboard.parts.parts import PageHeadline, Tone
 from compilewatch.db import units
+from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.judge.results import Tally
-from compilewatch.db.judge.words.sentences import tallied
+from compilewatch.db.judge.words.sentences import other_metrics, tallied, worse_besides
+from compilewatch.db.records.vocabulary import Metric
 
 STALE_AFTER = timedelta(days=7)
 """A newest result that is older says nothing of today."""
@@ -25,51 +27,63 @@ def of_overview(
     if since is None or not tally.compared:
         text = text or f"No build to compare {build} with"
         return PageHeadline(text, tone, key="well")
-    if regressions and not failing and not tally.slower:
+    if regressions and not failing and not tally.slower_by:
         # A regression is open since the build that it was recorded of, not since the base of this page.
         text = f"{text}, none of {units.plural(tally.compared, 'case')} slower"
     return PageHeadline(f"{text} since {since}", tone, key="well")
 
 
 def of_tally(tally: Tally, *, failing: int, regressions: int, since: str | None) -> tuple[str, Tone]:
-    """The worst of what is counted, with its colour; nothing where nothing was compared or is wrong."""
-    cases = units.plural(tally.compared, "case")
+    """The worst of what is counted, with its colour; nothing where nothing was compared or is wrong. What got
+    worse in other metrics than that of the tally is said after it.
+    """
+    others = worse_besides(tally)
     if tally.slower:
         return slower(tally), "bad"
     if failing:
         return f"{units.plural(failing, 'case')} failing", "bad"
+    if others:
+        return f"{_without_trouble(tally)[0]}, {others}", "bad"
     if regressions:
         return units.plural(regressions, "open regression"), "bad"
     if since is None or not tally.compared:
         return "", ""
-    return _without_trouble(tally, cases)
+    return _without_trouble(tally)
 
 
 def slower(tally: Tally) -> str:
-    """ "2 of 25 cases slower"."""
-    return f"{units.count(tally.slower)} of {units.plural(tally.compared, 'case')} slower"
+    """ "2 of 25 cases slower", of another metric than latency by its name."""
+    return f"{units.count(tally.slower)} of {units.plural(tally.compared, 'case')} {_way(tally, 'slower')}"
 
 
-def _without_trouble(tally: Tally, cases: str) -> tuple[str, Tone]:
+def _way(tally: Tally, way: str) -> str:
+    if tally.metric in (None, Metric.LATENCY):
+        return way
+    return f"{'worse' if way == 'slower' else 'better'} in {METRICS[tally.metric].word}"
+
+
+def _without_trouble(tally: Tally) -> tuple[str, Tone]:
+    cases = units.plural(tally.compared, "case")
     open_cases = tally.undecided + tally.set_aside
     if open_cases > tally.compared - open_cases:
         groups = ((tally.undecided, "undecided"), (tally.set_aside, "set aside, machine"))
         words = " or ".join(word for number, word in groups if number)
         return f"{units.count(open_cases)} of {cases} {words}", "warning"
     if tally.faster:
-        return f"{units.count(tally.faster)} of {cases} faster, none slower", "good"
-    return f"None of {cases} slower", "good"
+        none = "slower" if _way(tally, "slower") == "slower" else "worse"
+        return f"{units.count(tally.faster)} of {cases} {_way(tally, 'faster')}, none {none}", "good"
+    return f"None of {cases} {_way(tally, 'slower')}", "good"
 
 
-def tally_sentence(tally: Tally, *, failing: int, regressions: int) -> str:
-    """All that is counted, in the words of every door, and what is besides: the line below the headline."""
+def tally_lines(tally: Tally, *, failing: int, regressions: int) -> tuple[str, ...]:
+    """All that is counted, in the words of every door, and what is besides: the lines below the headline."""
     more = failing - tally.failing if tally.compared else failing
     besides = [
         *([f"{units.plural(more, 'more case' if tally.failing else 'case')} failing"] if more > 0 else []),
         units.plural(regressions, "open regression"),
     ]
-    counted = [tallied(tally)] if tally.compared else []
-    return f"{', '.join([*counted, *besides])}."
+    counted = [f"{tallied(tally)[0].upper()}{tallied(tally)[1:]}"] if tally.compared else []
+    return (f"{', '.join([*counted, *besides])}.", *other_metrics(tally))
 
 
 def basis(

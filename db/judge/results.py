@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import Field
 
+from compilewatch.db.columns.metrics import COUNTED_METRICS
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.records.fields import Closed
 from compilewatch.db.records.vocabulary import Bound, CauseClass, Design, Metric, Verdict, WhoMoved
@@ -150,18 +151,23 @@ PASSING = ("pass", "ran, numbers not checked")
 """How a case ended that did not fail, as its pass set says it."""
 
 
-def _group(rows: Sequence[Row]) -> str:
-    """The group of one case in a tally, by all its rows."""
-    moved = {row.moved for row in rows}
+def _group(rows: Sequence[Row], metric: Metric) -> str:
+    """The group of one case in the tally of `metric`: whether it fails, else what its row of that metric says.
+    Without one nothing is decided: a side has no value.
+    """
     if any(row.fails for row in rows):
         return "failing"
-    for group in ("slower", "faster"):
-        if group in moved:
-            return group
-    if any(row.cause is CauseClass.MACHINE for row in rows):
+    row = next((row for row in rows if row.metric is metric), None)
+    if row is None:
+        return "undecided"
+    if row.moved:
+        return row.moved
+    if row.cause is CauseClass.MACHINE:
         return "set_aside"
-    is_open = any(row.verdict is Verdict.INCONCLUSIVE for row in rows)
-    return "undecided" if is_open else "unchanged"
+    return "undecided" if row.verdict in _NOTHING_SAID else "unchanged"
+
+
+_NOTHING_SAID = (Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE, Verdict.MISSING)
 
 
 class LeftOut(Result):
@@ -243,13 +249,15 @@ class Advice(Result):
 
 
 class Tally(Result):
-    """What became of the cases of a comparison, each in one group only, the first that fits: `failing` on the
-    head side, `slower`, `faster`, `set_aside` (what moved is the machine's), `undecided`, `unchanged`; and
-    those `missing` on the head side, which were not compared.
+    """What became of the cases of a comparison in one metric, `metric`, each in one group only: `failing` on
+    the head side, else `slower`, `faster`, `set_aside` (what moved is the machine's), `undecided` or
+    `unchanged`; and those `missing` on the head side, which were not compared.
 
-    A case got slower or faster where any of its metrics did; `slower_by` and `faster_by` count the cases by
-    metric, and one case may be in several of those.
+    `slower_by` and `faster_by` count by every metric the cases that pass and moved in it, for the worse and
+    for the better. What earlier releases recorded has no `metric`: a case moved there where any metric did.
     """
+
+    metric: Metric | None = None
 
     slower: int = 0
     faster: int = 0
@@ -309,18 +317,24 @@ class Comparison(Result):
 
     @property
     def tally(self) -> Tally:
-        """What became of the cases; every door that counts cases prints this."""
-        rows: dict[tuple[str, str], list[Row]] = {}
-        for row in self.rows:
-            rows.setdefault(row.case.ids, []).append(row)
-        groups = Counter(_group(each) for each in rows.values())
+        """The tally of the first metric that was compared, which is latency wherever steps were timed."""
+        judged = {row.metric for row in self.rows if row.metric not in COUNTED_METRICS}
+        return self.tally_of(next((metric for metric in Metric if metric in judged), Metric.LATENCY))
+
+    def tally_of(self, metric: Metric) -> Tally:
+        """What became of the cases in `metric`; every door that counts cases prints such a tally."""
+        cases: dict[tuple[str, str], list[Row]] = {}
+        for row in (*self.rows, *self.asked):
+            cases.setdefault(row.case.ids, []).append(row)
+        groups = Counter(_group(rows, metric) for rows in cases.values())
         groups["missing"] = sum(case.verdict is Verdict.MISSING for case in self.left_out)
         moved = {"slower": Counter[Metric](), "faster": Counter[Metric]()}
-        for each in rows.values():
-            group = _group(each)
-            moved.get(group, Counter()).update(row.metric for row in each if row.moved == group)
+        for rows in cases.values():
+            if not any(row.fails for row in rows):
+                for row in rows:
+                    moved.get(row.moved or "", Counter()).update([row.metric])
         by_metric = {f"{group}_by": dict(sorted(counts.items())) for group, counts in moved.items()}
-        return Tally.model_validate({**groups, **by_metric})
+        return Tally.model_validate({"metric": metric, **groups, **by_metric})
 
     @property
     def case_verdicts(self) -> dict[tuple[str, str], Verdict]:

@@ -176,7 +176,7 @@ def verdict_line(comparison: Comparison, verdict: Verdict, accepted: Collection[
     count no more.
     """
     sides = (_side_name(side, comparison.changed_components) for side in (comparison.base, comparison.head))
-    title = f"{' → '.join(sides)}: {headline(comparison, verdict, len(accepted))}"
+    title = f"{' → '.join(sides)}: {headline(comparison, verdict, accepted)}"
     slower = (row for row in comparison.rows if row.moved == "slower" and row.case.ids not in accepted)
     events = events_of_rows(slower)
     if not events or verdict is not Verdict.REGRESSED:

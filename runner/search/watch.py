@@ -11,7 +11,7 @@ from compilewatch.db.errors import CompilewatchError, DatabaseError
 from compilewatch.db.judge.compare.recorded_regressions import events_of_rows
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
 from compilewatch.db.judge.results import Comparison, Row
-from compilewatch.db.judge.words.sentences import tallied
+from compilewatch.db.judge.words.sentences import besides, tallied
 from compilewatch.db.queries.people.reports import reports_frame
 from compilewatch.db.queries.run_parts import run_parts
 from compilewatch.db.records.ids import identity
@@ -135,9 +135,13 @@ def _try(
 
 
 def sentence(release: Release, comparison: Comparison) -> str:
-    """ "torch 2.16.0rc2 on your 15 models: 1 slower (latency 1), 0 faster, 14 unchanged, 0 undecided"."""
+    """ "torch 2.16.0rc2 on your 15 models: latency 1 slower, 0 faster, 14 unchanged, 0 undecided; speedup 1
+    worse".
+    """
     models = len({row.workload for row in comparison.rows})
-    return f"{release} on your {plural(models, 'model')}: {tallied(comparison.tally)}"
+    tally = comparison.tally
+    counted = "; ".join(filter(None, (tallied(tally), besides(tally))))
+    return f"{release} on your {plural(models, 'model')}: {counted}"
 
 
 def _plan(settings: Settings, builds: Sequence[BuildSettings]) -> Plan:

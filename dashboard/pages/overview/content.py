@@ -83,7 +83,7 @@ def _page(link: Link) -> PageContent:
         build=overview.build,
         since=overview.since,
     )
-    counted = headlines.tally_sentence(tally, failing=failing, regressions=len(overview.regressions))
+    counted = headlines.tally_lines(tally, failing=failing, regressions=len(overview.regressions))
     means = headline.headlines(overview.now, overview.before)
     floors = floors_of(link.machine)
     errors = _errors(link, overview.now)
@@ -92,7 +92,7 @@ def _page(link: Link) -> PageContent:
     return of_cases(
         (
             sentence,
-            Lines((counted,), key="tally"),
+            Lines(counted, key="tally"),
             workloads.table(overview.now, overview.points, floors, overview.comparison),
             figures.figures(
                 means,

@@ -35,7 +35,7 @@ def figures(
                 f"{units.count(tally.slower)} of {units.count(tally.compared)}"
                 if tally.compared
                 else units.MISSING,
-                "In any metric, against the build named above. Upgrade has each of them.",
+                "In latency, against the build named above. Upgrade has each of them.",
                 f"{units.count(tally.undecided)} undecided" if tally.compared else "not compared",
                 "bad" if tally.slower else "",
             ),

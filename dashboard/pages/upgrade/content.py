@@ -106,14 +106,14 @@ def content_of(comparison: Comparison, labels: Mapping[str, str], link: Link, be
     metric = verdict_metric(link)
     return PageContent(
         (
-            *headline_parts(comparison, beside.recorded),
+            *headline_parts(comparison, beside.recorded, metric),
             *change_parts(comparison.with_asked(), metric, labels, link, beside.floors),
             *beside.in_focus,
             *parts.listed("Why cases changed", beside.why, key="why"),
             *parts.how_sure(
                 figures(comparison),
                 *summary(comparison, metric, labels),
-                *every_sentence(comparison, beside.recorded),
+                *every_sentence(comparison, beside.recorded, metric),
             ),
             *decision_parts(beside.signed),
             *parts.folded(compile_cost_and_break_even(comparison, labels, beside.floors, metric)),

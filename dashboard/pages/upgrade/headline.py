@@ -10,43 +10,51 @@ from compilewatch.dashboard.verdicts import headlines, inbox, tables
 from compilewatch.db import units
 from compilewatch.db.judge.compare.whole import sentences
 from compilewatch.db.judge.results import Comparison, Tally
+from compilewatch.db.judge.words.sentences import other_metrics
 from compilewatch.db.queries.people.regressions import RegressionState
-from compilewatch.db.records.vocabulary import Verdict
+from compilewatch.db.records.vocabulary import Metric, Verdict
 
 NOT_FILED = "Not filed yet: `compilewatch gate` files regressions."
 
 
-def headline_parts(comparison: Comparison, recorded: Sequence[RegressionState] | None) -> tuple[Part, ...]:
-    """The answer large, all that is counted and what people said of it below."""
-    text, tone = headline(comparison.tally)
+def headline_parts(
+    comparison: Comparison, recorded: Sequence[RegressionState] | None, metric: Metric
+) -> tuple[Part, ...]:
+    """The answer in `metric` large, all that is counted and what people said of it below."""
+    tally = comparison.tally_of(metric)
+    text, tone = headline(tally)
+    counted = _lines(comparison, recorded, metric)[0]
     return (
         PageHeadline(text, tone, "verdict"),
-        Lines((_lines(comparison, recorded)[0],), key="tally"),
+        Lines((counted, *(other_metrics(tally) if tally.compared else ())), key="tally"),
         *_recorded(comparison, recorded),
     )
 
 
 def headline(tally: Tally) -> tuple[str, Tone]:
-    """ "2 of 25 cases slower, 1 faster, 1 failing", of the whole of a comparison."""
+    """ "2 of 25 cases slower, 1 faster, 1 failing", of all cases of a comparison."""
     if not tally.compared:
         return "Nothing could be compared", "warning"
     if not tally.slower:
         return headlines.of_tally(tally, failing=tally.failing, regressions=0, since="")
-    also = ((tally.faster, "faster"), (tally.failing, "failing"))
+    also = ((tally.faster, "faster" if tally.metric is Metric.LATENCY else "better"), (tally.failing, "failing"))
     others = "".join(f", {units.count(number)} {word}" for number, word in also if number)
     return f"{headlines.slower(tally)}{others}", "bad"
 
 
-def _lines(comparison: Comparison, recorded: Sequence[RegressionState] | None) -> Sequence[str]:
-    if recorded is None:
-        return comparison.sentences
-    return sentences(comparison, inbox.confirmed_slower(recorded))
+def _lines(
+    comparison: Comparison, recorded: Sequence[RegressionState] | None, metric: Metric
+) -> Sequence[str]:
+    confirmed = None if recorded is None else inbox.confirmed_slower(recorded)
+    return sentences(comparison, confirmed, metric=metric)
 
 
-def every_sentence(comparison: Comparison, recorded: Sequence[RegressionState] | None) -> tuple[Lines, ...]:
+def every_sentence(
+    comparison: Comparison, recorded: Sequence[RegressionState] | None, metric: Metric
+) -> tuple[Lines, ...]:
     """All sentences of the judge, and what to measure next."""
     advice = comparison.advice.sentences if comparison.advice else ()
-    return parts.notes([*_lines(comparison, recorded), *advice], key="sentences")
+    return parts.notes([*_lines(comparison, recorded, metric), *advice], key="sentences")
 
 
 def _recorded(comparison: Comparison, recorded: Sequence[RegressionState] | None) -> tuple[Part, ...]:

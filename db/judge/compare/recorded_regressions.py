@@ -15,7 +15,7 @@ from compilewatch.db.judge.compare.sides import CODE
 from compilewatch.db.judge.compare.whole import counts_as_regression
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import BuildSide, Comparison, Result, Row, Tally
-from compilewatch.db.judge.words.sentences import not_reproduced, tallied
+from compilewatch.db.judge.words.sentences import besides, not_reproduced, tallied
 from compilewatch.db.records.fields import Name, Text, UtcDatetime
 from compilewatch.db.records.ids import identity
 from compilewatch.db.records.people.triage import TriageState
@@ -99,7 +99,9 @@ class Regression(Result):
     @property
     def tally_text(self) -> str | None:
         """The tally in the words of every door."""
-        return None if self.tally is None else tallied(self.tally)
+        if self.tally is None:
+            return None
+        return "; ".join(filter(None, (tallied(self.tally), besides(self.tally))))
 
 
 class FollowUp(StrEnum):

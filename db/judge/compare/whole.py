@@ -82,16 +82,19 @@ def _says_something(row: Row, policy: Policy) -> bool:
     return _is_open_between_runs(row, policy) and (row.visible_change or 0.0) <= policy.run_visible
 
 
-def headline(comparison: Comparison, verdict: Verdict, accepted: int = 0) -> str:
-    """What became of the cases, in a title; `verdict` is that of the whole where `accepted` of the slower
-    cases count no more.
+def headline(
+    comparison: Comparison, verdict: Verdict, accepted: Collection[tuple[str, str]] = frozenset()
+) -> str:
+    """What became of the cases, in a title; `verdict` is that of the whole where the cases `accepted`, by
+    workload and strategy id, count no more.
     """
+    rows = tuple(row for row in comparison.rows if row.case.ids not in accepted)
     return words.headline(
-        comparison.tally,
+        comparison.model_copy(update={"rows": rows}).tally,
         compared=comparison.matched,
         is_open=verdict is Verdict.INCONCLUSIVE,
         visible=_visible(comparison),
-        accepted=accepted,
+        accepted=len(accepted),
     )
 
 
@@ -100,14 +103,17 @@ def sentences(
     confirmed: Collection[tuple[str, str]] | None = None,
     *,
     advise: bool = True,
+    metric: Metric | None = None,
 ) -> tuple[str, ...]:
     """What a reader should know first, most important first.
 
     `confirmed`: the cases, by workload and strategy id, recorded as confirmed to be slower; None where the
-    records were not asked. Without `advise` nothing is said of what to measure.
+    records were not asked. Without `advise` nothing is said of what to measure. The cases are counted by
+    `metric`, else by the first.
     """
-    tally = comparison.tally
+    tally = comparison.tally if metric is None else comparison.tally_of(metric)
     lines = [words.overall(comparison.verdict, tally, matched=comparison.matched, total=comparison.total)]
+    lines += words.other_metrics(tally) if tally.compared else ()
     lines += comparison.said
     lines += _largest(comparison, advise=advise)
     lines += _latency(comparison, confirmed)

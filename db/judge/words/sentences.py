@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compilewatch.db import units
@@ -162,22 +162,48 @@ def overall(verdict: Verdict, tally: Tally, *, matched: int, total: int) -> str:
 
 
 def tallied(tally: Tally) -> str:
-    """ "2 slower (latency 2, speedup 1), 1 faster (latency 1), 4 unchanged, 1 undecided": the same words
-    wherever cases are counted.
-    """
+    """ "latency 2 slower, 1 faster, 4 unchanged, 1 undecided": the same words wherever cases are counted."""
     groups = [
-        f"{units.count(tally.slower)} slower{_by(tally.slower_by)}",
-        f"{units.count(tally.faster)} faster{_by(tally.faster_by)}",
+        f"{units.count(tally.slower)} slower",
+        f"{units.count(tally.faster)} faster",
         f"{units.count(tally.unchanged)} unchanged",
         f"{units.count(tally.undecided)} undecided",
     ]
     rare = ((tally.set_aside, "set aside, machine"), (tally.failing, "failing"), (tally.missing, "missing"))
-    return ", ".join(groups + [f"{units.count(number)} {word}" for number, word in rare if number])
+    counted = ", ".join(groups + [f"{units.count(number)} {word}" for number, word in rare if number])
+    return counted if tally.metric is None else f"{METRICS[tally.metric].word} {counted}"
 
 
-def _by(metrics: Mapping[Metric, int]) -> str:
-    counts = ", ".join(f"{METRICS[metric].word} {units.count(number)}" for metric, number in metrics.items())
-    return f" ({counts})" if counts else ""
+def besides(tally: Tally) -> str:
+    """The cases that moved in other metrics than that of the tally, by metric: "speedup 1 worse; compile cost
+    2 worse, 1 better"; empty where none did.
+    """
+    moved = {
+        metric: ((tally.slower_by.get(metric, 0), "worse"), (tally.faster_by.get(metric, 0), "better"))
+        for metric in Metric
+        if metric is not tally.metric
+    }
+    return "; ".join(
+        f"{METRICS[metric].word} {', '.join(f'{units.count(n)} {word}' for n, word in ways if n)}"
+        for metric, ways in moved.items()
+        if any(n for n, _ in ways)
+    )
+
+
+def worse_besides(tally: Tally) -> str:
+    """ "speedup 1 worse, compile cost 2 worse": of other metrics than that of the tally; empty where none
+    did.
+    """
+    others = {metric: number for metric, number in tally.slower_by.items() if metric is not tally.metric}
+    return ", ".join(
+        f"{METRICS[metric].word} {units.count(number)} worse" for metric, number in others.items()
+    )
+
+
+def other_metrics(tally: Tally) -> tuple[str, ...]:
+    """The line of what moved in other metrics; nothing where nothing did."""
+    moved = besides(tally)
+    return (f"Other metrics: {moved}.",) if moved else ()
 
 
 def largest(rows: Sequence[Row], cases: int, effect: float) -> str:
@@ -221,25 +247,22 @@ def from_one_run(visible: float, others: int | None = None, *, advise: bool = Tr
 def headline(tally: Tally, *, compared: int, is_open: bool, visible: float | None, accepted: int = 0) -> str:
     """What became of `compared` cases, in a title: what is slower, else that nothing is shown to be or that
     it cannot be told (`is_open`). `visible`: the smallest relative change that separate runs can tell, where
-    some are undecided; `accepted` of the slower cases are.
+    some are undecided; `accepted` cases, which are not in `tally`, are worse as somebody accepted.
     """
     if not compared:
         return "nothing can be compared"
-    worse = [f"{units.count(number)} {word}" for number, word in _worse(tally, accepted) if number]
+    ways = ((tally.slower, "slower"), (tally.failing, "failing"))
+    worse = [f"{units.count(number)} {word}" for number, word in ways if number]
     better = [f"{units.count(tally.faster)} faster"] if tally.faster else []
     if worse:
         return f"{', '.join([*worse, *better])} of {units.plural(compared, 'case')}"
+    others = [worse_besides(tally)] if worse_besides(tally) else []
     undecided = f"cannot tell, {units.count(tally.undecided)} of {units.plural(compared, 'case')} undecided"
-    parts = [undecided if is_open else "no slowdown shown", *better]
+    parts = [undecided if is_open else "no slowdown shown", *better, *others]
     parts += [f"{units.count(accepted)} accepted"] if accepted else []
     parts += [f"{units.count(tally.set_aside)} set aside, machine"] if tally.set_aside else []
     parts += [f"changes below {units.percent(visible)} not visible"] if visible is not None else []
     return ", ".join(parts)
-
-
-def _worse(tally: Tally, accepted: int) -> tuple[tuple[int, str], ...]:
-    known = min(accepted, tally.failing)
-    return (tally.slower - (accepted - known), "slower"), (tally.failing - known, "failing")
 
 
 @dataclass(frozen=True)

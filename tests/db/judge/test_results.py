@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from compilewatch.dashboard.verdicts import headlines
 from compilewatch.db.judge.compare.upgrade import compare_builds
+from compilewatch.db.judge.compare.whole import headline
 from compilewatch.db.judge.results import ChangeEvent, Comparison
-from compilewatch.db.judge.words.sentences import tallied
+from compilewatch.db.judge.words.sentences import besides, other_metrics, tallied
 from compilewatch.db.records.vocabulary import Metric, Verdict
 from tests.db.judge.frames import sides
 from tests.db.metrics.frames import trials_frame
@@ -38,12 +40,44 @@ def test_a_case_counts_once_by_what_moved_for_the_worse_else_for_the_better():
 def test_each_case_is_in_one_group_of_the_tally_and_metrics_are_named():
     comparison = compared()
     tally = comparison.tally
-    assert (tally.slower, tally.faster, tally.unchanged, tally.undecided) == (1, 1, 1, 1)
+    assert tally.metric is Metric.LATENCY
+    assert (tally.slower, tally.faster, tally.unchanged, tally.undecided) == (1, 0, 2, 1)
     assert tally.compared == comparison.matched
-    assert Metric.LATENCY in tally.slower_by
-    assert tally.faster_by == {Metric.GRAPH_BREAKS: 1}
+    assert tally.slower_by[Metric.LATENCY] == 1
+    assert tally.faster_by == {Metric.GRAPH_BREAKS: 2}
+    assert "graph breaks 2 better" in besides(tally)
+    assert other_metrics(tally)[0] in comparison.sentences
     assert comparison.to_json()["tally"] == tally.model_dump(mode="json")
     assert tallied(tally) in comparison.sentences[0]
+
+
+def test_a_tally_counts_the_metric_that_it_is_of():
+    """A case that only compiles quicker got no faster, and what stands below is what is counted."""
+    rows = sides([10.0] * 5, [10.0] * 5, workload="quicker", head_fields={"trial_compile_cost_ns": 1e9})
+    rows = [row | {"trial_compile_cost_ns": 9e9} if row["build_id"] == "old" else row for row in rows]
+    rows += sides([10.0] * 5, [12.0] * 5, workload="moved")
+    comparison = compare_builds(trials_frame(rows), "old", "new")
+    for metric in (Metric.LATENCY, Metric.COMPILE_COST):
+        shown = [row for row in comparison.rows if row.metric is metric]
+        tally = comparison.tally_of(metric)
+        assert (tally.slower, tally.faster, tally.unchanged) == tuple(
+            sum(row.verdict is verdict for row in shown)
+            for verdict in (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED)
+        )
+    assert comparison.tally.faster == 0
+    assert comparison.tally_of(Metric.COMPILE_COST).faster == 1
+    assert "compile cost 1 better" in besides(comparison.tally)
+
+
+def test_what_got_worse_in_another_metric_alone_is_in_the_headline():
+    rows = sides([10.0] * 5, [10.0] * 5, workload="calm", head_fields={"trial_compile_cost_ns": 9e9})
+    rows = [row | {"trial_compile_cost_ns": 1e9} if row["build_id"] == "old" else row for row in rows]
+    comparison = compare_builds(trials_frame(rows), "old", "new")
+    assert comparison.verdict is Verdict.REGRESSED
+    assert "compile cost 1 worse" in headline(comparison, comparison.verdict)
+    text, tone = headlines.of_tally(comparison.tally, failing=0, regressions=0, since="torch 2.12.0")
+    assert "compile cost 1 worse" in text
+    assert tone == "bad"
 
 
 def test_what_the_machine_explains_and_what_fails_have_groups_of_their_own():

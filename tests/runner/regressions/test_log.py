@@ -55,7 +55,7 @@ def test_a_regression_is_told_when_the_next_run_confirms_it_and_only_then(
     gate(sqlite_url)
     (message,) = inbox
     assert message["title"].startswith(
-        "2 cases regressed: torch 2.12.0 to torch 2.13.0 on gpu-box-3: 2 slower (break-even 2, latency 2"
+        "2 cases regressed: torch 2.12.0 to torch 2.13.0 on gpu-box-3: latency 2 slower, "
     )
     assert message["link"].startswith("https://watch.example.com/upgrade?base=")
     measured(sqlite_url, 1.0, 1.4, 1.4, 1.4)

@@ -242,7 +242,7 @@ def test_a_slower_release_is_measured_filed_frozen_told_once_and_removed(
     (row,) = json.loads(ended.stdout)["rows"]
     assert ended.returncode == 0, ended.stderr
     said = row["text"]
-    assert said.startswith("torch 2.14.0 on your 2 models: 1 slower (")
+    assert said.startswith("torch 2.14.0 on your 2 models: latency 1 slower, ")
     # What seemed slower was measured again, by both.
     assert host.measured > 20
     assert not host.there
@@ -342,7 +342,7 @@ def test_two_wheels_of_an_index_are_compared_for_real(index: tuple[Path, str], h
     ended = compilewatch("watch", "--once", "--json", cwd=Path.cwd(), timeout_s=1800)
     assert ended.returncode == 0, ended.stderr
     (row,) = json.loads(ended.stdout)["rows"]
-    assert row["text"].startswith("torch 2.99.0rc1 on your 2 models: 1 slower ("), ended.stderr
+    assert row["text"].startswith("torch 2.99.0rc1 on your 2 models: latency 1 slower, "), ended.stderr
     assert [message["title"] for message in hook.messages] == [row["text"]]
     shown = compilewatch("report", "show", row["report_id"], cwd=Path.cwd())
     assert row["text"] in " ".join(shown.stdout.split())
