@@ -45,7 +45,8 @@ QUESTIONS: dict[str, tuple[str, str]] = {
     "strategy": ("Strategy", ", ".join(StatedStrategy)),
     "machine": ("Name of the machine", "gpu-box-3"),
     "label": ("Name of the run", "nightly with our patch"),
-    "workload": ("Workload of a CSV or of vLLM's results", "llama-8b"),
+    "workload": ("Workload of a CSV, or model of a server", "llama-8b"),
+    "latency": ("Metric of the file that is the latency", "avg_inference_latency(ms)"),
     "packages": ("Versions of libraries", "transformers=4.57.1, timm=1.0.20"),
     "batch_size": ("Batch size", "8"),
     "cuda": ("CUDA version", "13.0"),
@@ -58,7 +59,10 @@ QUESTIONS: dict[str, tuple[str, str]] = {
 # Asked of every file: no format says them, and a name helps to find the results again.
 ALWAYS = ("machine", "label")
 # What a file may lack and still come in.
-MORE = ("workload", "packages", "batch_size", "cuda", "driver", "python", "suite", "job", "pair_key")
+MORE = (
+    *("workload", "latency", "packages", "batch_size", "cuda", "driver", "python", "suite", "job"),
+    "pair_key",
+)
 
 
 @dataclass(frozen=True)

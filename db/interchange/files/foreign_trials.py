@@ -10,8 +10,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from compilewatch.db.columns.source_metrics import NS_OF_UNITS, is_rate, unit_of
 from compilewatch.db.errors import RecordError, one_line
-from compilewatch.db.interchange.files.fields import Place
+from compilewatch.db.interchange.files.fields import NS_PER_S, Fields, Place
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.records.ids import (
     identity,
@@ -306,12 +307,46 @@ def to_trial(result: ForeignResult, source: str, options: ImportOptions) -> Tria
             build=build,
             status=Status.FAILED if result.failure else Status.OK,
             failure=result.failure,
-            **result.parts,
+            **result.parts | _named_latency(result, options),
         )
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = ".".join(map(str, first["loc"])) or "the whole record"
         raise result.place.error(name, problem(first)) from error
+
+
+def metric_named(text: str) -> tuple[str, str]:
+    """Name and unit of the metric of `--latency`, written as NAME or NAME=UNIT; "/s" where it is a rate."""
+    name, equals, unit = text.rpartition("=")
+    if equals and (unit in NS_OF_UNITS or unit == "/s"):
+        return name, unit
+    return text, "/s" if is_rate(text) else unit_of(text)
+
+
+def _named_latency(result: ForeignResult, options: ImportOptions) -> dict[str, Any]:
+    """The parts of a trial whose latency is the metric that the user names, where the result states it."""
+    summary: Summary | None = result.parts.get("summary")
+    if options.latency is None or summary is None or result.failure:
+        return {}
+    name, unit = metric_named(options.latency)
+    value = summary.metrics.get(name)
+    if value is None:
+        return {}
+    if not (unit in NS_OF_UNITS or unit == "/s"):
+        raise RecordError(
+            f"{result.place}: {one_line(name)}: its name tells no unit of time.",
+            f'Name it: --latency "{one_line(name)}=ms", or =/s for what counts per second.',
+        )
+    if value <= 0:
+        raise result.place.error(one_line(name), "must be more than 0")
+    own_ns = NS_PER_S / value if unit == "/s" else value * NS_OF_UNITS[unit]
+    facts = {"latency_ns": Fields(result.place, {}).whole(name, own_ns), "n": summary.n}
+    rate = value if unit == "/s" else None
+    return {
+        "summary": Summary(**facts, throughput_per_s=rate, metrics=summary.metrics),
+        "samples_ns": [],
+        "control_samples_ns": [],
+    }
 
 
 def _facts(result: ForeignResult, options: ImportOptions) -> dict[str, Any]:

@@ -53,7 +53,8 @@ class ImportOptions:
     `packages` are versions of libraries by name. `pair_key` names the pytest-benchmark parameter that tells
     eager from compiled. `workload` names that of a
     CSV without such a column. `words` says which strategy a file
-    means by a word. `notes` collects what was left out while one path is read.
+    means by a word. `latency` names the metric that is the latency, as NAME or NAME=UNIT.
+    `notes` collects what was left out while one path is read.
     """
 
     torch: str | None = None
@@ -78,6 +79,7 @@ class ImportOptions:
     pair_key: str | None = None
     workload: str | None = None
     words: Mapping[str, str] = field(default_factory=dict)
+    latency: str | None = None
     notes: list[str] = field(default_factory=list, compare=False)
 
     def note(self, sentence: str) -> None:

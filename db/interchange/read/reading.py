@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain
 
-from compilewatch.db.errors import RecordError
+from compilewatch.db.errors import RecordError, one_line
+from compilewatch.db.interchange.files.foreign_trials import metric_named
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.interchange.read.formats import JOB_READERS, READERS, Format, made_trials
@@ -15,6 +16,7 @@ from compilewatch.db.interchange.sources.csv_mapping import unused_columns
 from compilewatch.db.interchange.traces.job_trials import JobProcess, job_trials
 from compilewatch.db.records.trial import Trial
 
+_MOST_NAMED = 100
 Recognised = list[tuple[InputFile, Format]]
 
 
@@ -27,8 +29,27 @@ def all_trials(recognised: Recognised, options: ImportOptions) -> Iterator[Trial
         _say_what_is_not_used(*each, options)
     others = [each for each in recognised if each[1] not in JOB_READERS]
     of_jobs = [each for each in recognised if each[1] in JOB_READERS]
-    yield from chain.from_iterable(_trials(*each, options) for each in others)
-    yield from with_distinct_ids(job_trials(list(_processes(of_jobs, options)), options))
+    of_files = chain.from_iterable(_trials(*each, options) for each in others)
+    of_processes = with_distinct_ids(job_trials(list(_processes(of_jobs, options)), options))
+    yield from _with_named_latency(chain(of_files, of_processes), recognised, options)
+
+
+def _with_named_latency(
+    trials: Iterator[Trial], recognised: Recognised, options: ImportOptions
+) -> Iterator[Trial]:
+    """The same trials. Raises RecordError where none of them states the metric that is to be the latency."""
+    name = None if options.latency is None else metric_named(options.latency)[0]
+    stated: dict[str, None] = {}
+    for trial in trials:
+        stated |= dict.fromkeys(trial.summary.metrics if trial.summary and len(stated) < _MOST_NAMED else ())
+        if trial.summary and name in trial.summary.metrics:
+            name = None
+        yield trial
+    if name is not None and recognised:
+        raise RecordError(
+            f"{recognised[0][0].shown}: no result states {one_line(name)}.",
+            f"Named are {one_line(', '.join(stated), 300)}." if stated else "It names no metric of its own.",
+        )
 
 
 def unused(recognised: Recognised, options: ImportOptions) -> dict[str, str]:

@@ -264,6 +264,11 @@ def print_undecided(verdict: Verdict, report: ComparisonReport) -> None:
     comparison = report.comparison
     if not comparison.rows:
         sentence = f"Nothing can be compared: {comparison.left_out[0].reason}." if comparison.left_out else ""
+        if comparison.matched:
+            cases = plural(comparison.matched, "case")
+            print(f"compilewatch: {cases} on both sides, without a figure to compare.", file=sys.stderr)
+            print("  Import again, naming the metric that is the latency: --latency METRIC.", file=sys.stderr)
+            return
         print(f"compilewatch: {sentence or 'No case is on both sides.'}", file=sys.stderr)
         how = "Import results of" if report.imported else "Measure"
         ends = "" if report.imported else " with `compilewatch run`"

@@ -103,6 +103,10 @@ def import_(
     workload: Annotated[
         str | None, typer.Option(help="csv, and servers: the workload, or model, of all.")
     ] = None,
+    latency: Annotated[
+        str | None,
+        typer.Option(metavar="METRIC", help="The file's metric that is the latency; METRIC=ms adds a unit."),
+    ] = None,
     suite: Annotated[str | None, typer.Option(help="A suite name for the imported trials.")] = None,
     job: Annotated[str | None, typer.Option(help="torch-trace: the job; default: its folder.")] = None,
     label: Annotated[
@@ -124,6 +128,7 @@ def import_(
         measured_at=past(moment) if moment else None,
         pair_key=pair_key,
         workload=workload,
+        latency=latency,
         columns=_columns(column),
         usual_columns=settings.csv_columns,
         words=_words(map_),
