@@ -7,6 +7,7 @@ a digest from which the id cannot be had, and only who has the id already reads 
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from typing import Annotated, Literal
 
 import pandas as pd
@@ -17,6 +18,7 @@ from compilewatch.dashboard.api.representation import Answer
 from compilewatch.dashboard.api.stored import Listing
 from compilewatch.dashboard.document.content import content_of
 from compilewatch.dashboard.http.errors import GoneError
+from compilewatch.dashboard.read.in_force import in_force
 from compilewatch.db import units
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError, one_line
@@ -26,6 +28,7 @@ from compilewatch.db.queries.people.annotations import annotations_frame
 from compilewatch.db.queries.people.regressions import regression_state, regressions_frame
 from compilewatch.db.queries.people.reports import find_report, reports_frame
 from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.verdicts.cured import with_later
 
 REGRESSION_SCHEMA: Literal["compilewatch.api.regression/1"] = "compilewatch.api.regression/1"
 _KEY_DIGITS = 16
@@ -44,7 +47,11 @@ def _report_key(report_id: str) -> str:
     return hashlib.sha256(report_id.encode(errors="surrogatepass")).hexdigest()[:_KEY_DIGITS]
 
 
-REGRESSIONS = Listing("regressions", "regression_id", regressions_frame, moment="recorded_at")
+def _regressions(database: Database) -> pd.DataFrame:
+    return regressions_frame(database, later=partial(with_later, database, policy=in_force().policy))
+
+
+REGRESSIONS = Listing("regressions", "regression_id", _regressions, moment="recorded_at")
 ANNOTATIONS = Listing("annotations", "annotation_id", annotations_frame, moment="written_at")
 REPORTS = Listing("reports", "key", _reports, moment="created_at")
 

@@ -41,12 +41,13 @@ from compilewatch.db.queries.measured import measured_workloads
 from compilewatch.db.queries.newest_trials import count_trials, newest_trials_frame, ungated_shown
 from compilewatch.db.queries.offered import offered
 from compilewatch.db.queries.people.annotations import stored_annotations
-from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.db.queries.people.regressions import RegressionState, standing_regressions
 from compilewatch.db.queries.trials import newest_profiled, trials_frame
 from compilewatch.db.records.evidence import RankFacts
 from compilewatch.db.records.trial import SourceKind, Status, Task
 from compilewatch.db.records.vocabulary import Metric
 from compilewatch.db.verdicts import noise_floors
+from compilewatch.db.verdicts.cured import with_later
 from compilewatch.db.verdicts.gateway import compare
 from compilewatch.db.verdicts.steps import machine_steps
 
@@ -79,12 +80,22 @@ read_known = _found_by(known_columns)
 read_machines = _found_by(facets.machines)
 read_newest_two = _found_by(parts.newest_two)
 read_noise_floors = _found_by(noise_floors.read_noise_floors)
-read_regressions = _found_by(standing_regressions)
 read_rooflines = _found_by(rooflines)
 read_series_by_build = _found_by(parts.series_by_build)
 read_suites = _found_by(facets.suites_of_runs)
 read_trial = _found_by(records.trial_record)
 read_ungated = _found_by(ungated_shown)
+
+
+@cached
+def read_regressions() -> tuple[RegressionState, ...]:
+    """The standing regressions, oldest first, each with what the newest later build says of it."""
+    database = reader()
+    known = read_choices().builds.keys()
+    return tuple(
+        each if each.later is None or known >= {*each.later.build_ids} else replace(each, later=None)
+        for each in with_later(database, standing_regressions(database), in_force().policy)
+    )
 
 
 @cached

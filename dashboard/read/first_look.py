@@ -8,7 +8,6 @@ from typing import NamedTuple
 from compilewatch.dashboard.read.data import read_builds, read_choices, read_regressions
 from compilewatch.dashboard.read.versions import cached
 from compilewatch.db.queries.filters import Filters
-from compilewatch.db.records.people.triage import OPEN_STATES
 
 
 class FirstMachine(NamedTuple):
@@ -20,14 +19,14 @@ class FirstMachine(NamedTuple):
 
 @cached
 def first_machine() -> FirstMachine | None:
-    """The machine with most cases in open regressions, else the newest with two builds, else the newest; None
-    where there is none.
+    """The machine with most cases in open regressions that no later build took back, else the newest with two
+    builds, else the newest; None where there is none.
     """
     machines = read_choices().newest_machines
     cases = {
         (each.regression.machine_id, each.regression.row.case.ids)
         for each in read_regressions()
-        if each.state in OPEN_STATES
+        if each.is_open
     }
     waiting = Counter(machine for machine, _ in cases if machine in machines)
     if waiting:

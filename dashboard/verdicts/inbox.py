@@ -34,7 +34,8 @@ _MARKS = dict(zip(TriageState, "●✗◐○✓∅", strict=True))
 
 
 def chosen(states: Sequence[RegressionState], link: Link) -> list[RegressionState]:
-    """Those that the selectors of `link` let through, what is open first and the newest first within."""
+    """Those that the selectors of `link` let through, what is open first and the newest first within; what a
+    later build took back comes last."""
     matches = [
         each
         for each in states
@@ -48,7 +49,7 @@ def chosen(states: Sequence[RegressionState], link: Link) -> list[RegressionStat
     ]
     order = list(TriageState)
     matches.sort(key=lambda each: each.regression.recorded_at, reverse=True)
-    return sorted(matches, key=lambda each: order.index(each.state))
+    return sorted(matches, key=lambda each: (each.is_cured, order.index(each.state)))
 
 
 def _is_side(build: str | None, runs: Collection[str], side: BuildSide) -> bool:
@@ -94,6 +95,7 @@ def _inbox_row(each: RegressionState, floors: Floors) -> dict[str, object]:
     last = each.triage[-1] if each.triage else None
     return {
         "state": state_text(each.state),
+        "now": each.now or units.MISSING,
         "also": ", ".join(map(_figure_and_change, regression.also)) or units.MISSING,
         **finding_row(regression.row, floors.get(regression.machine_id or "", ())),
         "cause": regression.row.cause.value if regression.row.cause else units.MISSING,
@@ -120,7 +122,13 @@ def line(each: RegressionState) -> str:
     by = f" by {last.author}" if last and last.author != BY_THE_JUDGE else ""
     said = f". {last.note}" if last and last.note else ""
     when = units.moment(each.regression.recorded_at)
-    return f"{name(each)}, {each.state.value}{by}, recorded {when}{said}"
+    now = f", {each.now}" if each.now else ""
+    return f"{name(each)}, {each.state.value}{by}, recorded {when}{now}{said}"
+
+
+def cured_line(each: RegressionState) -> str:
+    """What a later build took back, and what is asked for."""
+    return f"{name(each)}, {each.now}: close it as fixed"
 
 
 def name(each: RegressionState) -> str:

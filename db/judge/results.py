@@ -152,7 +152,7 @@ PASSING = ("pass", "ran, numbers not checked")
 
 
 def _group(rows: Sequence[Row], metric: Metric) -> str:
-    """The group of one case in the tally of `metric`: whether it fails, else what its row of that metric says.
+    """The group of a case in the tally of `metric`: whether it fails, else what its row of that metric says.
     Without one nothing is decided: a side has no value.
     """
     if any(row.fails for row in rows):

@@ -36,7 +36,6 @@ from compilewatch.db.judge.results import Comparison, Tally
 from compilewatch.db.metrics.groups import row_dicts
 from compilewatch.db.queries.filters import Filters
 from compilewatch.db.queries.people.regressions import RegressionState
-from compilewatch.db.records.people.triage import OPEN_STATES
 from compilewatch.db.records.trial import NumericsStatus
 from compilewatch.db.verdicts.noise_words import floor_sentence
 
@@ -57,6 +56,7 @@ class _Overview:
     base: str | None
     comparison: Comparison | None
     regressions: list[RegressionState]
+    cured: list[RegressionState]
     any_recorded: bool
 
 
@@ -108,6 +108,11 @@ def _page(link: Link) -> PageContent:
                 inbox.first_names(overview.regressions, inbox.line),
                 key="overview-regressions",
             ),
+            *parts.listed(
+                f"{units.plural(len(overview.cured), 'regression')} gone, to be closed",
+                inbox.first_names(overview.cured, inbox.cured_line),
+                key="overview-cured",
+            ),
             *_left_out(without_number),
             _speedups(charts.frame(overview.now)),
             *workloads.slowest(link, overview.now),
@@ -144,7 +149,8 @@ def _overview(link: Link) -> _Overview | None:
         since=names[base] if base else None,
         base=base,
         comparison=comparison,
-        regressions=[each for each in inbox.chosen(recorded, like) if each.state in OPEN_STATES],
+        regressions=[each for each in inbox.chosen(recorded, like) if each.is_open],
+        cured=[each for each in inbox.chosen(recorded, like) if each.is_cured],
         any_recorded=bool(recorded),
     )
 

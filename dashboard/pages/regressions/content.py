@@ -48,6 +48,7 @@ _COLUMNS = {
     "workload": parts.WORKLOAD,
     "change": finding_columns(None)["change"],
     "state": TableColumn("State"),
+    "now": TableColumn("Now", explained="What the newest later build of the machine says of it."),
     **finding_columns(None),
     "to": TableColumn("To"),
     **parts.hidden(
@@ -107,14 +108,22 @@ def _inbox(shown: Sequence[RegressionState], key: str, floors: inbox.Floors) -> 
     if not shown:
         return (_NOTHING,)
     counts = Counter(each.state for each in shown)
-    waiting = sum(counts[state] for state in OPEN_STATES)
-    closed = len(shown) - waiting
+    waiting, cured = (
+        sum(flags) for flags in zip(*((each.is_open, each.is_cured) for each in shown), strict=True)
+    )
+    closed = len(shown) - waiting - cured
+    gone = [f"{units.count(cured)} gone with a later build"] if cured else []
     table = inbox.inbox_table(shown, floors)
-    told = tally_lines(each.regression for each in shown if each.state in OPEN_STATES)
+    told = tally_lines(each.regression for each in shown if each.is_open)
     return (
         PageHeadline(
-            f"{units.plural(waiting, 'open regression')}, {units.count(closed)} closed",
+            ", ".join([units.plural(waiting, "open regression"), *gone, f"{units.count(closed)} closed"]),
             "bad" if waiting else "good",
+        ),
+        *parts.listed(
+            "To be closed",
+            inbox.first_names([each for each in shown if each.is_cured], inbox.cured_line),
+            key="cured",
         ),
         Table(
             key,
@@ -162,6 +171,7 @@ def _regression(each: RegressionState, *, listed: bool) -> tuple[Part, ...]:
         *(() if listed else (_HIDDEN,)),
         f"{inbox.state_text(each.state)}: {inbox.MEANINGS[each.state]}. Recorded "
         f"{units.moment(regression.recorded_at)} on {regression.machine}.{revised}",
+        *((f"It is {each.now}.{' Close it as fixed.' if each.is_cured else ''}",) if each.now else ()),
     )
     differs = what_differs("regression-environment", regression, "the sides")
     sides, machines = (regression.base, regression.head), filter(None, [regression.machine_id])

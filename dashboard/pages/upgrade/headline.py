@@ -37,7 +37,10 @@ def headline(tally: Tally) -> tuple[str, Tone]:
         return "Nothing could be compared", "warning"
     if not tally.slower:
         return headlines.of_tally(tally, failing=tally.failing, regressions=0, since="")
-    also = ((tally.faster, "faster" if tally.metric is Metric.LATENCY else "better"), (tally.failing, "failing"))
+    also = (
+        (tally.faster, "faster" if tally.metric is Metric.LATENCY else "better"),
+        (tally.failing, "failing"),
+    )
     others = "".join(f", {units.count(number)} {word}" for number, word in also if number)
     return f"{headlines.slower(tally)}{others}", "bad"
 

@@ -262,6 +262,21 @@ def _is_within(row: Row, accepted: Row) -> bool:
     return row.log_change * accepted.log_change > 0 and abs(row.log_change) <= most
 
 
+def is_gone(row: Row, recorded: Row) -> bool | None:
+    """Whether `row`, of a later build against the base of then, no longer shows what is `recorded`; None
+    where it cannot tell.
+
+    What is left of a step may be too small to be told from nothing: then it is gone where a change like the
+    recorded one would have been seen.
+    """
+    if counts_as_regression(row):
+        return False
+    if row.verdict in (Verdict.UNCHANGED, Verdict.IMPROVED):
+        return True
+    is_open = row.verdict is Verdict.INCONCLUSIVE and row.cause is not CauseClass.MACHINE
+    return True if is_open and _would_show(row, recorded) else None
+
+
 def confirmation_of(row: Row, policy: Policy) -> tuple[FollowUp, Row] | None:
     """What `row`, judged on fresh trials alone, means for a suspected regression; None with too few of them.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import pandas as pd
 from sqlalchemy import ColumnElement, Connection, Text, cast, select
@@ -15,7 +16,7 @@ from compilewatch.db.errors import NotFoundError
 from compilewatch.db.judge.compare.recorded_regressions import Regression, TriageEvent, side_title
 from compilewatch.db.queries.cases.causes import recorded_explanations
 from compilewatch.db.queries.frames import MOMENT, frame_of
-from compilewatch.db.records.people.triage import TriageState
+from compilewatch.db.records.people.triage import OPEN_STATES, TriageState
 from compilewatch.db.records.vocabulary import Verdict
 from compilewatch.db.tables.trials import REGRESSION, TRIAGE_EVENT
 
@@ -30,23 +31,52 @@ REGRESSION_COLUMNS: dict[str, str] = {
     **dict.fromkeys(("verdict", "cause", "who_moved", "state", "author"), "str"),
     **{"state_at": MOMENT, "note": "str", "url": "str", "revision": "Int64"},
     **dict.fromkeys(("revises", "revised_by", "reason", "timing_method", "bound", "explanation"), "str"),
-    "tally": "str",
+    **dict.fromkeys(("tally", "now"), "str"),
 }
 _PAGE = 500
 
 
+class Later(NamedTuple):
+    """A later side, by what tells it apart, its builds, and whether a regression is gone with it."""
+
+    title: str
+    build_ids: tuple[str, ...]
+    is_gone: bool
+
+
 @dataclass(frozen=True)
 class RegressionState:
-    """A recorded verdict, all that was said about it (oldest first), and the revision that replaced it."""
+    """A recorded verdict, all that was said about it (oldest first), and the revision that replaced it.
+
+    `later` is what a later build says of it (`db.verdicts.cured`): None where none does, or nobody asked.
+    """
 
     regression: Regression
     triage: tuple[TriageEvent, ...]
     revised_by: str | None
+    later: Later | None = None
 
     @property
     def state(self) -> TriageState:
         """What was said last."""
         return self.triage[-1].state if self.triage else TriageState.NEW
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody still has to do something about it, and no later build takes it back."""
+        return self.state in OPEN_STATES and not self.is_cured
+
+    @property
+    def is_cured(self) -> bool:
+        """Whether it is gone with a later build and nobody has closed it."""
+        return self.state in OPEN_STATES and self.later is not None and self.later.is_gone
+
+    @property
+    def now(self) -> str:
+        """ "gone with torch 2.15.0", "still there with torch 2.15.0"; empty where no later build tells."""
+        if self.later is None:
+            return ""
+        return f"{'gone' if self.later.is_gone else 'still there'} with {self.later.title}"
 
 
 def regression_state(db: Database, regression_id: str) -> RegressionState:
@@ -71,8 +101,14 @@ def standing_regressions(db: Database, *, machine_id: str | None = None) -> tupl
         return _with_states(connection, newest)
 
 
-def regressions_frame(db: Database, *, revised: bool = False) -> pd.DataFrame:
-    """One row per recorded verdict, newest first; columns as `REGRESSION_COLUMNS`.
+def regressions_frame(
+    db: Database,
+    *,
+    revised: bool = False,
+    later: Callable[[Sequence[RegressionState]], Sequence[RegressionState]] = tuple,
+) -> pd.DataFrame:
+    """One row per recorded verdict, newest first; columns as `REGRESSION_COLUMNS`. `later` adds what later
+    builds say (`db.verdicts.cured`), which is `now`.
 
     With `revised` also the verdicts that others replaced, and those that took a regression back. `base` and
     `head` are titles of the sides, `base_value` and `head_value` numbers in `unit`, "never" or a status.
@@ -90,6 +126,7 @@ def regressions_frame(db: Database, *, revised: bool = False) -> pd.DataFrame:
         for each in states
         if revised or (each.revised_by is None and each.regression.row.verdict is Verdict.REGRESSED)
     ]
+    shown = [*later(shown)]
     explained = recorded_explanations(db, [each.regression for each in shown])
     cells = [_cells(each, sentences) for each, sentences in zip(shown, explained, strict=True)]
     return frame_of(cells, REGRESSION_COLUMNS)
@@ -111,6 +148,7 @@ def _cells(state: RegressionState, sentences: Sequence[str]) -> tuple[object, ..
         *((last.author, last.at, last.note, last.url) if last else (None,) * 4),
         *(regression.revision, regression.revises, state.revised_by, row.reason),
         *(row.case.timing_method, row.bound, " ".join(sentences) or None, regression.tally_text),
+        state.now or None,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -26,6 +27,7 @@ from compilewatch.db.records.marks import timing_text
 from compilewatch.db.records.service.fleet import Launch
 from compilewatch.db.records.trial import SourceKind
 from compilewatch.db.units import MISSING, duration, moment, percent, plural, words
+from compilewatch.db.verdicts.cured import with_later
 from compilewatch.runner.cli import completion
 from compilewatch.runner.cli.options import (
     ConfigOption,
@@ -113,7 +115,6 @@ _STORED: dict[Subject, Callable[[Database], DataFrame]] = {
     Subject.RUNS: facets.runs_with_contents,
     Subject.BUILDS: facets.builds,
     Subject.MACHINES: facets.machines,
-    Subject.REGRESSIONS: regressions_frame,
     Subject.ANNOTATIONS: annotations_frame,
     Subject.WORKERS: lambda database: DataFrame(each.model_dump() for each in fleet_workers(database)),
     Subject.LAUNCHES: lambda database: DataFrame(map(_launch, launches(database))),
@@ -142,7 +143,7 @@ _SHOWN = {
     ),
     Subject.REGRESSIONS: (
         *("regression_id", "recorded_at", "workload", "strategy", "timing", "metric", "change"),
-        *("base", "head", "state", "author"),
+        *("base", "head", "state", "now", "author"),
     ),
     Subject.WORKERS: ("owner", "queue", "served", "started_at", "seen_at", "stopped_at", "measured"),
     Subject.LAUNCHES: ("launched_at", "queue", "host", "state", "exit_code", "worker", "output"),
@@ -186,17 +187,21 @@ def list_(
             f"--run and --workload choose trials, not {subject.value}.", "Write `compilewatch list trials`."
         )
     settings = settings_of(config, db)
+    tallies: list[str] = []
     if subject is Subject.TRIALS:
         with database_of(settings, migrate=False) as database:
             require_stored(database, named)
-            rows, tallies = rows_of(listed_trials(database, named)), []
+            rows = rows_of(listed_trials(database, named))
     elif subject in _STORED:
         with database_of(settings, migrate=False) as database:
             rows = rows_of(_STORED[subject](database))
-            standing = standing_regressions(database) if subject is Subject.REGRESSIONS else ()
-            tallies = tally_lines(each.regression for each in standing)
+    elif subject is Subject.REGRESSIONS:
+        with database_of(settings, migrate=False) as database:
+            later = partial(with_later, database, policy=settings.policy)
+            rows = rows_of(regressions_frame(database, later=later))
+            tallies = tally_lines(each.regression for each in standing_regressions(database))
     else:
-        rows, tallies = CATALOG[subject.value](settings), []
+        rows = CATALOG[subject.value](settings)
     if json_:
         print_document({"schema": "compilewatch.list/1", "subject": subject.value, "rows": rows})
         return 0

@@ -6,14 +6,18 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from compilewatch.dashboard.links.links import Link, Page, href
-from compilewatch.dashboard.parts.parts import LEFT_OUT
+from compilewatch.dashboard.pages.overview import content as overview
+from compilewatch.dashboard.pages.regressions import content
+from compilewatch.dashboard.parts.parts import LEFT_OUT, Lines, named
+from compilewatch.dashboard.read.data import read_choices_on
+from compilewatch.dashboard.read.first_look import first_machine
 from compilewatch.dashboard.reports.freeze import freeze_link
 from compilewatch.dashboard.text.foreign_text import escaped
 from compilewatch.dashboard.verdicts.inbox import web_link
@@ -24,7 +28,8 @@ from compilewatch.db.queries.people.regressions import RegressionState, standing
 from compilewatch.db.records.people.triage import TriageState
 from compilewatch.db.store.people.regressions import record_comparison
 from compilewatch.db.store.people.regressions import triage as store_triage
-from tests.builders import START
+from compilewatch.db.store.trials import save_trials
+from tests.builders import START, make_history, make_machine
 from tests.dashboard.conftest import DATABASE, Store, opened, texts
 from tests.regression_cases import RUN_0, RUN_1, judged, stepping_history
 
@@ -333,3 +338,33 @@ def test_what_was_compared_and_stands_is_good_news(store: Store) -> None:
     store(stepping_history(1.0, 1.0, builds=("2.12.0", "2.13.0"), trials_per_case=12))
     test = opened(Link(page=Page.REGRESSIONS))
     assert "Nothing regressed in the newest run: 4 of 4 cases compared" in headline(test)
+
+
+def _with_a_third_run(recorded: Recorded, factor: float) -> None:
+    """A later release on the same machine, and a newer machine without regressions."""
+    assert recorded()
+    with open_database(os.environ[DATABASE]) as database:
+        save_trials(database, stepping_history(1.0, 1.4, factor, builds=("2.12.0", "2.13.0", "2.15.0")))
+        later, other = START + timedelta(days=30), make_machine("newer", device_name="NVIDIA L4")
+        save_trials(database, make_history(machines=(other,), builds=("2.14.0", "2.15.0"), start=later))
+
+
+@pytest.mark.parametrize(("factor", "is_gone"), [(1.0, True), (1.4, False)])
+def test_what_a_later_build_took_back_asks_to_be_closed_and_colours_no_headline(
+    recorded: Recorded, factor: float, *, is_gone: bool
+) -> None:
+    _with_a_third_run(recorded, factor)
+    machine = recorded()[0].regression.machine_id
+    first = first_machine()
+    assert first is not None
+    assert (first.machine_id == machine) is not is_gone
+    inbox_page = content.page(Link(page=Page.REGRESSIONS, machine=machine))
+    assert (" gone with a later build" in inbox_page.headline) is is_gone
+    asked = [part for part in inbox_page.parts if part.key == "cured"]
+    assert [len(part.lines) > 0 for part in asked if isinstance(part, Lines)] == [True] * is_gone
+    build = read_choices_on(machine).offered_builds[-1]
+    page = overview.page(Link(page=Page.OVERVIEW, machine=machine, build=build))
+    (counted,) = named(page.parts, "tally")
+    assert isinstance(counted, Lines)
+    assert ("0 open regressions" in counted.lines[0]) is is_gone
+    assert [part.key for part in page.parts if part.key == "overview-cured"] == ["overview-cured"] * is_gone
