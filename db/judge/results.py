@@ -319,7 +319,8 @@ class Comparison(Result):
     def tally(self) -> Tally:
         """The tally of the first metric that was compared, which is latency wherever steps were timed."""
         judged = {row.metric for row in self.rows if row.metric not in COUNTED_METRICS}
-        return self.tally_of(next((metric for metric in Metric if metric in judged), Metric.LATENCY))
+        in_order = (*Metric, *sorted(judged))
+        return self.tally_of(next((metric for metric in in_order if metric in judged), Metric.LATENCY))
 
     def tally_of(self, metric: Metric) -> Tally:
         """What became of the cases in `metric`; every door that counts cases prints such a tally."""

@@ -180,8 +180,8 @@ def besides(tally: Tally) -> str:
     """
     moved = {
         metric: ((tally.slower_by.get(metric, 0), "worse"), (tally.faster_by.get(metric, 0), "better"))
-        for metric in Metric
-        if metric is not tally.metric
+        for metric in dict.fromkeys((*Metric, *tally.slower_by, *tally.faster_by))
+        if metric != tally.metric
     }
     return "; ".join(
         f"{METRICS[metric].word} {', '.join(f'{units.count(n)} {word}' for n, word in ways if n)}"

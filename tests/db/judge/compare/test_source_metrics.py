@@ -83,6 +83,7 @@ def test_a_figure_that_gets_worse_fails_a_comparison_whose_latency_stands() -> N
     assert _row(comparison, rate).verdict is Verdict.IMPROVED
     assert comparison.verdict is Verdict.REGRESSED
     assert comparison.tally.slower_by == {Metric(ttft): 1}
+    assert "Other metrics: TTFT 1 worse; token_per_sec 1 better." in comparison.sentences
 
 
 def test_a_frozen_comparison_is_read_back_with_such_a_figure() -> None:
