@@ -11,7 +11,8 @@ from compilewatch.db.interchange.files.fields import separator_of
 from compilewatch.db.interchange.files.opening import MAX_DOCUMENT_BYTES, InputFile
 from compilewatch.db.interchange.read.formats import AUTO, JSON_MARKS, Format
 from compilewatch.db.interchange.read.unread import looks_like, table_like
-from compilewatch.db.interchange.sources import github_action_benchmark
+from compilewatch.db.interchange.sources import bencher, github_action_benchmark
+from compilewatch.db.interchange.sources.kernels import torch_compare
 from compilewatch.db.interchange.sources.timm_csv import column_prefix
 from compilewatch.db.interchange.traces import torch_trace
 
@@ -73,6 +74,8 @@ def detect(file: InputFile) -> Format:
         raise UnreadError(f"{file.shown}: is empty.", "Check that it is the file you meant.")
     if torch_trace.FIRST_LINE.match(head):
         return Format.TORCH_TRACE
+    if torch_compare.FIRST_LINE.match(head):
+        return Format.TORCH_COMPARE
     if head.startswith(github_action_benchmark.FIRST_WORD):
         return Format.GITHUB_ACTION_BENCHMARK
     detected = _json_format(head) if head[:1] in b"{[" else _csv_format(file, head)
@@ -89,6 +92,8 @@ def _json_format(head: bytes) -> Format | None:
     for name, keys in JSON_MARKS:
         if all(re.search(rb'"%s"\s*:' % key.encode(), head) for key in keys):
             return name
+    if bencher.BEGINNING.match(head):
+        return Format.BENCHER
     return Format.TRANSFORMERS_CI if _TRANSFORMERS_MARK in head else None
 
 

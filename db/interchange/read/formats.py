@@ -11,6 +11,7 @@ from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.interchange.sources import (
     asv,
+    bencher,
     dynamo_csv,
     generic_csv,
     github_action_benchmark,
@@ -24,10 +25,10 @@ from compilewatch.db.interchange.sources import (
     torchbench,
     transformers_benchmark,
     transformers_ci,
-    trtexec,
     vllm_bench,
     vllm_startup,
 )
+from compilewatch.db.interchange.sources.kernels import kernelbench, nvbench, torch_compare, trtexec
 from compilewatch.db.interchange.traces import job_recording, job_trials, torch_trace
 from compilewatch.db.records.trial import Trial
 
@@ -68,6 +69,10 @@ class Format(StrEnum):
     GOOGLE_BENCHMARK = "google-benchmark"
     HYPERFINE = "hyperfine"
     ASV = "asv"
+    BENCHER = "bencher"
+    KERNELBENCH = "kernelbench"
+    NVBENCH = "nvbench"
+    TORCH_COMPARE = "torch-compare"
     CSV = "csv"
 
 
@@ -98,6 +103,10 @@ READERS: dict[Format, Reader] = {
     Format.GOOGLE_BENCHMARK: google_benchmark.read,
     Format.HYPERFINE: hyperfine.read,
     Format.ASV: asv.read,
+    Format.BENCHER: bencher.read,
+    Format.KERNELBENCH: kernelbench.read,
+    Format.NVBENCH: nvbench.read,
+    Format.TORCH_COMPARE: torch_compare.read,
     Format.CSV: generic_csv.read,
 }
 
@@ -120,6 +129,8 @@ JSON_MARKS: tuple[tuple[Format, tuple[str, ...]], ...] = (
     (Format.GENAI_PERF, ("request_throughput", "request_latency", "avg")),
     (Format.TRTLLM_BENCH, ("world_info", "request_info", "performance")),
     (Format.TRTEXEC, ("computeMs", "latencyMs")),
+    (Format.NVBENCH, ("devices", "sm_version", "ptx_version")),
+    (Format.KERNELBENCH, ("mean", "num_trials", "hardware")),
     (Format.GOOGLE_BENCHMARK, ("context", "benchmarks", "time_unit")),
     (Format.HYPERFINE, ("results", "command", "mean")),
     (Format.ASV, ("commit_hash", "params", "results")),

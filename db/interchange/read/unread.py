@@ -7,6 +7,7 @@ _KEYS: tuple[tuple[str, tuple[bytes, ...]], ...] = (
     ("records of the OSS benchmark database v2", (b'"test_name"', b'"actual"', b'"target"')),
     ("a Chrome or Perfetto trace", (b'"traceEvents"',)),
     ("an nvidia-smi or DCGM log", (b"nvidia_smi_log",)),
+    ("the summary of an MLPerf run", (b"MLPerf Results Summary",)),
     ("results of MLPerf", (b"mlperf",)),
     ("results of lm-evaluation-harness", (b'"n-shot"', b'"results"')),
     ("results of k6 or another load test", (b'"http_req_duration"',)),

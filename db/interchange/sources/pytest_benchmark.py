@@ -5,13 +5,15 @@ pair key, tells the strategy of each benchmark: the first whose value is a mode 
 torch.compile, or yes or no; one that the user names tells it by any value. Benchmarks of the same test
 whose other parameters are equal are one workload, and the eager one is the control of the others.
 
-Every round is taken, `median` is the latency. Pair keys are `strategy`, `compile_mode`, `mode`, `compile`,
-`compiled`, `torch_compile` and `backend`, or that of `--pair-key`. Not taken: batch size, caches, compile
-cost, memory; tests without a strategy. To name: dtype and device; GPU and torch unless in `extra_info`.
+Every round is taken, `median` is the latency; the commit that is noted is that of the code. Pair keys are
+`strategy`, `compile_mode`, `mode`, `compile`, `compiled`, `torch_compile` and `backend`, or that of
+`--pair-key`. Not taken: batch size, caches, compile cost, memory; tests without a strategy. To name: dtype
+and device; GPU and torch unless in `extra_info`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,11 +29,12 @@ from compilewatch.db.interchange.files.foreign_trials import (
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.records.strategies import EAGER
-from compilewatch.db.records.trial import Strategy, Summary, Task
+from compilewatch.db.records.trial import SCHEMAS, Code, Strategy, Summary, Task
 
 # Looked for in params, then in extra_info, in this order, unless --pair-key names another.
 PAIR_KEYS = ("strategy", "compile_mode", "mode", "compile", "compiled", "torch_compile", "backend")
 _TORCH_KEYS = ("torch", "torch_version", "pytorch_version")
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _Workload = tuple[str, tuple[tuple[str, str], ...]]
 
 
@@ -88,7 +91,7 @@ def _benchmark(
         raw={name: fields.data.get(name) for name in ("fullname", "params", "extra_info", "stats")},
         stated=_facts(fields, document, options),
         assumed={"task": Task.FUNCTION},
-        parts=_parts(fields.part("stats")),
+        parts=_parts(fields.part("stats")) | _code(document.part("commit_info")),
     )
     return (test, others), result
 
@@ -147,6 +150,14 @@ def _facts(fields: Fields, document: Fields, options: ImportOptions) -> dict[str
         "batch_size": extra.count("batch_size") or None,
         "measured_at": moment(document, "datetime"),
     }
+
+
+def _code(commit: Fields) -> dict[str, Any]:
+    """The commit of the code that was measured, where the tool found one."""
+    name = commit.text("id")
+    if name is None or not _COMMIT.fullmatch(name):
+        return {}
+    return {"schema": SCHEMAS[3], "code": Code(commit=name, dirty=commit.flag("dirty"))}
 
 
 def _parts(stats: Fields) -> dict[str, Any]:

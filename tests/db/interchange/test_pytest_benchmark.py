@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from compilewatch.db.errors import RecordError
-from compilewatch.db.records.trial import Task
+from compilewatch.db.interchange.read.formats import Format
+from compilewatch.db.records.trial import Code, Task
 from tests.db.interchange.reading import SAMPLES, by_name, needs_samples, read, read_told
+from tests.db.interchange.tiny_files import TINY
 
 
 def document(*benchmarks: dict[str, Any], **machine_info: Any) -> dict[str, Any]:
@@ -158,3 +160,15 @@ def test_an_error_names_the_field(tmp_path: Path, change: dict[str, Any], field:
     with pytest.raises(RecordError) as raised:
         read_told(path)
     assert raised.value.message.startswith(f"{path}: {field}: ")
+
+
+def test_the_commit_that_is_noted_is_that_of_the_code(tmp_path: Path) -> None:
+    text = next(iter(TINY[Format.PYTEST_BENCHMARK].values()))
+    path = tmp_path / "benchmark.json"
+    for commit, code in (
+        ("c0ffee" * 6 + "c0ff", Code(commit="c0ffee" * 6 + "c0ff", dirty=True)),
+        ("abc", None),
+    ):
+        noted = json.loads(text) | {"commit_info": {"id": commit, "dirty": True, "branch": "main"}}
+        path.write_text(json.dumps(noted))
+        assert [trial.code for trial in read_told(path, strategy=None)] == [code, code]

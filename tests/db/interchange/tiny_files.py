@@ -220,6 +220,55 @@ def sglang(**more: Any) -> str:
     return json.dumps(written | more) + "\n"
 
 
+def nvbench(*states: dict[str, Any]) -> str:
+    """As `--json` writes it: values of whole numbers as text."""
+
+    def value(tag: str, number: float | str) -> dict[str, Any]:
+        return {"tag": tag, "name": "x", "data": [{"name": "value", "type": "float64", "value": number}]}
+
+    state = {
+        "name": "Device=0 T=F32", "device": 0, "is_skipped": False,
+        "axis_values": [
+            {"name": "T", "type": "type", "value": "F32"},
+            {"name": "Elements", "type": "int64", "value": "65536"},
+        ],
+        "summaries": [
+            value("nv/cold/sample_size", "100"),
+            value("nv/cold/time/gpu/mean", 2.5e-5),
+            value("nv/cold/time/cpu/mean", 3.5e-5),
+        ],
+    }  # fmt: skip
+    device = {"id": 0, "name": "NVIDIA H100", "sm_version": 900, "ptx_version": 900}
+    benchmark = {"name": "copy", "devices": [0], "states": [state | each for each in (states or ({},))]}
+    return json.dumps({"meta": {}, "devices": [device], "benchmarks": [benchmark]})
+
+
+def kernelbench(**means: float | None) -> str:
+    """Of each problem of level 1 its mean in ms; null is one whose timing failed."""
+
+    def times(mean: float) -> dict[str, Any]:
+        facts = {"num_trials": 100, "hardware": "NVIDIA L40S", "device": "cuda:0"}
+        return {"mean": mean, "std": 0.01, "min": 0.9 * mean, "max": 1.1 * mean, **facts}
+
+    means = means or {"1_Square": 2.5, "2_Standard": None}
+    problems = {f"{name}.py": None if mean is None else times(mean) for name, mean in means.items()}
+    return json.dumps({"level1": problems})
+
+
+TORCH_COMPARE = """\
+[------------ add -------------]
+            |  eager  |  compiled
+1 threads: --------------------
+      8     |    1.5  |     0.5 (! 12%)
+      16    |    2.5  |
+4 threads: --------------------
+      8     |    1.0  |     0.25
+
+Times are in microseconds (us).
+(! XX%) Measurement has high variance, where XX is the IQR / median * 100.
+"""
+
+
 # The first file of each is the one to import; the others are its partners.
 TINY: dict[Format, dict[str, str]] = {
     Format.TRIAL: {"trials.jsonl": f"{make_trial().to_json()}\n{make_imported().to_json()}\n"},
@@ -267,6 +316,14 @@ TINY: dict[Format, dict[str, str]] = {
     Format.GOOGLE_BENCHMARK: {"gbench.json": _google_benchmark()},
     Format.HYPERFINE: {"hyperfine.json": _hyperfine()},
     Format.ASV: {"c0ffee-py3.json": _asv()},
+    Format.BENCHER: {
+        "bmf.json": json.dumps(
+            {"mlp/default": {"latency": {"value": 2e6, "lower_value": 1.9e6}}, "n": {"size": {"value": 4}}}
+        )
+    },
+    Format.KERNELBENCH: {"baseline_time_torch.json": kernelbench()},
+    Format.NVBENCH: {"copy.json": nvbench()},
+    Format.TORCH_COMPARE: {"compare.txt": TORCH_COMPARE},
     Format.CSV: {
         "table.csv": (
             "workload,strategy,latency_ms,eager_latency_ms,compile_s,peak_gb,batch_size\n"

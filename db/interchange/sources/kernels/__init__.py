@@ -1,0 +1,1 @@
+"""What tools write that time kernels, single functions and engines."""
