@@ -60,7 +60,7 @@ def exact_events(trials: DataFrame, policy: Policy | None = None) -> tuple[Chang
     policy = policy or Policy()
     outside = trials["failure_kind"].isin([kind.value for kind in NOT_THE_BUILDS_FAULT])
     ran = trials[~outside]
-    varying = ran[_varies(ran)]
+    varying = _needed(ran)[_varies(ran)].sort_values(["started_at", "trial_id"])
     events = [event for _, series in varying.groupby("series_id", sort=True) for event in _of_series(series)]
     return (*events, *_missing(trials, ran, policy))
 
@@ -95,13 +95,12 @@ def _of_series(series: DataFrame) -> Iterator[ChangeEvent]:
             yield _event(step, old.row, new.row, i)
 
 
-def _runs(series: DataFrame) -> list[_Run]:
-    ordered = series.sort_values(["started_at", "trial_id"])
+def _runs(ordered: DataFrame) -> list[_Run]:
     last = ordered.drop_duplicates("run_id", keep="last").rename(columns={"started_at": "last_started_at"})
     passed, checked = passed_mask(ordered), checked_mask(ordered)
     kinds, run = failure_kinds(ordered).to_numpy(dtype=object), ordered["run_id"].to_numpy()
     counts = {m: np.where(passed, floats(ordered[column]), np.nan) for m, column in COUNTS.items()}
-    rows = _told(in_reading_order(last.reset_index(drop=True), ordered))
+    rows = in_reading_order(last.reset_index(drop=True), ordered)
     runs = []
     for place, run_id in enumerate(rows["run_id"].to_list()):
         mine = run == run_id
@@ -111,15 +110,20 @@ def _runs(series: DataFrame) -> list[_Run]:
     return runs
 
 
-def _told(rows: DataFrame) -> DataFrame:
-    """What an event says of them, of a hundred columns."""
-    wanted = {*LABELS, *COMPONENTS, LIBRARIES, "started_at", "last_started_at"}
-    return rows[[name for name in rows if name in wanted]]
+_OF_AN_EVENT = {*LABELS, *COMPONENTS, LIBRARIES, "started_at"}
+_NEEDED = {*_OF_AN_EVENT, *COUNTS.values(), "trial_id", "ended_at"}
+_NEEDED |= {"status", "failure_kind", "numerics_status"}
+
+
+def _needed(trials: DataFrame) -> DataFrame:
+    """What is read of them, of a hundred columns."""
+    return trials[[name for name in trials if name in _NEEDED]]
 
 
 def _row(rows: DataFrame, place: int) -> dict[str, Any]:
-    (row,) = rows.iloc[[place]].to_dict("records")
-    return {str(name): value for name, value in row.items()}
+    """What an event says of a row."""
+    wanted = {*_OF_AN_EVENT, "last_started_at"}
+    return {str(name): rows[name].iat[place] for name in rows if name in wanted}
 
 
 def _event(step: Counted, old: dict[str, Any], new: dict[str, Any], index: int) -> ChangeEvent:
@@ -160,7 +164,7 @@ def _missing(trials: DataFrame, ran: DataFrame, policy: Policy) -> Iterator[Chan
     cases = without_canaries(ran[ran["suite"].notna()], policy.canary_workloads)
     named = cases.sort_values(["started_at", "trial_id"])
     for _, of_suite in named.groupby(["machine_id", "suite"], sort=True):
-        suite = _told(of_suite)
+        suite = _needed(of_suite)
         runs: dict[str, dict[_Case, int]] = {}
         case_of_each = zip(
             *(suite[name].astype(str) for name in ("run_id", "workload", "strategy")), strict=True

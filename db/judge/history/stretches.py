@@ -42,15 +42,24 @@ def find_cuts(points: DataFrame) -> list[Cut]:
     present = [name for name in CONDITION_COLUMNS if name in points]
     texts = {name: [as_text(each) for each in points[name]] for name in present if name != "settings"}
     if "settings" in present:
-        settings = [plain_settings(each) for each in points["settings"]]
-        texts[METHOD] = [as_text(each.pop(COMPILE_THREADS, None)) for each in settings]
-        texts["settings"] = [as_text(each) for each in settings]
+        texts[METHOD], texts["settings"] = _threads_and_others(points["settings"].tolist())
     cuts = []
     for index in range(1, len(points)):
         fields = tuple(name for name, each in texts.items() if each[index] != each[index - 1])
         if fields:
             cuts.append(Cut(index=index, fields=fields))
     return cuts
+
+
+def _threads_and_others(settings: list[object]) -> tuple[list[str], list[str]]:
+    """Of each the number of compile threads, and the other settings, as text. Most points share one object."""
+    known: dict[int, tuple[str, str]] = {}
+    for each in settings:
+        if id(each) not in known:
+            plain = plain_settings(each)
+            threads = as_text(plain.pop(COMPILE_THREADS, None))
+            known[id(each)] = threads, as_text(plain)
+    return [known[id(each)][0] for each in settings], [known[id(each)][1] for each in settings]
 
 
 def cut_stretches(points: DataFrame, metric: Metric, cuts: list[Cut]) -> list[Stretch]:
