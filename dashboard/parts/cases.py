@@ -125,10 +125,12 @@ def repayment(case: Mapping[str, Any]) -> dict[str, Any]:
     return {"steps": case["break_even_steps"] if known else None, "pays_off": word}
 
 
-def focus_of(link: Link, workloads: Iterable[str]) -> str:
-    """The workload that a page is about: the one asked for, else the first. `workloads` is not empty."""
+def focus_of(link: Link, workloads: Iterable[str], passed: Iterable[str] = ()) -> str:
+    """The workload that a page is about: the one asked for, else the first of those that `passed`, of others
+    where none did. `workloads` is not empty.
+    """
     labels = set(workloads)
-    return link.focus if link.focus in labels else min(labels)
+    return link.focus if link.focus in labels else min(labels.intersection(passed) or labels)
 
 
 def of_cases(

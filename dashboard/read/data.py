@@ -164,6 +164,13 @@ def newest_build(filters: Filters) -> str | None:
 
 
 @cached
+def read_cases_of_last_run(filters: Filters) -> pd.DataFrame:
+    """`read_cases` of the newest run alone of the machines, builds and suites that `filters` let through."""
+    run = parts.last_run(reader(), filters)
+    return read_cases(filters if run is None else replace(filters, runs=(run,)))
+
+
+@cached
 def read_builds(filters: Filters, *, only_measured: bool = False) -> frozenset[str]:
     """As `db.queries.run_parts.stored_builds` returns them."""
     return parts.stored_builds(reader(), filters, only_measured=only_measured) & read_choices().builds.keys()

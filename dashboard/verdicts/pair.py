@@ -5,9 +5,11 @@ changed most between them, on which other pages open.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
+
+import pandas as pd
 
 from compilewatch.dashboard.links import links
 from compilewatch.dashboard.links.links import Link, Page, verdict_metric
@@ -26,6 +28,7 @@ from compilewatch.dashboard.read.shaping import labels_of
 from compilewatch.db.judge.compare.sides import VerdictError
 from compilewatch.db.judge.results import Comparison
 from compilewatch.db.queries.filters import Filters
+from compilewatch.db.records.trial import Status
 from compilewatch.db.records.vocabulary import Verdict
 
 _NEWEST_VERSIONS = 12
@@ -108,11 +111,14 @@ def largest_change(link: Link) -> Largest | None:
     return Largest(labels.get(largest.case.workload_id, largest.workload), since, bool(moved))
 
 
-def focus_on(link: Link, workloads: Iterable[str]) -> str:
-    """The workload that a page is about: the one asked for, else what changed most, else the first."""
-    labels = set(workloads)
+def focus_on(link: Link, cases: pd.DataFrame) -> str:
+    """The workload of `cases` that a page is about: the one asked for, else what changed most, else the first
+    that passed.
+    """
+    labels = set(cases["workload_label"])
     largest = None if link.focus in labels else largest_change(link)
-    return focus_of(replace(link, focus=largest.workload) if largest else link, labels)
+    link = replace(link, focus=largest.workload) if largest else link
+    return focus_of(link, labels, cases["workload_label"][cases["status"] != Status.FAILED.value])
 
 
 def _matches(filters: Filters, builds: tuple[str, ...]) -> Callable[[str, str], int]:

@@ -243,6 +243,12 @@ def last_measured_at(db: Database, filters: Filters) -> datetime | None:
     return moment
 
 
+def last_run(db: Database, filters: Filters) -> str | None:
+    """The run with the newest trial of the machines, builds and suites selected."""
+    with db.read() as connection:
+        return next(iter(_runs(connection, filters, 1, [], newest_first=True)), None)
+
+
 def newest_runs_began(db: Database, filters: Filters, runs: int) -> datetime | None:
     """When the first of the `runs` newest runs of the machines, builds and suites selected began to store
     trials, of those that began by `until`; None where there are fewer. Other filters are about single trials

@@ -40,7 +40,7 @@ def page(link: Link) -> PageContent:
     cases, floors = cases_of(link), floors_of(link.machine)
     if cases.empty:
         return of_cases((NO_CASE,), cases, link, floors)
-    focus = focus_on(link, cases["workload_label"])
+    focus = focus_on(link, cases)
     mine = cases[cases["workload_label"] == focus]
     options, left_out = mode_options(mine)
     chosen = choose(options, link.steps, link.restarts) if len(options) > 1 else None

@@ -138,7 +138,8 @@ def _headline(cases: pd.DataFrame) -> PageHeadline:
     winners = [each for each in map(fastest, _by_workload(cases).values()) if each.compared]
     if not winners:
         return PageHeadline("No compiled case has a speedup")
-    every = units.plural(len(winners), "workload")
+    labels = set(cases["workload_label"])
+    every = units.plural(len(labels), "workload")
     shown = Counter(each.strategy for each in winners if not each.rivals)
     if not shown:
         return PageHeadline(f"{NO_DIFFERENCE.capitalize()} between strategies on {every}", "warning")
@@ -146,6 +147,8 @@ def _headline(cases: pd.DataFrame) -> PageHeadline:
     said = [f"{name} {count}" for name, count in wins[:_MOST_NAMED]]
     open_ = len(winners) - sum(shown.values())
     said += [f"{NO_DIFFERENCE} {open_}"] if open_ else []
+    silent = len(labels) - len(winners)
+    said += [f"without a speedup {silent}"] if silent else []
     tone: Tone = "good" if wins[0][0] != EAGER.name else "bad"
     return PageHeadline(f"Fastest of {every}: {', '.join(said)}", tone)
 

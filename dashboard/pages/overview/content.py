@@ -17,6 +17,7 @@ from compilewatch.dashboard.parts.parts import LEFT_OUT, Chart, Folded, Lines, P
 from compilewatch.dashboard.read.data import (
     filters_of,
     read_cases,
+    read_cases_of_last_run,
     read_choices_on,
     read_points,
     read_regressions,
@@ -46,9 +47,12 @@ _NO_BOUND = "Host- or device-bound is unknown: these trials have no gated times.
 
 @dataclass(frozen=True)
 class _Overview:
-    """What the page rests on: the cases `now`, those of the build `before`, and the verdict between both."""
+    """What the page rests on: the cases `now`, those of the `last` run alone and of the build `before`, and
+    the verdict between both builds.
+    """
 
     now: pd.DataFrame
+    last: pd.DataFrame
     before: pd.DataFrame
     points: pd.DataFrame
     build: str
@@ -74,7 +78,7 @@ def _page(link: Link) -> PageContent:
         return PageContent((NO_CASE,), link)
     shown = asides(overview.now)
     covered = headline.coverage(overview.now, overview.before)
-    failing = sum(1 for aside in shown if "failed" in aside.reason)
+    failing = int((overview.last["failed_trials"] > 0).sum())
     tally = overview.comparison.tally if overview.comparison else Tally()
     sentence = headlines.of_overview(
         tally,
@@ -87,7 +91,12 @@ def _page(link: Link) -> PageContent:
     means = headline.headlines(overview.now, overview.before)
     floors = floors_of(link.machine)
     errors = _errors(link, overview.now)
-    without_number = [*(f"{aside}{errors.get((aside.workload, aside.strategy), '')}" for aside in shown)]
+    of_last = set(zip(overview.last["workload_label"], overview.last["strategy"], strict=True))
+    without_number = [
+        f"{aside}{'' if case in of_last else ', in an earlier run'}{errors.get(case, '')}"
+        for aside in shown
+        for case in [(aside.workload, aside.strategy)]
+    ]
     without_number += covered.missing
     return of_cases(
         (
@@ -143,6 +152,7 @@ def _overview(link: Link) -> _Overview | None:
     like = Link(page=Page.REGRESSIONS, machine=link.machine, task=link.task, workload=link.workload)
     return _Overview(
         now=now,
+        last=read_cases_of_last_run(filters_of(link)),
         before=read_cases(filters_of(replace(link, build=base))) if base else now.iloc[:0],
         points=points,
         build=names.get(link.build or "", ""),

@@ -13,8 +13,6 @@ from compilewatch.db.records.people.triage import TriageState
 
 _LEAST_CHANGE = 5e-4
 """A smaller change is said to be none."""
-_NOTABLE = 0.02
-"""A smaller change has no colour: it is less than what a verdict asks for."""
 
 
 def figures(
@@ -42,8 +40,8 @@ def figures(
             Figure(
                 "Failing cases",
                 units.count(failing),
-                "Cases with at least one failed trial. Each is listed with its reason.",
-                "see the list" if failing else "all passed",
+                "Cases of the newest run with at least one failed trial. Each is listed with its reason.",
+                "see the list" if failing else "all of the newest run passed",
                 "bad" if failing else "",
             ),
             Figure(
@@ -55,9 +53,9 @@ def figures(
             ),
             *(_mean(each, since) for each in means),
             Figure(
-                "Cases with a speedup",
+                "Compiled cases measured",
                 f"{covered.compared} of {covered.wanted}",
-                "Compiled cases with a speedup, out of those measured with this build or the one before.",
+                "Those with a speedup, above 1 or below, out of those of this build or the one before.",
             ),
         ),
         key="figures",
@@ -76,7 +74,6 @@ def _mean(item: headline.TaskMean, since: str | None) -> Figure:
         f"Geometric mean speedup over {over}, each with its fastest strategy. Eager is one of them, "
         f"and is 1: code slower than that is not chosen, so it is no part of the change.{explained}",
         beside,
-        "" if change is None or abs(change) < _NOTABLE else "good" if change > 0 else "bad",
     )
 
 

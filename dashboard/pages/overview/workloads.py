@@ -106,8 +106,8 @@ def slowest(link: Link, cases: pd.DataFrame) -> tuple[Part, ...]:
     notes = [f"The {_SLOWEST} slowest of {len(compiled)}."] if len(compiled) > _SLOWEST else []
     if len(reasons) < len(shown):
         notes.append("compilewatch run --profile tells why.")
-    title = f"{units.plural(len(compiled), 'case')} with a speedup below 1"
-    alt = "Compiled cases with a speedup below 1, with latencies and speedup"
+    title = f"{units.plural(len(compiled), 'compiled case')} measured below eager, speedup under 1"
+    alt = "Compiled cases measured below eager, with latencies and speedup"
     return (
         *parts.table("overview-slowest", alt, rows, _SLOW, title=title, note=" ".join(notes)),
         *parts.listed("Why they are slower", reasons),

@@ -96,8 +96,6 @@ def page(link: Link) -> PageContent:
     labels = workloads(link)
     if not labels:
         return PageContent((Empty("No trial fits these filters.", "Widen them in the sidebar."),), link)
-    largest = None if link.focus in labels else largest_change(link)
-    focus = largest.workload if largest and largest.workload in labels else focus_of(link, labels)
     builds = read_choices_on(link.machine).builds
     by: Literal["run", "build"] = "build" if link.axis == "torch" else "run"
     filters = filters_of(link)
@@ -115,9 +113,13 @@ def page(link: Link) -> PageContent:
         points = points_of(wanted, *drawn)
         return points[points["workload_label"] == focus]
 
+    column = METRICS[link.metric].column
+    points = points_of(recent(filters), "build_id", *_SUMMED_UP, column)
+    largest = None if link.focus in labels else largest_change(link)
+    known = points["workload_label"][points[column].notna()]
+    focus = largest.workload if largest and largest.workload in labels else focus_of(link, labels, known)
     focused = of_workload(filters, focus)
     mine, older = newest_points(mine_of, focused, link.metric, link.axis, trend_rows.MOST_POINTS)
-    points = points_of(recent(filters), "build_id", *_SUMMED_UP, METRICS[link.metric].column)
     chart = _chart_of(mine, replace(link, focus=focus), builds, older=older)
     floors = floors_of(link.machine)
     floor = floor_sentence(floors, (link.metric,))

@@ -66,14 +66,14 @@ def page(link: Link) -> PageContent:
     every, floors = cases_of(link), floors_of(link.machine)
     if every.empty:
         return of_cases((NO_CASE,), every, link, floors)
-    focus = focus_on(link, every["workload_label"])
+    focus = focus_on(link, every)
     cases = every[every["workload_label"] == focus]
     rows = sorted(row_dicts(cases), key=lambda row: sort_key(row["strategy"]))
     found = fastest(rows)
     leading = found.case or _leading(rows)
     options, _ = mode_options(cases)
     shown: tuple[Part, ...] = (
-        _headline(focus, found),
+        _headline(focus, found, rows),
         *parts.table(
             "workload-strategies",
             f"Every strategy on {focus}: speedup, throughput, latency, first result and break-even",
@@ -97,8 +97,10 @@ def _leading(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return max(rows, key=lambda row: -1.0 if pd.isna(row["speedup"]) else float(row["speedup"]))
 
 
-def _headline(focus: str, found: Fastest) -> PageHeadline:
+def _headline(focus: str, found: Fastest, rows: Sequence[dict[str, Any]]) -> PageHeadline:
     """Which strategy, and from how many steps."""
+    if not found.compared and any(row["strategy"] != EAGER.name for row in rows):
+        return PageHeadline(f"{focus}: no compiled strategy has a speedup", "warning")
     if not found.compared:
         return PageHeadline(f"{focus}: only eager was measured")
     if found.case is None and found.rivals:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,8 +10,19 @@ import pandas as pd
 import pytest
 
 from compilewatch.dashboard.links.links import Link, Page
+from compilewatch.dashboard.pages.modes import content as modes
 from compilewatch.dashboard.pages.overview import content
-from compilewatch.dashboard.parts.parts import Chart, Figures, PageContent, Table, flat, named
+from compilewatch.dashboard.pages.workload import content as workload
+from compilewatch.dashboard.parts.parts import (
+    LEFT_OUT,
+    Chart,
+    Figures,
+    Lines,
+    PageContent,
+    Table,
+    flat,
+    named,
+)
 from compilewatch.dashboard.verdicts import headlines
 from compilewatch.db import units
 from compilewatch.db.engine.session import open_database
@@ -50,6 +62,28 @@ def test_a_page_of_failures_alone_opens_and_calls_nothing_fastest(store: Store) 
     assert row["state"] == "1 failing"
     assert row["fastest"] == units.MISSING
     assert pd.isna(row["eager_rate"])
+
+
+def test_a_first_mistake_is_no_headline_once_another_run_passed(store: Store) -> None:
+    mistake = make_trial(workload="model:Ranker", run_id="r0", failure="compile_error", started_at=START)
+    mended = make_history(
+        workloads=("ranker",),
+        strategies=("default",),
+        builds=("2.13.0",),
+        start=START + timedelta(hours=1),
+    )
+    alone = page_of(store, [mistake])
+    assert "1 case failing" in alone.headline
+    page = page_of(store, [mistake, *mended])
+    assert "failing" not in page.headline
+    assert figures(page)["Failing cases"] == "0"
+    (left_out,) = (part for part in page.parts if isinstance(part, Lines) and part.title == LEFT_OUT)
+    assert left_out.lines[0].endswith("in an earlier run")
+    link = Link(machine=page.link.machine, build=page.link.build)
+    assert workload.page(replace(link, page=Page.WORKLOAD)).link.focus == "ranker"
+    failed = workload.page(replace(link, page=Page.WORKLOAD, focus="model:Ranker"))
+    assert "only eager" not in failed.headline
+    assert "of 2 workloads" in modes.page(replace(link, page=Page.MODES)).headline
 
 
 def history(**more: Any) -> list[Trial]:
