@@ -33,7 +33,7 @@ def _of_imports(trial: Trial, stored: Trial, fields: list[str]) -> ConflictError
         f"{subject} was imported before, with different content in {_listed(fields)} "
         f"(trial {trial.trial_id}).",
         "Nothing was changed. An earlier import had half of the pair, or read the file differently. "
-        "Import the files into a new database.",
+        "Give --replace to have the trials of this one instead.",
     )
 
 

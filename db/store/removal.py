@@ -1,17 +1,34 @@
-"""Taking trials out: the only write that deletes what was measured."""
+"""Taking trials out: the only write that deletes what was measured. An import replaces and takes back here."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from enum import StrEnum
+from functools import partial
 from typing import Any
 
-from sqlalchemy import Column, Connection, Select, Table, case, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    case,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import NotFoundError, one_line
 from compilewatch.db.queries.cases.run_cases import WorkloadOfRun
-from compilewatch.db.records.trial import FailureKind, Status
+from compilewatch.db.records.trial import FailureKind, SourceKind, Status, Trial
 from compilewatch.db.store.run_cases import sum_up
+from compilewatch.db.store.trial_rows import trial_rows
+from compilewatch.db.store.trials import write_trials
 from compilewatch.db.store.writing import bump_data_version, lock_data_version
 from compilewatch.db.tables.run_parts import RUN_PART
 from compilewatch.db.tables.trials import (
@@ -48,28 +65,94 @@ def remove_trials(db: Database, trial_ids: Collection[str]) -> int:
     with db.write() as connection:
         lock_data_version(connection)
         _require_stored(connection, wanted)
-        touched = {table.name: _keys(connection, key, wanted) for table, key in KEYS_OF_TRIALS.items()}
-        workloads = _workloads_of_runs(connection, wanted)
-        for some in _batches(wanted):
-            for child in (TRIAL_SAMPLES, TRIAL_DETAIL, TRIAL):
-                connection.execute(delete(child).where(child.c.trial_id.in_(some)))
-        _set_latest(connection, touched[SERIES.name])
-        _set_run_parts(connection, touched[RUN.name])
-        sum_up(connection, workloads)
-        for table, key in KEYS_OF_TRIALS.items():
-            for row_id in touched[table.name]:
-                _count(connection, table, key, row_id)
-                if table in _NAMES:
-                    called, calls = _NAMES[table]
-                    # By the name that the newest trial left gives it.
-                    names = select(calls).select_from(_CASES).where(key == row_id)
-                    newest = connection.execute(names.order_by(TRIAL.c.started_at.desc()).limit(1)).first()
-                    if newest is not None:
-                        this = update(table).where(table.c[key.name] == row_id)
-                        connection.execute(this.values({called.name: newest[0]}))
-            _delete_unused(connection, table, touched[table.name])
-        bump_data_version(connection)
+        _remove(connection, wanted)
     return len(wanted)
+
+
+def _remove(connection: Connection, wanted: list[str]) -> None:
+    touched = {table.name: _keys(connection, key, wanted) for table, key in KEYS_OF_TRIALS.items()}
+    workloads = _workloads_of_runs(connection, wanted)
+    for some in _batches(wanted):
+        for child in (TRIAL_SAMPLES, TRIAL_DETAIL, TRIAL):
+            connection.execute(delete(child).where(child.c.trial_id.in_(some)))
+    _set_latest(connection, touched[SERIES.name])
+    _set_run_parts(connection, touched[RUN.name])
+    sum_up(connection, workloads)
+    for table, key in KEYS_OF_TRIALS.items():
+        for row_id in touched[table.name]:
+            _count(connection, table, key, row_id)
+            if table in _NAMES:
+                called, calls = _NAMES[table]
+                # By the name that the newest trial left gives it.
+                names = select(calls).select_from(_CASES).where(key == row_id)
+                newest = connection.execute(names.order_by(TRIAL.c.started_at.desc()).limit(1)).first()
+                if newest is not None:
+                    this = update(table).where(table.c[key.name] == row_id)
+                    connection.execute(this.values({called.name: newest[0]}))
+        _delete_unused(connection, table, touched[table.name])
+    bump_data_version(connection)
+
+
+class Writing(StrEnum):
+    """What becomes of the trials of a file: added to what is stored, put in place of what an earlier import
+    brought of the same runs and cases, or taken out again.
+    """
+
+    ADD = "add"
+    REPLACE = "replace"
+    REMOVE = "remove"
+
+
+Write = Callable[[Connection, Iterable[Trial]], tuple[int, int, int]]
+"""Inside the caller's transaction: how many trials were new, known, and taken out."""
+
+
+def writing_of(writing: Writing) -> Write:
+    """What writes the files of one import, one after the other."""
+    if writing is Writing.REPLACE:
+        return partial(_replace_imported, brought=set())
+    return _remove_imported if writing is Writing.REMOVE else _add
+
+
+def _add(connection: Connection, trials: Iterable[Trial]) -> tuple[int, int, int]:
+    return *write_trials(connection, trials), 0
+
+
+def _remove_imported(connection: Connection, trials: Iterable[Trial]) -> tuple[int, int, int]:
+    """Take out those of `trials` that are stored as imported."""
+    lock_data_version(connection)
+    ids = list(dict.fromkeys(trial.trial_id for trial in trials))
+    stored = _stored(connection, ids, TRIAL.c.source_kind == SourceKind.IMPORTED)
+    if stored:
+        _remove(connection, stored)
+    return 0, 0, len(stored)
+
+
+def _replace_imported(
+    connection: Connection, trials: Iterable[Trial], brought: set[str]
+) -> tuple[int, int, int]:
+    """Store `trials` in place of the imported ones of the same runs and cases.
+
+    `brought` are ids that stay, of what other files of the same import hold; those of `trials` are added.
+    """
+    lock_data_version(connection)
+    rows = [trial_rows(trial) for trial in trials]
+    contents = {each.trial.trial_id: each.row["content_hash"] for each in rows}
+    cases = {(each.row["run_id"], each.row["series_id"]) for each in rows}
+    of_runs = select(TRIAL.c.trial_id, TRIAL.c.run_id, TRIAL.c.series_id, TRIAL.c.content_hash)
+    imported = of_runs.where(TRIAL.c.source_kind == SourceKind.IMPORTED)
+    stale = [
+        row.trial_id
+        for some in _batches(sorted({run for run, _ in cases}))
+        for row in connection.execute(imported.where(TRIAL.c.run_id.in_(some)))
+        if (row.run_id, row.series_id) in cases
+        and row.trial_id not in brought
+        and contents.get(row.trial_id) != row.content_hash
+    ]
+    brought.update(contents)
+    if stale:
+        _remove(connection, stale)
+    return *write_trials(connection, (each.trial for each in rows)), len(stale)
 
 
 def require_stored(db: Database, trial_ids: Collection[str]) -> None:
@@ -79,15 +162,22 @@ def require_stored(db: Database, trial_ids: Collection[str]) -> None:
 
 
 def _require_stored(connection: Connection, wanted: list[str]) -> None:
-    stored: set[str] = set()
-    for some in _batches(wanted):
-        stored.update(connection.scalars(select(TRIAL.c.trial_id).where(TRIAL.c.trial_id.in_(some))))
+    stored = set(_stored(connection, wanted))
     unknown = [trial_id for trial_id in wanted if trial_id not in stored]
     if unknown:
         raise NotFoundError(
             f"{plural(len(unknown), 'trial')} not stored: {one_line(', '.join(unknown[:3]))}.",
             "Nothing was taken out. See `compilewatch list trials`.",
         )
+
+
+def _stored(connection: Connection, ids: list[str], *conditions: ColumnElement[bool]) -> list[str]:
+    found = select(TRIAL.c.trial_id).where(*conditions)
+    return [
+        trial_id
+        for some in _batches(ids)
+        for trial_id in connection.scalars(found.where(TRIAL.c.trial_id.in_(some)))
+    ]
 
 
 def _keys(connection: Connection, key: Column[Any], trial_ids: list[str]) -> list[str]:

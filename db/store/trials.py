@@ -98,9 +98,16 @@ def save_trials(db: Database, trials: Iterable[Trial], batch: int = TRIALS_OF_A_
     read, and ConflictError for an id stored with different content, leave the database as it was.
     """
     with db.write() as connection:
-        lock_data_version(connection)
-        writer = TrialWriter(connection)
-        new, known = writer.save_all(trials, batch)
-        if new:
-            writer.finish()
+        return write_trials(connection, trials, batch)
+
+
+def write_trials(
+    connection: Connection, trials: Iterable[Trial], batch: int = TRIALS_OF_A_BATCH
+) -> tuple[int, int]:
+    """`save_trials` inside the caller's transaction."""
+    lock_data_version(connection)
+    writer = TrialWriter(connection)
+    new, known = writer.save_all(trials, batch)
+    if new:
+        writer.finish()
     return new, known

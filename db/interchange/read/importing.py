@@ -19,12 +19,12 @@ from compilewatch.db.interchange.sources import oss_v3
 from compilewatch.db.queries.newest_trials import told_otherwise
 from compilewatch.db.records.trial import FailureKind, Status, Trial
 from compilewatch.db.store.dry_run import dry_run_session
-from compilewatch.db.store.trials import save_trials
+from compilewatch.db.store.removal import Writing, writing_of
 
-__all__ = ["AUTO", "FileReport", "ImportReport", "import_paths", "import_uploads"]
+__all__ = ["AUTO", "FileReport", "ImportReport", "Writing", "import_paths", "import_uploads"]
 
-# From trials to how many trials were new and how many known; stores nothing where it raises.
-Save = Callable[[Iterable[Trial]], tuple[int, int]]
+# From trials to how many trials were new, known, and taken out; changes nothing where it raises.
+Save = Callable[[Iterable[Trial]], tuple[int, int, int]]
 
 FIRST_ROWS = 5
 _ASKED_TOGETHER = 500
@@ -34,14 +34,16 @@ _ASKED_TOGETHER = 500
 class FileReport:
     """What one file, or folder of a job, brought, or why it brought nothing.
 
-    `new` and `known` count trials, in a dry run those that would be. `unused` are the columns of a CSV that
-    are no field, each with its first cell. `notes` are sentences on what was left out.
+    `new`, `known` and `removed`, those taken out, count trials, in a dry run those that would be. `unused`
+    are the columns of a CSV that are no field, each with its first cell. `notes` are sentences on what was
+    left out.
     """
 
     path: str
     formats: tuple[Format, ...] = ()
     new: int = 0
     known: int = 0
+    removed: int = 0
     failed_trials: int = 0
     first: tuple[Trial, ...] = ()
     unused: dict[str, str] = field(default_factory=dict)
@@ -55,6 +57,7 @@ class FileReport:
             "formats": [str(name) for name in self.formats],
             "new": self.new,
             "known": self.known,
+            "removed": self.removed,
             "failed_trials": self.failed_trials,
             "first": [trial.model_dump(mode="json", by_alias=True) for trial in self.first],
             "unused_columns": list(self.unused),
@@ -103,12 +106,15 @@ def import_paths(
     format: str = AUTO,
     options: ImportOptions | None = None,
     dry_run: bool = False,
+    writing: Writing = Writing.ADD,
 ) -> ImportReport:
     """Store every file that can be read whole; a file with an error adds nothing and is reported.
 
-    A second import of the same content adds nothing. With `dry_run` nothing is stored.
+    A second import of the same content adds nothing. With `dry_run` nothing is stored. `Writing.REMOVE` takes
+    out what the same files, with the same options, brought.
     """
-    return _import_all(db, map(str, paths), {}, format, options or ImportOptions(), dry_run=dry_run)
+    told = options or ImportOptions()
+    return _import_all(db, map(str, paths), {}, format, told, dry_run=dry_run, writing=writing)
 
 
 def import_uploads(
@@ -120,7 +126,8 @@ def import_uploads(
     dry_run: bool = False,
 ) -> ImportReport:
     """As `import_paths` for files in memory, by their names; those that belong together lie side by side."""
-    return _import_all(db, uploads, uploads, format, options or ImportOptions(), dry_run=dry_run)
+    told = options or ImportOptions()
+    return _import_all(db, uploads, uploads, format, told, dry_run=dry_run, writing=Writing.ADD)
 
 
 def _import_all(
@@ -131,27 +138,31 @@ def _import_all(
     options: ImportOptions,
     *,
     dry_run: bool,
+    writing: Writing,
 ) -> ImportReport:
     with ExitStack() as stack, ReadingProcess() as process:
         rehearsals: list[Save] = []
+        write = writing_of(writing)
 
-        def save(trials: Iterable[Trial]) -> tuple[int, int]:
+        def save(trials: Iterable[Trial]) -> tuple[int, int, int]:
             if not dry_run:
-                return save_trials(db, trials)
+                with db.write() as connection:
+                    return write(connection, trials)
             if not rehearsals:
                 # Not before there is something to store: other writers wait for its end.
-                rehearsals.append(stack.enter_context(dry_run_session(db)))
+                rehearsals.append(stack.enter_context(dry_run_session(db, write)))
             return rehearsals[0](trials)
 
+        stored = db if writing is not Writing.REMOVE else None
         reports = [
-            _import_one(db, save, path, partial(process.trials, path, uploads, format_), options)
+            _import_one(stored, save, path, partial(process.trials, path, uploads, format_), options)
             for path in paths
         ]
     return ImportReport(tuple(reports), dry_run)
 
 
 def _import_one(
-    db: Database,
+    db: Database | None,
     save: Save,
     path: str,
     read_trials: Callable[[ImportOptions, Read], Generator[Trial]],
@@ -162,8 +173,9 @@ def _import_one(
         with closing(read_trials(replace(options, notes=[]), read)) as told:
             # The first before anything is locked: what takes long to read often has none.
             trials = chain(list(islice(told, 1)), told)
-            new, known = save(_observed(_not_stored(db, trials, report), report))
-        report.new, report.known = new, report.known + known
+            wanted = trials if db is None else _not_stored(db, trials, report)
+            report.new, known, report.removed = save(_observed(wanted, report))
+        report.known += known
     except ConflictError as error:
         # The store knows the trial, not the file that it came from.
         report = FileReport(report.path)

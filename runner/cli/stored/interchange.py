@@ -21,7 +21,7 @@ from compilewatch.db.interchange.files.options import (
     past,
     torch_version,
 )
-from compilewatch.db.interchange.read.importing import AUTO, FileReport, ImportReport, import_paths
+from compilewatch.db.interchange.read.importing import AUTO, FileReport, ImportReport, Writing, import_paths
 from compilewatch.db.interchange.sources.csv_mapping import not_used
 from compilewatch.db.interchange.write.exporting import ExportFormat, format_of
 from compilewatch.db.interchange.write.exporting import export as export_trials
@@ -64,6 +64,12 @@ def import_(
     format_: Annotated[str, typer.Option("--format", help="auto, or the name of a format.")] = AUTO,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Preview the first rows; store nothing.")
+    ] = False,
+    replace_: Annotated[
+        bool, typer.Option("--replace", help="In place of what an import brought of the same runs and cases.")
+    ] = False,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Take out what the same files brought with the same options.")
     ] = False,
     torch: Annotated[str | None, typer.Option(help=f"torch version, {_UNSAID}")] = None,
     cuda: Annotated[str | None, typer.Option(help=f"CUDA version, {_UNSAID}")] = None,
@@ -120,6 +126,9 @@ def import_(
 
     Each file comes in whole or not at all; a second import adds nothing. Exits 2 when a file cannot be read.
     """
+    if replace_ and remove:
+        raise typer.BadParameter("Name one of --replace and --remove.")
+    writing = Writing.REPLACE if replace_ else Writing.REMOVE if remove else Writing.ADD
     settings = settings_of(config, db)
     moment = moment_of("--measured-at", measured_at)
     options = ImportOptions(
@@ -148,13 +157,15 @@ def import_(
     )
     _require_files(paths)
     with database_to_read(settings) if dry_run else database_of(settings, changes=False) as database:
-        report = import_paths(database, paths, format=format_, options=options, dry_run=dry_run)
-        for path in () if dry_run else paths:
+        report = import_paths(
+            database, paths, format=format_, options=options, dry_run=dry_run, writing=writing
+        )
+        for path in () if dry_run or remove else paths:
             if (path / RUNS_FOLDER).is_dir():
                 import_runs(TravellingSpool(path), database)
         if not dry_run and any(file.new for file in report.files):
             name_database(database)
-    return _print(report, as_json=json_)
+    return _print(report, writing, as_json=json_)
 
 
 def export(
@@ -314,7 +325,7 @@ def _words(options: list[str] | None) -> dict[str, str]:
     return words
 
 
-def _print(report: ImportReport, *, as_json: bool) -> int:
+def _print(report: ImportReport, writing: Writing, *, as_json: bool) -> int:
     """What came in, and on standard error each file that could not be read: then 2, else 0.
 
     Columns that are not used are said there too, of a dry run beside what would come in.
@@ -322,7 +333,7 @@ def _print(report: ImportReport, *, as_json: bool) -> int:
     if as_json:
         print_document(report.as_json())
     else:
-        _print_files(report)
+        _print_files(report, writing)
     for file in report.files:
         if file.unused and (file.error or as_json or not report.dry_run):
             print(printable(f"{file.path}: {_unused(file)}"), file=sys.stderr)
@@ -333,13 +344,17 @@ def _print(report: ImportReport, *, as_json: bool) -> int:
     return EXIT_CANNOT if report.errors else 0
 
 
-def _print_files(report: ImportReport) -> None:
+def _print_files(report: ImportReport, writing: Writing) -> None:
     verb = "would bring" if report.dry_run else "brought"
+    takes = "would take out" if report.dry_run else "took out"
     for file in report.files:
         if file.error is not None:
             continue
         known = f", {count(file.known)} known already" if file.known else ""
-        outcome = f"{verb} {plural(file.new, 'trial')}{known}"
+        replaced = f" in place of {count(file.removed)}" if file.removed else ""
+        outcome = f"{verb} {plural(file.new, 'trial')}{replaced}{known}"
+        if writing is Writing.REMOVE:
+            outcome = f"{takes} {plural(file.removed, 'trial')}"
         typer.echo(printable(f"{file.path} ({', '.join(file.formats)}) {outcome}."))
         if report.dry_run:
             _print_first(file)

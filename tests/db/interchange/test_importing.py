@@ -106,7 +106,7 @@ def test_half_a_pair_first_and_the_pair_later_is_a_conflict_not_a_second_count(
     assert said.startswith(f"{performance}: a with inductor was imported before, with different content in ")
     assert "numerics" in said
     assert "half of the pair" in report.errors[0].next_step
-    assert "Import the files into a new database" in report.errors[0].next_step
+    assert "Give --replace" in report.errors[0].next_step
     assert len(stored(sqlite_database)) == 2
 
 
