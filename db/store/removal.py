@@ -1,4 +1,4 @@
-"""Taking trials out: the only write that deletes what was measured. An import replaces and takes back here."""
+"""Taking trials out: the only write that deletes what was measured, and how an import is corrected."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 
 from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.files import trial_csv
 from compilewatch.db.interchange.files.fields import separator_of
 from compilewatch.db.interchange.files.opening import MAX_DOCUMENT_BYTES, InputFile
 from compilewatch.db.interchange.read.formats import AUTO, JSON_MARKS, Format
@@ -107,6 +108,8 @@ def _csv_format(file: InputFile, head: bytes) -> Format | None:
     columns = {*header}
     if (known := table_like(columns)) is not None:
         raise UnreadError(f"{file.shown}: {known}.", "Import the files with the times.")
+    if columns >= trial_csv.MARKS:
+        return Format.TRIAL_CSV
     if "name" in columns and ("accuracy" in columns or {"speedup", "abs_latency"} <= columns):
         return Format.DYNAMO_CSV
     if "model" in columns and column_prefix(header):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 
-from compilewatch.db.interchange.files import trial_jsonl
+from compilewatch.db.interchange.files import trial_csv, trial_jsonl
 from compilewatch.db.interchange.files.foreign_trials import ForeignResult, to_trial
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
@@ -49,6 +49,7 @@ class Format(StrEnum):
     """Every value but `trial` and those of jobs is also the `source.name` of what it brings in."""
 
     TRIAL = "trial"
+    TRIAL_CSV = "trial-csv"
     DYNAMO_CSV = "dynamo-csv"
     OSS_V3 = "oss-v3"
     TORCHBENCH = "torchbench"
@@ -85,6 +86,7 @@ JOB_READERS: dict[Format, Callable[[InputFile, ImportOptions], job_trials.JobPro
 
 READERS: dict[Format, Reader] = {
     Format.TRIAL: trial_jsonl.read,
+    Format.TRIAL_CSV: trial_csv.read,
     Format.DYNAMO_CSV: dynamo_csv.read,
     Format.OSS_V3: oss_v3.read,
     Format.TORCHBENCH: torchbench.read,

@@ -54,6 +54,35 @@ def exported(database: Database, format: str, filters: Filters = ALL) -> bytes:
     return output.getvalue()
 
 
+# What a row of our own CSV says of its trial, by the names that frames have too.
+OWN_NAMES = (
+    *("workload", "task", "batch_size", "shape", "dtype", "items_per_iteration", "strategy", "strategy_kind"),
+    *("cache", "scope", "machine", "device", "device_name", "threads", "torch", "torch_variant", "cuda"),
+    *("driver", "triton", "python", "os", "packages", "label", "suite", "started_at", "status"),
+    *("failure_kind", "failure_message", "latency_ns", "control_latency_ns", "peak_bytes", "graphs"),
+    *("ops_captured", "numerics_status"),
+)
+
+
+def test_our_own_csv_comes_back_by_its_own_names(filled: Database, tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_bytes(exported(filled, "csv"))
+    with open_database(f"sqlite:///{tmp_path}/copy.db", migrate=True) as copy:
+        report = import_paths(copy, [path])
+        assert (report.errors, report.new) == ((), len(trials()))
+        ours, theirs = (
+            trials_frame(each).sort_values(["started_at", "strategy", "workload", "failure_kind", "suite"])
+            for each in (filled, copy)
+        )
+        for name in OWN_NAMES:
+            mine, back = (frame[name].tolist() for frame in (ours, theirs))
+            assert [str(each) for each in back] == [str(each) for each in mine], name
+        (counted,) = (each for each in trial_records(copy) if each.summary and each.summary.metrics)
+        assert counted.summary is not None
+        assert counted.summary.metrics == {"compile_time_instruction_count": 3086359081.0}
+        assert import_paths(copy, [path]).known == len(trials())
+
+
 def test_jsonl_comes_back_without_loss(filled: Database, tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     path.write_bytes(exported(filled, "jsonl"))

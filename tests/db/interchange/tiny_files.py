@@ -272,6 +272,16 @@ Times are in microseconds (us).
 # The first file of each is the one to import; the others are its partners.
 TINY: dict[Format, dict[str, str]] = {
     Format.TRIAL: {"trials.jsonl": f"{make_trial().to_json()}\n{make_imported().to_json()}\n"},
+    Format.TRIAL_CSV: {
+        "trials.csv": (
+            "trial_id,series_id,record_version,workload_version,started_at,workload,task,dtype,batch_size,shape,"
+            "strategy,strategy_kind,cache,device,device_name,torch,packages,status,latency_ns,metrics\n"
+            'T1,S,1,v,2026-09-01T00:00:00Z,a,inference,float16,8,"{""n"": 4}",default,compile,cold,cuda,'
+            'NVIDIA H100,2.13.0,"{""timm"": ""1.0""}",ok,1500000.0,"{""x"": 1.5}"\n'
+            "T2,S,1,v,2026-09-01T00:00:00Z,a,inference,float16,8,{},eager,eager,none,cuda,"
+            "NVIDIA H100,2.13.0,{},failed,,\n"
+        )
+    },
     Format.DYNAMO_CSV: {
         DYNAMO_NAME.format("performance"): (
             "dev,name,batch_size,speedup,abs_latency,compilation_latency,dynamo_peak_mem,graph_breaks\n"
