@@ -52,7 +52,7 @@ def find_cuts(points: DataFrame) -> list[Cut]:
 
 
 def _threads_and_others(settings: list[object]) -> tuple[list[str], list[str]]:
-    """Of each the number of compile threads, and the other settings, as text. Most points share one object."""
+    """Of each the number of compile threads, and the other settings, as text; most share one object."""
     known: dict[int, tuple[str, str]] = {}
     for each in settings:
         if id(each) not in known:
