@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from compilewatch.dashboard.parts.column_units import UnitCell
+from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.units import MISSING
 from tests.numbers.page_numbers import Shown, shown
 
@@ -90,15 +91,22 @@ def _same(one: Value, other: Value) -> bool:
     return abs(one - other) <= digits + EXACT * max(1.0, abs(one))
 
 
-_BY = r"(?: \([^)]*\))?"
 _RARE = r"(?:, \d+ (?:set aside, machine|failing|missing))*"
-TALLY = re.compile(rf"\d+ slower{_BY}, \d+ faster{_BY}, \d+ unchanged, \d+ undecided{_RARE}")
+_METRIC = "|".join(
+    re.escape(each.word) for each in sorted(METRICS.values(), key=lambda each: -len(each.word))
+)
+TALLY = re.compile(
+    rf"\b({_METRIC}) (\d+ slower, \d+ faster, \d+ unchanged, \d+ undecided{_RARE})", re.IGNORECASE
+)
 
 
-def tallies(texts: Iterable[str], selection: Case, door: str) -> Iterator[Figure]:
-    """The tally of a comparison, in the one way in which it is written; None where a door says none."""
+def tallies(texts: Iterable[str], selection: Case, door: str, metric: str = "latency") -> Iterator[Figure]:
+    """The tally of a comparison in a metric, in the one way in which it is written; None where a door says
+    none.
+    """
     found = [each for text in texts for each in TALLY.findall(text)]
-    yield from (Figure("tally", (), selection, door, each) for each in found or [None])
+    for word, counted in found or [(metric, None)]:
+        yield Figure(f"tally in {word.lower()}", (), selection, door, counted)
 
 
 _STEPS = re.compile(r"[\d,]+ changes? in [\d,]+ series over [\d,]+ runs? on [\w-]+")

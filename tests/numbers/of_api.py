@@ -41,7 +41,14 @@ def of_points(app: Starlette, machine: str) -> Iterator[Figure]:
     """A case of each build, as a series by build has it."""
     for series in ask(app, f"{API}/series", {"machine": machine, "limit": 1000}).json["rows"]:
         case = (series["workload"], series["strategy"])
-        points = ask(app, f"{API}/series/{series['series_id']}", {"by": "build"}).json["rows"]
+        address = f"{API}/series/{series['series_id']}"
+        for run in ask(app, address).json["rows"]:
+            for metric in ("latency", "speedup"):
+                known = number(run["latency_ns" if metric == "latency" else "speedup"])
+                if known is not None:
+                    where = (machine, run["run_id"], metric)
+                    yield Figure("a run's value", case, where, "API points", known)
+        points = ask(app, address, {"by": "build"}).json["rows"]
         for point in points:
             where = (machine, point["build_id"])
             yield Figure("latency", case, where, "API points", number(point["latency_ns"]))
@@ -62,6 +69,7 @@ def of_regressions(app: Starlette) -> Iterator[Figure]:
         case, where = (row["workload"], row["strategy"]), (row["regression_id"],)
         yield Figure("recorded change", case, where, "API", number(row["change"]))
         yield Figure("recorded state", case, where, "API", row["state"])
+        yield Figure("what a later build says", case, where, "API", row["now"])
 
 
 def of_badges(app: Starlette, cases: Iterable[Case], machine: str, build: str) -> Iterator[Figure]:

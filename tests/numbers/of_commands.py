@@ -11,6 +11,7 @@ from math import log1p
 from pathlib import Path
 from typing import Any
 
+from compilewatch.db.units import at_best
 from tests.numbers.figures import Case, Figure, number, of_which, read, steps_told, tallies
 from tests.numbers.histories import RELEASES
 from tests.numbers.of_comparisons import of_document, of_markdown, of_values, selection_of
@@ -152,6 +153,9 @@ def of_history(
         ended, series = commands.document("history", "--machine", machine, *of_case)
         if series is None:
             continue
+        for point in series["points"]:
+            where = (machine, point["run_id"], metric)
+            yield Figure("a run's value", (workload, strategy), where, "history", number(point["value"]))
         case, selection = (workload, strategy), (machine, metric)
         verdicts = [step["row"]["verdict"] for step in series["releases"]]
         told = [event["verdict"] for event in series["events"]] or verdicts
@@ -209,7 +213,11 @@ def _of_break_even_row(row: dict[str, Any], door: str, steps: int) -> Iterator[F
     if row["strategy"] == "eager" or row["total_ns"] is None:
         return
     case, where = (row["workload"], row["strategy"]), (row["machine_id"], row["build_id"])
-    yield Figure("break-even", case, where, door, number(row["break_even_steps"]))
+    steps_of = number(row["break_even_steps"])
+    is_open = row["break_even_interval"] == "open"
+    said = at_best(row["break_even_low_steps"]) if is_open else steps_of
+    yield Figure("break-even", case, where, door, said)
+    yield Figure("break-even, estimated", case, where, door, steps_of)
     yield Figure(f"total of {steps} steps", case, where, door, number(row["total_ns"]))
     yield Figure(f"chosen at {steps} steps", case, where, door, str(row["chosen"]))
 
@@ -241,6 +249,7 @@ def of_regressions(commands: Commands) -> Iterator[Figure]:
         case, where = (row["workload"], row["strategy"]), (row["regression_id"],)
         yield Figure("recorded change", case, where, "list regressions", number(row["change"]))
         yield Figure("recorded state", case, where, "list regressions", row["state"])
+        yield Figure("what a later build says", case, where, "list regressions", row["now"])
 
 
 _FACT = re.compile(r"^(latency)\s+(\S+ \S+)")

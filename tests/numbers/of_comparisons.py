@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from math import log1p
 from typing import Any
 
 from compilewatch.db.columns.metrics import METRICS
-from compilewatch.db.judge.results import Tally
-from compilewatch.db.judge.words.sentences import tallied
+from compilewatch.db.judge.results import PASSING, RATIOS, Tally
+from compilewatch.db.judge.words.sentences import besides, tallied
 from compilewatch.db.records.vocabulary import Metric
 from compilewatch.db.units import percent
 from tests.numbers.figures import Case, Figure, Value, number, read, tallies
@@ -18,7 +19,7 @@ _OF_CASES = {
     Metric.LATENCY: "latency",
     Metric.SPEEDUP: "speedup",
     Metric.COMPILE_COST: "compile cost",
-    Metric.BREAK_EVEN: "break-even",
+    Metric.BREAK_EVEN: "break-even, estimated",
     Metric.TIME_TO_FIRST_RESULT: "time to first result",
     Metric.PEAK_MEMORY: "peak memory",
 }
@@ -39,13 +40,55 @@ def of_document(document: Mapping[str, Any], door: str) -> Iterator[Figure]:
         case, metric = (row["workload"], row["strategy"]), Metric(row["metric"])
         yield Figure(f"verdict on {metric}", case, selection, door, row["verdict"])
     tally = Tally.model_validate(document["tally"])
-    counted = tallied(tally) if tally.compared else None
-    yield Figure("tally", (), selection, f"{door}, counted", counted)
+    yield from tallies([tallied(tally)] if tally.compared else [], selection, f"{door}, counted")
     yield from tallies(document["sentences"], selection, f"{door}, sentences")
+    for metric in (Metric.LATENCY, Metric.SPEEDUP):
+        counted = _counted(document, metric)
+        said = [tallied(counted)] if counted.compared else []
+        yield from tallies(said, selection, f"{door}, its rows", metric.value)
+    yield Figure(
+        "other metrics", (), selection, f"{door}, its rows", besides(_counted(document, Metric.LATENCY))
+    )
+    told = [each for each in document["sentences"] if each.startswith("Other metrics: ")]
+    for said in told or ["Other metrics: ."]:
+        text = said.removeprefix("Other metrics: ").removesuffix(".")
+        yield Figure("other metrics", (), selection, f"{door}, sentences", text)
     yield Figure("largest change", (), selection, f"{door}, rows", _largest(document["rows"]))
     named = (each for each in document["sentences"] if each.startswith("Largest: "))
     told = re.match(r"Largest: (\S+ / \S+ \S+ [+-][\d.,]+ %)", next(named, ""))
     yield Figure("largest change", (), selection, f"{door}, sentences", told[1] if told else None)
+
+
+def _counted(document: Mapping[str, Any], metric: Metric) -> Tally:
+    """The cases of a document by the verdict on one metric, counted here once more."""
+    cases: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in document["rows"]:
+        cases.setdefault((row["case"]["workload_id"], row["case"]["strategy_id"]), []).append(row)
+    groups: Counter[str] = Counter()
+    worse, better = Counter[str](), Counter[str]()
+    for rows in cases.values():
+        if any(row["metric"] == "numerics" and row["head"] not in PASSING for row in rows):
+            groups["failing"] += 1
+            continue
+        moved = {row["metric"]: _moved(row) for row in rows}
+        worse.update(name for name, way in moved.items() if way == "slower")
+        better.update(name for name, way in moved.items() if way == "faster")
+        groups[moved.get(metric.value, "undecided")] += 1
+    groups["missing"] = sum(each["verdict"] == "missing" for each in document["left_out"])
+    return Tally.model_validate({"metric": metric, **groups, "slower_by": worse, "faster_by": better})
+
+
+_WAYS = {"regressed": "slower", "improved": "faster", "unchanged": "unchanged"}
+
+
+def _moved(row: Mapping[str, Any]) -> str:
+    """Which group of a tally a verdict is in; of a ratio that fell because eager got faster nobody waits."""
+    if row["cause"] == "machine":
+        return "set_aside"
+    harmless = row["metric"] in RATIOS and row["who_moved"] == "eager"
+    if harmless and row["verdict"] == "regressed":
+        return "unchanged"
+    return _WAYS.get(row["verdict"], "undecided")
 
 
 def of_values(document: Mapping[str, Any], selection: Case, door: str) -> Iterator[Figure]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from compilewatch.dashboard.links.links import Page
 from compilewatch.dashboard.parts.parts import Chart, Figures, Lines, PageContent, Table, flat
 from compilewatch.db.metrics.geomean import geomean
 from compilewatch.db.records.vocabulary import Metric
@@ -107,8 +108,8 @@ def _of_row(
             continue
         if table.columns[column].unit:
             known = number(row[column])
-            if quantity == "break-even" and row.get("pays_off") == "never":
-                known = "never"
+            if quantity == "break-even" and str(row.get("pays_off")).startswith(("never", "at best")):
+                known = row["pays_off"]
             if quantity != "break-even" or known is not None:
                 yield Figure(quantity, case, where, door, known)
         elif table.key == "cold-start-table":
@@ -122,7 +123,8 @@ def of_comparison(content: PageContent, selection: Case) -> Iterator[Figure]:
     page = content.link.page.value or "overview"
     every = flat((*content.parts, *content.appendix()))
     lines = [line for part in every if isinstance(part, Lines) for line in part.lines]
-    yield from tallies([*lines, content.headline], selection, f"page {page}")
+    metric = content.link.metric if content.link.page is Page.UPGRADE else "latency"
+    yield from tallies([*lines, content.headline], selection, f"page {page}", metric)
     for part in flat((*content.parts, *content.appendix())):
         door = f"page {page}, {part.key}"
         if isinstance(part, Table) and part.key in ("upgrade-cases", "verdicts-moved", "verdicts-still"):

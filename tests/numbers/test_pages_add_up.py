@@ -41,6 +41,7 @@ from compilewatch.db.judge.compare.recorded_regressions import TriageEvent
 from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.metrics.geomean import geomean
 from compilewatch.db.queries.people.regressions import standing_regressions
+from compilewatch.db.records.ids import build_identity
 from compilewatch.db.records.people.triage import TriageState
 from compilewatch.db.store.people.regressions import record_comparison, triage
 from compilewatch.db.verdicts.gateway import compare
@@ -68,8 +69,6 @@ PAGES: dict[Page, Callable[[Link], PageContent]] = {
     Page.TRENDS: trends.page,
 }
 PASSING = ("pass", "ran, numbers not checked")
-RATIO_NAMES = [METRICS[key].name for key in ("speedup", "device_speedup", "break_even")]
-"""Metrics that eager alone can move."""
 
 
 def quotients(page: PageContent) -> Iterator[tuple[str, float, float]]:
@@ -101,14 +100,17 @@ def check_quotients(page: PageContent) -> None:
         assert agree(shown, quotient), f"{page.link.page} {where}: {shown} is not {quotient}"
 
 
-def check_overview(page: PageContent, other: PageContent | None) -> None:
-    """`other` is Upgrade between the same builds."""
+def check_overview(page: PageContent, other: PageContent | None, trials: History) -> None:
+    """`other` is Upgrade between the same builds, in latency."""
     said = page.parts[0]
     assert isinstance(said, PageHeadline)
     every = tables(page)
     workloads, cases = every["overview-table"], every["cases"]
     shown = figures(page)
-    assert int(shown["Failing cases"]) == sum(cases["status"] == "failed")
+    mine = [each for each in trials if build_identity(each.build) == page.link.build]
+    last = max(mine, key=lambda each: (each.started_at, each.run_id)).run_id
+    failed = [each for each in mine if each.run_id == last and each.failure is not None]
+    assert int(shown["Failing cases"]) == len({(each.workload.name, each.strategy.name) for each in failed})
     fastest = [max(1.0, value(row["speedup"]) or 1.0) for row in rows(workloads) if value(row["speedup"])]
     means = [value(text) for title, text in shown.items() if title.endswith(", best choice")]
     by_task = Counter(row["task"] for row in rows(workloads) if value(row["speedup"]))
@@ -138,7 +140,7 @@ GROUPS = ("slower", "faster", "unchanged", "undecided")
 
 
 def grouped(upgrade_page: PageContent) -> Counter[str]:
-    """Cases by what became of them, by the verdicts on all their metrics; counted here once more."""
+    """Cases by what became of them in latency; counted here once more."""
     verdicts: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for key in ("verdicts-moved", "verdicts-still"):
         for row in rows(tables(upgrade_page).get(key, pd.DataFrame())):
@@ -149,14 +151,9 @@ def grouped(upgrade_page: PageContent) -> Counter[str]:
 def _group(verdicts: list[dict[str, Any]]) -> str:
     if any(row["metric"] == "Numerics" and not row["head"].startswith(PASSING) for row in verdicts):
         return "failing"
-    # Eager that got faster makes no case slower.
-    harmless = [row["metric"] in RATIO_NAMES and row["moved"] == "eager" for row in verdicts]
-    tones = [row["tone"] for row in verdicts]
-    if any(tone == "regressed" and not spared for tone, spared in zip(tones, harmless, strict=True)):
-        return "slower"
-    if "improved" in tones:
-        return "faster"
-    return "undecided" if "inconclusive" in tones else "unchanged"
+    ways = {"regressed": "slower", "improved": "faster", "unchanged": "unchanged"}
+    tones = [row["tone"] for row in verdicts if row["metric"] == METRICS["latency"].name]
+    return ways.get(tones[0], "undecided") if tones else "undecided"
 
 
 def check_upgrade(page: PageContent) -> None:
@@ -301,10 +298,16 @@ def check_regressions(page: PageContent) -> None:
             assert not re.match(r"[1-9]", said.text), "what regressed has a table"
         return
     states = Counter(text.split(" ", 1)[1] for text in every[key]["state"])
-    waiting = sum(states[state] for state in ("new", "confirmed", "acknowledged"))
-    assert first_numbers(page.headline) == [waiting, states.total() - waiting]
+    open_states = ("new", "confirmed", "acknowledged")
+    gone = [
+        now.startswith("gone") and state.split(" ", 1)[1] in open_states
+        for state, now in zip(every[key]["state"], every[key]["now"], strict=True)
+    ]
+    waiting = sum(states[state] for state in open_states) - sum(gone)
+    closed = states.total() - waiting - sum(gone)
+    assert first_numbers(page.headline) == [waiting, *([sum(gone)] if any(gone) else []), closed]
     shown = {title.split(" ")[-1].lower(): int(text) for title, text in figures(page).items()}
-    assert shown.pop("closed") == states.total() - waiting
+    assert shown.pop("closed") == closed
     assert shown == {state: states[state] for state in shown}
     if "regression-case-numbers" in every:
         check_evidence(page)
@@ -363,7 +366,7 @@ def check(template: Path, trials: History, folder: Path, number: int) -> None:
                 link = pair
             found[page] = content_of(link)
             check_quotients(found[page])
-        check_overview(found[Page.OVERVIEW], found.get(Page.UPGRADE))
+        check_overview(found[Page.OVERVIEW], found.get(Page.UPGRADE), trials)
         if Page.UPGRADE in found:
             check_upgrade(found[Page.UPGRADE])
         check_others(database, trials, str(machine))
