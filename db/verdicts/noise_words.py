@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from compilewatch.db import units
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.significance import trials_needed
 from compilewatch.db.judge.statistics.noise_floor import TRIALS_A_SIDE, NoiseFloor, floor_of
-from compilewatch.db.judge.statistics.significance import trials_needed
 from compilewatch.db.records.marks import bound_word
 from compilewatch.db.records.vocabulary import Bound
 

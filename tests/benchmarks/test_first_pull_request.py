@@ -14,9 +14,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from compilewatch.db.judge.decide import decide
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.statistics.contrast import Observations
-from compilewatch.db.judge.statistics.judgement import examine_cases, judge_cases
+from compilewatch.db.judge.statistics.evidence import examine_cases
 from compilewatch.db.judge.statistics.noise import Past, Shown
 from tests.benchmarks.verdict_rules import FAMILIES, FULL, Floats, Verdicts
 
@@ -102,10 +103,12 @@ def ours(pair: Pair) -> Verdicts:
         build=np.zeros(pair.past.size, dtype=np.int64),
         x=pair.past.reshape(-1),
     )
-    tested = examine_cases(observed, past, cases, POLICY, shown=lambda _class: Shown(canaries=pair.canaries))
+    evidence = examine_cases(
+        observed, past, cases, POLICY, shown=lambda _class: Shown(canaries=pair.canaries)
+    )
     limits = POLICY.for_case("simulated", "default", next(iter(POLICY.thresholds)))
-    judged = judge_cases(
-        tested,
+    judged = decide(
+        evidence,
         POLICY,
         minimum_effect=np.full(cases, limits.minimum_effect),
         margin=np.full(cases, limits.unchanged_margin),

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from compilewatch.db.columns.metrics import MEASURED_METRICS
+from compilewatch.db.judge.decide import Decision, Evidence, decide
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.statistics.contrast import Observations
-from compilewatch.db.judge.statistics.judgement import MetricDecisions, Tested, examine_cases, judge_cases
+from compilewatch.db.judge.statistics.evidence import examine_cases
 from compilewatch.db.judge.statistics.noise import Past
 
 FULL = os.environ.get("COMPILEWATCH_BENCH") == "full"
@@ -106,7 +107,7 @@ Verdicts = NDArray[np.int64]
 """Per case +1 (regressed), -1 (improved), 0 (neither)."""
 
 
-def examined(data: Simulated, policy: Policy = POLICY) -> tuple[Tested, MetricDecisions]:
+def examined(data: Simulated, policy: Policy = POLICY) -> tuple[Evidence, Decision]:
     """Our own judge on simulated log values, as one of the metrics of a comparison."""
     cases, n = data.base.shape
     x = np.stack([data.base, data.head], axis=2).reshape(-1)
@@ -118,16 +119,16 @@ def examined(data: Simulated, policy: Policy = POLICY) -> tuple[Tested, MetricDe
         order=np.tile(np.arange(2 * n), cases),
         x=x,
     )
-    tested = examine_cases(observed, _past(data.past), cases, policy)
+    evidence = examine_cases(observed, _past(data.past), cases, policy)
     thresholds = policy.for_case("simulated", "default", MEASURED_METRICS[0])
-    judged = judge_cases(
-        tested,
+    judged = decide(
+        evidence,
         policy,
         minimum_effect=np.full(cases, thresholds.minimum_effect),
         margin=np.full(cases, thresholds.unchanged_margin),
         families=FAMILIES,
     )
-    return tested, judged
+    return evidence, judged
 
 
 def _past(past: Floats | None) -> Past:

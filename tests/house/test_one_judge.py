@@ -16,7 +16,8 @@ OF_A_VERDICT = (
     "db.judge.compare.comparable.match_cases",
     "db.judge.compare.sides.split_sides",
     "db.judge.statistics.contrast",
-    "db.judge.statistics.judgement",
+    "db.judge.decide.decide",
+    "db.judge.statistics.evidence",
     "db.judge.compare.measured",
     "db.judge.statistics.noise",
 )

@@ -21,12 +21,13 @@ import numpy as np
 from pandas import DataFrame
 
 from compilewatch.db.judge.compare.measured import log_values
+from compilewatch.db.judge.decide import decide
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import Result
+from compilewatch.db.judge.significance import interval
 from compilewatch.db.judge.statistics.contrast import Observations
-from compilewatch.db.judge.statistics.judgement import examine_cases, judge_cases
+from compilewatch.db.judge.statistics.evidence import examine_cases
 from compilewatch.db.judge.statistics.noise import Past
-from compilewatch.db.judge.statistics.significance import interval
 from compilewatch.db.metrics.groups import Floats, Groups
 from compilewatch.db.records.vocabulary import Metric
 
@@ -259,24 +260,24 @@ def _family(
         return effects
     limits = [policy.for_case(*case, metric) for case, _ in terms]
     observed = _observations([(tables[case], term) for case, term in terms])
-    tested = examine_cases(observed, Past.empty(), len(terms), policy)
-    decisions = judge_cases(
-        tested,
+    evidence = examine_cases(observed, Past.empty(), len(terms), policy)
+    decision = decide(
+        evidence,
         policy,
         minimum_effect=np.array([each.minimum_effect for each in limits]),
         margin=np.array([each.unchanged_margin for each in limits]),
         families=_FAMILIES,
     )
-    low, high = interval(tested.test, policy.confidence)
+    low, high = interval(evidence.test, policy.confidence)
     for number, (case, term) in enumerate(terms):
-        p_value = float(tested.test.p_value[number])
+        p_value = float(evidence.test.p_value[number])
         effect = Effect(
             components=term.components,
-            change=math.expm1(float(tested.test.difference[number])),
+            change=math.expm1(float(evidence.test.difference[number])),
             interval=(float(low[number]), float(high[number])) if np.isfinite(low[number]) else None,
             p_value=p_value if math.isfinite(p_value) else None,
-            real=bool(decisions.changed[number]),
-            none=bool(decisions.same[number]),
+            real=bool(decision.changed[number]),
+            none=bool(decision.same[number]),
         )
         effects[case] += (effect,)
     return effects

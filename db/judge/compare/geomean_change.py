@@ -8,10 +8,10 @@ import numpy as np
 from scipy import special
 
 from compilewatch.db.judge.compare.judge_sides import Judged
+from compilewatch.db.judge.decide import Evidence
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import GeomeanChange, LatencyChange
-from compilewatch.db.judge.statistics.judgement import Tested
-from compilewatch.db.judge.statistics.significance import FEWEST_DF
+from compilewatch.db.judge.significance import FEWEST_DF
 from compilewatch.db.metrics.geomean import matched_geomeans
 from compilewatch.db.metrics.groups import Bools, Floats, Ints
 from compilewatch.db.records.trial import StrategyKind
@@ -29,8 +29,8 @@ def geomean_change(judged: Judged, policy: Policy) -> GeomeanChange:
     workload = np.array([numbers[key.workload_id] for key in matched.keys], dtype=np.int64)
 
     def over(chosen: Bools, metric: Metric = Metric.LATENCY) -> LatencyChange | None:
-        tested = judged.metrics[metric].tested
-        return latency_change(tested, cases & chosen, workload, policy.confidence)
+        evidence = judged.metrics[metric].evidence
+        return latency_change(evidence, cases & chosen, workload, policy.confidence)
 
     return GeomeanChange(
         base=base.matched,
@@ -48,7 +48,9 @@ def geomean_change(judged: Judged, policy: Policy) -> GeomeanChange:
     )
 
 
-def latency_change(tested: Tested, chosen: Bools, workload: Ints, confidence: float) -> LatencyChange | None:
+def latency_change(
+    evidence: Evidence, chosen: Bools, workload: Ints, confidence: float
+) -> LatencyChange | None:
     """Geometric mean of head / base over the `chosen` cases that have both; None where none has.
 
     Every case weighs as much as its change is sure: 1 / (its own variance + the variance between cases), as
@@ -65,21 +67,19 @@ def latency_change(tested: Tested, chosen: Bools, workload: Ints, confidence: fl
     (degrees of freedom by Satterthwaite 1946). No interval below `FEWEST_DF`
     degrees of freedom.
     """
-    used = chosen & np.isfinite(tested.test.difference)
-    x = tested.test.difference[used]
+    used = chosen & np.isfinite(evidence.test.difference)
+    x = evidence.test.difference[used]
     if not len(x):
         return None
-    share, own = _shares(x, np.square(tested.test.standard_error[used]))
+    share, own = _shares(x, np.square(evidence.test.standard_error[used]))
     clusters = np.unique(workload[used], return_inverse=True)[1].reshape(-1)
     mean = float(np.sum(share * x))
     sums = np.bincount(clusters, share * (x - mean))
     half = math.nan
     if len(sums) >= 2:
         between = max(own, len(sums) / (len(sums) - 1) * float(np.sum(np.square(sums))))
-        runs = (np.broadcast_to(each, used.shape)[used] for each in (tested.runs.variance, tested.runs.df))
-        variance, run_df = runs
-        shared = float(np.sum(share * tested.contrasts.run_scale[used] * variance))
-        df = _satterthwaite(between, len(sums) - 1.0, shared, float(np.min(run_df)))
+        shared = float(np.sum(share * evidence.run_scale[used] * evidence.run_variance[used]))
+        df = _satterthwaite(between, len(sums) - 1.0, shared, float(np.min(evidence.run_df[used])))
         if df >= FEWEST_DF:
             half = float(special.stdtrit(df, 0.5 + confidence / 2.0)) * math.sqrt(between + shared)
     return LatencyChange(

@@ -35,6 +35,7 @@ from compilewatch.db.judge.compare.rows import (
 )
 from compilewatch.db.judge.compare.sides import Selection, in_time_order, split_sides
 from compilewatch.db.judge.compare.who_moved import Moves
+from compilewatch.db.judge.decide import Decision, Evidence, decide, enough_trials
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import Row
 from compilewatch.db.judge.statistics.case_classes import (
@@ -44,13 +45,7 @@ from compilewatch.db.judge.statistics.case_classes import (
     run_changes,
 )
 from compilewatch.db.judge.statistics.contrast import contrast
-from compilewatch.db.judge.statistics.judgement import (
-    MetricDecisions,
-    Tested,
-    enough_trials,
-    examine_cases,
-    judge_cases,
-)
+from compilewatch.db.judge.statistics.evidence import examine_cases
 from compilewatch.db.judge.statistics.noise import Past, Shown
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor, floor_variations, known_cv
 from compilewatch.db.metrics.cases import case_values
@@ -135,11 +130,10 @@ _Past = tuple[Past, LogValues]
 
 @dataclass(frozen=True)
 class Decided:
-    """A metric tested and judged, case by case."""
+    """A metric decided, case by case, and by what evidence."""
 
-    tested: Tested
-    decisions: MetricDecisions
-    margin: Floats
+    evidence: Evidence
+    decision: Decision
 
 
 @dataclass(frozen=True)
@@ -182,7 +176,7 @@ def _judge_measured(
             floor=lambda: known_cv(floors(), metric),
         )
 
-    def test(x: Floats, before: Floats | None, metric: Metric) -> Tested:
+    def test(x: Floats, before: Floats | None, metric: Metric) -> Evidence:
         history = Past.empty() if past is None or before is None else past[0].with_values(before)
         return examine_cases(
             compared.with_values(x),
@@ -194,10 +188,10 @@ def _judge_measured(
             shown=partial(shown, metric),
         )
 
-    def judge(tested: Tested, metric: Metric, families: int) -> Decided:
+    def judge(evidence: Evidence, metric: Metric, families: int) -> Decided:
         effect, margin = _thresholds(matched, metric, policy)
-        decisions = judge_cases(
-            tested,
+        decision = decide(
+            evidence,
             policy,
             minimum_effect=effect,
             margin=margin,
@@ -207,7 +201,7 @@ def _judge_measured(
             floor_cv=lambda: floor_variations(floors(), metric, bounds),
             higher_is_better=higher_is_better(metric),
         )
-        return Decided(tested, decisions, margin)
+        return Decided(evidence, decision)
 
     tested = {
         metric: test(values.metrics[metric], None if earlier is None else earlier.metrics.get(metric), metric)
@@ -220,7 +214,7 @@ def _judge_measured(
         both = []
         for name in (eager, compiled):
             part = test(getattr(values, name), None if earlier is None else getattr(earlier, name), metric)
-            both.append((part, judge(part, Metric.LATENCY, 1).decisions))
+            both.append((part, judge(part, Metric.LATENCY, 1).decision))
         return Moves.of(*both)
 
     decided = {
@@ -235,7 +229,7 @@ def _judge_measured(
     )
 
 
-def _cycles(cycles: Tested, device: Tested) -> Floats:
+def _cycles(cycles: Evidence, device: Evidence) -> Floats:
     """Log change of device time in cycles; NaN where the SM clock is unknown or stood still."""
     clock = cycles.test.difference - device.test.difference
     with np.errstate(invalid="ignore"):
@@ -264,7 +258,7 @@ def _context(
         device_parts=measured.device_parts,
         bounds=measured.bounds,
         canaries=canary_changes(
-            {metric: metrics[metric].tested.test.difference for metric in _CLOCKS},
+            {metric: metrics[metric].evidence.test.difference for metric in _CLOCKS},
             canaries,
             [key.workload for key in matched.keys],
             policy,
@@ -272,7 +266,7 @@ def _context(
         ),
         cycles=measured.cycles.tolist(),
         findings={
-            metric: Findings.of(metric, each.tested, each.decisions, each.margin, policy.confidence)
+            metric: Findings.of(metric, each.evidence, each.decision, policy.confidence)
             for metric, each in metrics.items()
         },
         timed_by_two=_timed_by_two(matched),

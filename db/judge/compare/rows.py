@@ -20,11 +20,11 @@ from compilewatch.db.judge.compare.who_moved import (
     moved_on,
     relative,
 )
+from compilewatch.db.judge.decide import Decision, Evidence
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import CaseKey, Clock, Row
+from compilewatch.db.judge.significance import interval, relative_changes, smallest_visible_change
 from compilewatch.db.judge.statistics.case_classes import Canaries
-from compilewatch.db.judge.statistics.judgement import MetricDecisions, Tested
-from compilewatch.db.judge.statistics.significance import interval, relative_changes, smallest_visible_change
 from compilewatch.db.judge.words import sentences
 from compilewatch.db.metrics.groups import Floats, Ints, equal_to, floats
 from compilewatch.db.records.vocabulary import Bound, CauseClass, Design, Metric, Verdict, WhoMoved
@@ -156,40 +156,37 @@ class Findings:
     design: list[Design]
 
     @classmethod
-    def of(
-        cls, metric: Metric, tested: Tested, decisions: MetricDecisions, margin: Floats, confidence: float
-    ) -> Findings:
-        """With intervals at this confidence. `margin`: within which each case counts as unchanged."""
-        low, high = (ends.tolist() for ends in interval(tested.test, confidence))
-        difference = tested.test.difference.tolist()
-        contrasts = tested.contrasts
+    def of(cls, metric: Metric, evidence: Evidence, decision: Decision, confidence: float) -> Findings:
+        """With intervals at this confidence."""
+        low, high = (ends.tolist() for ends in interval(evidence.test, confidence))
+        difference = evidence.test.difference.tolist()
         designs = {True: Design.INTERLEAVED, False: Design.SEPARATE_RUNS}
         return cls(
             metric=metric,
-            margin=margin.tolist(),
+            margin=decision.margin.tolist(),
             difference=difference,
             change=list(map(relative, difference)),
             interval=[
                 ends if math.isfinite(ends[0]) and math.isfinite(ends[1]) else None
                 for ends in zip(low, high, strict=True)
             ],
-            threshold=_finite(smallest_visible_change(tested.test, confidence)),
-            p_value=_finite(tested.test.p_value),
-            q_value=_finite(decisions.q_value),
-            verdict=_verdicts(decisions),
-            suspected=decisions.suspected.tolist(),
-            enough_trials=decisions.enough_trials.tolist(),
-            level=[(base, head) for base, head in contrasts.level.tolist()],
-            trials=[(base, head) for base, head in contrasts.trials.tolist()],
-            more_trials=[more or None for more in decisions.more_trials.tolist()],
-            unseen=[needed or None for needed in decisions.unseen.tolist()],
-            identical=tested.identical.tolist(),
-            ranked=tested.ranked.tolist(),
-            held_back=decisions.held_back.tolist(),
-            by_runs=decisions.by_runs.tolist(),
-            reach=np.log1p(np.nan_to_num(smallest_visible_change(tested.within, confidence))).tolist(),
-            visible=_finite(relative_changes(decisions.visible)),
-            design=[designs[each] for each in contrasts.interleaved.tolist()],
+            threshold=_finite(smallest_visible_change(evidence.test, confidence)),
+            p_value=_finite(evidence.test.p_value),
+            q_value=_finite(decision.q_value),
+            verdict=decision.verdicts,
+            suspected=decision.suspected.tolist(),
+            enough_trials=decision.enough_trials.tolist(),
+            level=[(base, head) for base, head in evidence.level.tolist()],
+            trials=[(base, head) for base, head in evidence.trials.tolist()],
+            more_trials=[more or None for more in decision.more_trials.tolist()],
+            unseen=[needed or None for needed in decision.unseen.tolist()],
+            identical=evidence.identical.tolist(),
+            ranked=evidence.ranked.tolist(),
+            held_back=decision.held_back.tolist(),
+            by_runs=decision.by_runs.tolist(),
+            reach=np.log1p(np.nan_to_num(smallest_visible_change(evidence.within, confidence))).tolist(),
+            visible=_finite(relative_changes(decision.visible)),
+            design=[designs[each] for each in evidence.interleaved.tolist()],
         )
 
     def values(self, case: int) -> tuple[float | None, float | None]:
@@ -221,21 +218,6 @@ class Findings:
 def _level(log: float) -> float:
     """Of one trial its own value again: the logarithm and back cost the last of a float's digits."""
     return float(f"{math.exp(log):.12g}")
-
-
-def _verdicts(decisions: MetricDecisions) -> list[Verdict]:
-    """By the flags; inconclusive where none is set."""
-    flags = (each.tolist() for each in (decisions.regressed, decisions.improved, decisions.same))
-    return [
-        Verdict.REGRESSED
-        if regressed
-        else Verdict.IMPROVED
-        if improved
-        else Verdict.UNCHANGED
-        if same
-        else Verdict.INCONCLUSIVE
-        for regressed, improved, same in zip(*flags, strict=True)
-    ]
 
 
 def measured_row(context: Context, case: int, findings: Findings, speedup: Findings) -> Row | None:

@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from compilewatch.db.columns.metrics import ASKED_METRICS
+from compilewatch.db.judge.decide import Decision, Evidence
 from compilewatch.db.judge.results import Clock
-from compilewatch.db.judge.statistics.judgement import MetricDecisions, Tested
 from compilewatch.db.metrics.groups import Bools, Floats
 from compilewatch.db.records.vocabulary import Bound, CauseClass, Metric, WhoMoved
 
@@ -39,7 +39,7 @@ class Moves:
     compiled_moved: Bools
 
     @classmethod
-    def of(cls, eager: tuple[Tested, MetricDecisions], compiled: tuple[Tested, MetricDecisions]) -> Moves:
+    def of(cls, eager: tuple[Evidence, Decision], compiled: tuple[Evidence, Decision]) -> Moves:
         """From the test of each part over the same cases."""
         differences = (eager[0].test.difference, compiled[0].test.difference)
         return cls(*differences, eager[1].changed, compiled[1].changed)

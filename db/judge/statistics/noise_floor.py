@@ -14,8 +14,8 @@ import numpy as np
 from pandas import DataFrame
 
 from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.significance import Z_LEVEL, Z_POWER
 from compilewatch.db.judge.statistics.case_classes import bounds_of
-from compilewatch.db.judge.statistics.significance import Z_LEVEL, Z_POWER
 from compilewatch.db.metrics.device_times import loop_device_ns
 from compilewatch.db.metrics.eligibility import positive, timed_mask
 from compilewatch.db.metrics.groups import Floats, Groups, Present, equal_to
@@ -158,7 +158,7 @@ def floor_variations(floors: Iterable[NoiseFloor], metric: str, bounds: Sequence
 
 
 def smallest_effect(cv: float, trials: int) -> float:
-    """N = 2 (cv (2.81 + 1.645) / effect)^2 of `db.judge.statistics.significance.trials_needed`, for the
+    """N = 2 (cv (2.81 + 1.645) / effect)^2 of `db.judge.significance.trials_needed`, for the
     effect."""
     return cv * (Z_LEVEL + Z_POWER) * math.sqrt(2 / trials)
 

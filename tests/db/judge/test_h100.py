@@ -9,7 +9,7 @@ import pytest
 
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.statistics.contrast import Observations
-from compilewatch.db.judge.statistics.judgement import examine_cases
+from compilewatch.db.judge.statistics.evidence import examine_cases
 from compilewatch.db.judge.statistics.noise import Past
 from compilewatch.db.records.vocabulary import Metric
 from tests.db.verdicts.h100 import draw, judge, judge_values, processes, raised

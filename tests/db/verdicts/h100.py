@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from compilewatch.db.judge.decide import Decision, decide
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.statistics.contrast import Observations
-from compilewatch.db.judge.statistics.judgement import MetricDecisions, examine_cases, judge_cases
+from compilewatch.db.judge.statistics.evidence import examine_cases
 from compilewatch.db.judge.statistics.noise import Past
 from compilewatch.db.records.vocabulary import Metric
 
@@ -81,7 +82,7 @@ def draw(
     return Drawn(values, classes)
 
 
-def judge(drawn: Drawn, policy: Policy = POLICY) -> dict[Metric, MetricDecisions]:
+def judge(drawn: Drawn, policy: Policy = POLICY) -> dict[Metric, Decision]:
     """Every metric, the sides having taken turns A B, B A."""
     return {
         metric: judge_values(x, drawn.classes, metric, families=len(drawn.values), policy=policy)
@@ -96,16 +97,16 @@ def judge_values(
     *,
     families: int = len(METRICS),
     policy: Policy = POLICY,
-) -> MetricDecisions:
+) -> Decision:
     """One metric of log values of shape (cases, 2, trials)."""
     cases, _, trials = x.shape
     shape = (cases, 2, trials)
     number, side, trial = (each.reshape(-1) for each in np.indices(shape))
     observed = Observations(number, side, np.zeros_like(side), 2 * trial + side, x.reshape(-1))
-    tested = examine_cases(observed, Past.empty(), cases, policy, classes)
+    evidence = examine_cases(observed, Past.empty(), cases, policy, classes)
     limits = policy.for_case("drawn", "default", metric)
-    return judge_cases(
-        tested,
+    return decide(
+        evidence,
         policy,
         minimum_effect=np.full(cases, limits.minimum_effect),
         margin=np.full(cases, limits.unchanged_margin),
@@ -113,6 +114,6 @@ def judge_values(
     )
 
 
-def raised(judged: dict[Metric, MetricDecisions]) -> bool:
+def raised(judged: dict[Metric, Decision]) -> bool:
     """Whether anything at all was announced."""
     return any(bool(each.changed.any()) for each in judged.values())

@@ -7,6 +7,8 @@ import pytest
 from pandas import DataFrame
 
 from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.statistics.contrast import Observations
+from compilewatch.db.judge.statistics.evidence import examine_cases
 from compilewatch.db.judge.statistics.noise import (
     Neighbours,
     Past,
@@ -247,3 +249,21 @@ def test_what_two_runs_have_in_common_takes_several_cases():
     many = together(neighbours(0.5, *[0.1] * POLICY.run_neighbours), POLICY)
     assert many.change == pytest.approx(0.1)
     assert many.variance == pytest.approx(2 * POLICY.between_run_floor**2)
+
+
+def test_a_variance_between_runs_that_was_estimated_counts_with_its_own_degrees_of_freedom():
+    """Twelve earlier runs of one build, then one run a side: Satterthwaite's df of both variances."""
+    generator = np.random.default_rng(1)
+    run, level = np.repeat(np.arange(12), 4), generator.normal(0, 0.03, 12)
+    none = np.zeros(48, dtype=np.int64)
+    earlier = Past(none, run, none, level[run] + generator.normal(0, 0.01, 48))
+    side = np.repeat([0, 1], 3)
+    observed = Observations(none[:6], side, side, np.arange(6), generator.normal(0, 0.01, 6))
+    found = examine_cases(observed, earlier, 1, POLICY)
+    df = 11 + POLICY.run_cv_df
+    assert found.run_df[0] == df
+    within, between = 2 / 3 * found.cv**2, 2 * found.run_variance
+    # Runs that differ by a known variance leave the trials' own degrees of freedom.
+    own_df = found.within.df * (within / (within + 2 * POLICY.between_run_floor**2)) ** 2
+    expected = (within + between) ** 2 / (within**2 / own_df + between**2 / df)
+    assert found.test.df == pytest.approx(expected)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from compilewatch.db.engine.session import open_database
+from compilewatch.db.judge.significance import trials_needed
 from compilewatch.db.judge.statistics.noise_floor import (
     NoiseFloor,
     Scatter,
@@ -17,7 +18,6 @@ from compilewatch.db.judge.statistics.noise_floor import (
     scatters,
     smallest_effect,
 )
-from compilewatch.db.judge.statistics.significance import trials_needed
 from compilewatch.db.queries.trials import trials_frame
 from compilewatch.db.records.vocabulary import Bound
 from compilewatch.db.store.trials import save_trials

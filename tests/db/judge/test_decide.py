@@ -7,17 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compilewatch.db.judge.decide import Decision, Evidence, decide, enough_trials
 from compilewatch.db.judge.policy import Policy
-from compilewatch.db.judge.statistics import judgement
-from compilewatch.db.judge.statistics.contrast import Contrasts, Observations
-from compilewatch.db.judge.statistics.noise import Past, RunNoise, SeriesNoise
-from compilewatch.db.judge.statistics.significance import (
-    Moderated,
-    Prior,
-    TTest,
-    power_quantile,
-    trials_needed,
-)
+from compilewatch.db.judge.significance import TTest, power_quantile, trials_needed
 
 POLICY = Policy()
 NAN = float("nan")
@@ -34,45 +26,38 @@ def examined(
     past_variance: float = NAN,
     run_scale: float = 0.0,
     run_variance: float = 0.0,
-) -> judgement.Tested:
+) -> Evidence:
     """Cases with these log differences and p-values, seven trials a side if nothing else is said."""
     cases = len(difference)
-    nothing, flags = np.zeros(cases), np.zeros(cases, dtype=np.bool_)
-    x = np.array(difference)
-    contrasts = Contrasts(
-        difference=x,
-        scale=np.full(cases, 2 / 7),
-        variance=np.full(cases, cv**2),
-        df=np.full(cases, 12.0),
-        run_scale=np.full(cases, run_scale),
-        interleaved=~flags,
-        paired=flags,
-        trials=np.array(trials or [(7, 7)] * cases),
+    flags, df = np.zeros(cases, dtype=np.bool_), np.full(cases, 20.0)
+    both = np.array(trials or [(7, 7)] * cases)
+    test = TTest(np.array(difference), np.full(cases, error), df, np.array(p_value))
+    return Evidence(
+        test=test,
+        within=test,
+        trials=both,
         level=np.zeros((cases, 2)),
-    )
-    return judgement.Tested(
-        contrasts,
-        Moderated(np.full(cases, cv**2), np.full(cases, 20.0), Prior(8.0, cv**2)),
-        SeriesNoise(np.full(cases, past_variance), nothing, np.full(cases, past_runs)),
-        RunNoise(run_variance, np.inf),
-        TTest(x, np.full(cases, error), np.full(cases, 20.0), np.array(p_value)),
+        interleaved=~flags,
+        run_scale=np.full(cases, run_scale),
+        run_variance=np.full(cases, run_variance),
+        run_df=np.full(cases, np.inf),
+        cv=np.full(cases, cv),
         scatter=np.full(cases, cv**2),
+        past_runs=np.full(cases, past_runs),
+        past_error=np.full(cases, np.sqrt(2 / 7 * past_variance + run_scale * run_variance)),
         rate=np.where(
-            np.min(trials or [(7, 7)] * cases, axis=1) < POLICY.few_trials,
-            POLICY.few_trials_rate,
-            POLICY.false_discovery_rate,
+            both.min(axis=1) < POLICY.few_trials, POLICY.few_trials_rate, POLICY.false_discovery_rate
         ),
         ranked=flags,
         identical=flags,
-        within=TTest(x, np.full(cases, error), np.full(cases, 20.0), np.array(p_value)),
         apart=np.full(cases, -cv),
         spread=np.full(cases, cv),
     )
 
 
-def judge(found: judgement.Tested, *, families: int = 1, **options: Any) -> judgement.MetricDecisions:
+def judge(found: Evidence, *, families: int = 1, **options: Any) -> Decision:
     cases = len(found.test.p_value)
-    return judgement.judge_cases(
+    return decide(
         found,
         POLICY,
         minimum_effect=np.full(cases, 0.02),
@@ -150,12 +135,12 @@ def test_unchanged_is_shown_and_never_large():
 )
 def test_trials_that_are_enough(trials: tuple[int, int], past_runs: int, enough: bool):
     found = examined([0.1], [0.5], trials=[trials], past_runs=past_runs)
-    assert judgement.enough_trials(found, POLICY).tolist() == [enough]
+    assert enough_trials(found, POLICY).tolist() == [enough]
     assert found.fewest_trials.tolist() == [min(trials)]
 
 
 def test_what_cannot_be_tested_has_never_enough_trials():
-    assert judgement.enough_trials(examined([NAN], [NAN]), POLICY).tolist() == [False]
+    assert enough_trials(examined([NAN], [NAN]), POLICY).tolist() == [False]
     found = judge(examined([NAN, 0.1], [NAN, 0.01]))
     assert (found.regressed.tolist(), found.more_trials.tolist()) == ([False, True], [0, 0])
 
@@ -219,22 +204,6 @@ def test_too_few_trials_are_suspected_by_their_own_past(sign: int):
 def test_a_past_says_nothing_where_trials_are_enough_or_there_is_none():
     assert judge(examined([0.5], [0.5], past_variance=1e-6)).suspected.tolist() == [False]
     assert judge(examined([0.5], [1e-9], trials=[(1, 1)])).suspected.tolist() == [False]
-
-
-def test_a_variance_between_runs_that_was_estimated_counts_with_its_own_degrees_of_freedom():
-    """Twelve earlier runs of one build, then one run a side: Satterthwaite's df of both variances."""
-    generator = np.random.default_rng(1)
-    run, level = np.repeat(np.arange(12), 4), generator.normal(0, 0.03, 12)
-    none = np.zeros(48, dtype=np.int64)
-    past = Past(none, run, none, level[run] + generator.normal(0, 0.01, 48))
-    side = np.repeat([0, 1], 3)
-    observed = Observations(none[:6], side, side, np.arange(6), generator.normal(0, 0.01, 6))
-    found = judgement.examine_cases(observed, past, 1, POLICY)
-    df = 11 + POLICY.run_cv_df
-    assert found.runs.df[0] == df
-    within, between = found.contrasts.scale * found.moderated.variance, 2 * found.runs.variance
-    expected = (within + between) ** 2 / (within**2 / found.moderated.df + between**2 / df)
-    assert found.test.df == pytest.approx(expected)
 
 
 def test_of_a_noisy_class_three_trials_show_what_is_obvious_and_no_less():

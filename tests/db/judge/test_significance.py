@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from compilewatch.db.judge.statistics.significance import (
+from compilewatch.db.judge.significance import (
     TTest,
     equivalence_p,
     false_discovery_q,

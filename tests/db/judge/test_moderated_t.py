@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from compilewatch.db.judge.statistics.significance import (
+from compilewatch.db.judge.significance import (
     Prior,
     fit_prior,
     moderate,
