@@ -18,8 +18,8 @@ from compilewatch.db.records.trial import Trial
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 SAMPLES = SHARED / "samples"
 TIMM = SHARED / "published" / "timm_raw"
-needs_samples = pytest.mark.skipif(not SAMPLES.is_dir(), reason="the public sample files are not there")
-needs_timm = pytest.mark.skipif(not TIMM.is_dir(), reason="the public timm result files are not there")
+INVENTED = Path(__file__).parent / "samples"
+"""Small files of invented values in the shapes of the tools; the public ones beside are a second check."""
 
 MEASURED_AT = datetime(2026, 11, 20, 18, 0, tzinfo=UTC)
 TOLD: dict[str, Any] = {
@@ -32,6 +32,12 @@ TOLD: dict[str, Any] = {
     "strategy": "eager",
 }
 ON_CPU: dict[str, Any] = {"device": "cpu", "device_name": "AMD EPYC 9654"}
+
+
+def of_each(invented: Any, public: Any, folder: Path = SAMPLES) -> list[Any]:
+    """Parameters of a test: the invented samples with what they say, and the public ones where they are."""
+    found = [pytest.param(folder, public, id="public")] if folder.is_dir() else []
+    return [pytest.param(INVENTED, invented, id="invented"), *found]
 
 
 def read(path: Path, *, format: str = "auto", **told: Any) -> list[Trial]:

@@ -6,7 +6,7 @@ import pytest
 
 from compilewatch.db.errors import RecordError
 from compilewatch.db.records.trial import FailureKind, NumericsStatus, SourceKind, Status, Task, Trial
-from tests.db.interchange.reading import SAMPLES, TOLD, by_name, needs_samples, read, read_told
+from tests.db.interchange.reading import TOLD, by_name, of_each, read, read_told
 
 NAME = "inductor_torchbench_amp_training_cuda_performance.csv"
 LONG = (
@@ -23,17 +23,22 @@ def write(folder: Path, text: str, name: str = NAME) -> Path:
     return path
 
 
-@needs_samples
-def test_real_performance_file_reads_as_it_says() -> None:
-    path = SAMPLES / "dynamobench" / "inductor_huggingface_float32_inference_cpu_performance.csv"
+# Of speedup 0.8 and 0.5 ms, 20.25 s, 40.5 and 45.25, which are percent x total / 10^9.
+INVENTED_NET = (500_000, 400_000, 20_250_000_000, 405_000_000, 452_500_000, 0.875)
+# Of 0.717554 and 0.426825 ms, 37.662211 s, 44.141773 and 49.824154.
+PUBLIC_NET = (426_825, 306_270, 37_662_211_000, 441_417_730, 498_241_540, 0.882105)
+
+
+@pytest.mark.parametrize(("samples", "says"), of_each(INVENTED_NET, PUBLIC_NET))
+def test_a_performance_file_reads_as_it_says(samples: Path, says: tuple[float, ...]) -> None:
+    path = samples / "dynamobench" / "inductor_huggingface_float32_inference_cpu_performance.csv"
+    latency, control, cost, control_peak, peak, compression = says
     trials = by_name(read(path, **(ASKED | {"device_name": "AMD EPYC"})))
     assert set(trials) == {("Net", "inductor"), ("Branchy", "inductor")}
     net, branchy = trials["Net", "inductor"], trials["Branchy", "inductor"]
-    assert net.summary.latency_ns == 426_825
-    assert net.summary.control_latency_ns == 306_270  # 0.717554 x 0.426825 ms
-    assert (net.cold_start.until_steady_ns, net.cold_start.calls_until_steady) == (37_662_211_000, 0)
-    assert net.memory.control_peak_bytes == 441_417_730  # 44.141773 is percent x total / 10^9
-    assert net.memory.peak_rss_bytes == 498_241_540
+    assert (net.summary.latency_ns, net.summary.control_latency_ns) == (latency, control)
+    assert (net.cold_start.until_steady_ns, net.cold_start.calls_until_steady) == (cost, 0)
+    assert (net.memory.control_peak_bytes, net.memory.peak_rss_bytes) == (control_peak, peak)
     assert net.memory.peak_bytes is None
     assert (net.compiler.ops_captured, net.compiler.graphs, net.compiler.graph_breaks) == (3, 1, [])
     assert net.workload.model_dump(include={"task", "dtype", "batch_size"}) == {
@@ -45,24 +50,24 @@ def test_real_performance_file_reads_as_it_says() -> None:
     assert branchy.compiler.graph_breaks is not None
     assert [event.count for event in branchy.compiler.graph_breaks] == [3]
     assert branchy.summary.metrics["unique_graph_breaks"] == 2
-    assert branchy.summary.metrics["compression_ratio"] == 0.882105
+    assert branchy.summary.metrics["compression_ratio"] == compression
 
 
-@needs_samples
-def test_real_accuracy_file_without_its_partner_has_no_latency() -> None:
-    path = SAMPLES / "dynamobench" / "inductor_huggingface_float32_training_cpu_accuracy.csv"
+@pytest.mark.parametrize(("samples", "cost_ns"), of_each(15_500_000_000, 15_174_415_000))
+def test_an_accuracy_file_without_its_partner_has_no_latency(samples: Path, cost_ns: int) -> None:
+    path = samples / "dynamobench" / "inductor_huggingface_float32_training_cpu_accuracy.csv"
     (trial,) = read(path, **ASKED_ON_CPU)
     assert (trial.status, trial.workload.task, trial.workload.batch_size) == (Status.OK, Task.TRAINING, 1)
     assert trial.numerics.status is NumericsStatus.PASS
     assert trial.summary.latency_ns is None
-    assert trial.cold_start.until_steady_ns == 15_174_415_000
+    assert trial.cold_start.until_steady_ns == cost_ns
     assert trial.compiler.graph_breaks is not None
     assert [event.count for event in trial.compiler.graph_breaks] == [5]
 
 
-@needs_samples
-def test_real_failure_rows_are_failures_not_zeros() -> None:
-    folder = SAMPLES / "dynamobench" / "failed"
+@pytest.mark.parametrize(("samples", "_"), of_each(None, None))
+def test_failure_rows_are_failures_not_zeros(samples: Path, _: None) -> None:
+    folder = samples / "dynamobench" / "failed"
     slow = read(folder / "inductor_huggingface_float32_inference_cpu_performance.csv", **ASKED_ON_CPU)
     assert [(trial.workload.name, trial.status, trial.summary) for trial in slow] == [
         ("Net", Status.FAILED, None),

@@ -14,7 +14,7 @@ from compilewatch.db.interchange.read.importing import import_paths
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.queries.trials import trial_records, trials_frame
 from compilewatch.db.records.trial import StrategyKind, Task, Trial
-from tests.db.interchange.reading import MEASURED_AT, SHARED, read
+from tests.db.interchange.reading import INVENTED, MEASURED_AT, SHARED, of_each, read
 
 FILES = SHARED / "field" / "files"
 FACTS: dict[str, Any] = {
@@ -25,16 +25,20 @@ FACTS: dict[str, Any] = {
     "dtype": "bfloat16",
     "task": "inference",
 }
-pytestmark = pytest.mark.skipif(not FILES.is_dir(), reason="the result files of other tools are not there")
 
 
-def trials(name: str, **told: Any) -> list[Trial]:
-    return read(FILES / name, **FACTS | told)
+@pytest.fixture(params=[INVENTED, *([FILES] if FILES.is_dir() else [])], ids=lambda folder: folder.name)
+def files(request: pytest.FixtureRequest) -> Path:
+    return Path(request.param)
 
 
-def speedups(database: Database, *names: str, **told: Any) -> dict[tuple[str, str], float]:
+def trials(path: Path, **told: Any) -> list[Trial]:
+    return read(path, **FACTS | told)
+
+
+def speedups(database: Database, files: Path, *names: str, **told: Any) -> dict[tuple[str, str], float]:
     """Speedups of compiled cases by workload with its batch, and strategy."""
-    paths = [path for name in names for path in sorted(FILES.glob(name))]
+    paths = [path for name in names for path in sorted(files.glob(name))]
     report = import_paths(database, paths, options=ImportOptions(**FACTS | told))
     assert report.errors == ()
     cases = summarize_cases(trials_frame(database))
@@ -43,39 +47,41 @@ def speedups(database: Database, *names: str, **told: Any) -> dict[tuple[str, st
     return dict(zip(zip(names_, compiled["strategy"], strict=True), compiled["speedup"], strict=True))
 
 
-def test_another_engine_is_no_control(sqlite_database: Database) -> None:
-    found = speedups(sqlite_database, "optimum_onnxruntime/*report.json", "optimum_compiled/*report.json")
+def test_another_engine_is_no_control(sqlite_database: Database, files: Path) -> None:
+    found = speedups(
+        sqlite_database, files, "optimum_onnxruntime/*report.json", "optimum_compiled/*report.json"
+    )
     assert found == {}
-    found = speedups(sqlite_database, "optimum_eager/*report.json")
+    found = speedups(sqlite_database, files, "optimum_eager/*report.json")
     assert {strategy: round(value, 2) for (_, strategy), value in found.items()} == {
         "default": 1.25,
         "onnxruntime": 2.0,
     }
 
 
-def test_another_layout_is_no_control(sqlite_database: Database) -> None:
-    nchw = speedups(sqlite_database, "timm_nchw_nhwc_rtx4090/*nchw*.csv")
-    assert speedups(sqlite_database, "timm_nchw_nhwc_rtx4090/*nhwc*.csv") == nchw
+def test_another_layout_is_no_control(sqlite_database: Database, files: Path) -> None:
+    nchw = speedups(sqlite_database, files, "timm_nchw_nhwc_rtx4090/*nchw*.csv")
+    assert speedups(sqlite_database, files, "timm_nchw_nhwc_rtx4090/*nhwc*.csv") == nchw
     assert not any(name.startswith("tiny_vit_21m_512") for name, _ in nchw)
 
 
-def test_other_arguments_are_no_control(sqlite_database: Database) -> None:
-    found = speedups(sqlite_database, "torchbench_test_bench/*", dtype="float32")
+def test_other_arguments_are_no_control(sqlite_database: Database, files: Path) -> None:
+    found = speedups(sqlite_database, files, "torchbench_test_bench/*", dtype="float32")
     assert {strategy: round(value, 6) for (_, strategy), value in found.items()} == {"inductor": 2.0}
 
 
-def test_vllm_is_eager_or_compiled(sqlite_database: Database) -> None:
-    found = speedups(sqlite_database, "vllm_latency_*.pytorch.json")
-    assert list(found) == [("meta-llama/Meta-Llama-3.1-8B-Instruct latency 8", "compiled")]
+def test_vllm_is_eager_or_compiled(sqlite_database: Database, files: Path) -> None:
+    found = speedups(sqlite_database, files, "vllm_latency_*.pytorch.json")
+    assert [(name.partition(" ")[2], strategy) for name, strategy in found] == [("latency 8", "compiled")]
     assert {trial.strategy.kind for trial in trial_records(sqlite_database)} == {
         StrategyKind.EAGER,
         StrategyKind.COMPILE,
     }
 
 
-def test_no_option_relabels_what_a_file_knows() -> None:
+def test_no_option_relabels_what_a_file_knows(files: Path) -> None:
     told = {"device_name": "NVIDIA RTX PRO 6000 Max-Q", "device": None, "torch": None, "dtype": None}
-    *gpus, cpu = sorted((FILES / "timm_mixed_gpus").iterdir())
+    *gpus, cpu = sorted((files / "timm_mixed_gpus").iterdir())
     assert [read(path, **FACTS | told)[0].machine.device_name for path in gpus] == [
         "NVIDIA GeForce RTX 5090",
         "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition",
@@ -84,21 +90,23 @@ def test_no_option_relabels_what_a_file_knows() -> None:
     with pytest.raises(RecordError, match="its name says i7_12700h") as raised:
         read(cpu, **FACTS | told)
     assert "NVIDIA" not in raised.value.next_step
-    (trial,) = trials("inductor_torchbench_training.csv")
+    (trial,) = trials(files / "inductor_torchbench_training.csv")
     assert (trial.workload.task, trial.strategy.name) == (Task.TRAINING, "inductor")
-    (first, *_) = trials("cpu_inductor_freezing_huggingface_inference.csv", device=None, device_name="EPYC")
+    (first, *_) = trials(
+        files / "cpu_inductor_freezing_huggingface_inference.csv", device=None, device_name="EPYC"
+    )
     assert (first.machine.device, first.suite, first.strategy.name) == (
         "cpu",
         "huggingface",
         "inductor_freezing",
     )
-    (first, *_) = trials("benchmark-infer-amp_bf16-nchw-pt291-cu130-pro6000maxq-dynamo.csv")
+    (first, *_) = trials(files / "benchmark-infer-amp_bf16-nchw-pt291-cu130-pro6000maxq-dynamo.csv")
     assert (first.workload.dtype, first.build.torch) == ("amp_bf16", "2.9.1")
 
 
-def test_a_column_of_torch_says_which_build_it_was() -> None:
-    (trial,) = trials("csv_torch_with_cuda_variant.csv", torch=None)
-    (told,) = trials("csv_torch_with_cuda_variant.csv", torch="2.9.1+cu128")
+def test_a_column_of_torch_says_which_build_it_was(files: Path) -> None:
+    (trial,) = trials(files / "csv_torch_with_cuda_variant.csv", torch=None)
+    (told,) = trials(files / "csv_torch_with_cuda_variant.csv", torch="2.9.1+cu128")
     assert trial.build == told.build
     assert (trial.build.torch, trial.build.cuda) == ("2.9.1", "12.8")
 
@@ -115,13 +123,15 @@ def test_a_column_of_torch_says_which_build_it_was() -> None:
         ("utf16_performance.csv", 2, 0),
     ],
 )
-def test_results_come_in_once(sqlite_database: Database, name: str, count: int, notes: int) -> None:
+def test_results_come_in_once(
+    sqlite_database: Database, files: Path, name: str, count: int, notes: int
+) -> None:
     told = FACTS | {"device": None, "device_name": "AMD EPYC", "torch": None}
     strategy = "default" if "utf16" in name else None
     needed = {"device": "cpu"} if "pytest" in name else {}
     torch = None if "unknown_mode" in name else "2.9.0"
     options = ImportOptions(**told | needed | {"strategy": strategy, "torch": torch})
-    report = import_paths(sqlite_database, [FILES / name], options=options)
+    report = import_paths(sqlite_database, [files / name], options=options)
     assert report.errors == ()
     assert report.new == count
     left_out = [note for note in report.files[0].notes if "is not used for it" not in note]
@@ -131,43 +141,58 @@ def test_results_come_in_once(sqlite_database: Database, name: str, count: int, 
 @pytest.mark.parametrize(
     "name", ["android_v2.json", "add_loop_inductor_gpu.json", "xpu_inductor_timm_models_inference.csv"]
 )
-def test_what_is_not_read_is_said_so(name: str) -> None:
+def test_what_is_not_read_is_said_so(files: Path, name: str) -> None:
     with pytest.raises(RecordError, match=r"looks like .* not read\.") as raised:
-        trials(name)
+        trials(files / name)
     assert "--format" not in raised.value.next_step
 
 
 @pytest.mark.parametrize(
-    ("name", "count", "first_ns"),
-    [
-        ("vllm_bench_latency.json", 1, 1_216_000_000),
-        ("vllm_bench_throughput.json", 1, 150_002),
-        ("vllm_bench_serve.json", 1, 502_513),
-        ("github_action_benchmark_data.js", 1, 17_205),
-        ("asv_05d283b9-py2.7-Cython-numpy1.8.json", 11, 65_947),
-        ("gbench_test1_run1.json", 14, 10),
-        ("hyperfine.json", 2, 3_200_000_000),
-        ("benchmark_v2_README_shape.json", 1, 2_430_000_000),
-    ],
+    ("files", "results"),
+    of_each(
+        {
+            "vllm_bench_latency.json": (1, 1_250_000_000),
+            "vllm_bench_throughput.json": (1, 250_000),
+            "vllm_bench_serve.json": (1, 500_000),
+            "github_action_benchmark_data.js": (1, 20_000),
+            "asv_invented.json": (2, 50_000),
+            "gbench_invented.json": (2, 20),
+            "hyperfine.json": (2, 2_500_000_000),
+            "benchmark_v2_README_shape.json": (1, 2_250_000_000),
+        },
+        {
+            "vllm_bench_latency.json": (1, 1_216_000_000),
+            "vllm_bench_throughput.json": (1, 150_002),
+            "vllm_bench_serve.json": (1, 502_513),
+            "github_action_benchmark_data.js": (1, 17_205),
+            "asv_05d283b9-py2.7-Cython-numpy1.8.json": (11, 65_947),
+            "gbench_test1_run1.json": (14, 10),
+            "hyperfine.json": (2, 3_200_000_000),
+            "benchmark_v2_README_shape.json": (1, 2_430_000_000),
+        },
+        FILES,
+    ),
 )
-def test_formats_of_benchmarks_at_large(name: str, count: int, first_ns: int) -> None:
-    found = trials(name, strategy="eager")
-    assert len(found) == count
-    assert found[0].summary.latency_ns == first_ns
+def test_formats_of_benchmarks_at_large(files: Path, results: dict[str, tuple[int, int]]) -> None:
+    for name, (count, first_ns) in results.items():
+        found = trials(files / name, strategy="eager")
+        assert len(found) == count, name
+        assert found[0].summary is not None
+        assert found[0].summary.latency_ns == first_ns, name
 
 
-def test_one_workload_for_a_table_without_such_a_column() -> None:
+def test_one_workload_for_a_table_without_such_a_column(files: Path) -> None:
     told = {"workload": "mine", "columns": {"strategy": "mode"}}
-    found = trials("no_model.csv", **told)
+    found = trials(files / "no_model.csv", **told)
     assert {(trial.workload.name, trial.workload.batch_size) for trial in found} == {("mine", 1), ("mine", 8)}
 
 
-def test_a_start_cut_off_in_its_first_compilation_has_no_cost() -> None:
-    (path,) = (FILES / "torch_trace_cut_in_first_compile").iterdir()
+def test_a_start_cut_off_in_its_first_compilation_has_no_cost(files: Path) -> None:
+    (path,) = (files / "torch_trace_cut_in_first_compile").iterdir()
     with pytest.raises(RecordError, match="ends before anything was compiled to its end"):
         read(path, **FACTS)
 
 
-def test_two_tables_in_one_file_are_refused(tmp_path: Path) -> None:
+def test_two_tables_in_one_file_are_refused(files: Path) -> None:
     with pytest.raises(RecordError, match="line 4"):
-        trials("two_tables.csv", columns={"workload": "model"})
+        trials(files / "two_tables.csv", columns={"workload": "model"})

@@ -1,12 +1,13 @@
-"""Any CSV by a mapping: units, eager rows, the real diffusers table, mappings that do not fit."""
+"""Any CSV by a mapping: units, eager rows, a diffusers table, mappings that do not fit."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from compilewatch.db.errors import RecordError
 from compilewatch.db.records.trial import Status, Task
-from tests.db.interchange.reading import SAMPLES, needs_samples, read, read_told
+from tests.db.interchange.reading import of_each, read, read_told
 
 DIFFUSERS = {
     "workload": "scenario",
@@ -26,18 +27,28 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-@needs_samples
-def test_real_diffusers_table_by_mapping() -> None:
-    trials = read_told(SAMPLES / "diffusers_collated_results.csv", columns=DIFFUSERS, dtype="bfloat16")
+INVENTED_DIFFUSERS = ("acme/Paint-bf16", (300, 400, 500), 1000.5, (10_250, 10_500), "c0ffee" * 6 + "c0ff")
+PUBLIC_DIFFUSERS = (
+    *("black-forest-labs/FLUX.1-dev-bf16", (374, 493, 512), 59523.04, (22_570, 22_640)),
+    "152f7ca357c066c4af3d1a58cdf17662ef5a2f87",
+)
+
+
+@pytest.mark.parametrize(("samples", "says"), of_each(INVENTED_DIFFUSERS, PUBLIC_DIFFUSERS))
+def test_a_diffusers_table_by_mapping(samples: Path, says: tuple[Any, ...]) -> None:
+    name, times_ms, flops, peaks_mb, commit = says
+    compiled_ns, eager_ns, quantized_ns = (1_000_000 * each for each in times_ms)
+    trials = read_told(samples / "diffusers_collated_results.csv", columns=DIFFUSERS, dtype="bfloat16")
     assert len(trials) == 6
     flux, quantized = trials[0], trials[1]
-    assert (flux.workload.name, flux.strategy.name) == ("black-forest-labs/FLUX.1-dev-bf16", "default")
-    assert (flux.summary.latency_ns, flux.summary.control_latency_ns) == (374_000_000, 493_000_000)
-    assert flux.summary.metrics == {"flops": 59523.04}
-    assert (flux.memory.peak_bytes, flux.memory.control_peak_bytes) == (22_570_000_000, 22_640_000_000)
-    assert flux.build.packages == {"diffusers": "152f7ca357c066c4af3d1a58cdf17662ef5a2f87"}
+    assert (flux.workload.name, flux.strategy.name) == (name, "default")
+    assert (flux.summary.latency_ns, flux.summary.control_latency_ns) == (compiled_ns, eager_ns)
+    assert flux.summary.metrics == {"flops": flops}
+    peaks = tuple(1_000_000 * each for each in peaks_mb)
+    assert (flux.memory.peak_bytes, flux.memory.control_peak_bytes) == peaks
+    assert flux.build.packages == {"diffusers": commit}
     assert quantized.strategy.name == "eager"
-    assert (quantized.summary.latency_ns, quantized.summary.metrics) == (512_000_000, {})
+    assert (quantized.summary.latency_ns, quantized.summary.metrics) == (quantized_ns, {})
 
 
 def test_columns_named_like_our_fields_need_no_mapping(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from compilewatch.db.queries.trials import trial_record, trial_records, trials_f
 from compilewatch.db.records.trial import Trial
 from compilewatch.db.verdicts.sides import resolve_side
 from tests.builders import make_trial
-from tests.db.interchange.reading import MEASURED_AT, SAMPLES, TOLD, needs_samples, read
+from tests.db.interchange.reading import MEASURED_AT, TOLD, of_each, read
 
 OPTIONS = ImportOptions(**TOLD)
 NAMES = "inductor_torchbench_amp_training_cuda_{}.csv"
@@ -201,7 +201,7 @@ def test_a_file_without_results_is_refused(sqlite_database: Database, tmp_path: 
 
 def test_an_unknown_format_names_the_known_ones(sqlite_database: Database, tmp_path: Path) -> None:
     report = import_paths(sqlite_database, [tmp_path / "x"], format="excel")
-    assert "auto, trial, dynamo-csv" in report.errors[0].next_step
+    assert "auto, trial, trial-csv, dynamo-csv" in report.errors[0].next_step
 
 
 def test_the_report_is_one_json_document(sqlite_database: Database, tmp_path: Path) -> None:
@@ -217,10 +217,18 @@ def test_the_report_is_one_json_document(sqlite_database: Database, tmp_path: Pa
     assert "cannot be read" in document["files"][2]["error"]
 
 
-@needs_samples
-def test_every_real_sample_comes_in_by_one_call_and_is_stored_as_read(database: Database) -> None:
-    refused = {"README.md", "pytorch_oss_v3_mock.json", "diffusers_collated_results.csv"}
-    paths = sorted(path for path in SAMPLES.rglob("*") if path.is_file() and path.name not in refused)
+@pytest.mark.parametrize(("samples", "_"), of_each(None, None))
+def test_every_sample_comes_in_by_one_call_and_is_stored_as_read(
+    database: Database, samples: Path, _: None
+) -> None:
+    names = (
+        "dynamobench/**/*.*",
+        "hf_*",
+        "optimum_benchmark_*",
+        "pytest_benchmark.json",
+        "pytorch_oss_v3_[!m]*",
+    )
+    paths = sorted(path for name in names for path in samples.glob(name))
     report = import_paths(database, paths, options=OPTIONS)
     assert report.errors == ()
     # Rows of dynamo's CSV 2 + 1 + 2 + 1, which its JSON repeats, transformers 9, optimum's pair 1,

@@ -1,4 +1,4 @@
-"""optimum-benchmark: the real pair, compiled backends, and a partner that is missing."""
+"""optimum-benchmark: a pair, compiled backends, and a partner that is missing."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from compilewatch.db.errors import RecordError
 from compilewatch.db.records.trial import StrategyKind
-from tests.db.interchange.reading import MEASURED_AT, SAMPLES, needs_samples, read, read_told
+from tests.db.interchange.reading import MEASURED_AT, of_each, read, read_told
 
 ASKED: dict[str, Any] = {"torch": "2.4.1", "dtype": "float32", "measured_at": MEASURED_AT}
 
@@ -48,27 +48,38 @@ def write(folder: Path, report: object, **backend: Any) -> Path:
     return path
 
 
-@needs_samples
+# Model, p50 and first sample, how many, samples a second, load, CPU, memory, versions.
+INVENTED_PAIR = (
+    *("acme/embed", (10_125_000_000, 10_000_000_000, 4), 64 / 10.0625, 12_500_000_000, "Acme CPU @ 2.00GHz"),
+    *(
+        32_000_500_000,
+        "3.10.1",
+        {"optimum_benchmark": "0.5.0", "transformers": "4.45.0", "accelerate": "1.0.0"},
+    ),
+)
+PUBLIC_PAIR = (
+    *("BAAI/bge-base-en-v1.5", (11_300_766_841, 11_477_741_527, 10), 5.648934083819028, 15_598_862_323),
+    *("Intel(R) Xeon(R) Platinum 8259CL CPU @ 2.50GHz", 33_164_890_112, "3.10.14"),
+    {"optimum_benchmark": "0.5.0.dev0", "transformers": "4.45.2", "accelerate": "1.0.0"},
+)
+
+
+@pytest.mark.parametrize(("samples", "says"), of_each(INVENTED_PAIR, PUBLIC_PAIR))
 @pytest.mark.parametrize("name", ["optimum_benchmark_report.json", "optimum_benchmark_config.json"])
-def test_real_pair_reads_as_it_says_from_either_file(name: str) -> None:
-    (trial,) = read(SAMPLES / name, **ASKED)
-    assert trial.workload.name == "BAAI/bge-base-en-v1.5 forward"
+def test_a_pair_reads_as_it_says_from_either_file(name: str, samples: Path, says: tuple[Any, ...]) -> None:
+    model, (p50_ns, first_ns, count), rate, load_ns, cpu, ram, python, packages = says
+    (trial,) = read(samples / name, **ASKED)
+    assert trial.workload.name == f"{model} forward"
     assert trial.workload.batch_size == 64
     assert trial.workload.shape == {"num_choices": 2, "sequence_length": 128}
-    assert trial.summary.latency_ns == 11_300_766_841  # p50 11.300766840518918 s
-    assert (trial.summary.n, trial.summary.throughput_per_s) == (10, 5.648934083819028)
-    assert trial.samples_ns[0] == 11_477_741_527
-    assert len(trial.samples_ns) == 10
-    assert trial.cold_start.build_model_ns == 15_598_862_323
+    assert (trial.summary.latency_ns, trial.summary.n) == (p50_ns, count)
+    assert trial.summary.throughput_per_s == rate
+    assert (trial.samples_ns[0], len(trial.samples_ns)) == (first_ns, count)
+    assert trial.cold_start.build_model_ns == load_ns
     assert (trial.strategy.name, trial.strategy.kind) == ("py-txi", StrategyKind.EXPORT)
-    assert (
-        trial.machine.device_name == "Intel(R) Xeon(R) Platinum 8259CL CPU @ 2.50GHz"
-    )  # the config says cpu
-    assert trial.machine.ram_bytes == 33_164_890_112
-    assert (trial.build.python, trial.build.packages) == (
-        "3.10.14",
-        {"optimum_benchmark": "0.5.0.dev0", "transformers": "4.45.2", "accelerate": "1.0.0"},
-    )
+    # The config says cpu.
+    assert (trial.machine.device_name, trial.machine.ram_bytes) == (cpu, ram)
+    assert (trial.build.python, trial.build.packages) == (python, packages)
 
 
 def test_targets_memory_and_compilation(tmp_path: Path) -> None:

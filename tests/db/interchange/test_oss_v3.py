@@ -1,4 +1,4 @@
-"""PyTorch OSS benchmark database v3: real files of every layout, metrics, and what a group is."""
+"""PyTorch OSS benchmark database v3: files of every layout, metrics, and what a group is."""
 
 import json
 import shutil
@@ -9,7 +9,7 @@ import pytest
 
 from compilewatch.db.errors import RecordError
 from compilewatch.db.records.trial import FailureKind, NumericsStatus, Status, Task
-from tests.db.interchange.reading import MEASURED_AT, SAMPLES, by_name, needs_samples, read, read_told
+from tests.db.interchange.reading import MEASURED_AT, by_name, of_each, read, read_told
 
 ASKED: dict[str, Any] = {"torch": "2.13.0", "device_name": "AMD EPYC", "measured_at": MEASURED_AT}
 
@@ -39,58 +39,63 @@ def alone(path: Path, folder: Path) -> Path:
     return Path(shutil.copy(path, folder))
 
 
-@needs_samples
-def test_real_dynamo_file_agrees_with_its_csv(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("samples", "net_says"), of_each((500_000, 400_000, 452_500_000), (426_825, 306_270, 498_241_540))
+)
+def test_a_dynamo_file_agrees_with_its_csv(
+    tmp_path: Path, samples: Path, net_says: tuple[int, int, int]
+) -> None:
     name = "inductor_huggingface_float32_inference_cpu_performance.json"
-    trials = by_name(read(alone(SAMPLES / "dynamobench" / name, tmp_path), **ASKED))
+    trials = by_name(read(alone(samples / "dynamobench" / name, tmp_path), **ASKED))
     net, branchy = trials["Net", "inductor"], trials["Branchy", "inductor"]
-    assert (net.summary.latency_ns, net.summary.control_latency_ns) == (426_825, 306_270)
-    assert net.memory.peak_rss_bytes == pytest.approx(498_241_540, abs=10)
+    latency, control, peak = net_says
+    assert (net.summary.latency_ns, net.summary.control_latency_ns) == (latency, control)
+    assert net.memory.peak_rss_bytes == pytest.approx(peak, abs=10)
     assert (net.workload.task, net.workload.dtype, net.suite) == (Task.INFERENCE, "float32", "huggingface")
     assert net.strategy.dynamic is False
     assert branchy.compiler.graph_breaks is not None
     assert [event.count for event in branchy.compiler.graph_breaks] == [3]
 
 
-@needs_samples
-def test_real_text_metric(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("samples", "cost_ns"), of_each(15_500_000_000, 15_174_415_215))
+def test_a_text_metric(tmp_path: Path, samples: Path, cost_ns: int) -> None:
     name = "inductor_huggingface_float32_training_cpu_accuracy.json"
-    (trial,) = read(alone(SAMPLES / "dynamobench" / name, tmp_path), **ASKED)
+    (trial,) = read(alone(samples / "dynamobench" / name, tmp_path), **ASKED)
     assert trial.numerics.status is NumericsStatus.PASS
-    assert trial.cold_start.until_steady_ns == 15_174_415_215
+    assert trial.cold_start.until_steady_ns == cost_ns
     assert trial.workload.batch_size == 1
 
 
-@needs_samples
 @pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("add_loop_eager", {"add_loop_eager": {"compile_time_instruction_count": 3_086_359_081}}),
-        (
-            "add_loop_inductor_dynamic_gpu",
-            {"add_loop_inductor_dynamic_gpu": {"compile_time_instruction_count": 40_859_830_085}},
-        ),
-        ("do_not_overwrite_runners_info", {"edsr": {"peak_inference_mem_usage(mb)": 333.2014794921875}}),
-        (
-            "json-each-row",
-            {
-                "add_loop_eager": {"compile_time_instruction_count": 3_086_359_081},
-                "add_loop_eager_dynamic": {"compile_time_instruction_count": 5_712_213_247},
-                "add_loop_inductor_dynamic_gpu": {"compile_time_instruction_count": 40_859_830_085},
-            },
-        ),
-    ],
-)  # fmt: skip
-def test_real_files_of_every_layout(name: str, expected: dict[str, dict[str, float]]) -> None:
-    trials = read_told(SAMPLES / f"pytorch_oss_v3_{name}.json")
-    assert {t.workload.name: t.summary.metrics for t in trials if t.summary} == expected
-    assert all(t.summary and t.summary.latency_ns is None for t in trials)
+    ("samples", "says"),
+    of_each(
+        ((3_000_000_001, 5_000_000_002, 40_000_000_003), 300.25),
+        ((3_086_359_081, 5_712_213_247, 40_859_830_085), 333.2014794921875),
+    ),
+)
+def test_files_of_every_layout(samples: Path, says: tuple[tuple[int, int, int], float]) -> None:
+    counts, peak = says
+    names = ("add_loop_eager", "add_loop_eager_dynamic", "add_loop_inductor_dynamic_gpu")
+    each = {
+        name: {"compile_time_instruction_count": float(count)}
+        for name, count in zip(names, counts, strict=True)
+    }
+    expected: dict[str, dict[str, dict[str, float]]] = {
+        "add_loop_eager": {names[0]: each[names[0]]},
+        "add_loop_inductor_dynamic_gpu": {names[2]: each[names[2]]},
+        "do_not_overwrite_runners_info": {"edsr": {"peak_inference_mem_usage(mb)": peak}},
+        "json-each-row": each,
+    }
+    for name, metrics in expected.items():
+        trials = read_told(samples / f"pytorch_oss_v3_{name}.json")
+        assert {t.workload.name: t.summary.metrics for t in trials if t.summary} == metrics
+        assert all(t.summary and t.summary.latency_ns is None for t in trials)
 
 
-@needs_samples
-def test_real_invalid_records_are_refused_by_number() -> None:
+@pytest.mark.parametrize(("samples", "_"), of_each(None, None))
+def test_invalid_records_are_refused_by_number(samples: Path, _: None) -> None:
     with pytest.raises(RecordError, match=r"record 1\.metric: is missing"):
-        read_told(SAMPLES / "pytorch_oss_v3_mock.json", format="oss-v3")
+        read_told(samples / "pytorch_oss_v3_mock.json", format="oss-v3")
 
 
 @pytest.mark.parametrize("layout", ["list", "lines", "lists in lines", "pretty"])

@@ -1,4 +1,4 @@
-"""pytest-benchmark JSON: the real file, the pairing rule, what has to be told."""
+"""pytest-benchmark JSON: a whole file, the pairing rule, what has to be told."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from compilewatch.db.errors import RecordError
 from compilewatch.db.interchange.read.formats import Format
 from compilewatch.db.records.trial import Code, Task
-from tests.db.interchange.reading import SAMPLES, by_name, needs_samples, read, read_told
+from tests.db.interchange.reading import by_name, of_each, read, read_told
 from tests.db.interchange.tiny_files import TINY
 
 
@@ -39,19 +39,25 @@ def write(folder: Path, content: object) -> Path:
     return path
 
 
-@needs_samples
-def test_real_file_reads_as_it_says() -> None:
-    trials = by_name(read(SAMPLES / "pytest_benchmark.json", device="cpu", dtype="float32"))
+INVENTED_FILE = ((40_000, 80_000), (3, 40_000), "3.11.1", "Acme CPU", "2026-11-20T18:00:00.500000+00:00")
+PUBLIC_FILE = (
+    # 4.053779998685059e-05 s and 7.34171999283717e-05 s
+    *((40_538, 73_417), (20, 56_008), "3.11.7", "AMD EPYC", "2026-11-20T18:58:06.776938+00:00"),
+)
+
+
+@pytest.mark.parametrize(("samples", "says"), of_each(INVENTED_FILE, PUBLIC_FILE))
+def test_a_file_reads_as_it_says(samples: Path, says: tuple[Any, ...]) -> None:
+    (eager_ns, compiled_ns), (rounds, first_ns), python, cpu, began = says
+    trials = by_name(read(samples / "pytest_benchmark.json", device="cpu", dtype="float32"))
     eager, compiled = trials["test_b.py::test_mlp", "eager"], trials["test_b.py::test_mlp", "aot_eager"]
-    assert (eager.summary.latency_ns, eager.summary.n) == (40_538, 20)  # 4.053779998685059e-05 s
-    assert compiled.summary.latency_ns == 73_417  # 7.34171999283717e-05 s
-    assert compiled.summary.control_latency_ns == 40_538
+    assert (eager.summary.latency_ns, eager.summary.n) == (eager_ns, rounds)
+    assert (compiled.summary.latency_ns, compiled.summary.control_latency_ns) == (compiled_ns, eager_ns)
     assert eager.summary.control_latency_ns is None
-    assert len(eager.samples_ns) == 20
-    assert eager.samples_ns[0] == 56_008
-    assert (eager.build.torch, eager.build.torch_variant, eager.build.python) == ("2.13.0", "cpu", "3.11.7")
-    assert (eager.machine.name, eager.machine.device_name, eager.machine.cpu_count) == ("vm", "AMD EPYC", 2)
-    assert eager.started_at.isoformat() == "2026-11-20T18:58:06.776938+00:00"
+    assert (len(eager.samples_ns), eager.samples_ns[0]) == (rounds, first_ns)
+    assert (eager.build.torch, eager.build.torch_variant, eager.build.python) == ("2.13.0", "cpu", python)
+    assert (eager.machine.name, eager.machine.device_name, eager.machine.cpu_count) == ("vm", cpu, 2)
+    assert eager.started_at.isoformat() == began
     assert (compiled.strategy.backend, compiled.strategy.mode) == ("aot_eager", None)
     assert eager.workload.task is Task.FUNCTION
 

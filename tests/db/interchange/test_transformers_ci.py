@@ -1,13 +1,14 @@
-"""transformers CI summaries: the real day, both shapes, controls only of the same cache."""
+"""transformers CI summaries: a day, both shapes, controls only of the same cache."""
 
 import json
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from compilewatch.db.errors import RecordError
-from tests.db.interchange.reading import SAMPLES, TOLD, by_name, needs_samples, read, read_told
+from tests.db.interchange.reading import TOLD, by_name, of_each, read, read_told
 
 ASKED = {key: TOLD[key] for key in ("torch", "device", "device_name", "dtype")}
 COMMIT = "ecd61c62862f925a18b4f063dc17fcaf01826e25"
@@ -16,20 +17,24 @@ EAGER = "backend.cache_implementation=static,backend.torch_compile=False"
 COMPILED = "backend.cache_implementation=static,backend.torch_compile=True"
 
 
-@needs_samples
-def test_real_day_reads_as_it_says() -> None:
-    trials = by_name(read(SAMPLES / "hf_summary_2024-09-04.json", **ASKED))
+# Decode with the static cache compiled and eager, then eager with the dynamic one, in ns.
+INVENTED_DAY = ("acme/gem", (1_250_000_000, 2_500_000_000, 2_250_000_000), 101.6, "c0ffee" * 6 + "c0ff")
+PUBLIC_DAY = ("google/gemma-2b", (1_565_552_368, 2_674_888_428, 2_506_322_266), 81.12152782786438, COMMIT)
+
+
+@pytest.mark.parametrize(("samples", "says"), of_each(INVENTED_DAY, PUBLIC_DAY))
+def test_a_day_reads_as_it_says(samples: Path, says: tuple[Any, ...]) -> None:
+    model, (compiled_ns, eager_ns, dynamic_ns), rate, commit = says
+    trials = by_name(read(samples / "hf_summary_2024-09-04.json", **ASKED))
     assert len(trials) == 9
-    decode = trials["google/gemma-2b decode, cache_implementation=static", "compiled"]
-    assert decode.summary.latency_ns == 1_565_552_368  # 1.5655523681640626 s
-    assert (
-        decode.summary.control_latency_ns == 2_674_888_428
-    )  # eager with the static cache, not the dynamic one
-    assert decode.summary.throughput_per_s == 81.12152782786438
-    assert decode.build.packages == {"transformers": f"git {COMMIT}"}
+    decode = trials[f"{model} decode, cache_implementation=static", "compiled"]
+    # Eager with the static cache, not the dynamic one.
+    assert (decode.summary.latency_ns, decode.summary.control_latency_ns) == (compiled_ns, eager_ns)
+    assert decode.summary.throughput_per_s == rate
+    assert decode.build.packages == {"transformers": f"git {commit}"}
     assert decode.started_at.isoformat() == "2024-09-04T00:00:00+00:00"
-    dynamic = trials["google/gemma-2b decode, cache_implementation=null", "eager"]
-    assert dynamic.summary.latency_ns == 2_506_322_266
+    dynamic = trials[f"{model} decode, cache_implementation=null", "eager"]
+    assert dynamic.summary.latency_ns == dynamic_ns
 
 
 def test_both_shapes_say_the_same(tmp_path: Path) -> None:
