@@ -24,10 +24,6 @@ _RECORDED_PREFIX = "CUDA_MPS_"
 BINDING = ("OMP_PROC_BIND", "OMP_PLACES")
 """What pins the threads of a process to cores, for the steps that are timed."""
 
-# glibc maps allocations above 128 kB afresh each time, so every element-wise step pays page faults that a
-# compiled step, fusing the intermediates away, does not: a speedup of the allocator's making.
-_MALLOC = {"MALLOC_MMAP_THRESHOLD_": "1073741824", "MALLOC_TRIM_THRESHOLD_": "1073741824"}
-
 # Inductor, Triton and the CUDA driver each keep a cache; the precompiled header follows TMPDIR alone
 # (torch/_inductor/codecache.py, _HEADER_DIR), so a cold start needs all four to be empty.
 _CACHE_DIRECTORIES = {
@@ -44,7 +40,6 @@ def pinned_settings(threads: int) -> dict[str, str]:
         "OMP_NUM_THREADS": str(threads),
         "OMP_PROC_BIND": "true",
         "OMP_PLACES": "cores",
-        **_MALLOC,
         "HF_HUB_OFFLINE": "1",
         "TOKENIZERS_PARALLELISM": "false",
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",

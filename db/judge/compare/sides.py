@@ -40,6 +40,13 @@ where its libraries lie.
 COMPILE_THREADS = "compile_threads"
 """The setting with how many threads the process compiles."""
 
+METHOD_SETTINGS = (
+    COMPILE_THREADS,
+    "environment.MALLOC_MMAP_THRESHOLD_",
+    "environment.MALLOC_TRIM_THRESHOLD_",
+)
+"""Settings by which a trial is measured in another way than before: as a plain process is, or not."""
+
 NOT_THE_BUILDS_FAULT = (
     FailureKind.CANCELLED,
     FailureKind.DISK_FULL,

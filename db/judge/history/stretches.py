@@ -9,7 +9,7 @@ import numpy as np
 from pandas import DataFrame
 
 from compilewatch.db.columns.metrics import SUMMARY_COLUMNS
-from compilewatch.db.judge.compare.sides import COMPILE_THREADS, as_text, plain_settings
+from compilewatch.db.judge.compare.sides import METHOD_SETTINGS, as_text, plain_settings
 from compilewatch.db.judge.results import Result
 from compilewatch.db.metrics.groups import Bools, Floats, floats
 from compilewatch.db.records.vocabulary import Metric
@@ -19,7 +19,9 @@ CONDITION_COLUMNS = ("machine_id", "workload_version", "threads", "settings", "t
 
 
 METHOD = "method"
-"""What a cut names where the process compiles with another number of threads."""
+"""What a cut names where the process compiles with another number of threads, or its allocator keeps memory
+otherwise.
+"""
 
 
 class Cut(Result):
@@ -42,7 +44,7 @@ def find_cuts(points: DataFrame) -> list[Cut]:
     present = [name for name in CONDITION_COLUMNS if name in points]
     texts = {name: [as_text(each) for each in points[name]] for name in present if name != "settings"}
     if "settings" in present:
-        texts[METHOD], texts["settings"] = _threads_and_others(points["settings"].tolist())
+        texts[METHOD], texts["settings"] = _method_and_others(points["settings"].tolist())
     cuts = []
     for index in range(1, len(points)):
         fields = tuple(name for name, each in texts.items() if each[index] != each[index - 1])
@@ -51,14 +53,14 @@ def find_cuts(points: DataFrame) -> list[Cut]:
     return cuts
 
 
-def _threads_and_others(settings: list[object]) -> tuple[list[str], list[str]]:
-    """Of each the number of compile threads, and the other settings, as text; most share one object."""
+def _method_and_others(settings: list[object]) -> tuple[list[str], list[str]]:
+    """Of each the settings of the method, and the others, as text; most share one object."""
     known: dict[int, tuple[str, str]] = {}
     for each in settings:
         if id(each) not in known:
             plain = plain_settings(each)
-            threads = as_text(plain.pop(COMPILE_THREADS, None))
-            known[id(each)] = threads, as_text(plain)
+            method = as_text({name: plain.pop(name, None) for name in METHOD_SETTINGS})
+            known[id(each)] = method, as_text(plain)
     return [known[id(each)][0] for each in settings], [known[id(each)][1] for each in settings]
 
 

@@ -12,8 +12,6 @@ from pathlib import Path
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_CGROUPS = Path("/proc/self/cgroup")
 _MEMINFO = Path("/proc/meminfo")
-_GLIBC = {-1: 1 << 27, -3: 1 << 25}
-"""malloc.h: M_TRIM_THRESHOLD and M_MMAP_THRESHOLD, at most what they grow to by themselves."""
 
 
 def _memory_groups() -> Iterator[tuple[int, int]]:
@@ -70,11 +68,6 @@ def has_room_for(size_bytes: int) -> bool:
 
 
 def give_back() -> None:
-    """Return to the system what was freed, now and from now on: a measured process sets glibc to keep it, and
-    does not find room in it for the same large block again. Nothing with another allocator.
-    """
+    """Return to the system what was freed and the allocator still has. Nothing with another than glibc's."""
     with contextlib.suppress(OSError, AttributeError):
-        library = ctypes.CDLL(None)
-        for parameter, threshold in _GLIBC.items():
-            library.mallopt(parameter, threshold)
-        library.malloc_trim(0)
+        ctypes.CDLL(None).malloc_trim(0)

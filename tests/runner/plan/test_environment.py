@@ -47,10 +47,17 @@ def test_every_cache_is_new_and_empty(tmp_path):
         assert list(directory.iterdir()) == []
 
 
-def test_threads_and_allocator_are_pinned_whatever_the_host_says(tmp_path):
+def test_threads_are_pinned_whatever_the_host_says(tmp_path):
     environment = worker_environment(tmp_path, threads=2, extra={}, inherited=HOST)
     assert environment["OMP_NUM_THREADS"] == "2"
     assert environment.items() >= pinned_settings(2).items()
+
+
+def test_the_allocator_is_that_of_a_plain_process(tmp_path):
+    """A threshold that is set keeps glibc from adapting it, and what a step frees from going back."""
+    inherited = HOST | {"MALLOC_MMAP_THRESHOLD_": "1073741824"}
+    environment = worker_environment(tmp_path, threads=2, extra={}, inherited=inherited)
+    assert not [name for name in environment if name.startswith(("MALLOC_", "GLIBC_TUNABLES"))]
 
 
 def test_what_a_suite_asks_for_comes_last(tmp_path):

@@ -43,6 +43,13 @@ def test_another_number_of_threads_to_compile_with_is_another_method():
     assert find_cuts(table) == [Cut(index=1, fields=("method", "settings"))]
 
 
+def test_an_allocator_that_keeps_memory_otherwise_is_another_method():
+    """Until two variables of glibc's were left out, every measured process had them."""
+    kept = {"environment": {"MALLOC_MMAP_THRESHOLD_": "1073741824", "MALLOC_TRIM_THRESHOLD_": "1073741824"}}
+    table = points([1.0] * 4, settings=[kept, kept, {"environment": {}}, {"environment": {}}])
+    assert find_cuts(table) == [Cut(index=2, fields=("method",))]
+
+
 def test_what_changes_together_is_one_cut_and_each_change_its_own():
     table = points([1.0] * 4, threads=[1, 2, 2, 1], workload_version=["a", "b", "b", "b"])
     assert find_cuts(table) == [
