@@ -84,6 +84,8 @@ def _facts(name: str) -> dict[str, Any] | None:
         pass
     elif is_rate(name):
         facts = _rates("")
+    elif "speedup" in words:
+        facts = {"unit": "x", "write": units.ratio, "higher_is_better": True}
     elif unit in NS_OF_UNITS:
         facts = {"unit": unit, "write": _times(NS_OF_UNITS[unit])}
     elif unit in _BYTES_OF_UNITS:

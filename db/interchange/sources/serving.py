@@ -85,16 +85,18 @@ def read_genai_perf(file: InputFile, options: ImportOptions) -> Iterator[Foreign
     document = json_document(file)
     config = document.part("input_config").data
     rate, at_once = _first(config, ("request_rate", "rate")), _first(config, ("concurrency",))
-    figures = dict(_statistics(document))
+    # The first releases of aiperf had them in a part of their own.
+    metrics = document.part("records") if isinstance(document.data.get("records"), dict) else document
+    figures = dict(_statistics(metrics))
     if _is_count(rate):
         figures["request_rate"] = float(rate)
     model = _first(config, ("model", "model_names", "models"))
     sizes: dict[str, int] = {}
     for size, (keys, metric) in _LENGTHS.items():
         asked = _first(config, keys)
-        length = asked if _is_count(asked) else document.part(metric).number("avg")
+        length = asked if _is_count(asked) else metrics.part(metric).number("avg")
         if length:
-            sizes[size] = document.whole(metric, length)
+            sizes[size] = metrics.whole(metric, length)
     yield _result(
         document,
         file,

@@ -66,7 +66,10 @@ def _documents(file: InputFile) -> Iterator[Fields]:
 
 def _result(document: Fields, file: InputFile, options: ImportOptions) -> ForeignResult:
     seconds = document.numbers("latencies")
-    figures = {key: document.number(key) for key, value in document.data.items() if _is_figure(value)}
+    # Some releases wrote "request_goodput:".
+    figures = {
+        key.rstrip(":"): document.number(key) for key, value in document.data.items() if _is_figure(value)
+    }
     values = {key: [value] for key, value in figures.items() if value is not None}
     if seconds:
         values = {"latency": seconds}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from starlette.applications import Starlette
 
@@ -16,7 +18,7 @@ from compilewatch.dashboard.verdicts import tables as upgrade_rows
 from compilewatch.db.engine.session import open_database
 from compilewatch.db.judge.compare.upgrade import compare_builds
 from compilewatch.db.queries.trials import trials_frame
-from compilewatch.db.records.trial import Source, SourceKind, Task, Trial
+from compilewatch.db.records.trial import Source, SourceKind, Summary, Task, Trial
 from compilewatch.db.verdicts.sides import resolve_side
 from tests.builders import START, make_history, make_imported, make_workload
 from tests.dashboard.asking import ask
@@ -105,3 +107,26 @@ def test_a_case_that_was_not_compared_is_marked_as_imported(mixed: list[Trial], 
     assert {(case["source_kind"], case["source_name"]) for case in found["left_out"]} == {
         ("imported", "oss-v3")
     }
+
+
+def test_the_figures_of_a_server_stand_on_the_page(store: Store) -> None:
+    """Time to first token doubles, time per output token stands."""
+    trials = [
+        make_imported(
+            workload=make_workload("llama serve, rate 4/s", version="imported-vllm-bench"),
+            source=Source(kind=SourceKind.IMPORTED, name="vllm-bench"),
+            build=build,
+            run_id=f"imp-{build}",
+            started_at=START + timedelta(minutes=number),
+            summary=Summary(
+                latency_ns=round(9_500_000 * scatter),
+                metrics={"median_ttft_ms": ttft * scatter, "request_rate": 4.0, "output_throughput": 500.0},
+            ),
+        )
+        for build, ttft in (("2.12.0", 55.0), ("2.13.0", 110.0))
+        for number, scatter in enumerate((1.0, 1.003, 0.998, 1.002))
+    ]
+    store(trials)
+    page = opened(Link(page=Page.UPGRADE, base="torch=2.12.0", head="torch=2.13.0"))
+    assert not page.exception
+    assert "TTFT 1 worse" in texts(page)

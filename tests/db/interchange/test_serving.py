@@ -202,6 +202,15 @@ def test_genai_perf_and_aiperf(tmp_path: Path) -> None:
     assert summary.metrics["request_goodput"] == 3.5
 
 
+def test_the_first_aiperf_had_its_metrics_in_a_part_and_some_vllm_a_colon(tmp_path: Path) -> None:
+    whole = json.loads(genai_perf())
+    config = {"input_config": whole.pop("input_config")}
+    trial, summary = the(written(tmp_path, json.dumps(config | {"records": whole})))
+    assert (trial.workload.name, summary.latency_ns) == ("acme/L serve, unlimited rate, 8 at once", 666_667)
+    _, summary = the(write(tmp_path, served(4.0, 9.5) | {"request_goodput:": 3.5}))
+    assert summary.metrics["request_goodput"] == 3.5
+
+
 def test_trtllm_bench(tmp_path: Path) -> None:
     trial, summary = the(written(tmp_path, trtllm_bench()), dtype=None, device_name=None)
     assert (trial.workload.name, trial.workload.dtype) == ("acme/L serve, unlimited rate", "bfloat16")

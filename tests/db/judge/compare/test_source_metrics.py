@@ -29,6 +29,7 @@ CALM = (10.0, 10.05, 9.95, 10.02, 9.98)
         ("Bandwidth (GB/s)", "Bandwidth (GB/s)", 80.0, "80.0 /s", True),
         ("peak_mem (MiB)", "peak_mem (MiB)", 2.0, "2.00 MiB", False),
         ("load_time", "load_time", 3.0, "3.00", False),
+        ("Fwd Speedup (x)", "Fwd Speedup (x)", 1.5, "1.50x", True),
     ],
 )
 def test_a_name_tells_direction_and_unit(
