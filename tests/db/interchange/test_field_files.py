@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compilewatch.db.columns.source_metrics import judged_metrics
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import RecordError
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.interchange.read.importing import import_paths
+from compilewatch.db.judge.compare.sides import Selection
 from compilewatch.db.metrics.cases import summarize_cases
 from compilewatch.db.queries.trials import trial_records, trials_frame
 from compilewatch.db.records.trial import StrategyKind, Task, Trial
+from compilewatch.db.records.vocabulary import Verdict
+from compilewatch.db.verdicts.gateway import compare
 from tests.db.interchange.reading import INVENTED, MEASURED_AT, SHARED, of_each, read
 
 FILES = SHARED / "field" / "files"
@@ -196,3 +202,65 @@ def test_a_start_cut_off_in_its_first_compilation_has_no_cost(files: Path) -> No
 def test_two_tables_in_one_file_are_refused(files: Path) -> None:
     with pytest.raises(RecordError, match="line 4"):
         trials(files / "two_tables.csv", columns={"workload": "model"})
+
+
+def told_by(path: Path) -> list[dict[str, Any]]:
+    """The results of a server as they stand in its file, one a line or all of it."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        return [json.loads(text)]
+    except ValueError:
+        return [json.loads(line) for line in text.splitlines() if line]
+
+
+@pytest.mark.parametrize("pattern", ["vllm_rates/*.json", "vllm_fixed_load/*.json", "sglang/*.jsonl"])
+def test_every_load_has_a_case_and_what_its_server_owes(files: Path, pattern: str) -> None:
+    for path in sorted(files.glob(pattern)):
+        told = told_by(path)
+        found = trials(path, strategy="default", workload=None)
+        assert len(found) == len(told)
+        assert len({trial.workload.name for trial in found}) == len(told)
+        for trial, raw in zip(found, told, strict=True):
+            fixed = isinstance(raw["request_rate"], float) and math.isfinite(raw["request_rate"])
+            owed_ns = raw["median_tpot_ms"] * 1e6 if fixed else 1e9 / raw["output_throughput"]
+            assert trial.summary is not None
+            assert trial.summary.latency_ns == round(owed_ns), path.name
+            lengths = [raw[f"total_{each}_tokens"] / raw["completed"] for each in ("input", "output")]
+            shape = trial.workload.shape
+            assert [
+                shape.get(f"{each}_len", shape.get(f"random_{each}_len")) for each in ("input", "output")
+            ] == lengths
+            judged = judged_metrics(trial.summary.metrics)
+            wanted = {f"{of}_{what}_ms" for of in ("median", "p99") for what in ("ttft", "tpot")}
+            assert {f"metrics.{name}" for name in wanted} <= set(judged)
+            assert ("metrics.output_throughput" in judged) is not fixed
+
+
+def test_a_server_that_answers_later_has_regressed(sqlite_database: Database, files: Path) -> None:
+    """The same offered load: TPOT 9.5 to 19 ms, TTFT 55 to 110 ms."""
+    for side in ("before", "after"):
+        options = ImportOptions(**FACTS | {"strategy": "default"}, label=side)
+        paths = sorted((files / "vllm_fixed_load").glob(f"{side}*.json"))
+        assert import_paths(sqlite_database, paths, options=options).errors == ()
+    frame = trials_frame(sqlite_database)
+    sides = {side: tuple({*frame["run_id"][frame["label"] == side]}) for side in ("before", "after")}
+    compared = compare(sqlite_database, *(Selection(name=side, run_ids=ids) for side, ids in sides.items()))
+    changes = {row.metric.value: row.change for row in compared.rows if row.moved == "slower"}
+    assert changes["metrics.median_ttft_ms"] == pytest.approx(1.0, abs=0.01)
+    assert changes["metrics.p99_ttft_ms"] == pytest.approx(1.0, abs=0.01)
+    assert changes["metrics.median_tpot_ms"] == pytest.approx(1.0, abs=0.05)
+    assert changes["latency"] == pytest.approx(changes["metrics.median_tpot_ms"], rel=1e-6)
+    assert compared.verdict is Verdict.REGRESSED
+
+
+def test_further_tools_by_hand(files: Path) -> None:
+    (genai,) = trials(files / "profile_export_genai_perf.json", strategy="default")
+    (trtllm,) = trials(files / "trtllm_bench.json", strategy="default")
+    default, eager = trials(files / "bmf.json")
+    (phone,) = trials(files / "v3_executorch.json", latency="avg_inference_latency(ms)")
+    found = [trial.summary.latency_ns for trial in (genai, trtllm, default, eager, phone) if trial.summary]
+    # 1 s / 1,500 tokens, 1 s / 2,560 tokens, 2 and 4 ms in ns, the mean of 12.5 and 12.7 ms
+    assert found == [666_667, 390_625, 2_000_000, 4_000_000, 12_600_000]
+    assert genai.workload.name == "acme/L serve, unlimited rate, 8 at once"
+    assert [trial.strategy.name for trial in (default, eager)] == ["default", "eager"]
+    assert trtllm.workload.dtype == "bfloat16"
