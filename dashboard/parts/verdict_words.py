@@ -9,7 +9,7 @@ from compilewatch.dashboard.parts.column_units import UNITS
 from compilewatch.db import units
 from compilewatch.db.columns.metrics import COUNTED_METRICS, METRICS
 from compilewatch.db.judge.compare.sides import changed_libraries
-from compilewatch.db.judge.compare.whole import overall_verdict
+from compilewatch.db.judge.decide import overall_verdict
 from compilewatch.db.judge.results import BuildSide, CaseKey, Comparison, LeftOut, Row
 from compilewatch.db.judge.words.verdicts import by_reason, workload_name
 from compilewatch.db.records.versions import component_name

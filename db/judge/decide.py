@@ -1,20 +1,34 @@
-"""What makes one metric of a case regressed, improved, the same or undecided: every rule, from the top.
+"""What makes a case slower, faster, the same, undecided or set aside: every rule, to be read from the top.
 
-`db.judge.compare.rows` sets aside what the machine explains of it, and `Row.moved` of `db.judge.results`
-calls slower or faster what is left. How evidence comes of trials is statistics
-(`db.judge.statistics.evidence`, formulas in `db.judge.significance`). The steps of one series through time
-have rules of their own (`db.judge.change_points`). Constants, each with its source, are in
-`db.judge.policy`.
+A comparison of two sides is decided in five steps. `db.judge.compare` words what comes out, no other file
+decides:
+
+1. One metric over all cases, by a test of what its trials show (`decide`). Regressed or improved is what is
+   significant, large enough and, where trials are few and noisy, obvious; the same is what is shown to lie
+   within a margin. The others are undecided, suspected where it is worth to measure again.
+2. What is counted is compared exactly (`decide_count`, `decide_passes`).
+3. One metric of one case, beside its other metrics and the canaries (`decide_case`): who moved, and by what
+   cause. What the machine explains is set aside: undecided, for it says nothing of the build.
+4. What counts (`counts_as`, `group_of`): slower or faster is what the build did to somebody who waits.
+5. The comparison as a whole (`overall_verdict`).
+
+How evidence comes of trials is statistics (`db.judge.statistics.evidence`, formulas in
+`db.judge.significance`), which cases are compared at all `db.judge.compare.comparable`. The steps of one
+series through time have rules of their own (`db.judge.change_points`). Constants, each with its source, are
+in `db.judge.policy`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import special
 
+from compilewatch.db.columns.metrics import ASKED_METRICS, higher_is_better
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.significance import (
     TTest,
@@ -23,8 +37,16 @@ from compilewatch.db.judge.significance import (
     power_quantile,
     trials_needed,
 )
+from compilewatch.db.judge.who_moved import Clock, Moves, moved_on
 from compilewatch.db.metrics.groups import Bools, Floats, Ints
-from compilewatch.db.records.vocabulary import Verdict
+from compilewatch.db.records.vocabulary import Bound, CauseClass, Design, Metric, Verdict, WhoMoved
+
+if TYPE_CHECKING:
+    from compilewatch.db.judge.results import Row
+
+MOVED = (Verdict.REGRESSED, Verdict.IMPROVED)
+
+# 1. One metric over all cases: what its trials show.
 
 
 @dataclass(frozen=True)
@@ -126,7 +148,7 @@ def decide(
     counted: Bools | None = None,
     planned: bool = True,
     floor_cv: Callable[[], Floats] | None = None,
-    higher_is_better: bool = False,
+    more_is_better: bool = False,
 ) -> Decision:
     """One metric of every case, decided by its trials.
 
@@ -134,7 +156,7 @@ def decide(
     this comparison; `counted` flags the cases that take part (the canary does not), None for all; `planned`
     says whether more trials than the smallest number are advised for this metric; `floor_cv` gives the noise
     per case that the machine is known for, by which advice is given where a case has none of its own;
-    `higher_is_better` says which way the metric regresses.
+    `more_is_better` says which way the metric regresses.
     """
     test = evidence.test
     # There is a verdict only from the smallest number of trials a side on.
@@ -162,7 +184,7 @@ def decide(
     decided = real | same
     told_alone = evidence.rate / (families * max(1, int(np.count_nonzero(enough))))
     visible = np.maximum(_visible(test, told_alone, minimum_effect), obvious)
-    slowdown = -test.difference if higher_is_better else test.difference
+    slowdown = -test.difference if more_is_better else test.difference
     return Decision(
         q_value=q_value,
         regressed=real & (slowdown > 0),
@@ -261,3 +283,442 @@ def _more_trials(
     hopeless = plan & (needed > policy.advice_trials)
     later = np.where(plan & ~hopeless, np.maximum(needed - fewest, 0), 0)
     return np.where(below, smallest - fewest, later), np.where(hopeless, needed, 0)
+
+
+# 2. What is counted: graph breaks, recompiles, and whether a case passes.
+
+
+def decide_count(base: tuple[float, float], head: tuple[float, float]) -> Verdict:
+    """By the smallest and the largest count of each side: regressed where every head trial counts more than
+    every base trial. Counts that vary between trials of one build and overlap cannot be told apart.
+    """
+    if head[0] > base[1]:
+        return Verdict.REGRESSED
+    if head[1] < base[0]:
+        return Verdict.IMPROVED
+    return Verdict.UNCHANGED if base == head else Verdict.INCONCLUSIVE
+
+
+def decide_passes(base: tuple[int, int], head: tuple[int, int]) -> Verdict:
+    """By the failed trials and all trials of each side: pass to fail is a regression, fail to pass an
+    improvement; failing in some trials only is neither.
+    """
+    if any(failed not in (0, trials) for failed, trials in (base, head)):
+        return Verdict.INCONCLUSIVE
+    fails_before, fails_now = base[0] > 0, head[0] > 0
+    if fails_before == fails_now:
+        return Verdict.UNCHANGED
+    return Verdict.REGRESSED if fails_now else Verdict.IMPROVED
+
+
+def cause_of_count(verdict: Verdict, *, eager_case: bool) -> CauseClass | None:
+    """Who was counted made it; no machine changes a count."""
+    return (CauseClass.EAGER if eager_case else CauseClass.COMPILER) if verdict in MOVED else None
+
+
+# 3. One metric of one case, beside its other metrics and the canaries.
+
+RATIOS = (Metric.SPEEDUP, Metric.DEVICE_SPEEDUP, Metric.BREAK_EVEN)
+"""Metrics that eager alone can move."""
+
+TIMES = (
+    *(Metric.LATENCY, Metric.SPEEDUP, Metric.COMPILE_COST, Metric.BREAK_EVEN),
+    *(Metric.DEVICE_TIME, Metric.ISSUE_TIME, Metric.DEVICE_SPEEDUP),
+    *ASKED_METRICS,
+)
+"""What a machine can change."""
+
+ON_DEVICE = (Metric.DEVICE_TIME, Metric.DEVICE_SPEEDUP)
+_ON_WALL = (Metric.LATENCY, Metric.SPEEDUP, Metric.BREAK_EVEN)
+
+
+class Finding(NamedTuple):
+    """What the trials of one metric show of one case, as plain values: to take them from arrays one by one
+    costs several times as much.
+
+    `difference` is log(head / base); `change`, the ends of `interval`, `visible` and `threshold`, the
+    smallest change that these trials could show, are relative and None where the noise is unknown. `reach` is
+    the log change below which its trials tell none, even if runs did not differ. `level` is the log value of
+    each side. The others are as in `Evidence` and `Decision`; `more_trials` and `unseen` are None for 0.
+    """
+
+    metric: Metric
+    case: int
+    verdict: Verdict
+    suspected: bool
+    enough_trials: bool
+    held_back: bool
+    by_runs: bool
+    identical: bool
+    ranked: bool
+    design: Design
+    difference: float
+    change: float | None
+    interval: tuple[float, float] | None
+    threshold: float | None
+    visible: float | None
+    reach: float
+    margin: float
+    p_value: float | None
+    q_value: float | None
+    level: tuple[float, float]
+    trials: tuple[int, int]
+    more_trials: int | None
+    unseen: int | None
+
+    @property
+    def slowdown(self) -> float:
+        """The log change, positive for worse."""
+        return -self.difference if higher_is_better(self.metric) else self.difference
+
+
+@dataclass(frozen=True)
+class Compared:
+    """All that is known of the cases of a comparison, numbered alike everywhere.
+
+    `parts` are the moves of eager and compiled, `device_parts` those of device time. `eager` says which cases
+    are eager ones, `bounds` what each waits for, `same_code` whether one's own code is the same on both sides
+    (`db.judge.compare.code`). `cycles` is the log change of device time in cycles, NaN where the SM clock
+    stood still.
+    """
+
+    findings: dict[Metric, list[Finding]]
+    parts: Moves
+    device_parts: Moves
+    eager: list[bool]
+    bounds: tuple[Bound | None, ...]
+    canaries: Canaries
+    cycles: list[float]
+    same_build: bool
+    same_code: list[bool | None]
+    policy: Policy
+
+    def clock(self, metric: Metric, case: int) -> Clock:
+        """What this metric says as a clock."""
+        found = self.findings[metric][case]
+        return Clock(found.difference, found.verdict in MOVED, found.verdict is Verdict.UNCHANGED)
+
+    def timed_apart(self, case: int) -> bool:
+        """Whether device and issue time are known."""
+        both = (self.findings[metric][case] for metric in (Metric.DEVICE_TIME, Metric.ISSUE_TIME))
+        return all(math.isfinite(each.difference) for each in both)
+
+    def parts_on(self, metric: Metric) -> Moves:
+        """On the clock of the metric."""
+        return self.device_parts if metric in ON_DEVICE else self.parts
+
+    def who(self, metric: Metric, case: int) -> WhoMoved | None:
+        """Who moved on the clock of the metric; of the host's time nobody asks."""
+        return None if metric is Metric.ISSUE_TIME else self.parts_on(metric).who[case]
+
+
+class CaseDecision(NamedTuple):
+    """The verdict on one metric of one case, what caused it and whose latency moved."""
+
+    verdict: Verdict
+    suspected: bool
+    cause: CauseClass | None
+    who_moved: WhoMoved | None
+
+
+def decide_case(compared: Compared, found: Finding) -> CaseDecision:
+    """What the trials show is the verdict, but what the machine explains."""
+    return _without_machine(compared, found, found.verdict)
+
+
+def decide_never(compared: Compared, case: int, *, base: bool, head: bool) -> CaseDecision:
+    """Break-even is never on a side, or on both: no number to test. It came or went because the speedup did,
+    and where that is not sure it is undecided.
+    """
+    speedup, both = compared.findings[Metric.SPEEDUP][case], base and head
+    verdict = Verdict.UNCHANGED if both else Verdict.INCONCLUSIVE
+    direction = Verdict.REGRESSED if head else Verdict.IMPROVED
+    if not both and speedup.verdict is direction:
+        verdict = direction
+    decided = _without_machine(compared, speedup, verdict)
+    return decided._replace(suspected=not both and decided.suspected)
+
+
+def _without_machine(compared: Compared, found: Finding, verdict: Verdict) -> CaseDecision:
+    """A verdict with its cause. What the machine explains is set aside, undecided: it says nothing of the
+    build. So is what is undecided because of the noise between runs, where a canary explains it.
+    """
+    metric, cause = found.metric, None
+    if verdict in MOVED:
+        cause = _cause(compared, found)
+        verdict = Verdict.INCONCLUSIVE if cause is CauseClass.MACHINE else verdict
+    elif verdict is Verdict.INCONCLUSIVE and found.by_runs and metric in TIMES:
+        cause = CauseClass.MACHINE if is_the_machines(compared, found) else None
+    return CaseDecision(
+        verdict=verdict,
+        suspected=found.suspected and cause is not CauseClass.MACHINE,
+        cause=cause,
+        who_moved=compared.who(metric, found.case) if verdict in MOVED else None,
+    )
+
+
+def is_the_machines(compared: Compared, found: Finding) -> bool:
+    """Whether a canary explains the whole change; of a break-even that of the speedup, of which it makes
+    several times as much.
+    """
+    speedup = compared.findings[Metric.SPEEDUP][found.case]
+    if found.metric is Metric.BREAK_EVEN and speedup.verdict in MOVED:
+        found = speedup
+    canary = canary_of(compared, found)
+    return canary is not None and machine_explains(found.slowdown, canary, found.reach)
+
+
+def canary_of(compared: Compared, found: Finding) -> float | None:
+    """Log change of the canary that moved most the way this case slowed or gained; None where none did.
+
+    Where the sides took turns, what the machine did is in both, and a canary that differs says that its own
+    code (torch's launches and copies) does.
+    """
+    if found.design is Design.INTERLEAVED:
+        return None
+    canaries = compared.canaries.of(found.metric, compared.bounds[found.case])
+    return max((each for each in canaries if each * found.slowdown > 0), key=abs, default=None)
+
+
+_AS_MUCH = 1.25
+"""A case may feel what happens to a machine by a quarter more than its canaries do."""
+
+
+def machine_explains(slowdown: float, canary: float, reach: float) -> bool:
+    """Whether the machine did all of a change: the canary moved the same way and as much, but for `reach`,
+    within which the change is not known, or half of it.
+
+    `slowdown`, `canary`: log changes, positive for worse.
+    """
+    left = abs(slowdown) - _AS_MUCH * abs(canary)
+    return canary * slowdown > 0 and left <= min(reach, abs(slowdown) / 2)
+
+
+@dataclass(frozen=True)
+class Canaries:
+    """Median log change of the canaries of one machine; None without one.
+
+    On a CPU `everything` is that of all of them. On a GPU the launch canary measures the host, gemm and copy
+    the device, each with the clock of the metric in question where it has it.
+    """
+
+    gpu: bool
+    everything: float | None
+    host: dict[Metric, float | None]
+    device: dict[Metric, float | None]
+
+    def of(self, metric: Metric, bound: Bound | None) -> tuple[float, ...]:
+        """The canaries that may explain a change of `metric` in a case of this class.
+
+        Of a case on a GPU whose class nobody knows, either may.
+        """
+        if not self.gpu:
+            chosen = [self.everything]
+        elif metric in ON_DEVICE:
+            chosen = [self.device[Metric.DEVICE_TIME]]
+        elif metric is Metric.ISSUE_TIME:
+            chosen = [self.host[Metric.ISSUE_TIME]]
+        else:
+            host, device = self.host[Metric.LATENCY], self.device[Metric.LATENCY]
+            chosen = [host] if bound is Bound.HOST else [device] if bound is Bound.DEVICE else [device, host]
+        return tuple(each for each in chosen if each is not None)
+
+    @property
+    def shown(self) -> float | None:
+        """The change of the device's canaries; on a CPU that of all."""
+        return self.device[Metric.LATENCY] if self.gpu else self.everything
+
+    @property
+    def shown_host(self) -> float | None:
+        """The change of the launch canary on a GPU; None on a CPU, where one number stands for all."""
+        return self.host[Metric.LATENCY] if self.gpu else None
+
+
+def _cause(compared: Compared, found: Finding) -> CauseClass | None:
+    """The cause of what moved."""
+    metric, case = found.metric, found.case
+    if metric is Metric.DEVICE_TIME and _same_in_cycles(compared, found):
+        return CauseClass.MACHINE
+    return cause_of(
+        metric,
+        compared.who(metric, case),
+        eager_case=compared.eager[case],
+        machine=is_the_machines(compared, found),
+        same_build=compared.same_build,
+        same_code=compared.same_code[case],
+        timed_apart=compared.timed_apart(case),
+        on=_bound_moved(compared, metric, case),
+    )
+
+
+def _same_in_cycles(compared: Compared, found: Finding) -> bool:
+    """Whether device time changed because the SM clock did: in cycles less than half of it is left."""
+    cycles, left = compared.cycles[found.case], 1.0 - compared.policy.canary_share
+    return math.isfinite(cycles) and abs(cycles) < left * abs(found.difference)
+
+
+def cause_of(
+    metric: Metric,
+    who: WhoMoved | None,
+    *,
+    eager_case: bool,
+    machine: bool,
+    same_build: bool,
+    same_code: bool | None,
+    timed_apart: bool = False,
+    on: Bound | None = None,
+) -> CauseClass | None:
+    """Cause class of a regressed or improved row; None where the parts cannot be told apart.
+
+    `machine` says whether a canary explains the change (`machine_explains`): memory is never the machine's.
+    Eager and compiled moving together is `eager`: what they share moved (a library, a kernel), not the
+    compiler. With the same build on both sides it is not the compiler's code that changed: it is one's own,
+    where that differs, and the machine where that is known to be the same (`same_code`).
+
+    `timed_apart` says whether device and issue time were measured, `on` which of the two the change comes
+    from (`moved_on`): what the host does is never put down to the compiler's code.
+    """
+    if metric in TIMES and (machine or (same_build and same_code)):
+        return CauseClass.MACHINE
+    if same_build and same_code is False:
+        return CauseClass.CODE
+    cause = _cause_in_code(metric, who, eager_case=eager_case, timed_apart=timed_apart, on=on)
+    return None if same_build and cause is CauseClass.COMPILER else cause
+
+
+def _cause_in_code(
+    metric: Metric, who: WhoMoved | None, *, eager_case: bool, timed_apart: bool, on: Bound | None
+) -> CauseClass | None:
+    if metric is Metric.ISSUE_TIME:
+        return CauseClass.HOST
+    cause: CauseClass | None
+    if metric in RATIOS:
+        compiled = CauseClass.COMPILER if who in (WhoMoved.COMPILED, WhoMoved.BOTH) else None
+        cause = CauseClass.EAGER if eager_case or who is WhoMoved.EAGER else compiled
+    else:
+        shared = metric in (Metric.LATENCY, Metric.DEVICE_TIME) and who is WhoMoved.BOTH
+        cause = CauseClass.EAGER if eager_case or shared else CauseClass.COMPILER
+    by_eager_alone = metric in RATIOS and who is WhoMoved.EAGER
+    if timed_apart and metric in _ON_WALL and not by_eager_alone and on is not Bound.DEVICE:
+        # Of the wall time of a step it is not the code that changed, or nobody can say that it is.
+        return CauseClass.HOST if on is Bound.HOST and cause is not None else None
+    return cause
+
+
+def _bound_moved(compared: Compared, metric: Metric, case: int) -> Bound | None:
+    """Whether what changed the wall time of this case is the device or the host."""
+    if not compared.timed_apart(case):
+        return None
+    latency = compared.findings[Metric.LATENCY][case].difference
+    change = latency if metric is Metric.LATENCY else float(compared.parts.compiled[case])
+    device, issue = (compared.clock(each, case) for each in (Metric.DEVICE_TIME, Metric.ISSUE_TIME))
+    return moved_on(change, device, issue, compared.bounds[case])
+
+
+# 4. What counts.
+
+
+def counts_as(row: Row) -> str | None:
+    """ "slower" or "faster" where the build did that; None of what the machine explains, and of a speedup
+    that fell only because eager got faster: nobody waits longer.
+    """
+    if row.cause is CauseClass.MACHINE:
+        return None
+    if row.verdict is Verdict.REGRESSED:
+        harmless = row.metric in RATIOS and row.who_moved is WhoMoved.EAGER
+        return None if harmless else "slower"
+    return "faster" if row.verdict is Verdict.IMPROVED else None
+
+
+def counts_as_regression(row: Row) -> bool:
+    """A regression of the head build."""
+    return counts_as(row) == "slower"
+
+
+def group_of(rows: Sequence[Row], metric: Metric) -> str:
+    """The group of a case in the tally of `metric`: whether it fails, else what its row of that metric says.
+    Without one nothing is decided: a side has no value.
+    """
+    if any(row.fails for row in rows):
+        return "failing"
+    row = next((row for row in rows if row.metric is metric), None)
+    if row is None:
+        return "undecided"
+    if is_set_aside(row):
+        return "set_aside"
+    nothing_said = (Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE, Verdict.MISSING)
+    return counts_as(row) or ("undecided" if row.verdict in nothing_said else "unchanged")
+
+
+def is_set_aside(row: Row) -> bool:
+    """Whether the machine explains what moved."""
+    return row.cause is CauseClass.MACHINE
+
+
+def is_worse(row: Row) -> bool:
+    """Whether the number moved the wrong way; None of a change counts as that."""
+    return row.change is None or direction(row.metric, row.change) is Verdict.REGRESSED
+
+
+def direction(metric: Metric, change: float) -> Verdict:
+    """Whether a change of this sign is for the worse or for the better."""
+    return Verdict.IMPROVED if (change > 0) == higher_is_better(metric) else Verdict.REGRESSED
+
+
+# 5. The comparison as a whole.
+
+TIMED = (Metric.LATENCY, Metric.SPEEDUP)
+
+
+def overall_verdict(rows: Sequence[Row], policy: Policy) -> Verdict:
+    """The worst that counts: regressed if any row counts as a regression; inconclusive where something that
+    got worse is open (`_is_open`), where every case fails on both sides, or where fewer than
+    `policy.decided_share` of the rows, or of those of latency and speedup, say anything; else improved, else
+    unchanged: no slowdown shown.
+    """
+    if not rows:
+        return Verdict.NOT_COMPARABLE
+    if any(counts_as_regression(row) for row in rows):
+        return Verdict.REGRESSED
+    if all(row.never_passes for row in rows):
+        return Verdict.INCONCLUSIVE
+    # Counts are always decided: of themselves they must not speak for timings that nobody could judge.
+    timed = [row for row in rows if row.metric in TIMED]
+    if any(_is_open(row, policy) for row in timed) or not (
+        _decided(rows, policy) and _decided(timed, policy)
+    ):
+        return Verdict.INCONCLUSIVE
+    improved = any(row.verdict is Verdict.IMPROVED for row in rows)
+    return Verdict.IMPROVED if improved else Verdict.UNCHANGED
+
+
+def _is_open(row: Row, policy: Policy) -> bool:
+    """Whether it looks worse by so much, or so surely, that nobody should pass over it."""
+    if row.verdict is not Verdict.INCONCLUSIVE or row.change is None or not is_worse(row):
+        return False
+    sure = row.q_value is not None and row.q_value <= policy.confirm.suspect_p_value
+    least = policy.for_case(row.workload, row.strategy, row.metric).minimum_effect
+    return sure or abs(row.log_change) >= math.log1p(max(policy.open_change, least))
+
+
+def _decided(rows: Sequence[Row], policy: Policy) -> bool:
+    """Whether enough of the rows say something; of none nothing is open, nor where none can be compared.
+
+    Between separate runs nobody can show that a case is unchanged: there it is enough that a change of
+    `policy.run_visible` would have been seen.
+    """
+    rows = [row for row in rows if row.verdict is not Verdict.NOT_COMPARABLE]
+    decided = sum(_says_something(row, policy) for row in rows)
+    return decided >= policy.decided_share * len(rows)
+
+
+def _says_something(row: Row, policy: Policy) -> bool:
+    if row.verdict is not Verdict.INCONCLUSIVE:
+        return True
+    return is_open_between_runs(row, policy) and (row.visible_change or 0.0) <= policy.run_visible
+
+
+def is_open_between_runs(row: Row, policy: Policy) -> bool:
+    """Whether separate runs with trials enough leave it undecided."""
+    is_apart = row.design is Design.SEPARATE_RUNS and min(row.trials) >= policy.minimum_trials
+    return is_apart and row.verdict is Verdict.INCONCLUSIVE and row.visible_change is not None

@@ -1,20 +1,16 @@
-"""What the judge returns: frozen, printable as JSON, complete enough to freeze in a report.
-
-Whether a case counts as slower or faster (`Row.moved`), and in which group of a tally, is said here alone.
-"""
+"""What the judge returns: frozen, printable as JSON, complete enough to freeze in a report."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from pydantic import Field
 
 from compilewatch.db.columns.metrics import COUNTED_METRICS
+from compilewatch.db.judge.decide import counts_as, group_of
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.records.fields import Closed
 from compilewatch.db.records.vocabulary import Bound, CauseClass, Design, Metric, Verdict, WhoMoved
@@ -22,21 +18,6 @@ from compilewatch.db.records.vocabulary import Bound, CauseClass, Design, Metric
 
 class Result(Closed):
     """Base of everything the judge returns: immutable and closed, so that it can be frozen and read back."""
-
-
-@dataclass(frozen=True)
-class Clock:
-    """What one clock says of one case: the log change, whether it is a sure one, and whether the case is
-    shown to be unchanged on it.
-    """
-
-    change: float
-    moved: bool
-    same: bool
-
-    def moved_with(self, change: float) -> bool:
-        """Whether it surely moved, the same way as `change`."""
-        return self.moved and self.change * change > 0
 
 
 class CaseKey(Result):
@@ -122,15 +103,8 @@ class Row(Result):
 
     @property
     def moved(self) -> str | None:
-        """ "slower" or "faster" where the build did that; None of what the machine explains, and of a speedup
-        that fell only because eager got faster: nobody waits longer.
-        """
-        if self.cause is CauseClass.MACHINE:
-            return None
-        if self.verdict is Verdict.REGRESSED:
-            harmless = self.metric in RATIOS and self.who_moved is WhoMoved.EAGER
-            return None if harmless else "slower"
-        return "faster" if self.verdict is Verdict.IMPROVED else None
+        """ "slower" or "faster" where the build did that, else None."""
+        return counts_as(self)
 
     @property
     def fails(self) -> bool:
@@ -144,30 +118,8 @@ class Row(Result):
         return self.fails and self.base not in PASSING
 
 
-RATIOS = (Metric.SPEEDUP, Metric.DEVICE_SPEEDUP, Metric.BREAK_EVEN)
-"""Metrics that eager alone can move."""
-
 PASSING = ("pass", "ran, numbers not checked")
 """How a case ended that did not fail, as its pass set says it."""
-
-
-def _group(rows: Sequence[Row], metric: Metric) -> str:
-    """The group of a case in the tally of `metric`: whether it fails, else what its row of that metric says.
-    Without one nothing is decided: a side has no value.
-    """
-    if any(row.fails for row in rows):
-        return "failing"
-    row = next((row for row in rows if row.metric is metric), None)
-    if row is None:
-        return "undecided"
-    if row.moved:
-        return row.moved
-    if row.cause is CauseClass.MACHINE:
-        return "set_aside"
-    return "undecided" if row.verdict in _NOTHING_SAID else "unchanged"
-
-
-_NOTHING_SAID = (Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE, Verdict.MISSING)
 
 
 class LeftOut(Result):
@@ -327,7 +279,7 @@ class Comparison(Result):
         cases: dict[tuple[str, str], list[Row]] = {}
         for row in (*self.rows, *self.asked):
             cases.setdefault(row.case.ids, []).append(row)
-        groups = Counter(_group(rows, metric) for rows in cases.values())
+        groups = Counter(group_of(rows, metric) for rows in cases.values())
         groups["missing"] = sum(case.verdict is Verdict.MISSING for case in self.left_out)
         moved = {"slower": Counter[Metric](), "faster": Counter[Metric]()}
         for rows in cases.values():

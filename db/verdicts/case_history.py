@@ -10,7 +10,7 @@ from pandas import DataFrame
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
-from compilewatch.db.judge.compare.whole import overall_verdict
+from compilewatch.db.judge.decide import overall_verdict
 from compilewatch.db.judge.history.counts import exact_events
 from compilewatch.db.judge.history.releases import Compare, ReleaseStep, release_steps
 from compilewatch.db.judge.history.series import SeriesHistory, judge_series, withdrawals

@@ -9,7 +9,8 @@ from math import log1p
 from typing import Any
 
 from compilewatch.db.columns.metrics import METRICS
-from compilewatch.db.judge.results import PASSING, RATIOS, Tally
+from compilewatch.db.judge.decide import RATIOS
+from compilewatch.db.judge.results import PASSING, Tally
 from compilewatch.db.judge.words.sentences import besides, tallied
 from compilewatch.db.records.vocabulary import Metric
 from compilewatch.db.units import percent

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from compilewatch.db.judge.compare.sides import CODE
-from compilewatch.db.judge.compare.whole import TIMED, counts_as_regression, is_worse
+from compilewatch.db.judge.decide import TIMED, counts_as_regression, is_worse
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import CaseKey, Comparison, Result, Row
 from compilewatch.db.judge.words.sentences import not_reproduced

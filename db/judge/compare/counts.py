@@ -1,4 +1,4 @@
-"""What is counted, not timed: graph breaks, recompiles, and whether a case passes. Compared exactly."""
+"""What is counted, not timed: graph breaks, recompiles, and whether a case passes: by side, and in words."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame
 
+from compilewatch.db.judge.decide import decide_count, decide_passes
 from compilewatch.db.metrics.eligibility import failure_kinds, passed_mask
 from compilewatch.db.metrics.groups import Bools, Floats, Groups, Ints, equal_to, floats
 from compilewatch.db.records.trial import NumericsStatus
@@ -94,16 +95,9 @@ def known(values: Floats, chosen: Bools) -> Floats:
 def compare_counts(
     case: int, metric: Metric, base: Sequence[float] | Floats, head: Sequence[float] | Floats
 ) -> Counted:
-    """Regressed when every head trial counts more than every base trial. Counts that vary between trials of
-    one build and overlap cannot be told apart.
-    """
+    """By `decide_count`, of the ranges of both sides."""
     low, high = (float(min(base)), float(max(base))), (float(min(head)), float(max(head)))
-    if high[0] > low[1]:
-        verdict = Verdict.REGRESSED
-    elif high[1] < low[0]:
-        verdict = Verdict.IMPROVED
-    else:
-        verdict = Verdict.UNCHANGED if low == high else Verdict.INCONCLUSIVE
+    verdict = decide_count(low, high)
     reason = f"{_range(low)} to {_range(high)}, compared exactly."
     if verdict is Verdict.INCONCLUSIVE:
         both = f"{_range(low)} on the base side, {_range(high)} on the head"
@@ -163,15 +157,8 @@ def _most_frequent(kinds: Iterable[Any]) -> str:
 
 
 def compare_outcomes(case: int, base: CaseOutcome, head: CaseOutcome) -> Counted:
-    """Pass to fail is a regression, fail to pass an improvement; failing in some trials only is neither."""
-    if base.failed in (0, base.trials) and head.failed in (0, head.trials):
-        fails_before, fails_now = base.failed > 0, head.failed > 0
-        if fails_before == fails_now:
-            verdict = Verdict.UNCHANGED
-        else:
-            verdict = Verdict.REGRESSED if fails_now else Verdict.IMPROVED
-    else:
-        verdict = Verdict.INCONCLUSIVE
+    """By `decide_passes`, of how the trials of both sides ended."""
+    verdict = decide_passes((base.failed, base.trials), (head.failed, head.trials))
     return Counted(
         case=case,
         metric=Metric.NUMERICS,

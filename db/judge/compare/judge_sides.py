@@ -27,14 +27,13 @@ from compilewatch.db.judge.compare.measured import (
 )
 from compilewatch.db.judge.compare.rows import (
     Context,
-    Findings,
     counted_row,
+    findings_of,
     incomparable_row,
     measured_row,
     side_values,
 )
 from compilewatch.db.judge.compare.sides import Selection, in_time_order, split_sides
-from compilewatch.db.judge.compare.who_moved import Moves
 from compilewatch.db.judge.decide import Decision, Evidence, decide, enough_trials
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import Row
@@ -48,6 +47,7 @@ from compilewatch.db.judge.statistics.contrast import contrast
 from compilewatch.db.judge.statistics.evidence import examine_cases
 from compilewatch.db.judge.statistics.noise import Past, Shown
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor, floor_variations, known_cv
+from compilewatch.db.judge.who_moved import Moves
 from compilewatch.db.metrics.cases import case_values
 from compilewatch.db.metrics.controls import is_eager
 from compilewatch.db.metrics.groups import Bools, Floats, Groups, Ints, equal_to, floats
@@ -90,13 +90,13 @@ class Judged:
                 yield from (counted_row(self.context, each) for each in counted.get(case, []))
 
     def _measured(self, case: int, metrics: Collection[Metric]) -> Iterator[Row]:
-        context, by_metric = self.context, self.context.findings
-        for metric, findings in by_metric.items():
+        context = self.context
+        for metric, findings in context.findings.items():
             if metric not in metrics:
                 continue
-            row = measured_row(context, case, findings, by_metric[Metric.SPEEDUP])
+            row = measured_row(context, findings[case])
             if row is None and metric is Metric.DEVICE_SPEEDUP and case in context.timed_by_two:
-                row = incomparable_row(context, case, findings)
+                row = incomparable_row(context, findings[case])
             if row is not None:
                 yield row
 
@@ -199,7 +199,7 @@ def _judge_measured(
             counted=~canary,
             planned=metric in _PLANNED,
             floor_cv=lambda: floor_variations(floors(), metric, bounds),
-            higher_is_better=higher_is_better(metric),
+            more_is_better=higher_is_better(metric),
         )
         return Decided(evidence, decision)
 
@@ -210,12 +210,14 @@ def _judge_measured(
     in_verdict = [each for metric, each in tested.items() if metric not in further]
     families = max(1, sum(bool(enough_trials(t, policy).any()) for t in in_verdict))
 
+    def part(name: str, metric: Metric) -> tuple[Floats, Bools]:
+        before = None if earlier is None else getattr(earlier, name)
+        evidence = test(getattr(values, name), before, metric)
+        return evidence.test.difference, judge(evidence, Metric.LATENCY, 1).decision.changed
+
     def parts(eager: str, compiled: str, metric: Metric) -> Moves:
-        both = []
-        for name in (eager, compiled):
-            part = test(getattr(values, name), None if earlier is None else getattr(earlier, name), metric)
-            both.append((part, judge(part, Metric.LATENCY, 1).decision))
-        return Moves.of(*both)
+        (of_eager, eager_moved), (of_compiled, compiled_moved) = part(eager, metric), part(compiled, metric)
+        return Moves(of_eager, of_compiled, eager_moved, compiled_moved)
 
     decided = {
         metric: judge(each, metric, 1 if metric in further else families) for metric, each in tested.items()
@@ -266,7 +268,7 @@ def _context(
         ),
         cycles=measured.cycles.tolist(),
         findings={
-            metric: Findings.of(metric, each.evidence, each.decision, policy.confidence)
+            metric: findings_of(metric, each.evidence, each.decision, policy.confidence)
             for metric, each in metrics.items()
         },
         timed_by_two=_timed_by_two(matched),

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from compilewatch.db.columns.metrics import COUNTED_METRICS
 from compilewatch.db.judge.compare.sides import CODE
-from compilewatch.db.judge.compare.whole import counts_as_regression
+from compilewatch.db.judge.decide import counts_as_regression
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import BuildSide, Comparison, Result, Row, Tally
 from compilewatch.db.judge.words.sentences import besides, not_reproduced, tallied

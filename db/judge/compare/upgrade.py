@@ -16,7 +16,8 @@ from compilewatch.db.judge.compare.comparable import GPU_METHODS, MatchedCases
 from compilewatch.db.judge.compare.geomean_change import geomean_change
 from compilewatch.db.judge.compare.judge_sides import judge_sides
 from compilewatch.db.judge.compare.sides import Selection, as_selection, changed_components, describe_sides
-from compilewatch.db.judge.compare.whole import overall_verdict, sentences
+from compilewatch.db.judge.compare.whole import sentences
+from compilewatch.db.judge.decide import overall_verdict
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.judge.statistics.noise_floor import NoiseFloor

@@ -1,4 +1,4 @@
-"""The comparison as a whole: its verdict, and which sentences it says first (worded in `judge.words`)."""
+"""The comparison as a whole: which sentences it says first (worded in `judge.words`)."""
 
 from __future__ import annotations
 
@@ -7,79 +7,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from statistics import median
 
-from compilewatch.db.columns.metrics import higher_is_better
-from compilewatch.db.judge.policy import Policy
+from compilewatch.db.judge.decide import TIMED, is_open_between_runs
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.judge.words import sentences as words
 from compilewatch.db.records.trial import StrategyKind
-from compilewatch.db.records.vocabulary import CauseClass, Design, Metric, Verdict
-
-TIMED = (Metric.LATENCY, Metric.SPEEDUP)
-
-
-def counts_as_regression(row: Row) -> bool:
-    """A regression of the head build (`Row.moved`)."""
-    return row.moved == "slower"
-
-
-def is_worse(row: Row) -> bool:
-    """Whether the number moved the wrong way; None of a change counts as that."""
-    if row.change is None:
-        return True
-    return (row.change > 0) != higher_is_better(row.metric)
-
-
-def is_set_aside(row: Row) -> bool:
-    """Whether the machine explains what moved."""
-    return row.cause is CauseClass.MACHINE
-
-
-def overall_verdict(rows: Sequence[Row], policy: Policy) -> Verdict:
-    """The worst that counts: regressed if any row counts as a regression; inconclusive where something that
-    got worse is open (`_is_open`), where every case fails on both sides, or where fewer than
-    `policy.decided_share` of the rows, or of those of latency and speedup, say anything; else improved, else
-    unchanged: no slowdown shown.
-    """
-    if not rows:
-        return Verdict.NOT_COMPARABLE
-    if any(counts_as_regression(row) for row in rows):
-        return Verdict.REGRESSED
-    if all(row.never_passes for row in rows):
-        return Verdict.INCONCLUSIVE
-    # Counts are always decided: of themselves they must not speak for timings that nobody could judge.
-    timed = [row for row in rows if row.metric in TIMED]
-    if any(_is_open(row, policy) for row in timed) or not (
-        _decided(rows, policy) and _decided(timed, policy)
-    ):
-        return Verdict.INCONCLUSIVE
-    improved = any(row.verdict is Verdict.IMPROVED for row in rows)
-    return Verdict.IMPROVED if improved else Verdict.UNCHANGED
-
-
-def _is_open(row: Row, policy: Policy) -> bool:
-    """Whether it looks worse by so much, or so surely, that nobody should pass over it."""
-    if row.verdict is not Verdict.INCONCLUSIVE or row.change is None or not is_worse(row):
-        return False
-    sure = row.q_value is not None and row.q_value <= policy.confirm.suspect_p_value
-    least = policy.for_case(row.workload, row.strategy, row.metric).minimum_effect
-    return sure or abs(row.log_change) >= math.log1p(max(policy.open_change, least))
-
-
-def _decided(rows: Sequence[Row], policy: Policy) -> bool:
-    """Whether enough of the rows say something; of none nothing is open, nor where none can be compared.
-
-    Between separate runs nobody can show that a case is unchanged: there it is enough that a change of
-    `policy.run_visible` would have been seen.
-    """
-    rows = [row for row in rows if row.verdict is not Verdict.NOT_COMPARABLE]
-    decided = sum(_says_something(row, policy) for row in rows)
-    return decided >= policy.decided_share * len(rows)
-
-
-def _says_something(row: Row, policy: Policy) -> bool:
-    if row.verdict is not Verdict.INCONCLUSIVE:
-        return True
-    return _is_open_between_runs(row, policy) and (row.visible_change or 0.0) <= policy.run_visible
+from compilewatch.db.records.vocabulary import Metric, Verdict
 
 
 def headline(
@@ -179,12 +111,7 @@ def _visible(comparison: Comparison) -> float | None:
 
 def _open_between_runs(comparison: Comparison) -> list[Row]:
     timed = [row for row in comparison.rows if row.metric is Metric.LATENCY and row.change is not None]
-    return [row for row in timed if _is_open_between_runs(row, comparison.policy)]
-
-
-def _is_open_between_runs(row: Row, policy: Policy) -> bool:
-    is_apart = row.design is Design.SEPARATE_RUNS and min(row.trials) >= policy.minimum_trials
-    return is_apart and row.verdict is Verdict.INCONCLUSIVE and row.visible_change is not None
+    return [row for row in timed if is_open_between_runs(row, comparison.policy)]
 
 
 def _latency(comparison: Comparison, confirmed: Collection[tuple[str, str]] | None) -> Iterator[str]:

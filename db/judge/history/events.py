@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from compilewatch.db.columns.metrics import METRICS, higher_is_better
+from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.judge.change_points import Boundary, examine_boundary
 from compilewatch.db.judge.compare.sides import COMPONENTS, LIBRARIES, as_text, changed_libraries
+from compilewatch.db.judge.decide import direction
 from compilewatch.db.judge.history.stretches import Stretch
 from compilewatch.db.judge.modes import is_flip
 from compilewatch.db.judge.policy import HistoryPolicy
@@ -35,8 +36,6 @@ def change_events(
         index = stretch.position[boundary.start]
         before = stretch.position[boundary.start - 1]
         flips = is_flip(stretch.y[: edges[number + 2]], boundary.start, rules)
-        better = (boundary.difference > 0) == higher_is_better(metric)
-        verdict = Verdict.IMPROVED if better else Verdict.REGRESSED
         changed = changed_between(points.iloc[before], points.iloc[index])
         events.append(
             ChangeEvent(
@@ -50,7 +49,7 @@ def change_events(
                 change=math.expm1(boundary.difference),
                 interval=_interval(boundary),
                 p_value=boundary.p_value,
-                verdict=Verdict.INCONCLUSIVE if flips else verdict,
+                verdict=Verdict.INCONCLUSIVE if flips else direction(metric, boundary.difference),
                 changed_components=changed,
                 confounded=len(changed) > 1,
                 reason=announced(metric, math.expm1(boundary.difference), changed, flips=flips),
@@ -83,9 +82,7 @@ def count_events(points: DataFrame, metric: Metric, cuts: Sequence[int]) -> list
                 change=after / before - 1.0 if before else None,
                 interval=None,
                 p_value=None,
-                verdict=Verdict.IMPROVED
-                if (after > before) == higher_is_better(metric)
-                else Verdict.REGRESSED,
+                verdict=direction(metric, after - before),
                 changed_components=changed,
                 confounded=len(changed) > 1,
                 reason=counted(metric, before, after, changed),

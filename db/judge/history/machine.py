@@ -12,7 +12,7 @@ from pandas import DataFrame
 
 from compilewatch.db.columns.metrics import MEASURED_METRICS, SUMMARY_COLUMNS
 from compilewatch.db.judge.compare.sides import COMPONENTS, LIBRARIES
-from compilewatch.db.judge.compare.who_moved import TIMES, machine_explains
+from compilewatch.db.judge.decide import TIMES, machine_explains
 from compilewatch.db.judge.history.counts import exact_events
 from compilewatch.db.judge.history.events import LABELS
 from compilewatch.db.judge.history.releases import Compare, release_events

@@ -10,7 +10,7 @@ import numpy as np
 from pandas import DataFrame
 from scipy import special
 
-from compilewatch.db.columns.metrics import SUMMARY_COLUMNS, higher_is_better
+from compilewatch.db.columns.metrics import SUMMARY_COLUMNS
 from compilewatch.db.judge.change_points import (
     Boundary,
     autocorrelation,
@@ -19,6 +19,7 @@ from compilewatch.db.judge.change_points import (
     robust_deviation,
 )
 from compilewatch.db.judge.compare.sides import as_text
+from compilewatch.db.judge.decide import direction
 from compilewatch.db.judge.history.events import (
     change_events,
     count_events,
@@ -74,7 +75,7 @@ def drift_from_reference(
     real = p_value <= policy.history.p_value and abs(slow) >= math.log1p(policy.history.minimum_effect)
     verdict = Verdict.INCONCLUSIVE
     if real:
-        verdict = Verdict.IMPROVED if (slow > 0) == higher_is_better(metric) else Verdict.REGRESSED
+        verdict = direction(metric, slow)
     elif abs(slow) + half <= math.log1p(policy.thresholds[metric].unchanged_margin):
         verdict = Verdict.UNCHANGED
     against = "the reference build" if reference.any() else "the oldest points"

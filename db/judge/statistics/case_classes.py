@@ -7,12 +7,12 @@ prior over both lends the calm ones the noise of the others, and a canary of one
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import numpy as np
 from pandas import DataFrame
 
+from compilewatch.db.judge.decide import ON_DEVICE, Canaries
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.statistics.contrast import Contrasts
 from compilewatch.db.metrics.device_times import loop_device_ns
@@ -24,8 +24,7 @@ ONE_CLASS = 0
 """The class of a CPU's cases, and of those on a GPU that were not timed on both clocks."""
 
 _NUMBERS = {Bound.HOST: 1, Bound.DEVICE: 2}
-_ON_DEVICE = (Metric.DEVICE_TIME, Metric.DEVICE_SPEEDUP)
-_ON_CLOCK = dict.fromkeys(_ON_DEVICE, Metric.DEVICE_TIME)
+_ON_CLOCK = dict.fromkeys(ON_DEVICE, Metric.DEVICE_TIME)
 
 
 def case_bounds(trials: DataFrame, case: Ints, cases: int, policy: Policy) -> tuple[Bound | None, ...]:
@@ -59,46 +58,6 @@ def class_numbers(
             is_host = fnmatchcase(workload, policy.host_canary_workloads)
             numbers[place] = _NUMBERS[Bound.HOST if is_host else Bound.DEVICE]
     return np.array(numbers, dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class Canaries:
-    """Median log change of the canaries of one machine; None without one.
-
-    On a CPU `everything` is that of all of them. On a GPU the launch canary measures the host, gemm and copy
-    the device, each with the clock of the metric in question where it has it.
-    """
-
-    gpu: bool
-    everything: float | None
-    host: dict[Metric, float | None]
-    device: dict[Metric, float | None]
-
-    def of(self, metric: Metric, bound: Bound | None) -> tuple[float, ...]:
-        """The canaries that may explain a change of `metric` in a case of this class.
-
-        Of a case on a GPU whose class nobody knows, either may.
-        """
-        if not self.gpu:
-            chosen = [self.everything]
-        elif metric in _ON_DEVICE:
-            chosen = [self.device[Metric.DEVICE_TIME]]
-        elif metric is Metric.ISSUE_TIME:
-            chosen = [self.host[Metric.ISSUE_TIME]]
-        else:
-            host, device = self.host[Metric.LATENCY], self.device[Metric.LATENCY]
-            chosen = [host] if bound is Bound.HOST else [device] if bound is Bound.DEVICE else [device, host]
-        return tuple(each for each in chosen if each is not None)
-
-    @property
-    def shown(self) -> float | None:
-        """The change of the device's canaries; on a CPU that of all."""
-        return self.device[Metric.LATENCY] if self.gpu else self.everything
-
-    @property
-    def shown_host(self) -> float | None:
-        """The change of the launch canary on a GPU; None on a CPU, where one number stands for all."""
-        return self.host[Metric.LATENCY] if self.gpu else None
 
 
 def run_changes(clocks: dict[Metric, Contrasts], metric: Metric, canary: Bools) -> Floats:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from compilewatch.db import units
 from compilewatch.db.columns.metrics import METRICS, SPEEDUPS
-from compilewatch.db.judge.results import Clock, Row, Tally
+from compilewatch.db.judge.results import Row, Tally
+from compilewatch.db.judge.who_moved import Clock
 from compilewatch.db.records.versions import component_name
 from compilewatch.db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved
 

@@ -24,7 +24,7 @@ from compilewatch.db.judge.compare.recorded_regressions import (
     needs_no_confirmation,
     side_keys,
 )
-from compilewatch.db.judge.compare.whole import counts_as_regression
+from compilewatch.db.judge.decide import counts_as_regression
 from compilewatch.db.judge.results import Comparison, Row
 from compilewatch.db.queries.people.regressions import find_regression, newest_revisions, states_of
 from compilewatch.db.queries.people.watches import watches_in

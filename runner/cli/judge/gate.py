@@ -19,7 +19,8 @@ from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import ConfigError, DatabaseError, printable
 from compilewatch.db.judge.compare.recorded_regressions import events_of_rows, row_subject
 from compilewatch.db.judge.compare.sides import CODE, Selection, VerdictError
-from compilewatch.db.judge.compare.whole import counts_as_regression, overall_verdict, sentences
+from compilewatch.db.judge.compare.whole import sentences
+from compilewatch.db.judge.decide import counts_as_regression, overall_verdict
 from compilewatch.db.judge.results import GeomeanChange, Row
 from compilewatch.db.judge.words.verdicts import worst_first
 from compilewatch.db.queries.cases.causes import explanations

@@ -23,12 +23,7 @@ from compilewatch.db.judge.compare.recorded_regressions import (
     side_keys,
 )
 from compilewatch.db.judge.compare.sides import CODE, Selection
-from compilewatch.db.judge.compare.whole import (
-    TIMED,
-    counts_as_regression,
-    is_set_aside,
-    overall_verdict,
-)
+from compilewatch.db.judge.decide import TIMED, counts_as_regression, is_set_aside, overall_verdict
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import Comparison, GeomeanChange, Row
 from compilewatch.db.judge.targets import TargetCheck, check_targets

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compilewatch.db.judge.compare.whole import counts_as_regression, overall_verdict
+from compilewatch.db.judge.decide import counts_as_regression, overall_verdict
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import CaseKey, Row
 from compilewatch.db.records.vocabulary import CauseClass, Design, Metric, Verdict, WhoMoved

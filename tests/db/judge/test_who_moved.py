@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from compilewatch.db.judge.compare.who_moved import Moves, cause_of, machine_explains
+from compilewatch.db.judge.decide import cause_of, machine_explains
+from compilewatch.db.judge.who_moved import Moves
 from compilewatch.db.records.vocabulary import CauseClass, Metric, WhoMoved
 
 COMPILER, EAGER, MACHINE = CauseClass.COMPILER, CauseClass.EAGER, CauseClass.MACHINE
