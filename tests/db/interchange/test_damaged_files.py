@@ -165,6 +165,8 @@ else:
         (Format.CSV, b'workload,latency_ms\n"', b"x" * 2**20, 400),
         (Format.CSV, b'workload,latency_ms\n"', b"x" * 1023 + b"\n", 400_000),
         (Format.DYNAMO_CSV, b"name,speedup,abs_latency", b"," * 2**20, 100),
+        (Format.TORCH_COMPARE, b"[--- a ---]\n   |  eager\n", b"  x  |  1.0\n" * 2**16, 400),
+        (Format.SGLANG, b"", b'{"request_rate": Infinity, "x":' * 2**15, 400),
         (Format.TRANSFORMERS_CI, b'{"a":', b'{"a":' * 2**18, 40),
     ],
 )

@@ -22,6 +22,7 @@ from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.records.trial import Strategy, Summary, Task
 
+_MOST_ROWS = 100_000
 FIRST_LINE = re.compile(rb"\[-+(?: .*)? -+\]")
 _LABEL = re.compile(r"\[-+(?: (?P<label>.*))? -+\]")
 _THREADS = re.compile(r"(\d+) threads: -*")
@@ -59,6 +60,8 @@ def read(file: InputFile, options: ImportOptions) -> Iterator[ForeignResult]:
             threads = Fields(place, {"threads": separator[1]}).count("threads")
         elif line.strip():
             cells = [cell.strip() for cell in _BETWEEN.split(line)]
+            if len(table.rows) >= _MOST_ROWS:
+                raise place.error("the table", f"has more than {_MOST_ROWS:,} rows")
             if table.columns:
                 table.rows.append((place, threads, cells))
             else:
