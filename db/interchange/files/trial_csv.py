@@ -83,13 +83,13 @@ def _result(row: Fields) -> ForeignResult:
 
 def _parts(row: Fields) -> dict[str, Any]:
     metrics, cost = _object(row, "metrics"), row.number("trial_compile_cost_ns")
-    latency_ns, status = row.scaled("latency_ns", 1), _word(row, "numerics_status", NumericsStatus)
+    latency_ns, status = row.duration_ns("latency_ns", 1), _word(row, "numerics_status", NumericsStatus)
     sizes = ("peak_bytes", "peak_reserved_bytes", "peak_with_compile_bytes", "peak_rss_bytes")
     peaks: dict[str, Any] = {name: row.count(name) for name in (*sizes, "control_peak_bytes")}
     return {
         "summary": Summary(
             latency_ns=latency_ns,
-            control_latency_ns=row.scaled("control_latency_ns", 1),
+            control_latency_ns=row.duration_ns("control_latency_ns", 1),
             n=row.count("samples"),
             throughput_per_s=row.number("throughput_per_s") if latency_ns is None else None,
             metrics={

@@ -53,6 +53,6 @@ def _summary(measures: Fields, figures: dict[str, float]) -> Summary:
     if latency is not None and latency > 0:
         latency_ns = measures.whole("latency", latency) or 1
     elif rate is not None and rate > 0:
-        latency_ns = measures.whole("throughput", NS_PER_S / rate)
+        latency_ns = measures.whole("throughput", NS_PER_S / rate) or 1
     own = {measure: figure for measure, figure in figures.items() if measure != "latency"}
     return Summary(latency_ns=latency_ns, throughput_per_s=rate, metrics=own)

@@ -84,17 +84,17 @@ def read_genai_perf(file: InputFile, options: ImportOptions) -> Iterator[Foreign
     """The one result of a file. Raises RecordError naming file and field."""
     document = json_document(file)
     config = document.part("input_config").data
-    rate, at_once = _first(config, ("request_rate", "rate")), _first(config, ("concurrency",))
+    rate = _number(document, config, "request_rate", "rate")
+    at_once = _number(document, config, "concurrency")
     # The first releases of aiperf had them in a part of their own.
     metrics = document.part("records") if isinstance(document.data.get("records"), dict) else document
     figures = dict(_statistics(metrics))
-    if _is_count(rate):
-        figures["request_rate"] = float(rate)
+    if rate:
+        figures["request_rate"] = rate
     model = _first(config, ("model", "model_names", "models"))
     sizes: dict[str, int] = {}
     for size, (keys, metric) in _LENGTHS.items():
-        asked = _first(config, keys)
-        length = asked if _is_count(asked) else metrics.part(metric).number("avg")
+        length = _number(document, config, *keys) or metrics.part(metric).number("avg")
         if length:
             sizes[size] = metrics.whole(metric, length)
     yield _result(
@@ -103,7 +103,7 @@ def read_genai_perf(file: InputFile, options: ImportOptions) -> Iterator[Foreign
         options,
         figures,
         model=document.storable("model", model) if isinstance(model, str) else None,
-        load=load_words(rate if _is_count(rate) else UNLIMITED, at_once),
+        load=load_words(rate or UNLIMITED, at_once),
         sizes=sizes,
         stated={"measured_at": moment(document, "start_time")},
     )
@@ -121,6 +121,13 @@ def _statistics(document: Fields) -> Iterator[tuple[str, float]]:
             if (figure := metric.number(statistic)) is not None:
                 own = document.storable(name, _RATES.get(name, name))
                 yield f"{called}_{of}_ms" if scale else own, figure * (scale or 1.0)
+
+
+def _number(document: Fields, config: object, *keys: str) -> float | None:
+    """The first number above 0 under one of `keys` in the arguments; None without any."""
+    found = _first(config, keys)
+    is_number = isinstance(found, int | float) and found > 0
+    return Fields(document.place, {keys[0]: found}, "input_config").number(keys[0]) if is_number else None
 
 
 def _first(value: object, keys: tuple[str, ...]) -> int | float | str | None:

@@ -27,7 +27,8 @@ SAMPLED = 60
 
 def bent(text: str) -> Iterator[str]:
     """`text` with one of its values replaced."""
-    if text.startswith(("V", "window")) or text.lstrip()[:1] in "[{":
+    is_document = text.startswith(("V", "window")) or text.lstrip()[:1] in "[{"
+    if is_document and not text.startswith("[-"):
         yield from bent_documents(text)
     else:
         yield from bent_cells(text)

@@ -215,7 +215,7 @@ def sglang(**more: Any) -> str:
         "total_input_tokens": 204_800, "total_output_tokens": 25_600, "request_throughput": 11.7,
         "input_throughput": 12_000.0, "output_throughput": 1_500.0, "median_e2e_latency_ms": 880.0,
         "p99_e2e_latency_ms": 1_200.0, "median_ttft_ms": 60.0, "p99_ttft_ms": 120.0, "median_tpot_ms": 9.0,
-        "p99_tpot_ms": 18.0, "std_tpot_ms": 0.1, "accept_length": None,
+        "p99_tpot_ms": 18.0, "std_tpot_ms": 0.1, "request_goodput": 3.5, "accept_length": None,
     }  # fmt: skip
     return json.dumps(written | more) + "\n"
 
@@ -328,7 +328,10 @@ TINY: dict[Format, dict[str, str]] = {
     Format.ASV: {"c0ffee-py3.json": _asv()},
     Format.BENCHER: {
         "bmf.json": json.dumps(
-            {"mlp/default": {"latency": {"value": 2e6, "lower_value": 1.9e6}}, "n": {"size": {"value": 4}}}
+            {
+                "mlp/default": {"latency": {"value": 2e6, "lower_value": 1.9e6}},
+                "n": {"throughput": {"value": 4}},
+            }
         )
     },
     Format.KERNELBENCH: {"baseline_time_torch.json": kernelbench()},
