@@ -1,1 +1,1 @@
-"""The one judge."""
+"""The one judge: `decide` decides, `compare` words it, `history` follows one series."""

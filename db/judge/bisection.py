@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from compilewatch.db.columns.metrics import COUNTED_METRICS
+from compilewatch.db.judge.decide import MOVED
 from compilewatch.db.judge.results import Row
-from compilewatch.db.records.vocabulary import Verdict
 
 HALF_WAY = 0.5
 
@@ -87,6 +87,4 @@ def place_of(row: Row, whole: Row) -> ReleasePlace:
 
 def has_moved(row: Row) -> bool:
     """Whether a row shows a change that can be searched for."""
-    return row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED) and (
-        row.change is not None or row.metric in COUNTED_METRICS
-    )
+    return row.verdict in MOVED and (row.change is not None or row.metric in COUNTED_METRICS)

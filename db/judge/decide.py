@@ -1,7 +1,6 @@
-"""What makes a case slower, faster, the same, undecided or set aside: every rule, to be read from the top.
+"""What makes a case regressed, improved, the same, undecided or set aside: every rule, from the top.
 
-A comparison of two sides is decided in five steps. `db.judge.compare` words what comes out, no other file
-decides:
+A comparison of two sides is decided in five steps; `db.judge.compare` words what comes out.
 
 1. One metric over all cases, by a test of what its trials show (`decide`). Regressed or improved is what is
    significant, large enough and, where trials are few and noisy, obvious; the same is what is shown to lie

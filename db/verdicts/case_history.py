@@ -10,7 +10,7 @@ from pandas import DataFrame
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
-from compilewatch.db.judge.decide import overall_verdict
+from compilewatch.db.judge.decide import MOVED, overall_verdict
 from compilewatch.db.judge.history.counts import exact_events
 from compilewatch.db.judge.history.releases import Compare, ReleaseStep, release_steps
 from compilewatch.db.judge.history.series import SeriesHistory, judge_series, withdrawals
@@ -60,7 +60,7 @@ class CaseHistory:
 
 def standing_change(events: Sequence[ChangeEvent]) -> ChangeEvent | None:
     """The last change that made the series better or worse; flips between two modes are neither."""
-    sure = [event for event in events if event.verdict in (Verdict.REGRESSED, Verdict.IMPROVED)]
+    sure = [event for event in events if event.verdict in MOVED]
     return max(sure, key=lambda event: event.index, default=None)
 
 

@@ -21,6 +21,7 @@ from compilewatch.db.judge.compare.counts import (
     outcome_of,
 )
 from compilewatch.db.judge.compare.sides import COMPONENTS, LIBRARIES, NOT_THE_BUILDS_FAULT
+from compilewatch.db.judge.decide import MOVED
 from compilewatch.db.judge.history.events import LABELS, changed_between, labels
 from compilewatch.db.judge.policy import Policy
 from compilewatch.db.judge.results import ChangeEvent
@@ -32,7 +33,6 @@ from compilewatch.db.records.trial import FailureKind
 from compilewatch.db.records.vocabulary import Metric, Verdict
 
 _Case = tuple[str, str]
-_MOVED = (Verdict.REGRESSED, Verdict.IMPROVED)
 
 
 @dataclass(frozen=True)
@@ -86,12 +86,12 @@ def _of_series(series: DataFrame) -> Iterator[ChangeEvent]:
         counted = [(i, run) for i, run in enumerate(runs) if len(run.counts[metric])]
         for (_, old), (i, new) in itertools.pairwise(counted):
             step = compare_counts(0, metric, old.counts[metric], new.counts[metric])
-            if step.verdict in _MOVED:
+            if step.verdict in MOVED:
                 yield _event(step, old.row, new.row, i)
     decided = [(i, run) for i, run in enumerate(runs) if run.outcome.failed in (0, run.outcome.trials)]
     for (_, old), (i, new) in itertools.pairwise(decided):
         step = compare_outcomes(0, old.outcome, new.outcome)
-        if step.verdict in _MOVED:
+        if step.verdict in MOVED:
             yield _event(step, old.row, new.row, i)
 
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from pandas import DataFrame
 
 from compilewatch.db.judge.compare.sides import Selection, VerdictError
+from compilewatch.db.judge.decide import MOVED
 from compilewatch.db.judge.results import ChangeEvent, Comparison, Result, Row
 from compilewatch.db.judge.sequence import Case, build_pairs
 from compilewatch.db.records.ids import identity
-from compilewatch.db.records.vocabulary import Metric, Verdict
+from compilewatch.db.records.vocabulary import Metric
 
 Compare = Callable[[Selection, Selection], Comparison]
 """The verdict on the second side against the first; raises VerdictError where there is none."""
@@ -71,7 +72,7 @@ def release_events(trials: DataFrame, compare: Compare) -> Iterator[ChangeEvent]
     series = {(workload, strategy): series_id for workload, strategy, series_id in zip(*columns, strict=True)}
     for _, head, comparison, cases in release_comparisons(trials, compare):
         for row in comparison.rows:
-            moved = row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED) and row.case.ids in cases
+            moved = row.verdict in MOVED and row.case.ids in cases
             if not moved or row.p_value is None or row.base is None or row.head is None:
                 continue
             series_id = series[row.case.ids]

@@ -1,1 +1,1 @@
-"""Is a change real? Contrasts of two sides, their noise, and the tests that decide."""
+"""Is a change real? Contrasts of two sides, their noise, and the tests by which `db.judge.decide` decides."""

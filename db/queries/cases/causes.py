@@ -15,10 +15,11 @@ from compilewatch.db.cause.profile_words import host_sentence
 from compilewatch.db.cause.sentences import Cause, Watched, cause_between
 from compilewatch.db.engine.session import Database
 from compilewatch.db.judge.compare.recorded_regressions import Regression
+from compilewatch.db.judge.decide import MOVED
 from compilewatch.db.judge.results import BuildSide, Comparison, Row
 from compilewatch.db.records.evidence import CompilerFacts, Memory
 from compilewatch.db.records.sampling_facts import Profile, Trace
-from compilewatch.db.records.vocabulary import Metric, Verdict, WhoMoved
+from compilewatch.db.records.vocabulary import Metric, WhoMoved
 from compilewatch.db.tables.trials import SERIES, TRIAL, TRIAL_DETAIL
 from compilewatch.db.units import plural
 
@@ -69,7 +70,7 @@ def _changed(rows: Iterable[Row]) -> dict[Case, list[Row]]:
     """The rows that say that a case changed, by case, in their order."""
     by_case: dict[Case, list[Row]] = {}
     for row in rows:
-        if row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED):
+        if row.verdict in MOVED:
             by_case.setdefault(row.case.ids, []).append(row)
     return by_case
 
