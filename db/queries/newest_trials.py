@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -48,14 +47,6 @@ def ungated_shown(db: Database, filters: Filters) -> bool:
         newest = select(LATEST.c.run_id, LATEST.c.series_id)
         conditions.append(tuple_(TRIAL.c.run_id, TRIAL.c.series_id).in_(newest))
     return bool(db.scalars(select(TRIAL.c.trial_id).where(*conditions).limit(1)))
-
-
-def told_otherwise(db: Database, trial_ids: Sequence[str], source_name: str) -> frozenset[str]:
-    """Those of `trial_ids` that are stored with another source than `source_name`."""
-    stored = select(TRIAL.c.trial_id).where(
-        TRIAL.c.trial_id.in_(trial_ids), TRIAL.c.source_name != source_name
-    )
-    return frozenset(db.scalars(stored))
 
 
 def count_trials(db: Database, filters: Filters = Filters()) -> int:  # noqa: B008

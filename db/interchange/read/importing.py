@@ -15,8 +15,6 @@ from compilewatch.db.errors import CompilewatchError, ConflictError, RecordError
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.interchange.read.formats import AUTO, Format
 from compilewatch.db.interchange.read.process import Read, ReadingProcess
-from compilewatch.db.interchange.sources import oss_v3
-from compilewatch.db.queries.newest_trials import told_otherwise
 from compilewatch.db.records.trial import FailureKind, Status, Trial
 from compilewatch.db.store.dry_run import dry_run_session
 from compilewatch.db.store.removal import Writing, writing_of
@@ -27,7 +25,6 @@ __all__ = ["AUTO", "FileReport", "ImportReport", "Writing", "import_paths", "imp
 Save = Callable[[Iterable[Trial]], tuple[int, int, int]]
 
 FIRST_ROWS = 5
-_ASKED_TOGETHER = 500
 
 
 @dataclass(slots=True)
@@ -153,16 +150,14 @@ def _import_all(
                 rehearsals.append(stack.enter_context(dry_run_session(db, write)))
             return rehearsals[0](trials)
 
-        stored = db if writing is not Writing.REMOVE else None
         reports = [
-            _import_one(stored, save, path, partial(process.trials, path, uploads, format_), options)
+            _import_one(save, path, partial(process.trials, path, uploads, format_), options)
             for path in paths
         ]
     return ImportReport(tuple(reports), dry_run)
 
 
 def _import_one(
-    db: Database | None,
     save: Save,
     path: str,
     read_trials: Callable[[ImportOptions, Read], Generator[Trial]],
@@ -173,9 +168,7 @@ def _import_one(
         with closing(read_trials(replace(options, notes=[]), read)) as told:
             # The first before anything is locked: what takes long to read often has none.
             trials = chain(list(islice(told, 1)), told)
-            wanted = trials if db is None else _not_stored(db, trials, report)
-            report.new, known, report.removed = save(_observed(wanted, report))
-        report.known += known
+            report.new, report.known, report.removed = save(_observed(trials, report))
     except ConflictError as error:
         # The store knows the trial, not the file that it came from.
         report = FileReport(report.path)
@@ -184,18 +177,6 @@ def _import_one(
         report = FileReport(report.path, error=error)
     report.formats, report.unused, report.notes = read.formats, read.unused, read.notes
     return report
-
-
-def _not_stored(db: Database, trials: Iterator[Trial], report: FileReport) -> Iterator[Trial]:
-    """Without those of our own export that are stored as what they were before it, which knows more."""
-    while several := list(islice(trials, _ASKED_TOGETHER)):
-        exported = [trial.trial_id for trial in several if trial.source.name == oss_v3.SOURCE]
-        stored = told_otherwise(db, exported, oss_v3.SOURCE) if exported else frozenset[str]()
-        for trial in several:
-            if trial.trial_id in stored:
-                report.known += 1
-            else:
-                yield trial
 
 
 def _observed(trials: Iterable[Trial], report: FileReport) -> Iterator[Trial]:
@@ -208,5 +189,5 @@ def _observed(trials: Iterable[Trial], report: FileReport) -> Iterator[Trial]:
         cancelled = trial.failure is not None and trial.failure.kind is FailureKind.CANCELLED
         report.failed_trials += trial.status is Status.FAILED and not cancelled
         yield trial
-    if not first and not report.known:
+    if not first:
         raise RecordError(f"{report.path}: holds no result.", "Check that it is the file you meant.")

@@ -2,9 +2,9 @@
 
 Shape: pytorch/test-infra clickhouse_db_schema/benchmark.oss_ci_benchmark_v3/schema.sql and its loader
 .github/scripts/upload_benchmark_results.py. Only `metric` is required. Records that agree in everything
-but `metric` are one result, of a case that `oss_v3_settings` tells apart. The metric names of PyTorch
-`benchmarks/dynamo` (and of our own export) have the meaning they have there; every other metric is kept
-under its name, without a guess at its unit.
+but `metric` are one result, of a case that its settings tell apart. The metric names of PyTorch
+`benchmarks/dynamo` have the meaning they have there; every other metric is kept under its name. Our own
+export is written for PyTorch's database and not read back.
 
 Whole numbers of `extra_info` and `inputs` are sizes of the workload's shape, other values follow its name:
 `m[quantization=int4]`. Keys about an execution or the code are none (`id`, `time`, `version`, `commit`,
@@ -22,7 +22,8 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from compilewatch.db.interchange.files.fields import BYTES_PER_GB, Fields, Place, as_fields, load_json, moment
+from compilewatch.db.errors import RecordError
+from compilewatch.db.interchange.files.fields import Fields, Place, as_fields, load_json, moment
 from compilewatch.db.interchange.files.foreign_trials import (
     ForeignResult,
     strategy_called,
@@ -32,7 +33,6 @@ from compilewatch.db.interchange.files.foreign_trials import (
 from compilewatch.db.interchange.files.opening import InputFile
 from compilewatch.db.interchange.files.options import ImportOptions
 from compilewatch.db.interchange.sources import dynamo_csv, dynamo_metrics, vllm_bench
-from compilewatch.db.interchange.sources.own_oss_v3 import is_own, read_trial
 from compilewatch.db.records.fields import INT64_MAX
 from compilewatch.db.records.ids import (
     machine_identity,
@@ -40,7 +40,6 @@ from compilewatch.db.records.ids import (
     strategy_identity,
     workload_identity,
 )
-from compilewatch.db.records.strategies import EAGER
 from compilewatch.db.records.trial import Strategy, Summary, Task, Trial
 
 # What tells cases of OSS v3 records apart beyond model, mode, dtype and backend: `extra_info` and `inputs`.
@@ -151,9 +150,8 @@ def _sorted_out(record: Fields, named: Mapping[str, tuple[str, object]]) -> Sett
 SOURCE = "oss-v3"
 
 # benchmark.name of pytorch/pytorch benchmarks/dynamo (`output_json` in common.py) and of our export.
-OWN_BENCHMARK = "compilewatch"
 DYNAMO_BENCHMARK = "TorchInductor"
-DYNAMO_BENCHMARKS = {DYNAMO_BENCHMARK, OWN_BENCHMARK}
+OWN_BENCHMARK = "compilewatch"
 _MODE_KEYS = ("inductor_compile_mode", "compile_mode", "torch_compile_mode")
 _SOFTWARE = ("cuda", "driver", "triton", "python")
 _MODES = {
@@ -197,10 +195,11 @@ def _table_beside(file: InputFile) -> InputFile | None:
 def _distinct_settings(groups: Iterable[_Group], options: ImportOptions) -> Iterator[Trial]:
     first: dict[tuple[str, ...], _Group] = {}
     for group in groups:
-        if is_own(group.fields):
-            options.none_used(group.fields.place.file)
-            yield read_trial(group.fields, group.metrics, group.values, SOURCE)
-            continue
+        if group.fields.part("benchmark").text("name") == OWN_BENCHMARK:
+            raise RecordError(
+                f"{group.fields.place}: is our own export for PyTorch's database, which is not read back.",
+                "Export JSON lines, which come back whole: `compilewatch export --format jsonl`.",
+            )
         trial = to_trial(group.result(options), SOURCE, options)
         other = first.setdefault(_case(trial), group)
         mine, theirs = group.settings.unmapped, other.settings.unmapped
@@ -255,7 +254,6 @@ class _Group:
         self.values: dict[str, float] = {}
         self.counts: list[int] = []
         self.texts: dict[str, str] = {}
-        self.metrics: dict[str, Fields] = {}
         self.lists: dict[str, list[float]] = {}
 
     def add(self, metric: Fields) -> None:
@@ -265,7 +263,6 @@ class _Group:
             metric.fail("name", f"{name} is reported twice for the same result")
         values = metric.numbers("benchmark_values")
         texts = metric.part("extra_info").data.get("benchmark_values")
-        self.metrics[name] = metric
         if values:
             self.values[name] = sum(values) / len(values)
             self.counts.append(len(values))
@@ -320,11 +317,6 @@ class _Group:
         benchmark = self.fields.part("benchmark").text("name")
         if (arguments := self.of_vllm) is not None:
             return Settings(*vllm_bench.settings(arguments), {})
-        if benchmark == OWN_BENCHMARK:
-            # The sizes that our export writes, beside the workload's version.
-            info = self.fields.part("model").part("extra_info").data
-            sizes = {key: _whole(str(text)) for key, text in info.items() if key != "version"}
-            return Settings({key: size for key, size in sizes.items() if size is not None}, {}, {})
         return settings_of(self.fields, self._name, of_benchmark=benchmark != DYNAMO_BENCHMARK)
 
     @property
@@ -334,9 +326,9 @@ class _Group:
 
     def _outcome(self, device: str) -> tuple[dict[str, Any], Any]:
         name = self.fields.part("benchmark").text("name")
-        if name in DYNAMO_BENCHMARKS:
+        if name == DYNAMO_BENCHMARK:
             row = Fields(self.fields.place, self.values, f"{self.fields.path}.metric")
-            unit = dynamo_metrics.peak_unit_bytes(device) if name != OWN_BENCHMARK else BYTES_PER_GB
+            unit = dynamo_metrics.peak_unit_bytes(device)
             return dynamo_metrics.outcome(row, self.texts.get("accuracy"), device=device, peak_unit=unit)
         summary = Summary(metrics=self.values, n=max(self.counts, default=None))
         return {"summary": summary}, None
@@ -346,9 +338,7 @@ def _strategy(fields: Fields) -> Strategy:
     """The backend by its name; v3 does not say how a model reached it, and PyTorch's own all compile."""
     benchmark, model = fields.part("benchmark"), fields.part("model")
     info = benchmark.part("extra_info")
-    word = info.text("compilewatch_strategy") or model.text("backend") or "compiled"
-    if word == EAGER.name and benchmark.text("name") == OWN_BENCHMARK:
-        return EAGER
+    word = model.text("backend") or "compiled"
     facts: dict[str, Any] = {}
     dynamic = str(info.data.get("dynamic_shapes", info.data.get("is_dynamic"))).lower()
     if dynamic in ("true", "false"):

@@ -4,8 +4,8 @@ Shape: pytorch/test-infra clickhouse_db_schema/benchmark.oss_ci_benchmark_v3/sch
 text to text, memory sizes are whole GB. Metrics carry the names and units of PyTorch
 `benchmarks/dynamo`, which its dashboard reads: `abs_latency` ms, `speedup`, `compilation_latency` s,
 `compression_ratio`, peaks in GB, and `accuracy` as text. What the table has no column for stands in
-`extra_info`: the setting of a trial whole, as `own_oss_v3` reads it back, and of a metric the field of ours
-that it is.
+`extra_info`: the setting of a trial whole, and of a metric the field of ours that it is. It is for others:
+`import` does not read it back.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from functools import lru_cache
 from typing import Any, BinaryIO, NamedTuple
 
 from compilewatch.db.interchange.files.fields import BYTES_PER_GB, NS_PER_MS, NS_PER_S
-from compilewatch.db.interchange.sources.own_oss_v3 import FIELD, SETTING
 from compilewatch.db.interchange.write.flat import figures
 from compilewatch.db.queries.records import Stack
 from compilewatch.db.queries.trial_export import TrialBatch
@@ -30,6 +29,10 @@ from compilewatch.db.records.trial import (
 )
 
 BENCHMARK = "compilewatch"
+SETTING = "compilewatch_setting"
+"""Workload, strategy, machine and build of a trial, as JSON in `benchmark.extra_info`."""
+FIELD = "compilewatch_field"
+"""Of a metric: which field of ours it is, where its name does not tell."""
 _ACCURACY = {
     NumericsStatus.PASS: "pass",
     NumericsStatus.NOT_CHECKED: "pass_due_to_skip",

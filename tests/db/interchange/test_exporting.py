@@ -293,3 +293,12 @@ def test_no_name_is_markup_in_markdown(text: str, shown: str, sqlite_database: D
     assert escaped_text(text) == shown.replace(r"\u200b", "\u200b")
     save_trials(sqlite_database, [make_trial(workload=make_workload(text))])
     assert escaped_text(text) in exported(sqlite_database, "markdown").decode()
+
+
+def test_what_goes_out_to_pytorchs_database_is_not_read_back(filled: Database, tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    path.write_bytes(exported(filled, "oss-v3"))
+    (report,) = import_paths(filled, [path]).files
+    assert report.new == 0
+    assert report.error is not None
+    assert "--format jsonl" in report.error.next_step
