@@ -11,10 +11,11 @@ A comparison of two sides is decided in five steps; `db.judge.compare` words wha
 4. What counts (`counts_as`, `group_of`): slower or faster is what the build did to somebody who waits.
 5. The comparison as a whole (`overall_verdict`).
 
+One series through time is decided by its steps and its drift (`decide_step`, `decide_drift`): 6.
+
 How evidence comes of trials is statistics (`db.judge.statistics.evidence`, formulas in
-`db.judge.significance`), which cases are compared at all `db.judge.compare.comparable`. The steps of one
-series through time have rules of their own (`db.judge.change_points`). Constants, each with its source, are
-in `db.judge.policy`.
+`db.judge.significance`), which cases are compared at all `db.judge.compare.comparable`, where a series
+steps `db.judge.change_points`. Constants, each with its source, are in `db.judge.policy`.
 """
 
 from __future__ import annotations
@@ -721,3 +722,24 @@ def is_open_between_runs(row: Row, policy: Policy) -> bool:
     """Whether separate runs with trials enough leave it undecided."""
     is_apart = row.design is Design.SEPARATE_RUNS and min(row.trials) >= policy.minimum_trials
     return is_apart and row.verdict is Verdict.INCONCLUSIVE and row.visible_change is not None
+
+
+# 6. One series through time.
+
+
+def decide_step(metric: Metric, difference: float, *, flips: bool = False) -> Verdict:
+    """What a step that the points show means: worse or better, and neither where the series flips back to one
+    of two modes (`db.judge.modes`).
+    """
+    return Verdict.INCONCLUSIVE if flips else direction(metric, difference)
+
+
+def decide_drift(metric: Metric, slow: float, half: float, p_value: float, policy: Policy) -> Verdict:
+    """What is left of a log change beyond all steps, `slow` with an interval of `half` to each side: real by
+    its p and its size, unchanged where the interval lies within the margin.
+    """
+    rules = policy.history
+    if p_value <= rules.p_value and abs(slow) >= math.log1p(rules.minimum_effect):
+        return direction(metric, slow)
+    is_within = abs(slow) + half <= math.log1p(policy.thresholds[metric].unchanged_margin)
+    return Verdict.UNCHANGED if is_within else Verdict.INCONCLUSIVE

@@ -14,7 +14,7 @@ from pandas import DataFrame, Series
 from compilewatch.db.columns.metrics import METRICS
 from compilewatch.db.judge.change_points import Boundary, examine_boundary
 from compilewatch.db.judge.compare.sides import COMPONENTS, LIBRARIES, as_text, changed_libraries
-from compilewatch.db.judge.decide import direction
+from compilewatch.db.judge.decide import decide_step
 from compilewatch.db.judge.history.stretches import Stretch
 from compilewatch.db.judge.modes import is_flip
 from compilewatch.db.judge.policy import HistoryPolicy
@@ -49,7 +49,7 @@ def change_events(
                 change=math.expm1(boundary.difference),
                 interval=_interval(boundary),
                 p_value=boundary.p_value,
-                verdict=Verdict.INCONCLUSIVE if flips else direction(metric, boundary.difference),
+                verdict=decide_step(metric, boundary.difference, flips=flips),
                 changed_components=changed,
                 confounded=len(changed) > 1,
                 reason=announced(metric, math.expm1(boundary.difference), changed, flips=flips),
@@ -82,7 +82,7 @@ def count_events(points: DataFrame, metric: Metric, cuts: Sequence[int]) -> list
                 change=after / before - 1.0 if before else None,
                 interval=None,
                 p_value=None,
-                verdict=direction(metric, after - before),
+                verdict=decide_step(metric, after - before),
                 changed_components=changed,
                 confounded=len(changed) > 1,
                 reason=counted(metric, before, after, changed),

@@ -19,7 +19,7 @@ from compilewatch.db.judge.change_points import (
     robust_deviation,
 )
 from compilewatch.db.judge.compare.sides import as_text
-from compilewatch.db.judge.decide import direction
+from compilewatch.db.judge.decide import MOVED, decide_drift
 from compilewatch.db.judge.history.events import (
     change_events,
     count_events,
@@ -72,12 +72,7 @@ def drift_from_reference(
     error = _error(plain, pinned, newest, policy)
     p_value = 2.0 * float(special.ndtr(-abs(slow) / error))
     half = float(special.ndtri(0.5 + policy.confidence / 2.0)) * error
-    real = p_value <= policy.history.p_value and abs(slow) >= math.log1p(policy.history.minimum_effect)
-    verdict = Verdict.INCONCLUSIVE
-    if real:
-        verdict = direction(metric, slow)
-    elif abs(slow) + half <= math.log1p(policy.thresholds[metric].unchanged_margin):
-        verdict = Verdict.UNCHANGED
+    verdict = decide_drift(metric, slow, half, p_value, policy)
     against = "the reference build" if reference.any() else "the oldest points"
     return Drift(
         total=math.expm1(total),
@@ -85,7 +80,7 @@ def drift_from_reference(
         interval=(math.expm1(slow - half), math.expm1(slow + half)),
         p_value=p_value,
         verdict=verdict,
-        reason=drifted(metric, math.expm1(slow), against, real=real),
+        reason=drifted(metric, math.expm1(slow), against, real=verdict in MOVED),
     )
 
 
