@@ -152,8 +152,11 @@ def formats_page() -> str:
     """The rules, then every format that can be imported, as the module that reads it says."""
     rules, _, _ = (DOCS / "reference" / "formats.md").read_text(encoding="utf-8").partition("`make docs`")
     parts = [rules]
+    names: dict[str, list[str]] = {}
     for name, reader in {**READERS, **JOB_READERS}.items():
-        parts += [f"## `{name}`\n", (sys.modules[reader.__module__].__doc__ or "").strip() + "\n"]
+        names.setdefault(reader.__module__, []).append(f"`{name}`")
+    for module, mine in names.items():
+        parts += [f"## {', '.join(mine)}\n", (sys.modules[module].__doc__ or "").strip() + "\n"]
     return "\n".join(parts)
 
 
