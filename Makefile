@@ -34,7 +34,7 @@ STAMP_KEY := $(shell printf '%s' '$(CURDIR) $(EXTRAS)' | cksum | cut -d' ' -f1)
 INSTALLED := $(VENV)/.installed-$(STAMP_KEY)
 INSTALLED_DEV := $(VENV)/.installed-dev-$(STAMP_KEY)
 
-.PHONY: help install up demo serve dev browser test test-slow test-gpu gpu-evidence test-builds faults test-slurm fuzz numbers mutants audit lint fix bench docs screenshots week look release-check clean
+.PHONY: help install up demo serve dev browser test test-slow test-gpu gpu-evidence test-builds faults test-slurm fuzz numbers mutants audit lint fix bench faithful docs screenshots week look release-check clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
@@ -192,6 +192,9 @@ fix: dev ## let ruff mend and format what it can
 
 bench: dev ## print the measured ratios: overhead, agreement with torch's own timer, page speed
 	$(BIN)/python -m pytest -m benchmark -s $(PYTEST_ARGS)
+
+faithful: dev ## a dozen models by a plain script and by a trial, in turns: first calls, latency, memory, with gates
+	$(BIN)/python -m tests.benchmarks.plain_script $(MODELS)
 
 docs: dev ## write the reference pages from the code, build the site into build/docs, check links and commands
 	$(BIN)/python -m docs.reference.generate build/pages
