@@ -93,6 +93,15 @@ def trial_ids(db: Database, filters: Filters) -> list[str]:
         return list(connection.scalars(select(TRIAL.c.trial_id).where(*matching(filters))))
 
 
+def cases_of_run(db: Database, run_id: str) -> list[tuple[str, str, str]]:
+    """The workload id, the strategy id and the id of each trial of a run."""
+    of_trials = select(SERIES.c.workload_id, SERIES.c.strategy_id, TRIAL.c.trial_id).where(
+        TRIAL.c.run_id == run_id, TRIAL.c.series_id == SERIES.c.series_id
+    )
+    with db.read() as connection:
+        return [(workload, strategy, trial) for workload, strategy, trial in connection.execute(of_trials)]
+
+
 def latest_trials_frame(db: Database, filters: Filters = Filters()) -> pd.DataFrame:  # noqa: B008
     """Like `trials_frame`, of each series only the trials of its newest run, failed ones included.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -292,6 +292,8 @@ def to_trial(result: ForeignResult, source: str, options: ImportOptions) -> Tria
                 **({"label": options.label} if options.label else {}),
             }
         )
+        if _own_moment(result) is None:
+            options.undated["imp-" + run] = result.place.file
         if options.label and result.label not in (None, options.label):
             options.renamed(result.place.file, result.label, f"--label {options.label}")
         return Trial(
@@ -352,6 +354,12 @@ def _named_latency(result: ForeignResult, options: ImportOptions) -> dict[str, A
 def _facts(result: ForeignResult, options: ImportOptions) -> dict[str, Any]:
     told = _told(options)
     known: dict[str, Any] = {}
+    called, asked = options.folder_date, options.measured_at
+    # Of that very day the option says more than the folder's name.
+    on_that_day = called and asked and asked.astimezone(UTC).date() == called.date()
+    if called and not on_that_day and _own_moment(result) is None:
+        known["measured_at"] = called
+        options.note(f"{result.place.file}: is of {called:%Y-%m-%d}, as its folder is called.")
     for origin in (result.named, result.stated, {"strategy": result.strategy}):
         known |= {key: value for key, value in origin.items() if value is not None}
     for key in sorted(told.keys() & known.keys() - {"torch_variant"}):
@@ -382,6 +390,11 @@ def _facts(result: ForeignResult, options: ImportOptions) -> dict[str, Any]:
             tuple(missing),
         )
     return facts | {"dtype": _spelled("dtype", facts["dtype"])}
+
+
+def _own_moment(result: ForeignResult) -> datetime | None:
+    """When it was measured, as its file says it, or the tool in the file's name."""
+    return result.stated.get("measured_at") or result.named.get("measured_at")
 
 
 def _told(options: ImportOptions) -> dict[str, Any]:

@@ -21,10 +21,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from compilewatch.db.errors import RecordError, one_line
+from compilewatch.db.interchange.files.named_dates import date_of_folders
 
 MAX_LINE_BYTES = 16 * 2**20
 MAX_EMPTY_LINES = 100_000
@@ -62,7 +64,8 @@ class InputFile:
     """One file to read, plain, compressed, or a member of an archive.
 
     `shown` is how messages name it, `name` its base name without `.gz`, `folder` the name of the folder, or
-    archive, that it lies in; empty where nobody knows.
+    archive, that it lies in; empty where nobody knows. `folder_date` is the date by which a folder of it is
+    called.
     """
 
     shown: str
@@ -71,6 +74,7 @@ class InputFile:
     sibling: Callable[[str], InputFile | None]
     """The file of that name in the same folder or archive, if there is one."""
     folder: str = ""
+    folder_date: datetime | None = None
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
@@ -216,8 +220,11 @@ def spool_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.json")) if (folder / RUNS_FOLDER).is_dir() else []
 
 
-def input_files(path: Path) -> list[InputFile]:
+def input_files(path: Path, below: Path | None = None) -> list[InputFile]:
     """What `path` holds: itself, the members of a zip in the order of their names, or those of a folder.
+
+    Of which day it is may say the folder that it lies in, and those up to `below`, the folder that was named;
+    further up a date may be of anything.
 
     Raises RecordError when it cannot be read or breaks a bound.
     """
@@ -229,7 +236,10 @@ def input_files(path: Path) -> list[InputFile]:
         # Not Path.is_file(): it raises for a name that is too long.
         return (str(candidate), candidate) if os.path.isfile(candidate) else None  # noqa: PTH113
 
-    return _files(str(path), path.name, path, beside, path.parent.resolve().name)
+    inside = path.parent.resolve()
+    many = 1 if below is None else len(path.parts) - len(below.parts)
+    around = _Around(tuple(folder.name for folder in (inside, *inside.parents)), many)
+    return _files(str(path), path.name, path, beside, around)
 
 
 def uploaded_files(name: str, uploads: Mapping[str, bytes]) -> list[InputFile]:
@@ -247,15 +257,54 @@ def uploaded_files(name: str, uploads: Mapping[str, bytes]) -> list[InputFile]:
     return _files(one_line(name), PurePosixPath(name).name, uploads[name], beside)
 
 
-def _files(shown: str, name: str, content: Content, beside: Beside, folder: str = "") -> list[InputFile]:
+def files_below(path: Path) -> list[Path]:
+    """Every file in a folder and in those in it, by path, without hidden ones and linked folders. A folder of
+    a job's logs, or of a host's trials, is one.
+
+    Raises RecordError where it holds no file, or more than an archive may.
+    """
+    if not path.is_dir() or job_files(path) or spool_files(path):
+        return [path]
+    found: list[Path] = []
+    for folder, folders, names in os.walk(path):
+        here = Path(folder)
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        if here != path and (job_files(here) or spool_files(here)):
+            folders.clear()
+            found.append(here)
+        else:
+            found += [here / name for name in names if not name.startswith(".") and (here / name).is_file()]
+        if len(found) > MAX_ZIP_MEMBERS:
+            raise RecordError(
+                f"{one_line(str(path), 1_000)}: holds more than {MAX_ZIP_MEMBERS} files.",
+                "Name the folders in it that hold results.",
+            )
+    if not found:
+        raise RecordError(
+            f"{one_line(str(path), 1_000)}: holds no file.", "Check that it is the folder you meant."
+        )
+    return sorted(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """The folders around a file, the nearest first, and how many of them may say of which day it is."""
+
+    folders: tuple[str, ...] = ()
+    many: int = 0
+
+
+def _files(
+    shown: str, name: str, content: Content, beside: Beside, around: _Around = _Around()
+) -> list[InputFile]:
     try:
         with _raw(content) as stream:
             magic = stream.read(4)
     except OSError as error:
         raise _unreadable(shown, error) from error
     if magic in (_ZIP_MAGIC, _EMPTY_ZIP_MAGIC):
-        return _zip_members(shown, content)
-    return [_plain_file(shown, name, content, beside, folder)]
+        return _zip_members(shown, content, around)
+    return [_plain_file(shown, name, content, beside, around)]
 
 
 def _raw(content: Content) -> BinaryIO:
@@ -270,7 +319,7 @@ def _source(content: Content) -> Path | io.BytesIO:
     return content if isinstance(content, Path) else io.BytesIO(content)
 
 
-def _plain_file(shown: str, name: str, content: Content, beside: Beside, folder: str) -> InputFile:
+def _plain_file(shown: str, name: str, content: Content, beside: Beside, around: _Around) -> InputFile:
     def opener() -> BinaryIO:
         stream = _raw(content)
         if stream.read(2) != _GZIP_MAGIC:
@@ -284,13 +333,14 @@ def _plain_file(shown: str, name: str, content: Content, beside: Beside, folder:
         for candidate in (other, other + ".gz"):
             file = beside(candidate)
             if file is not None:
-                return _plain_file(file[0], candidate, file[1], beside, folder)
+                return _plain_file(file[0], candidate, file[1], beside, around)
         return None
 
-    return InputFile(shown, name.removesuffix(".gz"), opener, sibling, folder)
+    folder, date = next(iter(around.folders), ""), date_of_folders(around.folders, around.many)
+    return InputFile(shown, name.removesuffix(".gz"), opener, sibling, folder, date)
 
 
-def _zip_members(shown: str, content: Content) -> list[InputFile]:
+def _zip_members(shown: str, content: Content, around: _Around) -> list[InputFile]:
     try:
         with zipfile.ZipFile(_source(content)) as archive:
             packed = archive.infolist()
@@ -300,7 +350,7 @@ def _zip_members(shown: str, content: Content) -> list[InputFile]:
     _check_zip(shown, _size_bytes(content), infos)
     names = {info.filename for info in infos}
     return [
-        _zip_member(shown, content, info.filename, names)
+        _zip_member(shown, content, info.filename, names, around)
         for info in sorted(infos, key=lambda info: info.filename)
     ]
 
@@ -352,7 +402,7 @@ def _check_zip(shown: str, packed_bytes: int, infos: list[zipfile.ZipInfo]) -> N
             )
 
 
-def _zip_member(shown: str, content: Content, member: str, names: set[str]) -> InputFile:
+def _zip_member(shown: str, content: Content, member: str, names: set[str], around: _Around) -> InputFile:
     def opener() -> BinaryIO:
         with zipfile.ZipFile(_source(content)) as archive:
             # The member keeps the archive's file open until it is closed itself.
@@ -360,8 +410,9 @@ def _zip_member(shown: str, content: Content, member: str, names: set[str]) -> I
 
     def sibling(name: str) -> InputFile | None:
         other = str(PurePosixPath(member).with_name(name))
-        return _zip_member(shown, content, other, names) if other in names else None
+        return _zip_member(shown, content, other, names, around) if other in names else None
 
     path = PurePosixPath(member)
-    folder = path.parent.name or PurePosixPath(shown).stem
-    return InputFile(f"{shown}: {one_line(member)}", path.name, opener, sibling, folder)
+    folders = (*path.parts[-2::-1], PurePosixPath(shown).stem, *around.folders)
+    date = date_of_folders(folders, len(path.parts) + around.many)
+    return InputFile(f"{shown}: {one_line(member)}", path.name, opener, sibling, folders[0], date)

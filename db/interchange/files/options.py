@@ -18,7 +18,7 @@ MOST_NOTES = 100
 """Of one path: what a reader says of every row would drown what matters."""
 
 
-_NO_OPTIONS = frozenset({"usual_columns", "meanings", "notes"})
+_NO_OPTIONS = frozenset({"usual_columns", "meanings", "notes", "folder_date", "undated"})
 _SINGULAR = {"columns": "column", "packages": "package", "words": "map"}
 
 
@@ -54,7 +54,8 @@ class ImportOptions:
     eager from compiled. `workload` names that of a
     CSV without such a column. `words` says which strategy a file
     means by a word. `latency` names the metric that is the latency, as NAME or NAME=UNIT.
-    `notes` collects what was left out while one path is read.
+    `notes` collects what was left out while one path is read; `undated` the runs whose moment their file does
+    not say, each with the file that is read. `folder_date` is the date by which its folder is called.
     """
 
     torch: str | None = None
@@ -80,6 +81,8 @@ class ImportOptions:
     workload: str | None = None
     words: Mapping[str, str] = field(default_factory=dict)
     latency: str | None = None
+    folder_date: datetime | None = None
+    undated: dict[str, str] = field(default_factory=dict, compare=False)
     notes: list[str] = field(default_factory=list, compare=False)
 
     def note(self, sentence: str) -> None:

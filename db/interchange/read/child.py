@@ -48,12 +48,13 @@ def _answers(request: dict[str, Any], stream: BinaryIO) -> Iterator[bytes]:
     options: ImportOptions = OPTIONS.validate_python(request["options"])
     uploads = {name: stream.read(size) for name, size in request["uploads"]}
     path = request["path"]
-    files = partial(uploaded_files, path, uploads) if uploads else partial(input_files, Path(path))
+    below = None if request["below"] is None else Path(request["below"])
+    files = partial(uploaded_files, path, uploads) if uploads else partial(input_files, Path(path), below)
     recognised: Recognised = []
     more_time = partial(_more_time, request["cpu_s"])
     more_time()
     try:
-        recognised += recognised_files(files, request["format"], options.notes)
+        recognised += recognised_files(files, request["format"], options.notes, below is not None)
         yield _event("formats", list(dict.fromkeys(str(name) for _, name in recognised)))
         yield from _trials(recognised, options, more_time)
         yield _event("end", {"unused": unused(recognised, options), "notes": options.notes})
@@ -70,7 +71,12 @@ def _answers(request: dict[str, Any], stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _trials(recognised: Recognised, options: ImportOptions, more_time: Callable[[], None]) -> Iterator[bytes]:
+    told: tuple[str, str] | None = None
     for number, trial in enumerate(all_trials(recognised, options)):
+        file = options.undated.get(trial.run_id)
+        if file is not None and told != (trial.run_id, file):
+            told = trial.run_id, file
+            yield _event("undated", told)
         record = trial.to_json().encode()
         if len(record) > MAX_LINE_BYTES:
             raise RecordError(

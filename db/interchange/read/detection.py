@@ -30,9 +30,11 @@ _BESIDE_RESULTS = ("_compilation_metrics.csv", "_graph_breaks.csv", "_graph_brea
 
 
 def recognised_files(
-    files: Callable[[], list[InputFile]], format_: str, notes: list[str]
+    files: Callable[[], list[InputFile]], format_: str, notes: list[str], of_several: bool = False
 ) -> list[tuple[InputFile, Format]]:
     """Every file with its format; of an archive, what is no result is passed over with a sentence.
+
+    `of_several` says that the file lies among others that were not named.
 
     Raises RecordError for an unknown format, UnreadError where nothing can be read.
     """
@@ -50,7 +52,7 @@ def recognised_files(
         except UnreadError as error:
             unread.append(error)
             continue
-        if len(opened) > 1 and _beside_results(file, name):
+        if (of_several or len(opened) > 1) and _beside_results(file, name):
             unread.append(UnreadError(f"{file.shown}: holds no results of its own.", "Import it alone."))
         else:
             found.append((file, name))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError, ConflictError, RecordError, one_line
+from compilewatch.db.interchange.files.opening import files_below
 from compilewatch.db.interchange.files.options import ImportOptions
+from compilewatch.db.interchange.read.detection import UnreadError
 from compilewatch.db.interchange.read.formats import AUTO, Format
+from compilewatch.db.interchange.read.one_moment import ResultsOfOneMoment
 from compilewatch.db.interchange.read.process import Read, ReadingProcess
 from compilewatch.db.records.trial import FailureKind, Status, Trial
 from compilewatch.db.store.dry_run import dry_run_session
@@ -31,9 +33,9 @@ FIRST_ROWS = 5
 class FileReport:
     """What one file, or folder of a job, brought, or why it brought nothing.
 
-    `new`, `known` and `removed`, those taken out, count trials, in a dry run those that would be. `unused`
-    are the columns of a CSV that are no field, each with its first cell. `notes` are sentences on what was
-    left out.
+    Without formats and without an error it is no result, but lies among some. `new`, `known` and `removed`,
+    those taken out, count trials, in a dry run those that would be. `unused` are the columns of a CSV that
+    are no field, each with its first cell. `notes` are sentences on what was left out.
     """
 
     path: str
@@ -65,7 +67,7 @@ class FileReport:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """One entry per named path, in the order given."""
+    """One entry per named path, in the order given; of a folder one per file in it."""
 
     files: tuple[FileReport, ...]
     dry_run: bool
@@ -107,11 +109,31 @@ def import_paths(
 ) -> ImportReport:
     """Store every file that can be read whole; a file with an error adds nothing and is reported.
 
+    Of a folder all files are read, and what is no result is passed over, unless everything is.
     A second import of the same content adds nothing. With `dry_run` nothing is stored. `Writing.REMOVE` takes
     out what the same files, with the same options, brought.
     """
-    told = options or ImportOptions()
-    return _import_all(db, map(str, paths), {}, format, told, dry_run=dry_run, writing=writing)
+    reports: list[FileReport] = []
+    with _Import(db, format, options or ImportOptions(), dry_run=dry_run, writing=writing) as files:
+        for path in paths:
+            try:
+                below = files_below(path)
+            except RecordError as error:
+                reports.append(FileReport(one_line(str(path), 1_000), error=error))
+                continue
+            found = [files.read(str(each), below=None if below == [path] else path) for each in below]
+            if below != [path] and any(each.formats for each in found):
+                found = list(map(_passed_over, found))
+            reports += found
+    return ImportReport(tuple(reports), dry_run)
+
+
+def _passed_over(report: FileReport) -> FileReport:
+    """That of a file beside results: what is none itself is no error."""
+    if not isinstance(report.error, UnreadError):
+        return report
+    note = f"{report.error.message.removesuffix('.')}: passed over."
+    return FileReport(report.path, notes=(*report.notes, note))
 
 
 def import_uploads(
@@ -123,60 +145,78 @@ def import_uploads(
     dry_run: bool = False,
 ) -> ImportReport:
     """As `import_paths` for files in memory, by their names; those that belong together lie side by side."""
-    told = options or ImportOptions()
-    return _import_all(db, uploads, uploads, format, told, dry_run=dry_run, writing=Writing.ADD)
-
-
-def _import_all(
-    db: Database,
-    paths: Iterable[str],
-    uploads: Mapping[str, bytes],
-    format_: str,
-    options: ImportOptions,
-    *,
-    dry_run: bool,
-    writing: Writing,
-) -> ImportReport:
-    with ExitStack() as stack, ReadingProcess() as process:
-        rehearsals: list[Save] = []
-        write = writing_of(writing)
-
-        def save(trials: Iterable[Trial]) -> tuple[int, int, int]:
-            if not dry_run:
-                with db.write() as connection:
-                    return write(connection, trials)
-            if not rehearsals:
-                # Not before there is something to store: other writers wait for its end.
-                rehearsals.append(stack.enter_context(dry_run_session(db, write)))
-            return rehearsals[0](trials)
-
-        reports = [
-            _import_one(save, path, partial(process.trials, path, uploads, format_), options)
-            for path in paths
-        ]
+    with _Import(db, format, options or ImportOptions(), dry_run=dry_run) as files:
+        reports = [files.read(name, uploads) for name in uploads]
     return ImportReport(tuple(reports), dry_run)
 
 
-def _import_one(
-    save: Save,
-    path: str,
-    read_trials: Callable[[ImportOptions, Read], Generator[Trial]],
-    options: ImportOptions,
-) -> FileReport:
-    read, report = Read(), FileReport(one_line(path, len(path)))
-    try:
-        with closing(read_trials(replace(options, notes=[]), read)) as told:
-            # The first before anything is locked: what takes long to read often has none.
-            trials = chain(list(islice(told, 1)), told)
-            report.new, report.known, report.removed = save(_observed(trials, report))
-    except ConflictError as error:
-        # The store knows the trial, not the file that it came from.
-        report = FileReport(report.path)
-        report.error = ConflictError(f"{report.path}: {error.message}", error.next_step)
-    except CompilewatchError as error:
-        report = FileReport(report.path, error=error)
-    report.formats, report.unused, report.notes = read.formats, read.unused, read.notes
-    return report
+class _Import:
+    """One command: its files are read one after the other by one process. Use as a context."""
+
+    def __init__(
+        self,
+        db: Database,
+        format_: str,
+        options: ImportOptions,
+        *,
+        dry_run: bool,
+        writing: Writing = Writing.ADD,
+    ) -> None:
+        self._db, self._format, self._options, self._dry_run = db, format_, options, dry_run
+        self._writing, self._write = writing, writing_of(writing)
+        self._stack = ExitStack()
+        self._rehearsal: Save | None = None
+        self._process = self._stack.enter_context(ReadingProcess())
+        # What is stored is replaced, or taken out.
+        stored = db if writing is Writing.ADD else None
+        self._one_moment = self._stack.enter_context(ResultsOfOneMoment(stored))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def read(self, path: str, uploads: Mapping[str, bytes] = {}, below: Path | None = None) -> FileReport:
+        """What `path`, or the upload of that name, brings; `below` is the folder that was named instead."""
+        read, report = Read(), FileReport(one_line(path, len(path)))
+        options = replace(self._options, notes=[], undated={})
+        self._one_moment.begin()
+        try:
+            with closing(
+                self._process.trials(path, uploads, self._format, options, read, below=below)
+            ) as told:
+                # The first before anything is locked: what takes long to read often has none.
+                trials: Iterator[Trial] = chain(list(islice(told, 1)), told)
+                if self._writing is not Writing.REMOVE:
+                    trials = self._of_one_moment(trials, read)
+                report.new, report.known, report.removed = self._save(_observed(trials, report))
+        except ConflictError as error:
+            # The store knows the trial, not the file that it came from.
+            report = FileReport(report.path)
+            report.error = ConflictError(f"{report.path}: {error.message}", error.next_step)
+        except CompilewatchError as error:
+            report = FileReport(report.path, error=error)
+        if report.error is not None:
+            self._one_moment.withdraw()
+        report.formats, report.unused, report.notes = read.formats, read.unused, read.notes
+        return report
+
+    def _save(self, trials: Iterable[Trial]) -> tuple[int, int, int]:
+        if not self._dry_run:
+            with self._db.write() as connection:
+                return self._write(connection, trials)
+        if self._rehearsal is None:
+            # Not before there is something to store: other writers wait for its end.
+            self._rehearsal = self._stack.enter_context(dry_run_session(self._db, self._write))
+        return self._rehearsal(trials)
+
+    def _of_one_moment(self, trials: Iterable[Trial], read: Read) -> Iterator[Trial]:
+        for trial in trials:
+            if trial.run_id in read.undated:
+                self._one_moment.add(trial, read.undated[trial.run_id])
+            yield trial
+        self._one_moment.require_apart()
 
 
 def _observed(trials: Iterable[Trial], report: FileReport) -> Iterator[Trial]:

@@ -43,6 +43,8 @@ class Read:
     formats: tuple[Format, ...] = ()
     unused: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    undated: dict[str, str] = field(default_factory=dict)
+    """Runs whose moment their file does not say, each with the file that is read."""
 
 
 class ReadingProcess:
@@ -58,9 +60,18 @@ class ReadingProcess:
         self._end()
 
     def trials(
-        self, path: str, uploads: Mapping[str, bytes], format_: str, options: ImportOptions, read: Read
+        self,
+        path: str,
+        uploads: Mapping[str, bytes],
+        format_: str,
+        options: ImportOptions,
+        read: Read,
+        *,
+        below: Path | None = None,
     ) -> Generator[Trial]:
         """The trials of `path`, or of the upload of that name; `read` takes in what else is told.
+
+        `below` is the folder that was named instead of the path in it.
 
         Who does not want them all closes it: what is left of them would be taken for the next path's.
 
@@ -72,7 +83,7 @@ class ReadingProcess:
             assert process.stdin is not None
             assert process.stdout is not None
             try:
-                self._ask(process.stdin, path, uploads, format_, options)
+                self._ask(process.stdin, path, uploads, format_, options, below=below)
                 for line in process.stdout:
                     if line.startswith(b'{"event":'):
                         event = json.loads(line)
@@ -109,11 +120,14 @@ class ReadingProcess:
         uploads: Mapping[str, bytes],
         format_: str,
         options: ImportOptions,
+        *,
+        below: Path | None,
     ) -> None:
         request = {
             "path": path,
             "uploads": [[name, len(data)] for name, data in uploads.items()],
             "format": format_,
+            "below": None if below is None else str(below),
             "options": OPTIONS.dump_python(options, mode="json", warnings=False),
             "memory_bytes": MEMORY_BYTES,
             "cpu_s": CPU_S,
@@ -129,6 +143,10 @@ class ReadingProcess:
         match event["event"]:
             case "formats":
                 read.formats = tuple(Format(name) for name in content)
+                return False
+            case "undated":
+                run, file = content
+                read.undated[run] = file
                 return False
             case "end":
                 read.unused, read.notes = content["unused"], tuple(content["notes"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 
 from compilewatch.db.errors import RecordError, one_line
@@ -103,6 +104,7 @@ def _say_what_is_not_used(file: InputFile, name: Format, options: ImportOptions)
 
 
 def _trials(file: InputFile, name: Format, options: ImportOptions) -> Iterator[Trial]:
+    options = replace(options, folder_date=file.folder_date)
     try:
         trials = made_trials(READERS[name](file, options), name.value, options)
         yield from trials if name is Format.TRIAL else with_distinct_ids(trials)

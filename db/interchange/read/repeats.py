@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 from compilewatch.db.errors import CompilewatchError
 from compilewatch.db.records.ids import identity
@@ -24,15 +24,28 @@ def with_distinct_ids(trials: Iterable[Trial]) -> Iterator[Trial]:
     The first of equal ones keeps its id; that of a later one says how many came before it, so that the same
     file gives the same ids again.
     """
+    table = "CREATE TABLE seen (trial_id TEXT PRIMARY KEY, times INTEGER) WITHOUT ROWID"
+    with counting(), closing(temporary_table(table)) as connection:
+        for trial in trials:
+            ((times,),) = connection.execute(_COUNT, (trial.trial_id,)).fetchall()
+            yield trial if times == 1 else _repeat(trial, times - 1)
+
+
+def temporary_table(statement: str) -> sqlite3.Connection:
+    """A table that `statement` creates, on the disk where memory does not suffice. Who asks closes it."""
+    connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    connection.execute("PRAGMA journal_mode = OFF")
+    connection.execute(statement)
+    connection.execute("BEGIN")
+    return connection
+
+
+@contextmanager
+def counting() -> Iterator[None]:
+    """Raises CompilewatchError where a table that counts has no room."""
     try:
-        with closing(sqlite3.connect("", isolation_level=None, check_same_thread=False)) as connection:
-            connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-            connection.execute("PRAGMA journal_mode = OFF")
-            connection.execute("CREATE TABLE seen (trial_id TEXT PRIMARY KEY, times INTEGER) WITHOUT ROWID")
-            connection.execute("BEGIN")
-            for trial in trials:
-                ((times,),) = connection.execute(_COUNT, (trial.trial_id,)).fetchall()
-                yield trial if times == 1 else _repeat(trial, times - 1)
+        yield
     except sqlite3.Error as error:
         raise CompilewatchError(
             f"The results of the file cannot be counted ({error}).",

@@ -98,13 +98,9 @@ def _strategy(metrics: Fields, torch_compile: str | None) -> Strategy:
 
 
 def _date(file: InputFile) -> datetime | None:
-    """Midnight UTC of the date in the file's name, else of its folder, which the datasets call by the day.
-
-    A folder further up, or one that is called otherwise, may have its date from anything.
-    """
+    """Midnight UTC of the date in the file's name."""
     named = _DATE.findall(file.name)
-    day = named[-1] if named else file.folder if _DATE.fullmatch(file.folder) else None
     try:
-        return datetime.fromisoformat(day).replace(tzinfo=UTC) if day else None
+        return datetime.fromisoformat(named[-1]).replace(tzinfo=UTC) if named else None
     except ValueError:
         return None

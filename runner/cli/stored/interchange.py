@@ -12,7 +12,7 @@ import typer
 
 from compilewatch.db.engine.session import Database
 from compilewatch.db.errors import CompilewatchError, NotFoundError, printable
-from compilewatch.db.interchange.files.opening import RUNS_FOLDER, job_files
+from compilewatch.db.interchange.files.opening import RUNS_FOLDER
 from compilewatch.db.interchange.files.options import (
     ImportOptions,
     StatedDevice,
@@ -57,9 +57,7 @@ _UNSAID = "where the file has none."
 def import_(
     paths: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="PATH...", help="Files to read, or folders of jobs' logs or of a host's trials."
-        ),
+        typer.Argument(metavar="PATH...", help="Files to read, or folders: all files in them."),
     ],
     format_: Annotated[str, typer.Option("--format", help="auto, or the name of a format.")] = AUTO,
     dry_run: Annotated[
@@ -160,7 +158,8 @@ def import_(
         report = import_paths(
             database, paths, format=format_, options=options, dry_run=dry_run, writing=writing
         )
-        for path in () if dry_run or remove else paths:
+        read = (*paths, *(Path(file.path) for file in report.files))
+        for path in () if dry_run or remove else dict.fromkeys(read):
             if (path / RUNS_FOLDER).is_dir():
                 import_runs(TravellingSpool(path), database)
         if not dry_run and any(file.new for file in report.files):
@@ -280,11 +279,6 @@ def _require_files(paths: Sequence[Path]) -> None:
         if not path.exists():
             raise NotFoundError(f"There is no file {path}.", "Check the path; nothing was imported.")
     for path in paths:
-        if path.is_dir() and not (job_files(path) or (path / RUNS_FOLDER).is_dir()):
-            raise CompilewatchError(
-                f"{path} is a folder; nothing was imported.", f"Name the files in it, such as {path}/*.jsonl."
-            )
-    for path in paths:
         # Of another process, such as the one that reads, these are other files.
         redirected = path.absolute().is_relative_to("/dev") or path.absolute().is_relative_to("/proc")
         if redirected or not (path.is_file() or path.is_dir()):
@@ -348,7 +342,7 @@ def _print_files(report: ImportReport, writing: Writing) -> None:
     verb = "would bring" if report.dry_run else "brought"
     takes = "would take out" if report.dry_run else "took out"
     for file in report.files:
-        if file.error is not None:
+        if file.error is not None or not file.formats:
             continue
         known = f", {count(file.known)} known already" if file.known else ""
         replaced = f" in place of {count(file.removed)}" if file.removed else ""

@@ -87,7 +87,6 @@ def test_a_failure_is_shown_as_one(tmp_path: Path) -> None:
             "wrkload: is no field",
             "Known are workload",
         ),
-        (["."], ". is a folder; nothing was imported", "Name the files in it"),
     ],
 )
 def test_what_is_typed_wrongly_is_one_sentence_and_a_next_step(
